@@ -1,0 +1,2 @@
+//! Conformance: every op and case on every backend, against the reference.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! The CPU backend: worker pool, repacked weights, SIMD kernels chosen at run time.

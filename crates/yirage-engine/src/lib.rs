@@ -1,0 +1,2 @@
+//! The engine: scheduler, KV manager, sampling, runner, request streams.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Getting models: catalogue, hub downloads with resume and checksums, the shared cache layout.
+#![forbid(unsafe_code)]

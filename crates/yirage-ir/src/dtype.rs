@@ -1,0 +1,61 @@
+//! Element types of values.
+
+use crate::quant::Format;
+use std::fmt;
+
+/// The element type of a value.
+///
+/// Stored number formats (plain floats and block-quantised weights) are [`Format`]s; the other variants are what
+/// graphs compute with beside floats.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum DType {
+    /// A number format as it lies in files: floats and block-quantised weights.
+    Stored(Format),
+    /// 32-bit signed integer: ids, positions, slots, block tables (-1 = absent).
+    I32,
+    /// 32-bit mask word: allowed-token bitmask.
+    U32,
+    /// Activations quantised to int8 in blocks of 32 along the last dimension, one f32 scale per block
+    /// (`scale = max|x| / 127`, round to nearest even).
+    Q8A,
+}
+
+impl DType {
+    /// Shorthand for the most common element type.
+    pub const F32: DType = DType::Stored(Format::F32);
+
+    /// Bytes of `elems` consecutive elements of one row; `elems` must be a multiple of the block length.
+    pub fn row_bytes(self, elems: usize) -> usize {
+        match self {
+            DType::Stored(f) => f.info().row_bytes(elems),
+            DType::I32 | DType::U32 => elems * 4,
+            DType::Q8A => elems / 32 * 36,
+        }
+    }
+
+    /// The name used in text forms.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::Stored(f) => f.info().name,
+            DType::I32 => "i32",
+            DType::U32 => "u32",
+            DType::Q8A => "q8a",
+        }
+    }
+
+    /// The inverse of [`DType::name`].
+    pub fn parse(name: &str) -> Option<DType> {
+        match name {
+            "i32" => Some(DType::I32),
+            "u32" => Some(DType::U32),
+            "q8a" => Some(DType::Q8A),
+            _ => Format::parse(name).map(DType::Stored),
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,1 @@
+//! Read-only file mappings whose pages can be given back: the only unsafe code of loading.

@@ -1,0 +1,2 @@
+//! The `yirage` command.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Project chores: tidy checks, generated documents.
+fn main() {}
