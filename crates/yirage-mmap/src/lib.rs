@@ -1,1 +1,139 @@
 //! Read-only file mappings whose pages can be given back: the only unsafe code of loading.
+//!
+//! This crate knows nothing of what is in a file. Mapping moves no bytes; a page is read from the file when it is
+//! first touched, and [`MappedFile::release`] lets the system forget it again once its content lives elsewhere
+//! (weights repacked at load).
+//!
+//! # What happens when the file changes under the mapping
+//! The length is taken once, at open, and checked again after mapping, so a file that is being truncated while it is
+//! opened is refused with [`MapError::LengthChanged`]. Later changes cannot be prevented by a reader:
+//! * a file overwritten in place shows its new bytes: parsers copy what they decide on, so decisions stay made;
+//! * a file **truncated** afterwards makes a read past its new end raise `SIGBUS`, which ends the process. Replace
+//!   model files by renaming a complete new file over them (as package managers and the hub cache do), never by
+//!   rewriting in place: the mapping then keeps the old file alive.
+
+mod release;
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::{Deref, Range};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a file could not be mapped.
+#[derive(Debug, Error)]
+pub enum MapError {
+    /// The file could not be opened or its length not be read.
+    #[error("{}: cannot open: {source}", path.display())]
+    Open {
+        /// The file asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A folder, device or pipe: only regular files have a length to map.
+    #[error("{}: not a regular file; give the path of a file", path.display())]
+    NotAFile {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The file is larger than this machine can address.
+    #[error("{}: {len} bytes are more than this machine can address", path.display())]
+    TooLarge {
+        /// The file asked for.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// The system refused the mapping.
+    #[error("{}: cannot map {len} bytes: {source}; check the address space limit (ulimit -v)", path.display())]
+    Map {
+        /// The file asked for.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Someone else writes to the file.
+    #[error("{}: the length changed from {before} to {after} bytes while opening; \
+             wait until the file is completely written", path.display())]
+    LengthChanged {
+        /// The file asked for.
+        path: PathBuf,
+        /// Bytes when opened.
+        before: u64,
+        /// Bytes after mapping.
+        after: u64,
+    },
+}
+
+/// A whole file, mapped read-only.
+#[derive(Debug)]
+pub struct MappedFile {
+    path: PathBuf,
+    map: memmap2::Mmap,
+}
+
+impl MappedFile {
+    /// Maps the whole regular file at `path`; an empty file gives an empty slice.
+    ///
+    /// # Errors
+    /// [`MapError`] when the path is not a readable regular file, cannot be mapped, or changes length meanwhile.
+    pub fn open(path: impl AsRef<Path>) -> Result<MappedFile, MapError> {
+        let path = path.as_ref().to_path_buf();
+        let open_error = |source| MapError::Open { path: path.clone(), source };
+        // Asked by path first: opening a pipe would wait for a writer.
+        if !fs::metadata(&path).map_err(open_error)?.is_file() {
+            return Err(MapError::NotAFile { path });
+        }
+        let file = File::open(&path).map_err(open_error)?;
+        let before = file.metadata().map_err(open_error)?.len();
+        let len = usize::try_from(before).map_err(|_| MapError::TooLarge { path: path.clone(), len: before })?;
+        // SAFETY: the mapping is private to this value, read-only, and covers exactly the file's length at open; the
+        // slice handed out borrows `self`, so it cannot outlive the mapping. Bytes are only ever read as `u8`, for
+        // which every bit pattern is valid. That another process may change or truncate the file is inherent to
+        // mapping; the module documentation says what happens then.
+        let map = unsafe { memmap2::MmapOptions::new().len(len).map(&file) };
+        let map = map.map_err(|source| MapError::Map { path: path.clone(), len: before, source })?;
+        let after = file.metadata().map_err(open_error)?.len();
+        if after != before {
+            return Err(MapError::LengthChanged { path, before, after });
+        }
+        Ok(MappedFile { path, map })
+    }
+
+    /// The file's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    /// The path the file was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives back the memory of the whole pages inside `range` (byte offsets, clamped to the file). The bytes stay
+    /// readable: touching them reads the file again. Pages that the range covers only partly are kept, because a
+    /// neighbour may still be in use.
+    ///
+    /// Returns the number of bytes given back. On systems other than unix nothing is given back and 0 is returned;
+    /// the same when the system declines, since this is advice, not a need.
+    pub fn release(&self, range: Range<usize>) -> usize {
+        release::release(&self.map, range)
+    }
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
