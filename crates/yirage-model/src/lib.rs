@@ -1,2 +1,10 @@
 //! Models on disk: safetensors, GGUF, configurations, architectures, tokenizers, chat templates.
 #![forbid(unsafe_code)]
+
+pub mod error;
+pub mod flaw;
+pub mod gguf;
+pub mod limits;
+pub mod safetensors;
+
+pub use error::ModelError;
