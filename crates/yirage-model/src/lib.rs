@@ -1,10 +1,12 @@
 //! Models on disk: safetensors, GGUF, configurations, architectures, tokenizers, chat templates.
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
 pub mod error;
 pub mod flaw;
 pub mod gguf;
 pub mod limits;
 pub mod safetensors;
 
+pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo};
 pub use error::ModelError;
