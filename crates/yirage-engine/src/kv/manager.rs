@@ -1,0 +1,252 @@
+//! Hands blocks to sequences and finds blocks again for equal beginnings.
+
+use super::error::{KvError, OutOfBlocks};
+use super::fault::{Fault, Faults};
+use super::group::{CacheGroup, GroupConfig};
+use super::key::BlockKey;
+use super::pool::Pool;
+use super::seq::{NO_BLOCK, SeqCache};
+use crate::limits::{BLOCK, MAX_GROUPS, MAX_POOL_BLOCKS};
+
+/// The pools of all cache groups of one model. A pure value: equal calls give equal answers.
+///
+/// Rules that hold after every call and that [`KvManager::check`] verifies: each block is free, cached (published and
+/// unreferenced) or referenced exactly as often as tables hold it; a block that can still be written is in one table
+/// and not published; a sequence holds every block its next query can see.
+#[derive(Clone, Debug)]
+pub struct KvManager {
+    pub(super) groups: Vec<CacheGroup>,
+    pub(super) pools: Vec<Pool>,
+    prefix_cache: bool,
+    pub(crate) faults: Faults,
+}
+
+impl KvManager {
+    /// A manager with all blocks free. `prefix_cache` switches publishing and reuse of full blocks on.
+    ///
+    /// # Errors
+    /// [`KvError`] for no or too many groups, an empty or too large pool, a window of 0, and every
+    /// [`CacheGroup::Slot`].
+    pub fn new(groups: &[GroupConfig], prefix_cache: bool) -> Result<Self, KvError> {
+        if groups.is_empty() || groups.len() > MAX_GROUPS {
+            return Err(KvError::GroupCount { groups: groups.len() });
+        }
+        for (group, config) in groups.iter().enumerate() {
+            if let CacheGroup::Slot { bytes } = config.group {
+                return Err(KvError::Unsupported { group, bytes });
+            }
+            if config.group.window() == Some(0) {
+                return Err(KvError::EmptyWindow { group });
+            }
+            if config.blocks == 0 || config.blocks > MAX_POOL_BLOCKS {
+                return Err(KvError::PoolSize { group, blocks: config.blocks });
+            }
+        }
+        Ok(KvManager {
+            groups: groups.iter().map(|config| config.group.clone()).collect(),
+            pools: groups.iter().map(|config| Pool::new(config.blocks)).collect(),
+            prefix_cache,
+            faults: Faults::default(),
+        })
+    }
+
+    /// The declared groups, in the order of every table and slot list.
+    pub fn groups(&self) -> &[CacheGroup] {
+        &self.groups
+    }
+
+    /// Blocks of `group` that hold nothing.
+    pub fn free_blocks(&self, group: usize) -> usize {
+        self.pools[group].free.len()
+    }
+
+    /// Blocks of `group` that hold published content which no sequence references; an allocation may evict them.
+    pub fn cached_blocks(&self, group: usize) -> usize {
+        self.pools[group].evictable.len()
+    }
+
+    /// Blocks of `group` that at least one sequence holds.
+    pub fn blocks_in_use(&self, group: usize) -> usize {
+        self.pools[group].blocks.len() - self.pools[group].available()
+    }
+
+    /// Blocks in the pool of `group`.
+    pub fn total_blocks(&self, group: usize) -> usize {
+        self.pools[group].blocks.len()
+    }
+
+    /// The longest sequence, in cached positions, that fits the pools when it is alone and runs at most `chunk` new
+    /// positions a step; `usize::MAX` when every group has a window and the pools hold the window and the chunk.
+    pub fn max_positions(&self, chunk: usize) -> usize {
+        let fits = |(group, pool): (&CacheGroup, &Pool)| {
+            let blocks = pool.blocks.len();
+            if group.peak_blocks(usize::MAX, chunk) <= blocks { usize::MAX } else { blocks * BLOCK }
+        };
+        self.groups.iter().zip(&self.pools).map(fits).min().unwrap_or(0)
+    }
+
+    /// A sequence that holds nothing, for the time before [`KvManager::open`].
+    pub fn empty(&self) -> SeqCache {
+        SeqCache::empty(BlockKey::root(&[]), self.groups.len())
+    }
+
+    /// Starts a sequence of `tokens` with the longest beginning that all groups still have, at most `max_hit`
+    /// positions and always at least one token short of `tokens`. [`SeqCache::len`] is the length of the hit.
+    pub fn open(&mut self, tokens: &[u32], salt: &[u8], max_hit: usize) -> SeqCache {
+        let salt = if self.faults.has(Fault::SaltIgnored) { &[] } else { salt };
+        let mut seq = SeqCache::empty(BlockKey::root(salt), self.groups.len());
+        if !self.prefix_cache {
+            return seq;
+        }
+        let spare = if self.faults.has(Fault::FullHitLeavesNothing) { 0 } else { 1 };
+        let limit = tokens.len().saturating_sub(spare).min(max_hit) / BLOCK;
+        let keys = self.known_chain(seq.root, tokens, limit);
+        let hit = self.servable(&keys);
+        for (group, (spec, pool)) in self.groups.iter().zip(&mut self.pools).enumerate() {
+            let first = spec.first_visible(hit * BLOCK) / BLOCK;
+            for (at, key) in keys[..hit].iter().enumerate() {
+                let block = if at < first { None } else { pool.find(key) };
+                if let Some(block) = block {
+                    pool.retain(block);
+                }
+                seq.tables[group].push(block.map_or(NO_BLOCK, |block| block as i32));
+            }
+            seq.live_from[group] = first;
+        }
+        seq.keys = keys[..hit].to_vec();
+        seq.len = hit * BLOCK;
+        seq
+    }
+
+    /// Keys of the blocks of `tokens` up to the first that a group without a window lacks.
+    fn known_chain(&self, root: BlockKey, tokens: &[u32], limit: usize) -> Vec<BlockKey> {
+        let mut keys = Vec::new();
+        for block in tokens.chunks_exact(BLOCK).take(limit) {
+            let key = self.key_after(root, &keys, block);
+            let lacks = |(group, pool): (&CacheGroup, &Pool)| group.window().is_none() && pool.find(&key).is_none();
+            if self.groups.iter().zip(&self.pools).any(lacks) {
+                break;
+            }
+            keys.push(key);
+        }
+        keys
+    }
+
+    /// The key of the block of `tokens` that follows the blocks with `keys`.
+    fn key_after(&self, root: BlockKey, keys: &[BlockKey], tokens: &[u32]) -> BlockKey {
+        let parent = if self.faults.has(Fault::KeyWithoutParent) { None } else { keys.last() };
+        parent.unwrap_or(&root).child(tokens)
+    }
+
+    /// The most leading blocks of `keys` after which every window group still has all blocks its next query sees.
+    fn servable(&self, keys: &[BlockKey]) -> usize {
+        if self.faults.has(Fault::HitIgnoresWindow) {
+            return keys.len();
+        }
+        let mut good = vec![true; keys.len() + 1];
+        for (group, pool) in self.groups.iter().zip(&self.pools) {
+            let mut present = 0;
+            for end in 1..=keys.len() {
+                present = if pool.find(&keys[end - 1]).is_some() { present + 1 } else { 0 };
+                good[end] &= present >= end - group.first_visible(end * BLOCK) / BLOCK;
+            }
+        }
+        good.iter().rposition(|&good| good).unwrap_or(0)
+    }
+
+    /// Makes room for the positions up to `upto` (exclusive), after giving back what fell out of the windows.
+    ///
+    /// # Errors
+    /// [`OutOfBlocks`] names the first group that is short; then no block was taken in any group.
+    pub fn reserve(&mut self, seq: &mut SeqCache, upto: usize) -> Result<(), OutOfBlocks> {
+        self.drop_unseen(seq, upto);
+        for (group, pool) in self.pools.iter().enumerate() {
+            let needed = upto.div_ceil(BLOCK).saturating_sub(seq.tables[group].len());
+            let available = pool.available();
+            if needed > available {
+                return Err(OutOfBlocks { group, needed, available });
+            }
+        }
+        for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
+            while table.len() < upto.div_ceil(BLOCK) {
+                let block = pool.allocate().expect("the loop above counted enough available blocks");
+                table.push(block as i32);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back the blocks that no query at the sequence's next position or later can see.
+    fn drop_unseen(&mut self, seq: &mut SeqCache, upto: usize) {
+        let next = if self.faults.has(Fault::WindowFreedForChunkEnd) { upto.saturating_sub(1) } else { seq.len };
+        for (group, (spec, pool)) in self.groups.iter().zip(&mut self.pools).enumerate() {
+            let early = usize::from(spec.window().is_some() && self.faults.has(Fault::WindowOneTokenEarly));
+            let first = ((spec.first_visible(next) + early) / BLOCK).min(seq.tables[group].len());
+            for at in seq.live_from[group]..first {
+                release(pool, &mut seq.tables[group][at]);
+            }
+            seq.live_from[group] = seq.live_from[group].max(first);
+        }
+    }
+
+    /// Records that the positions up to `upto` have been computed; `tokens` is the sequence's whole history, at least
+    /// `upto` long. Blocks that became full are published.
+    pub fn advance(&mut self, seq: &mut SeqCache, tokens: &[u32], upto: usize) {
+        seq.len = upto;
+        if !self.prefix_cache {
+            return;
+        }
+        let early = usize::from(self.faults.has(Fault::PublishOneTokenEarly));
+        let full = (upto + early).min(tokens.len()) / BLOCK;
+        for at in seq.keys.len()..full {
+            let key = self.key_after(seq.root, &seq.keys, &tokens[at * BLOCK..(at + 1) * BLOCK]);
+            seq.keys.push(key);
+            for (table, pool) in seq.tables.iter().zip(&mut self.pools) {
+                if let Ok(block) = u32::try_from(table[at]) {
+                    pool.publish(block, key);
+                }
+            }
+        }
+    }
+
+    /// Gives all blocks of a sequence back and leaves it empty. Later blocks are released first, so that they are
+    /// evicted before the beginnings that other sequences are likelier to share.
+    pub fn close(&mut self, seq: &mut SeqCache) {
+        for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
+            for entry in table.iter_mut().rev() {
+                release(pool, entry);
+            }
+        }
+        *seq = self.empty();
+    }
+
+    /// Whether every group has `wanted[group]` blocks available.
+    pub(crate) fn has_available(&self, wanted: &[usize]) -> bool {
+        self.pools.iter().zip(wanted).all(|(pool, &wanted)| wanted <= pool.available())
+    }
+
+    /// Adds to `wanted` the blocks `seq` may still take per group until `upto` positions are computed in steps of at
+    /// most `chunk`.
+    pub(crate) fn add_outstanding(&self, seq: &SeqCache, upto: usize, chunk: usize, wanted: &mut [usize]) {
+        for (group, wanted) in wanted.iter_mut().enumerate() {
+            *wanted += self.groups[group].peak_blocks(upto, chunk).saturating_sub(seq.blocks_held(group));
+        }
+    }
+
+    /// Switches one planted bug in.
+    #[cfg(test)]
+    pub(crate) fn plant(&mut self, fault: Option<Fault>) {
+        self.faults.planted = fault;
+        for pool in &mut self.pools {
+            pool.faults = self.faults;
+        }
+    }
+}
+
+/// Releases the block of a table entry, if it has one.
+fn release(pool: &mut Pool, entry: &mut i32) {
+    if let Ok(block) = u32::try_from(*entry) {
+        pool.release(block);
+    }
+    *entry = NO_BLOCK;
+}

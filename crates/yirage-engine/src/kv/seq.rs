@@ -1,0 +1,59 @@
+//! The cache a single sequence holds.
+
+use super::key::BlockKey;
+use crate::limits::BLOCK;
+
+/// Table entry of a block that is not held (it fell out of a window).
+pub const NO_BLOCK: i32 = -1;
+
+/// One sequence's share of the cache: its block table per group and how many positions are in it.
+///
+/// Only [`super::KvManager`] changes it. Dropping a value that holds blocks leaks them in the manager's accounting
+/// (never memory); give it back with [`super::KvManager::close`].
+#[derive(Clone, Debug)]
+pub struct SeqCache {
+    /// Per group, per logical block: a block of the group's pool or [`NO_BLOCK`].
+    pub(super) tables: Vec<Vec<i32>>,
+    /// Per group: the first logical block that is still held.
+    pub(super) live_from: Vec<usize>,
+    /// Parent of the first block's key.
+    pub(super) root: BlockKey,
+    /// Keys of the full blocks computed so far.
+    pub(super) keys: Vec<BlockKey>,
+    /// Positions whose keys and values are in the cache.
+    pub(super) len: usize,
+}
+
+impl SeqCache {
+    /// A sequence that holds nothing in any of `groups` groups.
+    pub(super) fn empty(root: BlockKey, groups: usize) -> Self {
+        SeqCache { tables: vec![Vec::new(); groups], live_from: vec![0; groups], root, keys: Vec::new(), len: 0 }
+    }
+
+    /// Positions whose keys and values are in the cache: the next position to compute.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no position is in the cache.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The block table of `group`: entry i holds positions `i * BLOCK ..`, or is [`NO_BLOCK`].
+    pub fn table(&self, group: usize) -> &[i32] {
+        &self.tables[group]
+    }
+
+    /// Blocks held in `group`.
+    pub fn blocks_held(&self, group: usize) -> usize {
+        self.tables[group].len() - self.live_from[group]
+    }
+
+    /// The slot (`block * BLOCK + offset`) of `position` in `group`, or `None` when the position is not held.
+    pub fn slot(&self, group: usize, position: usize) -> Option<u32> {
+        let block = *self.tables[group].get(position / BLOCK)?;
+        let block = u32::try_from(block).ok()?;
+        Some(block * BLOCK as u32 + (position % BLOCK) as u32)
+    }
+}

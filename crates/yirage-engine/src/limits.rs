@@ -1,0 +1,42 @@
+//! Every hard limit of the engine in one place: a queue, a table or a request beyond these numbers is refused with a
+//! typed error that quotes the number, never truncated silently.
+
+/// Positions per cache block. Attention reads keys in blocks at absolute multiples of this number, so it is a property
+/// of the numerics and not a tuning knob.
+pub const BLOCK: usize = 32;
+
+/// Blocks one cache group may have: `block * BLOCK + offset` and the signed table entries must both stay below 2^31.
+pub const MAX_POOL_BLOCKS: u32 = (1 << 26) - 1;
+
+/// Cache groups one model may declare.
+pub const MAX_GROUPS: usize = 64;
+
+/// Sequences that may hold cache blocks at the same time.
+pub const MAX_SEQS: u32 = 4096;
+
+/// Tokens one step may run, over all sequences.
+pub const MAX_STEP_TOKENS: u32 = 1 << 20;
+
+/// Positions one sequence may have, prompt and output together.
+pub const MAX_CONTEXT: u32 = 1 << 26;
+
+/// Requests that may wait for admission, whatever the configuration asks for.
+pub const MAX_WAITING: u32 = 1 << 16;
+
+/// Stop token ids of one request.
+pub const MAX_STOP_IDS: usize = 1024;
+
+/// Stop strings of one request.
+pub const MAX_STOP_STRINGS: usize = 64;
+
+/// Bytes of one stop string.
+pub const MAX_STOP_BYTES: usize = 1024;
+
+/// Entries of a request's logit bias.
+pub const MAX_LOGIT_BIAS: usize = 4096;
+
+/// Alternatives a request may ask for beside the log-probability of the chosen token.
+pub const MAX_LOGPROBS: u32 = 128;
+
+/// Bytes of a request's cache salt.
+pub const MAX_SALT_BYTES: usize = 256;

@@ -1,0 +1,67 @@
+//! One step's work and its results, as plain data.
+
+use super::request::SeqId;
+use super::sequence::Phase;
+
+/// What one step runs. Decodes stand before prefill chunks, each in order of arrival.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Number of the step, from 1.
+    pub step: u64,
+    /// The sequences' parts; empty when there is nothing to run (then nothing is to be committed).
+    pub entries: Vec<Entry>,
+}
+
+impl Batch {
+    /// Tokens over all entries.
+    pub fn tokens(&self) -> usize {
+        self.entries.iter().map(|entry| entry.tokens.len()).sum()
+    }
+
+    /// Logit rows over all entries.
+    pub fn rows(&self) -> usize {
+        self.entries.iter().map(|entry| entry.rows.len()).sum()
+    }
+}
+
+/// One sequence's part of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The sequence.
+    pub seq: SeqId,
+    /// [`Phase::Prefill`] or [`Phase::Decode`].
+    pub phase: Phase,
+    /// Token ids to run, at least one.
+    pub tokens: Vec<u32>,
+    /// Position of the first of them. All positions before it are in the cache.
+    pub start: u32,
+    /// Per cache group, per token: where its keys and values go, as `block * BLOCK + offset`.
+    pub slots: Vec<Vec<u32>>,
+    /// Per cache group: the block of positions `i * BLOCK ..` at index i, or -1 where no query of this step or later
+    /// sees any of them. Covers this step's tokens.
+    pub tables: Vec<Vec<i32>>,
+    /// Indices into `tokens` of the positions whose logits are wanted, ascending.
+    pub rows: Vec<u32>,
+    /// Whether the next token is to be sampled from the last row.
+    pub sample: bool,
+}
+
+/// What became of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The entry ran and samples nothing ([`Entry::sample`] is false).
+    Ran,
+    /// The entry ran and this token was sampled.
+    Token(u32),
+    /// The entry's sequence cannot go on (its logits were not a number, say); the text is shown to the caller.
+    Failed(String),
+}
+
+/// The result of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepResult {
+    /// The entry's sequence.
+    pub seq: SeqId,
+    /// What became of it.
+    pub outcome: Outcome,
+}

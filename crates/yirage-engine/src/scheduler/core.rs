@@ -1,0 +1,265 @@
+//! The scheduler's state, its commands, and the commit of a step.
+
+use std::collections::VecDeque;
+
+use super::batch::{Batch, Entry, Outcome, StepResult};
+use super::config::Config;
+use super::error::{AdmissionError, CommitError, ConfigError};
+use super::request::{Ended, Event, FinishReason, Request, SeqId};
+use super::sequence::{Phase, Sequence};
+use crate::kv::{Fault, KvManager, Violation};
+
+/// Exact counters since the scheduler was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Steps scheduled with at least one entry.
+    pub steps: u64,
+    /// Tokens run over all steps.
+    pub tokens_run: u64,
+    /// Sequences that lost their blocks to an older one.
+    pub preemptions: u64,
+    /// Tokens of admitted sequences, each admission counted.
+    pub prefix_queried: u64,
+    /// Of those, the ones the cache had.
+    pub prefix_hit: u64,
+}
+
+/// An entry of the step in flight.
+#[derive(Clone, Debug)]
+pub(super) struct InFlight {
+    seq: SeqId,
+    upto: usize,
+    sample: bool,
+}
+
+/// Decides step by step what runs. A pure value: the same commands in the same order give the same batches.
+///
+/// The loop of its owner: [`Scheduler::add`] and [`Scheduler::cancel`] at any moment, [`Scheduler::schedule`], run the
+/// batch, [`Scheduler::commit`].
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    pub(super) config: Config,
+    pub(super) kv: KvManager,
+    /// In order of arrival; preempted sequences are older than waiting ones.
+    pub(super) waiting: VecDeque<Sequence>,
+    /// In order of arrival, all older than those waiting.
+    pub(super) running: Vec<Sequence>,
+    pub(super) in_flight: Vec<InFlight>,
+    pub(super) step: u64,
+    pub(super) stats: Stats,
+    next_id: u64,
+}
+
+impl Scheduler {
+    /// A scheduler without requests over an empty cache.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the limits contradict each other or the hard limits.
+    pub fn new(config: Config, kv: KvManager) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Scheduler {
+            config,
+            kv,
+            waiting: VecDeque::new(),
+            running: Vec::new(),
+            in_flight: Vec::new(),
+            step: 0,
+            stats: Stats::default(),
+            next_id: 0,
+        })
+    }
+
+    /// Queues a request. Allowed at any moment, also while a step is in flight.
+    ///
+    /// # Errors
+    /// [`AdmissionError`] for a request that could never run, with the numbers, and for a full queue.
+    pub fn add(&mut self, request: Request) -> Result<SeqId, AdmissionError> {
+        let capacity = self.kv.max_positions(self.config.chunk());
+        let final_len = request.final_length(self.config.max_context as usize, capacity)?;
+        let waiting = self.waiting.iter().filter(|seq| seq.phase == Phase::Waiting).count();
+        if waiting >= self.config.max_waiting as usize {
+            return Err(AdmissionError::QueueFull { waiting });
+        }
+        let id = SeqId(self.next_id);
+        self.next_id += 1;
+        self.waiting.push_back(Sequence::new(id, request, final_len, self.kv.empty()));
+        Ok(id)
+    }
+
+    /// Ends a sequence because the caller no longer wants it; [`Scheduler::finish`] with
+    /// [`FinishReason::Cancelled`].
+    pub fn cancel(&mut self, seq: SeqId) -> Ended {
+        self.finish(seq, FinishReason::Cancelled)
+    }
+
+    /// Ends a sequence for a reason the scheduler cannot see (a stop string, a lost client). Allowed at any moment:
+    /// blocks that the step in flight still writes are given back with its commit.
+    pub fn finish(&mut self, seq: SeqId, reason: FinishReason) -> Ended {
+        if let Ok(at) = self.waiting.binary_search_by_key(&seq, |seq| seq.id)
+            && let Some(seq) = self.waiting.remove(at)
+        {
+            return Ended::Now(self.close(seq, reason));
+        }
+        let Ok(at) = self.running.binary_search_by_key(&seq, |seq| seq.id) else { return Ended::Unknown };
+        if self.in_flight.iter().any(|entry| entry.seq == seq) {
+            self.running[at].ending.get_or_insert(reason);
+            return Ended::AtCommit;
+        }
+        let seq = self.running.remove(at);
+        Ended::Now(self.close(seq, reason))
+    }
+
+    /// Notes a planned step as in flight.
+    pub(super) fn begin(&mut self, entries: Vec<Entry>) -> Batch {
+        let note = |entry: &Entry| InFlight {
+            seq: entry.seq,
+            upto: entry.start as usize + entry.tokens.len(),
+            sample: entry.sample,
+        };
+        self.in_flight = entries.iter().map(note).collect();
+        self.step += 1;
+        let batch = Batch { step: self.step, entries };
+        self.stats.steps += u64::from(!batch.entries.is_empty());
+        self.stats.tokens_run += batch.tokens() as u64;
+        batch
+    }
+
+    /// Takes the results of the step in flight, one per entry in the batch's order, and reports what they mean, in the
+    /// same order: the sampled token of a sequence before its end.
+    ///
+    /// # Errors
+    /// [`CommitError`] when the results are not those of the step in flight; then nothing has changed.
+    pub fn commit(&mut self, results: &[StepResult]) -> Result<Vec<Event>, CommitError> {
+        self.match_results(results)?;
+        let mut events = Vec::new();
+        for (entry, result) in std::mem::take(&mut self.in_flight).into_iter().zip(results) {
+            let at = self
+                .running
+                .binary_search_by_key(&entry.seq, |seq| seq.id)
+                .expect("a sequence in flight stays among the running ones until its commit");
+            self.commit_entry(at, entry.upto, &result.outcome, &mut events);
+        }
+        Ok(events)
+    }
+
+    /// Results must be one per entry, in order, with a token exactly where one was to be sampled.
+    fn match_results(&self, results: &[StepResult]) -> Result<(), CommitError> {
+        let step = self.step;
+        if self.in_flight.is_empty() {
+            return Err(CommitError::NothingInFlight { results: results.len() });
+        }
+        if self.in_flight.len() != results.len() {
+            return Err(CommitError::Count { step, entries: self.in_flight.len(), results: results.len() });
+        }
+        for (at, (entry, result)) in self.in_flight.iter().zip(results).enumerate() {
+            if entry.seq != result.seq {
+                return Err(CommitError::Order { step, at, expected: entry.seq, got: result.seq });
+            }
+            let what = match (&result.outcome, entry.sample) {
+                (Outcome::Ran, true) => "has no token but the entry samples",
+                (Outcome::Token(_), false) => "has a token but the entry does not sample",
+                _ => continue,
+            };
+            return Err(CommitError::Shape { step, at, seq: entry.seq, what });
+        }
+        Ok(())
+    }
+
+    fn commit_entry(&mut self, at: usize, upto: usize, outcome: &Outcome, events: &mut Vec<Event>) {
+        let seq = &mut self.running[at];
+        let mut end = seq.ending.take();
+        if let Outcome::Failed(why) = outcome {
+            end.get_or_insert_with(|| FinishReason::Error(why.clone()));
+        }
+        if end.is_none() {
+            let skip = usize::from(self.kv.faults.has(Fault::ChunkSkipsToken) && upto < seq.tokens.len());
+            self.kv.advance(&mut seq.cache, &seq.tokens, upto + skip);
+            seq.rows_delivered(upto);
+            if let Outcome::Token(token) = *outcome {
+                events.push(Event::Token { seq: seq.id, token, position: seq.tokens.len() });
+                seq.tokens.push(token);
+                if seq.phase == Phase::Prefill {
+                    seq.enter(Phase::Decode);
+                }
+            }
+            end = seq.natural_end();
+        }
+        if let Some(reason) = end {
+            let seq = self.running.remove(at);
+            events.push(self.close(seq, reason));
+        }
+    }
+
+    /// Ends every sequence of the step in flight with an error and leaves the others as they are: for a step that did
+    /// not run (device lost, out of memory).
+    pub fn fail_step(&mut self, why: &str) -> Vec<Event> {
+        let failed = std::mem::take(&mut self.in_flight);
+        let mut events = Vec::new();
+        for entry in failed {
+            if let Ok(at) = self.running.binary_search_by_key(&entry.seq, |seq| seq.id) {
+                let mut seq = self.running.remove(at);
+                let reason = seq.ending.take().unwrap_or_else(|| FinishReason::Error(why.to_owned()));
+                events.push(self.close(seq, reason));
+            }
+        }
+        events
+    }
+
+    /// Gives a sequence's blocks back and reports its end.
+    fn close(&mut self, mut seq: Sequence, reason: FinishReason) -> Event {
+        if !(self.kv.faults.has(Fault::CancelLeaks) && reason == FinishReason::Cancelled) {
+            self.kv.close(&mut seq.cache);
+        }
+        seq.enter(Phase::Finished);
+        Event::Finished { seq: seq.id, reason, usage: seq.usage() }
+    }
+
+    /// Whether no request is left.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.running.is_empty()
+    }
+
+    /// Requests in the queue, preempted ones included.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Sequences that hold a seat.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// The state of a sequence, or `None` when it is unknown or over.
+    pub fn phase(&self, seq: SeqId) -> Option<Phase> {
+        self.running.iter().chain(&self.waiting).find(|other| other.id == seq).map(|seq| seq.phase)
+    }
+
+    /// The cache's bookkeeping.
+    pub fn kv(&self) -> &KvManager {
+        &self.kv
+    }
+
+    /// The limits it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Counters since the beginning.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Verifies the cache's invariants over all sequences; linear in the pools, for tests.
+    ///
+    /// # Errors
+    /// The first [`Violation`], always a bug of this crate.
+    pub fn check(&self) -> Result<(), Violation> {
+        self.kv.check(self.running.iter().chain(&self.waiting).map(|seq| &seq.cache))
+    }
+
+    /// Switches one planted bug in.
+    #[cfg(test)]
+    pub(super) fn plant(&mut self, fault: Option<Fault>) {
+        self.kv.plant(fault);
+    }
+}

@@ -1,0 +1,159 @@
+//! One request on its way through the scheduler.
+
+use super::batch::Entry;
+use super::request::{FinishReason, LogitsWanted, Request, SeqId, Usage};
+use crate::kv::SeqCache;
+use crate::limits::BLOCK;
+
+/// Where a sequence is. The diagram is in the module's documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Not admitted yet; holds nothing.
+    Waiting,
+    /// One token a step: the last one sampled.
+    Decode,
+    /// Computing its prompt, or everything it had before it was preempted.
+    Prefill,
+    /// Lost its blocks to an older sequence; holds nothing, keeps its tokens.
+    Preempted,
+    /// Over; only a sequence that is being reported is ever in this state.
+    Finished,
+}
+
+impl Phase {
+    /// Whether the state diagram has an arrow from `self` to `next`.
+    pub fn may_become(self, next: Phase) -> bool {
+        match (self, next) {
+            (Phase::Finished, _) => false,
+            (_, Phase::Finished) => true,
+            (Phase::Waiting | Phase::Preempted, Phase::Prefill) => true,
+            (Phase::Prefill, Phase::Decode | Phase::Preempted) => true,
+            (Phase::Decode, Phase::Preempted) => true,
+            _ => false,
+        }
+    }
+}
+
+/// A request with its tokens so far, its blocks and its state.
+#[derive(Clone, Debug)]
+pub(super) struct Sequence {
+    pub(super) id: SeqId,
+    pub(super) phase: Phase,
+    /// Prompt and sampled tokens.
+    pub(super) tokens: Vec<u32>,
+    pub(super) prompt_len: usize,
+    /// Length at which the sequence ends.
+    pub(super) final_len: usize,
+    /// Sorted.
+    stop_ids: Vec<u32>,
+    logits: LogitsWanted,
+    pub(super) salt: Vec<u8>,
+    pub(super) cache: SeqCache,
+    /// Positions before this one have delivered their logits (only counted when all are wanted).
+    rows_done: usize,
+    /// Set when the sequence is to end with the step in flight.
+    pub(super) ending: Option<FinishReason>,
+    /// Prefix hit of the first admission.
+    pub(super) cached_tokens: Option<usize>,
+    pub(super) preemptions: u32,
+}
+
+impl Sequence {
+    pub(super) fn new(id: SeqId, request: Request, final_len: usize, cache: SeqCache) -> Self {
+        let mut stop_ids = request.stop_ids;
+        stop_ids.sort_unstable();
+        Sequence {
+            id,
+            phase: Phase::Waiting,
+            prompt_len: request.prompt.len(),
+            tokens: request.prompt,
+            final_len,
+            stop_ids,
+            logits: request.logits,
+            salt: request.cache_salt,
+            cache,
+            rows_done: 0,
+            ending: None,
+            cached_tokens: None,
+            preemptions: 0,
+        }
+    }
+
+    /// Moves along an arrow of the state diagram.
+    pub(super) fn enter(&mut self, next: Phase) {
+        debug_assert!(self.phase.may_become(next), "sequence {}: {:?} -> {next:?}", self.id, self.phase);
+        self.phase = next;
+    }
+
+    /// Tokens whose keys and values are not in the cache.
+    pub(super) fn uncomputed(&self) -> usize {
+        self.tokens.len().saturating_sub(self.cache.len())
+    }
+
+    /// The longest prefix hit this sequence can use: logits that are still wanted must be computed.
+    pub(super) fn max_hit(&self) -> usize {
+        match self.logits {
+            LogitsWanted::Last => usize::MAX,
+            LogitsWanted::All => self.rows_done,
+        }
+    }
+
+    /// Whether computing up to position `upto` reaches a token to be sampled.
+    pub(super) fn samples_at(&self, upto: usize) -> bool {
+        upto == self.tokens.len() && self.tokens.len() < self.final_len
+    }
+
+    /// The batch entry for the next `count` tokens, whose room is reserved.
+    pub(super) fn entry(&self, count: usize, groups: usize, slot_shift: usize) -> Entry {
+        let start = self.cache.len();
+        let upto = start + count;
+        let sample = self.samples_at(upto);
+        let rows_from = match self.logits {
+            LogitsWanted::All => self.rows_done.max(start),
+            LogitsWanted::Last if sample => upto - 1,
+            LogitsWanted::Last => upto,
+        };
+        let slot = |group: usize, position: usize| {
+            let position = position / BLOCK * BLOCK + (position + slot_shift) % BLOCK;
+            self.cache.slot(group, position).expect("the positions of an entry were reserved in every group")
+        };
+        Entry {
+            seq: self.id,
+            phase: self.phase,
+            tokens: self.tokens[start..upto].to_vec(),
+            start: start as u32,
+            slots: (0..groups).map(|group| (start..upto).map(|at| slot(group, at)).collect()).collect(),
+            tables: (0..groups).map(|group| self.cache.table(group).to_vec()).collect(),
+            rows: (rows_from..upto).map(|at| (at - start) as u32).collect(),
+            sample,
+        }
+    }
+
+    /// Records that logits up to position `upto` were delivered.
+    pub(super) fn rows_delivered(&mut self, upto: usize) {
+        self.rows_done = self.rows_done.max(upto);
+    }
+
+    /// Whether the tokens so far end the sequence by themselves, and why. A sequence that wants no new token ends when
+    /// its prompt is computed.
+    pub(super) fn natural_end(&self) -> Option<FinishReason> {
+        let sampled = self.tokens.len() > self.prompt_len;
+        if let Some(last) = self.tokens.last()
+            && sampled
+            && self.stop_ids.binary_search(last).is_ok()
+        {
+            return Some(FinishReason::StopId(*last));
+        }
+        let full = self.tokens.len() >= self.final_len;
+        (full && (sampled || self.uncomputed() == 0)).then_some(FinishReason::Length)
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        Usage {
+            prompt_tokens: self.prompt_len,
+            cached_tokens: self.cached_tokens.unwrap_or(0),
+            new_tokens: self.tokens.len() - self.prompt_len,
+            preemptions: self.preemptions,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Plays random commands against a scheduler and checks everything that can be seen from outside.
+
+use std::collections::BTreeMap;
+
+use super::super::{
+    Batch, Ended, Entry, Event, FinishReason, LogitsWanted, Outcome, Phase, Scheduler, SeqId, StepResult,
+};
+use super::device::Device;
+use super::job::Job;
+use super::{Rng, Setup, mix};
+use crate::kv::{Fault, KvManager};
+
+/// What a simulation met, so that the tests can show that they were not idle.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Coverage {
+    pub(super) steps: u64,
+    pub(super) finished: u64,
+    pub(super) preemptions: u64,
+    pub(super) hit_tokens: u64,
+    pub(super) resumed_with_hit: u64,
+    pub(super) window_blocks_dropped: u64,
+    pub(super) cancelled_in_flight: u64,
+    pub(super) cancelled_waiting: u64,
+    pub(super) rejected: u64,
+    pub(super) mixed_steps: u64,
+    pub(super) all_rows: u64,
+    /// A hash of every batch, in order.
+    pub(super) trace: u64,
+}
+
+pub(super) struct Driver {
+    setup: Setup,
+    rng: Rng,
+    sched: Scheduler,
+    device: Device,
+    jobs: BTreeMap<SeqId, Job>,
+    step: u64,
+    /// Judge only by what the device and the caller can see, not by the bookkeeping's own checker.
+    blind: bool,
+    pub(super) coverage: Coverage,
+}
+
+impl Driver {
+    pub(super) fn new(seed: u64, fault: Option<Fault>, blind: bool) -> Self {
+        let mut rng = Rng(mix(seed));
+        let setup = Setup::random(&mut rng);
+        let kv = KvManager::new(&setup.groups, setup.prefix_cache).unwrap();
+        let mut sched = Scheduler::new(setup.config.clone(), kv).unwrap();
+        sched.plant(fault);
+        let device = Device::new(&setup.groups);
+        Driver { setup, rng, sched, device, jobs: BTreeMap::new(), step: 0, blind, coverage: Coverage::default() }
+    }
+
+    /// `steps` steps with arrivals, then without until nothing is left; everything must be given back.
+    pub(super) fn run(&mut self, steps: u64) -> Result<(), String> {
+        for _ in 0..steps {
+            self.arrive();
+            self.step(true)?;
+        }
+        let last = self.jobs.values().map(|job| job.deadline).max().unwrap_or(0);
+        while !self.sched.is_idle() {
+            self.step(false)?;
+            if self.step > last + 1 {
+                return Err("the queue does not drain".to_owned());
+            }
+        }
+        self.check_empty()
+    }
+
+    fn arrive(&mut self) {
+        if !self.rng.chance(self.setup.arrivals) {
+            return;
+        }
+        let request = self.setup.request(&mut self.rng);
+        let chunk = self.setup.config.prefill_chunk.min(self.setup.config.token_budget) as usize;
+        let capacity = self.sched.kv().max_positions(chunk).saturating_add(1);
+        let Ok(id) = self.sched.add(request.clone()) else {
+            self.coverage.rejected += 1;
+            return;
+        };
+        let mut job = Job::new(request, capacity.min(self.setup.config.max_context as usize));
+        // The oldest request runs at least one token a step and never loses one, so nobody waits for longer than the
+        // tokens of all requests before it.
+        let before: usize = self.jobs.values().map(|job| job.final_len).sum();
+        job.deadline = self.step + (before + job.final_len) as u64 + 1;
+        self.jobs.insert(id, job);
+    }
+
+    fn step(&mut self, noisy: bool) -> Result<(), String> {
+        self.step += 1;
+        if noisy && self.rng.chance(self.setup.cancels) {
+            self.cancel()?;
+        }
+        let preempted_before = self.sched.stats().preemptions;
+        let batch = self.sched.schedule().map_err(|error| error.to_string())?;
+        self.check_books("schedule")?;
+        self.check_batch(&batch)?;
+        self.observe(&batch, preempted_before);
+        if batch.entries.is_empty() {
+            return Ok(());
+        }
+        if noisy && self.rng.chance(self.setup.cancels) {
+            self.cancel()?;
+        }
+        if noisy && self.rng.chance(20) {
+            self.arrive();
+        }
+        let events = if noisy && self.rng.chance(self.setup.failures) {
+            self.sched.fail_step("device lost")
+        } else {
+            self.device.run(&batch, |entry| &self.jobs[&entry.seq])?;
+            let results: Vec<StepResult> = batch.entries.iter().map(|entry| self.result(entry)).collect();
+            self.sched.commit(&results).map_err(|error| error.to_string())?
+        };
+        events.into_iter().try_for_each(|event| self.take(event))?;
+        self.check_books("commit")?;
+        self.check_deadlines()
+    }
+
+    fn result(&self, entry: &Entry) -> StepResult {
+        let upto = entry.start as usize + entry.tokens.len();
+        let outcome = if self.setup.failures > 0 && mix(self.step ^ entry.seq.0).is_multiple_of(200) {
+            Outcome::Failed("logits are not a number".to_owned())
+        } else if entry.sample {
+            Outcome::Token(self.jobs[&entry.seq].sample(upto - 1))
+        } else {
+            Outcome::Ran
+        };
+        StepResult { seq: entry.seq, outcome }
+    }
+
+    fn cancel(&mut self) -> Result<(), String> {
+        let alive: Vec<SeqId> = self.jobs.keys().copied().collect();
+        if alive.is_empty() {
+            return Ok(());
+        }
+        let seq = alive[self.rng.range(0, alive.len() - 1)];
+        let waiting = matches!(self.sched.phase(seq), Some(Phase::Waiting | Phase::Preempted));
+        match self.sched.cancel(seq) {
+            Ended::Now(event) => {
+                self.coverage.cancelled_waiting += u64::from(waiting);
+                self.take(event)?;
+            }
+            Ended::AtCommit => self.coverage.cancelled_in_flight += 1,
+            Ended::Unknown => return Err(format!("sequence {seq} is alive but unknown")),
+        }
+        if self.sched.cancel(SeqId(u64::MAX)) != Ended::Unknown {
+            return Err("cancelled a sequence that never was".to_owned());
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Token { seq, token, position } => {
+                let job = self.jobs.get_mut(&seq).ok_or("token of a sequence that is over")?;
+                if position != job.tokens.len() {
+                    return Err(format!("sequence {seq}: token at {position}, expected {}", job.tokens.len()));
+                }
+                job.push(token);
+            }
+            Event::Finished { seq, reason, usage } => {
+                let job = self.jobs.remove(&seq).ok_or("a sequence ended twice")?;
+                job.check_end(&reason).map_err(|what| format!("sequence {seq}: {what}"))?;
+                let counts = (usage.prompt_tokens, usage.new_tokens);
+                let expected = (job.request.prompt.len(), job.tokens.len() - job.request.prompt.len());
+                if counts != expected || usage.cached_tokens > usage.prompt_tokens {
+                    return Err(format!("sequence {seq}: usage {usage:?}, expected {expected:?}"));
+                }
+                self.coverage.finished += u64::from(!matches!(reason, FinishReason::Error(_)));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_batch(&mut self, batch: &Batch) -> Result<(), String> {
+        let config = &self.setup.config;
+        if batch.tokens() > config.token_budget as usize {
+            return Err(format!("{} tokens exceed the budget of {}", batch.tokens(), config.token_budget));
+        }
+        if self.sched.running() > config.max_seqs as usize {
+            return Err(format!("{} sequences run, at most {}", self.sched.running(), config.max_seqs));
+        }
+        let prefills = batch.entries.iter().filter(|entry| entry.phase == Phase::Prefill).count();
+        if prefills > config.max_prefills as usize {
+            return Err(format!("{prefills} prefill chunks, at most {}", config.max_prefills));
+        }
+        if let Some((oldest, _)) = self.jobs.first_key_value()
+            && !batch.entries.iter().any(|entry| entry.seq == *oldest && !entry.tokens.is_empty())
+        {
+            return Err(format!("the oldest sequence {oldest} does not run"));
+        }
+        let mut seen = Vec::new();
+        for entry in &batch.entries {
+            if seen.contains(&entry.seq) || self.sched.phase(entry.seq) != Some(entry.phase) {
+                return Err(format!("sequence {} is in the batch twice or in another phase", entry.seq));
+            }
+            seen.push(entry.seq);
+            let chunk = entry.phase == Phase::Prefill && entry.tokens.len() > config.prefill_chunk as usize;
+            if chunk || (entry.phase == Phase::Decode && entry.tokens.len() != 1) {
+                return Err(format!("sequence {} runs {} tokens", entry.seq, entry.tokens.len()));
+            }
+            let job = self.jobs.get_mut(&entry.seq).ok_or("a sequence that is over runs")?;
+            check_rows(entry, job)?;
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, batch: &Batch, preempted_before: u64) {
+        let stats = self.sched.stats();
+        let coverage = &mut self.coverage;
+        coverage.steps += u64::from(!batch.entries.is_empty());
+        coverage.preemptions = stats.preemptions;
+        coverage.hit_tokens = stats.prefix_hit;
+        let kinds = |phase| batch.entries.iter().any(|entry| entry.phase == phase);
+        coverage.mixed_steps += u64::from(kinds(Phase::Prefill) && kinds(Phase::Decode));
+        for entry in &batch.entries {
+            let resumed = entry.phase == Phase::Prefill && self.jobs[&entry.seq].tokens.len() > entry.tokens.len();
+            let again = resumed && self.jobs[&entry.seq].tokens.len() > self.jobs[&entry.seq].request.prompt.len();
+            coverage.resumed_with_hit += u64::from(again && entry.start > 0);
+            coverage.window_blocks_dropped += entry.tables.iter().flatten().filter(|&&block| block < 0).count() as u64;
+            coverage.all_rows += entry.rows.len().saturating_sub(1) as u64;
+        }
+        let text = format!("{batch:?} {}", stats.preemptions - preempted_before);
+        coverage.trace = text.bytes().fold(coverage.trace, |hash, byte| mix(hash ^ u64::from(byte)));
+    }
+
+    fn check_books(&self, after: &str) -> Result<(), String> {
+        if self.blind {
+            return Ok(());
+        }
+        self.sched.check().map_err(|violation| format!("after {after}: {violation}"))
+    }
+
+    fn check_deadlines(&self) -> Result<(), String> {
+        match self.jobs.iter().find(|(_, job)| self.step > job.deadline) {
+            Some((seq, job)) => Err(format!("sequence {seq} starves: step {} of {}", self.step, job.deadline)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_empty(&self) -> Result<(), String> {
+        self.sched.kv().check([]).map_err(|violation| format!("at the end: {violation}"))?;
+        let kv = self.sched.kv();
+        for group in 0..kv.groups().len() {
+            let (used, free, cached) = (kv.blocks_in_use(group), kv.free_blocks(group), kv.cached_blocks(group));
+            if used != 0 || free + cached != kv.total_blocks(group) {
+                return Err(format!("group {group}: {used} used, {free} free, {cached} cached at the end"));
+            }
+        }
+        if self.jobs.is_empty() { Ok(()) } else { Err("idle with requests left".to_owned()) }
+    }
+}
+
+/// The rows of an entry: the last position of a sequence that samples, or each position exactly once in order.
+fn check_rows(entry: &Entry, job: &mut Job) -> Result<(), String> {
+    let (start, count) = (entry.start as usize, entry.tokens.len());
+    let at_end = start + count == job.tokens.len();
+    if entry.sample != (at_end && job.tokens.len() < job.final_len) {
+        return Err(format!("sequence {} samples at the wrong place", entry.seq));
+    }
+    let rows: Vec<usize> = entry.rows.iter().map(|&row| start + row as usize).collect();
+    let expected: Vec<usize> = match job.request.logits {
+        LogitsWanted::Last if entry.sample => vec![start + count - 1],
+        LogitsWanted::Last => Vec::new(),
+        LogitsWanted::All => (job.rows_seen..start + count).collect(),
+    };
+    if rows != expected {
+        return Err(format!("sequence {} has rows {rows:?}, expected {expected:?}", entry.seq));
+    }
+    job.rows_seen += expected.len();
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The simulations without a planted bug.
+
+use super::{Coverage, Driver};
+
+fn simulate(seed: u64, steps: u64) -> Coverage {
+    let mut driver = Driver::new(seed, None, false);
+    if let Err(what) = driver.run(steps) {
+        panic!("seed {seed}: {what}");
+    }
+    driver.coverage
+}
+
+#[test]
+fn hundreds_of_small_engines_keep_every_promise() {
+    let mut sum = Coverage::default();
+    for seed in 0..600 {
+        let met = simulate(seed, 300);
+        sum.steps += met.steps;
+        sum.finished += met.finished;
+        sum.preemptions += met.preemptions;
+        sum.hit_tokens += met.hit_tokens;
+        sum.resumed_with_hit += met.resumed_with_hit;
+        sum.window_blocks_dropped += met.window_blocks_dropped;
+        sum.cancelled_in_flight += met.cancelled_in_flight;
+        sum.cancelled_waiting += met.cancelled_waiting;
+        sum.rejected += met.rejected;
+        sum.mixed_steps += met.mixed_steps;
+        sum.all_rows += met.all_rows;
+    }
+    eprintln!("{sum:?}");
+    for (what, count, least) in [
+        ("steps", sum.steps, 50_000),
+        ("finished requests", sum.finished, 5_000),
+        ("preemptions", sum.preemptions, 1_000),
+        ("tokens served by prefix hits", sum.hit_tokens, 50_000),
+        ("resumptions with a prefix hit", sum.resumed_with_hit, 100),
+        ("dropped window blocks in tables", sum.window_blocks_dropped, 1_000),
+        ("cancellations in flight", sum.cancelled_in_flight, 300),
+        ("cancellations while waiting", sum.cancelled_waiting, 300),
+        ("rejections", sum.rejected, 300),
+        ("steps with prefill and decode", sum.mixed_steps, 3_000),
+        ("rows beside the last", sum.all_rows, 3_000),
+    ] {
+        assert!(count >= least, "only {count} {what}; the simulation no longer covers them");
+    }
+}
+
+#[test]
+fn ten_thousand_steps_on_one_engine() {
+    for seed in [1_000_003, 1_000_033] {
+        let met = simulate(seed, 10_000);
+        assert!(met.steps > 1_000, "{met:?}");
+    }
+}
+
+#[test]
+fn the_same_commands_give_the_same_batches() {
+    for seed in 0..40 {
+        assert_eq!(simulate(seed, 200), simulate(seed, 200), "seed {seed}");
+    }
+    assert_ne!(simulate(1, 200).trace, simulate(2, 200).trace);
+}
