@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checkpoint;
+pub mod config;
 pub mod error;
 pub mod flaw;
 pub mod gguf;
@@ -9,4 +10,5 @@ pub mod limits;
 pub mod safetensors;
 
 pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo};
+pub use config::{GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};
 pub use error::ModelError;

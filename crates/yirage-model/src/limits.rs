@@ -35,8 +35,8 @@ pub const SAFETENSORS_INDEX_BYTES: u64 = 256 << 20;
 /// Shard files of one safetensors model.
 pub const SAFETENSORS_SHARDS: usize = 10_000;
 
-/// Bytes of a `config.json` or `generation_config.json`. A list of 100,000 quantisation exclusions fits.
-pub const CONFIG_BYTES: u64 = 16 << 20;
+/// Bytes of a `config.json` or `generation_config.json`. Parsed, JSON takes up to ten times its length.
+pub const CONFIG_BYTES: u64 = 4 << 20;
 /// Layers of a model: bounds every per-layer list.
 pub const LAYERS: u32 = 65_536;
 /// Ids in a list of end-of-sequence tokens.

@@ -1,0 +1,94 @@
+//! What the reference implementation assumes for keys that a `config.json` leaves out, per model type. Only keys that
+//! published files do leave out; sizes that every file states have none, so that a damaged file is noticed.
+
+use serde_json::{Map, Value, json};
+
+/// Adds the defaults of `model_type` for keys that are absent. A key that is there as `null` stays so: it says "none".
+pub(super) fn fill(model_type: &str, values: &mut Map<String, Value>) {
+    if let Value::Object(defaults) = of(model_type) {
+        for (key, value) in defaults {
+            values.entry(key).or_insert(value);
+        }
+    }
+}
+
+fn of(model_type: &str) -> Value {
+    match model_type {
+        "llama" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "mlp_bias": false, "hidden_act": "silu", "max_position_embeddings": 2048
+        }),
+        "mistral" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "num_key_value_heads": 8,
+            "sliding_window": 4096, "hidden_act": "silu", "max_position_embeddings": 131072
+        }),
+        "mixtral" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 1000000.0, "tie_word_embeddings": false, "num_key_value_heads": 8,
+            "sliding_window": null, "hidden_act": "silu", "max_position_embeddings": 131072,
+            "num_local_experts": 8, "num_experts_per_tok": 2
+        }),
+        "qwen2" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "use_sliding_window": false,
+            "sliding_window": 4096, "max_window_layers": 28, "hidden_act": "silu", "max_position_embeddings": 32768
+        }),
+        "qwen3" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "use_sliding_window": false,
+            "sliding_window": 4096, "max_window_layers": 28, "hidden_act": "silu", "head_dim": 128,
+            "attention_bias": false, "max_position_embeddings": 32768
+        }),
+        "qwen3_moe" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "use_sliding_window": false,
+            "sliding_window": 4096, "hidden_act": "silu", "attention_bias": false, "norm_topk_prob": false,
+            "decoder_sparse_step": 1, "mlp_only_layers": [], "max_position_embeddings": 32768
+        }),
+        "gemma2" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": true, "head_dim": 256,
+            "num_key_value_heads": 4, "query_pre_attn_scalar": 256, "sliding_window": 4096,
+            "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "attention_bias": false,
+            "hidden_activation": "gelu_pytorch_tanh", "vocab_size": 256000, "max_position_embeddings": 8192
+        }),
+        "gemma3_text" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
+            "tie_word_embeddings": true, "head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4,
+            "query_pre_attn_scalar": 256, "sliding_window": 4096, "sliding_window_pattern": 6,
+            "attention_bias": false, "hidden_activation": "gelu_pytorch_tanh", "vocab_size": 262208,
+            "max_position_embeddings": 131072
+        }),
+        "phi3" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "sliding_window": null,
+            "hidden_act": "silu", "max_position_embeddings": 4096
+        }),
+        "olmo2" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "hidden_act": "silu", "max_position_embeddings": 2048
+        }),
+        "smollm3" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 2000000.0, "tie_word_embeddings": true, "num_key_value_heads": 4,
+            "use_sliding_window": false, "sliding_window": null, "no_rope_layer_interval": 4,
+            "attention_bias": false, "mlp_bias": false, "hidden_act": "silu", "max_position_embeddings": 32768
+        }),
+        "gpt2" => json!({
+            "layer_norm_epsilon": 1e-5, "tie_word_embeddings": true, "activation_function": "gelu_new",
+            "scale_attn_weights": true, "scale_attn_by_inverse_layer_idx": false, "n_positions": 1024
+        }),
+        "gpt_neox" => json!({
+            "layer_norm_eps": 1e-5, "rotary_pct": 0.25, "rotary_emb_base": 10000, "use_parallel_residual": true,
+            "tie_word_embeddings": false, "attention_bias": true, "hidden_act": "gelu",
+            "max_position_embeddings": 2048
+        }),
+        "gpt_oss" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 150000.0, "tie_word_embeddings": false, "head_dim": 64,
+            "num_key_value_heads": 8, "sliding_window": 128, "num_local_experts": 128, "num_experts_per_tok": 4,
+            "swiglu_limit": 7.0, "swiglu_alpha": 1.702, "attention_bias": true, "hidden_act": "silu",
+            "max_position_embeddings": 131072
+        }),
+        "deepseek_v3" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "n_group": 8, "topk_group": 4, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
+            "first_k_dense_replace": 3, "n_shared_experts": 1, "n_routed_experts": 256, "num_experts_per_tok": 8,
+            "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "kv_lora_rank": 512,
+            "q_lora_rank": 1536, "rope_interleave": true, "hidden_act": "silu", "max_position_embeddings": 4096
+        }),
+        _ => Value::Null,
+    }
+}

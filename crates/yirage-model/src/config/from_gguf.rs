@@ -1,0 +1,336 @@
+//! GGUF metadata, translated into the keys of a current `config.json`.
+
+use super::{ConfigSource, LayerType, RawConfig};
+use crate::error::ModelError;
+use crate::gguf::{Array, Gguf, Value};
+use crate::limits::LAYERS;
+use serde_json::{Map, Value as Json, json};
+
+/// GGUF architecture, `model_type`, class name.
+const ARCHITECTURES: &[(&str, &str, &str)] = &[
+    ("llama", "llama", "LlamaForCausalLM"),
+    ("qwen2", "qwen2", "Qwen2ForCausalLM"),
+    ("qwen3", "qwen3", "Qwen3ForCausalLM"),
+    ("qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM"),
+    ("gemma2", "gemma2", "Gemma2ForCausalLM"),
+    ("gemma3", "gemma3_text", "Gemma3ForCausalLM"),
+    ("phi3", "phi3", "Phi3ForCausalLM"),
+    ("gpt-oss", "gpt_oss", "GptOssForCausalLM"),
+];
+
+/// Suffix of `<architecture>.`, key here: integers, or lists of one a layer.
+const INTEGERS: &[(&str, &str)] = &[
+    ("embedding_length", "hidden_size"),
+    ("feed_forward_length", "intermediate_size"),
+    ("block_count", "num_hidden_layers"),
+    ("context_length", "max_position_embeddings"),
+    ("attention.head_count", "num_attention_heads"),
+    ("attention.head_count_kv", "num_key_value_heads"),
+    ("attention.key_length", "head_dim"),
+    ("attention.value_length", "v_head_dim"),
+    ("attention.sliding_window", "sliding_window"),
+    ("expert_count", "num_experts"),
+    ("expert_used_count", "num_experts_per_tok"),
+    ("expert_feed_forward_length", "moe_intermediate_size"),
+    ("expert_shared_feed_forward_length", "shared_expert_intermediate_size"),
+    ("leading_dense_block_count", "first_k_dense_replace"),
+];
+
+/// The same for floats.
+const FLOATS: &[(&str, &str)] = &[
+    ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+    ("attention.layer_norm_epsilon", "layer_norm_eps"),
+    ("attn_logit_softcapping", "attn_logit_softcapping"),
+    ("final_logit_softcapping", "final_logit_softcapping"),
+    ("attention.scale", "attention_scale"),
+];
+
+/// Key here, tensor whose presence it states.
+const PRESENCE: &[(&str, &str)] = &[("attention_bias", "blk.0.attn_q.bias"), ("mlp_bias", "blk.0.ffn_up.bias")];
+
+/// The error for a metadata value of another type than `expected`.
+pub(super) fn mismatch(gguf: &Gguf, key: &str, expected: &str, found: &Value) -> ModelError {
+    let found = match found {
+        Value::Array(a) => format!("{} of {}", a.type_name(), a.len()),
+        other => format!("{} {other:?}", other.type_name()).chars().take(200).collect(),
+    };
+    ModelError::Config { file: gguf.name().to_owned(), key: key.to_owned(), expected: expected.to_owned(), found }
+}
+
+impl RawConfig {
+    /// Translates the metadata of `gguf`. `has_tensor` and `vocab_rows` (rows of the embedding) answer what the metadata
+    /// leaves to the tensors.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] for absent architecture and values of another type.
+    pub fn from_gguf(
+        gguf: &Gguf,
+        has_tensor: &dyn Fn(&str) -> bool,
+        vocab_rows: Option<usize>,
+    ) -> Result<RawConfig, ModelError> {
+        let Some(arch) = gguf.architecture() else {
+            let (file, key) = (gguf.name().to_owned(), "general.architecture".to_owned());
+            let (expected, found) = ("the name of an architecture".to_owned(), "nothing".to_owned());
+            return Err(ModelError::Config { file, key, expected, found });
+        };
+        let mut t = Translation { gguf, arch, values: Map::new() };
+        t.name_model(has_tensor)?;
+        t.numbers()?;
+        t.sizes(vocab_rows)?;
+        t.tokens()?;
+        t.set("tie_word_embeddings", !has_tensor("output.weight"));
+        for (key, tensor) in PRESENCE {
+            t.set(key, has_tensor(tensor));
+        }
+        t.family_facts()?;
+        t.layer_types()?;
+        let rope = t.rope(has_tensor)?;
+        t.set("rope_parameters", rope);
+        Ok(RawConfig { file: gguf.name().to_owned(), source: ConfigSource::Gguf, values: t.values })
+    }
+}
+
+struct Translation<'a> {
+    gguf: &'a Gguf,
+    arch: &'a str,
+    values: Map<String, Json>,
+}
+
+impl<'a> Translation<'a> {
+    fn set(&mut self, key: &str, value: impl Into<Json>) {
+        self.values.insert(key.to_owned(), value.into());
+    }
+
+    fn set_absent(&mut self, key: &str, value: impl Into<Json>) {
+        self.values.entry(key).or_insert_with(|| value.into());
+    }
+
+    fn get(&self, suffix: &str) -> Option<&'a Value> {
+        self.gguf.get(&format!("{}.{suffix}", self.arch))
+    }
+
+    fn error(&self, suffix: &str, expected: &str, found: &Value) -> ModelError {
+        mismatch(self.gguf, &format!("{}.{suffix}", self.arch), expected, found)
+    }
+
+    fn float(&self, suffix: &str) -> Result<Option<f64>, ModelError> {
+        let read =
+            |v: &Value| v.as_f64().filter(|x| x.is_finite()).ok_or_else(|| self.error(suffix, "a finite float", v));
+        self.get(suffix).map(read).transpose()
+    }
+
+    fn u32(&self, suffix: &str) -> Result<Option<u32>, ModelError> {
+        let read = |v: &Value| v.as_u32().ok_or_else(|| self.error(suffix, "an unsigned integer", v));
+        self.get(suffix).map(read).transpose()
+    }
+
+    /// A number already translated; lists count as absent.
+    fn known(&self, key: &str) -> Option<u64> {
+        self.values.get(key).and_then(Json::as_u64)
+    }
+
+    fn name_model(&mut self, has_tensor: &dyn Fn(&str) -> bool) -> Result<(), ModelError> {
+        let known = ARCHITECTURES.iter().find(|a| a.0 == self.arch);
+        // The converters call this family `llama` too.
+        let experts = self.arch == "llama" && has_tensor("blk.0.ffn_gate_inp.weight");
+        let (model_type, class) = match known {
+            Some(_) if experts => ("mixtral", "MixtralForCausalLM"),
+            Some(&(_, model_type, class)) => (model_type, class),
+            None => (self.arch, self.arch),
+        };
+        self.set("model_type", model_type);
+        self.set("architectures", json!([class]));
+        Ok(())
+    }
+
+    fn numbers(&mut self) -> Result<(), ModelError> {
+        for (suffix, key) in INTEGERS {
+            if let Some(value) = self.get(suffix) {
+                let json = self.integer_or_list(suffix, value)?;
+                self.set(key, json);
+            }
+        }
+        for (suffix, key) in FLOATS {
+            if let Some(x) = self.float(suffix)? {
+                self.set(key, x);
+            }
+        }
+        Ok(())
+    }
+
+    /// One number where all layers agree, so that few readers meet a list.
+    fn integer_or_list(&self, suffix: &str, value: &Value) -> Result<Json, ModelError> {
+        let expected = format!("an unsigned integer, or an array of at most {LAYERS}");
+        let wrong = || self.error(suffix, &expected, value);
+        let Value::Array(array) = value else { return value.as_u32().map(Json::from).ok_or_else(wrong) };
+        if array.is_empty() || array.len() > LAYERS as usize {
+            return Err(wrong());
+        }
+        let list: Option<Vec<u32>> = (0..array.len()).map(|i| array.get(i)?.as_u32()).collect();
+        let list = list.ok_or_else(wrong)?;
+        Ok(if list.iter().all(|&n| n == list[0]) { list[0].into() } else { list.into() })
+    }
+
+    fn sizes(&mut self, vocab_rows: Option<usize>) -> Result<(), ModelError> {
+        let tokens = self.gguf.get("tokenizer.ggml.tokens").and_then(Value::as_array).map(Array::len);
+        let stated = self.u32("vocab_size")?.map(|n| n as usize);
+        if let Some(vocab) = vocab_rows.or(stated).or(tokens) {
+            self.set("vocab_size", vocab);
+        }
+        if let Some(heads) = self.values.get("num_attention_heads").cloned() {
+            self.set_absent("num_key_value_heads", heads);
+        }
+        if let (Some(hidden), Some(heads @ 1..)) = (self.known("hidden_size"), self.known("num_attention_heads")) {
+            self.set_absent("head_dim", hidden / heads);
+        }
+        Ok(())
+    }
+
+    fn tokens(&mut self) -> Result<(), ModelError> {
+        for key in ["bos", "eos"] {
+            let name = format!("tokenizer.ggml.{key}_token_id");
+            if let Some(value) = self.gguf.get(&name) {
+                let id = value.as_u32().ok_or_else(|| mismatch(self.gguf, &name, "an unsigned integer", value))?;
+                self.set(&format!("{key}_token_id"), id);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a family's converter leaves out because every model of it has the same.
+    fn family_facts(&mut self) -> Result<(), ModelError> {
+        let gemma = self.arch.starts_with("gemma");
+        self.set("hidden_act", if gemma { "gelu_pytorch_tanh" } else { "silu" });
+        match self.arch {
+            "gemma2" => {
+                self.set_absent("attn_logit_softcapping", 50.0);
+                self.set_absent("final_logit_softcapping", 30.0);
+                self.set_absent("sliding_window", 4096);
+                self.score_scale(46);
+            }
+            "gemma3" => self.score_scale(62),
+            "qwen3moe" => self.set("norm_topk_prob", true),
+            "gpt-oss" => {
+                self.set("swiglu_alpha", 1.702);
+                self.set("swiglu_limit", 7.0);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Scores are divided by the root of a head's width, save in the family's largest model, which has this many layers
+    /// and divides by the root of the hidden width per head.
+    fn score_scale(&mut self, layers_of_largest: u64) {
+        let per_head = self.known("hidden_size").zip(self.known("num_attention_heads").filter(|&h| h > 0));
+        let scalar = match per_head {
+            Some((hidden, heads)) if self.known("num_hidden_layers") == Some(layers_of_largest) => Some(hidden / heads),
+            _ => self.known("head_dim"),
+        };
+        if let Some(scalar) = scalar {
+            self.set("query_pre_attn_scalar", scalar);
+        }
+    }
+
+    /// `layer_types` where layers differ.
+    fn layer_types(&mut self) -> Result<(), ModelError> {
+        let period = match self.arch {
+            "gemma2" | "gpt-oss" => 2,
+            "gemma3" => 6,
+            _ => return Ok(()),
+        };
+        let layers = self.known("num_hidden_layers").unwrap_or(0).min(LAYERS.into()) as usize;
+        if self.known("sliding_window").unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        const SUFFIX: &str = "attention.sliding_window_pattern";
+        let wrong = |v| self.error(SUFFIX, &format!("an integer above 0, or an array of {layers} booleans"), v);
+        let by_period = |period: usize| (1..=layers).map(|n| !n.is_multiple_of(period)).collect();
+        let sliding: Vec<bool> = match self.get(SUFFIX) {
+            None => by_period(period),
+            Some(Value::Array(Array::Bool(list))) if list.len() == layers => list.clone(),
+            Some(v) => by_period(v.as_u32().filter(|&n| n > 0).ok_or_else(|| wrong(v))? as usize),
+        };
+        let name = |s: &bool| if *s { LayerType::Sliding.name() } else { LayerType::Full.name() };
+        let names: Vec<&str> = sliding.iter().map(name).collect();
+        self.set("layer_types", names);
+        Ok(())
+    }
+
+    fn rope(&self, has_tensor: &dyn Fn(&str) -> bool) -> Result<Json, ModelError> {
+        let default_theta = if self.arch == "gemma3" { 1e6 } else { 1e4 };
+        let mut full = self.rope_scaling(has_tensor)?;
+        full.insert("rope_theta".into(), self.float("rope.freq_base")?.unwrap_or(default_theta).into());
+        if let (Some(rotated), Some(width @ 1..)) = (self.u32("rope.dimension_count")?, self.known("head_dim")) {
+            full.insert("partial_rotary_factor".into(), (f64::from(rotated) / width as f64).into());
+        }
+        if self.arch != "gemma3" {
+            return Ok(Json::Object(full));
+        }
+        let theta = self.float("rope.freq_base_swa")?.unwrap_or(1e4);
+        let sliding = json!({"rope_type": "default", "rope_theta": theta});
+        Ok(json!({LayerType::Full.name(): full, LayerType::Sliding.name(): sliding}))
+    }
+
+    fn rope_scaling(&self, has_tensor: &dyn Fn(&str) -> bool) -> Result<Map<String, Json>, ModelError> {
+        let mut out = Map::new();
+        if has_tensor("rope_factors_long.weight") {
+            out.insert("rope_type".into(), "longrope".into());
+            return Ok(out);
+        }
+        if has_tensor(FREQUENCY_FACTORS) {
+            out.insert("rope_type".into(), "factors".into());
+            out.insert("tensor".into(), FREQUENCY_FACTORS.into());
+            return Ok(out);
+        }
+        let factor = match self.float("rope.scaling.factor")? {
+            Some(factor) => Some(factor),
+            None => self.float("rope.scale_linear")?,
+        };
+        let stated = match self.get("rope.scaling.type") {
+            Some(v) => Some(v.as_str().ok_or_else(|| self.error("rope.scaling.type", "a string", v))?),
+            None => None,
+        };
+        // A factor of zero or one is how converters write "none".
+        let scales = factor.is_some_and(|f| f != 0.0 && f != 1.0);
+        let rope_type = match stated {
+            Some("linear") | None if !scales => "default",
+            None => "linear",
+            Some(name) => name,
+        };
+        out.insert("rope_type".into(), rope_type.into());
+        if let Some(factor) = factor.filter(|_| rope_type != "default") {
+            out.insert("factor".into(), factor.into());
+        }
+        if rope_type == "yarn" {
+            self.yarn(&mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn yarn(&self, out: &mut Map<String, Json>) -> Result<(), ModelError> {
+        if let Some(original) = self.u32("rope.scaling.original_context_length")? {
+            out.insert("original_max_position_embeddings".into(), original.into());
+        }
+        for key in ["beta_fast", "beta_slow"] {
+            if let Some(x) = self.float(&format!("rope.scaling.yarn_{key}"))? {
+                out.insert(key.into(), x.into());
+            }
+        }
+        // Here a multiplier of the usual scale of cosines and sines, in `config.json` that scale itself.
+        let multiplier = match self.float("rope.scaling.yarn_attn_factor")? {
+            Some(x) => Some(x),
+            None => self.float("rope.scaling.attn_factor")?,
+        };
+        let factor = out.get("factor").and_then(Json::as_f64);
+        if let (Some(multiplier), Some(factor)) = (multiplier.filter(|&x| x != 1.0), factor.filter(|&f| f > 1.0)) {
+            out.insert("attention_factor".into(), (multiplier * (1.0 + 0.1 * factor.ln())).into());
+        }
+        // The family's own code does not round the band; its GGUF files do not say so.
+        out.insert("truncate".into(), (self.arch != "gpt-oss").into());
+        Ok(())
+    }
+}
+
+/// Where GGUF files keep the Llama 3 scaling.
+const FREQUENCY_FACTORS: &str = "rope_freqs.weight";

@@ -1,0 +1,112 @@
+//! `config.json` of any dialect, brought into one.
+
+use super::{ConfigSource, RawConfig, access, defaults, parse_object};
+use crate::error::ModelError;
+use crate::limits::LAYERS;
+use serde_json::{Map, Value};
+
+/// Current name, older or other names.
+const ALIASES: &[(&str, &[&str])] = &[
+    ("hidden_size", &["n_embd"]),
+    ("num_hidden_layers", &["n_layer"]),
+    ("num_attention_heads", &["n_head"]),
+    ("max_position_embeddings", &["n_positions"]),
+    ("intermediate_size", &["n_inner"]),
+    ("layer_norm_eps", &["layer_norm_epsilon"]),
+    ("hidden_act", &["activation_function"]),
+    ("num_experts", &["num_local_experts", "n_routed_experts"]),
+    ("dtype", &["torch_dtype"]),
+    ("sliding_window_pattern", &["_sliding_window_pattern"]),
+    ("partial_rotary_factor", &["rotary_pct"]),
+    ("rope_theta", &["rotary_emb_base"]),
+    ("quantization_config", &["compression_config"]),
+];
+
+impl RawConfig {
+    /// Parses and normalises the bytes of a `config.json`; `file` is how errors call it.
+    ///
+    /// # Errors
+    /// [`ModelError::Json`] or [`ModelError::Config`].
+    pub fn from_json(bytes: &[u8], file: &str) -> Result<RawConfig, ModelError> {
+        let mut values = flatten_text_config(parse_object(bytes, file)?, file)?;
+        let model_type = values.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        // Stated values first, so that no default stands in the way of one under another name; then once more, because
+        // defaults go in under the names that the type's own files use.
+        apply_aliases(&mut values);
+        defaults::fill(&model_type, &mut values);
+        apply_aliases(&mut values);
+        // Early files of this family name an activation they do not use; this key is the one that counts.
+        if model_type.starts_with("gemma")
+            && let Some(act) = values.get("hidden_activation").filter(|v| !v.is_null())
+        {
+            values.insert("hidden_act".into(), act.clone());
+        }
+        let mut config = RawConfig { file: file.to_owned(), source: ConfigSource::Json, values };
+        config.derive(&model_type)?;
+        Ok(config)
+    }
+
+    /// Values that follow from others where they are not stated.
+    fn derive(&mut self, model_type: &str) -> Result<(), ModelError> {
+        let hidden = self.opt_u32("hidden_size")?;
+        let heads = self.opt_u32("num_attention_heads")?;
+        if let Some(heads) = heads {
+            self.set_absent("num_key_value_heads", heads);
+        }
+        if let (Some(hidden), Some(heads @ 1..)) = (hidden, heads) {
+            self.set_absent("head_dim", hidden / heads);
+        }
+        if model_type == "gpt2"
+            && let Some(hidden) = hidden
+        {
+            self.set_absent("intermediate_size", hidden.saturating_mul(4));
+        }
+        if model_type == "smollm3" {
+            let layers = self.u32("num_hidden_layers")?.min(LAYERS);
+            let every = self.u32("no_rope_layer_interval")?.max(1);
+            // 1 = the layer rotates, despite the key's name.
+            let list: Vec<u32> = (1..=layers).map(|n| u32::from(!n.is_multiple_of(every))).collect();
+            self.set_absent("no_rope_layers", list);
+        }
+        Ok(())
+    }
+
+    fn set_absent(&mut self, key: &str, value: impl Into<Value>) {
+        if !self.has(key) {
+            self.values.insert(key.to_owned(), value.into());
+        }
+    }
+}
+
+fn apply_aliases(values: &mut Map<String, Value>) {
+    for (name, others) in ALIASES {
+        if values.get(*name).is_none_or(Value::is_null)
+            && let Some(value) = others.iter().find_map(|o| values.get(*o).filter(|v| !v.is_null()))
+        {
+            values.insert((*name).to_owned(), value.clone());
+        }
+    }
+}
+
+/// Multi-modal models keep the language model under `text_config`. What it does not state is looked up around it, where
+/// such files keep `architectures`, `quantization_config` and token ids.
+fn flatten_text_config(mut outer: Map<String, Value>, file: &str) -> Result<Map<String, Value>, ModelError> {
+    let mut text = match outer.remove("text_config") {
+        None | Some(Value::Null) => return Ok(outer),
+        Some(Value::Object(text)) => text,
+        Some(other) => return Err(access::mismatch(file, "text_config", "an object", &other)),
+    };
+    // A family's whole is called `gemma3`, its language model `gemma3_text`.
+    if let Some(Value::String(family)) = outer.remove("model_type") {
+        text.entry("model_type").or_insert(Value::String(format!("{family}_text")));
+    }
+    for (key, value) in outer {
+        match text.get(&key) {
+            Some(Value::Null) | None => {
+                text.insert(key, value);
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(text)
+}

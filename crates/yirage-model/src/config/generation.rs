@@ -1,0 +1,145 @@
+//! What a model's files say about generating: where text ends, and suggested sampling.
+
+use super::access::Section;
+use super::{RawConfig, access, parse_object, read_small};
+use crate::checkpoint::Checkpoint;
+use crate::error::ModelError;
+use crate::gguf::{Array, Gguf, Value};
+
+/// Suggestions of a model's makers. Requests and options override every one.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct GenerationConfig {
+    /// Ids that end a text, sorted, each once.
+    pub eos: Vec<u32>,
+    /// Id that begins a text.
+    pub bos: Option<u32>,
+    /// Id that fills batches.
+    pub pad: Option<u32>,
+    /// `false` asks for the most likely token whatever the values below say.
+    pub do_sample: Option<bool>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Number of tokens sampled from.
+    pub top_k: Option<u32>,
+    /// Probability mass sampled from.
+    pub top_p: Option<f64>,
+    /// Least probability relative to the most likely token's.
+    pub min_p: Option<f64>,
+    /// Divisor of the logits of tokens seen before.
+    pub repetition_penalty: Option<f64>,
+}
+
+/// Control tokens that end a turn or a text by the conventions of their vocabularies. GGUF files name one or two ids;
+/// models end turns by the others as well.
+const ENDINGS: &[&str] = &[
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_turn>",
+    "<|return|>",
+    "<|call|>",
+];
+
+/// Ends a message but not a turn, in vocabularies that have [`HARMONY_RETURN`].
+const HARMONY_END: &str = "<|end|>";
+const HARMONY_RETURN: &str = "<|return|>";
+
+impl GenerationConfig {
+    /// The suggestions beside a checkpoint: `generation_config.json` where there is one, completed by `config`; or GGUF
+    /// metadata.
+    ///
+    /// # Errors
+    /// [`ModelError`] for a malformed file.
+    pub fn load(checkpoint: &Checkpoint, config: &RawConfig) -> Result<GenerationConfig, ModelError> {
+        if let Some(gguf) = checkpoint.gguf() {
+            return GenerationConfig::from_gguf(gguf);
+        }
+        let path = checkpoint.folder().map(|f| f.join("generation_config.json")).filter(|p| p.is_file());
+        let Some(path) = path else { return GenerationConfig::from_json(b"{}", "generation_config.json", config) };
+        GenerationConfig::from_json(&read_small(&path)?, &path.display().to_string(), config)
+    }
+
+    /// Parses a `generation_config.json`; token ids that it does not state are taken from `config`.
+    ///
+    /// # Errors
+    /// [`ModelError::Json`] or [`ModelError::Config`].
+    pub fn from_json(bytes: &[u8], file: &str, config: &RawConfig) -> Result<GenerationConfig, ModelError> {
+        let values = parse_object(bytes, file)?;
+        let s = Section { file, prefix: "", values: &values };
+        let mut eos = access::ids(&s, "eos_token_id")?;
+        if eos.is_empty() {
+            eos = config.ids("eos_token_id")?;
+        }
+        let id = |key| -> Result<Option<u32>, ModelError> {
+            let own = access::ids(&s, key)?.first().copied();
+            Ok(own.or(config.ids(key)?.first().copied()))
+        };
+        Ok(GenerationConfig {
+            eos: sorted(eos),
+            bos: id("bos_token_id")?,
+            pad: id("pad_token_id")?,
+            do_sample: s.opt_bool("do_sample")?,
+            temperature: s.opt_f64("temperature")?,
+            top_k: s.opt_u32("top_k")?,
+            top_p: s.opt_f64("top_p")?,
+            min_p: s.opt_f64("min_p")?,
+            repetition_penalty: s.opt_f64("repetition_penalty")?,
+        })
+    }
+
+    /// Reads GGUF metadata.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] for values of another type.
+    pub fn from_gguf(gguf: &Gguf) -> Result<GenerationConfig, ModelError> {
+        let mut eos = endings_by_text(gguf);
+        for key in ["eos", "eot", "eom"] {
+            eos.extend(id(gguf, &format!("tokenizer.ggml.{key}_token_id"))?);
+        }
+        Ok(GenerationConfig {
+            eos: sorted(eos),
+            bos: id(gguf, "tokenizer.ggml.bos_token_id")?,
+            pad: id(gguf, "tokenizer.ggml.padding_token_id")?,
+            do_sample: None,
+            temperature: number(gguf, "general.sampling.temp")?,
+            top_k: id(gguf, "general.sampling.top_k")?,
+            top_p: number(gguf, "general.sampling.top_p")?,
+            min_p: number(gguf, "general.sampling.min_p")?,
+            repetition_penalty: number(gguf, "general.sampling.penalty_repeat")?,
+        })
+    }
+}
+
+fn sorted(mut ids: Vec<u32>) -> Vec<u32> {
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// Ids of [`ENDINGS`] that the vocabulary has as special tokens.
+fn endings_by_text(gguf: &Gguf) -> Vec<u32> {
+    const NORMAL: i32 = 1;
+    let Some(tokens) = gguf.get("tokenizer.ggml.tokens").and_then(Value::as_strings) else { return Vec::new() };
+    let types = gguf.get("tokenizer.ggml.token_type").and_then(Value::as_array).and_then(Array::as_i32s);
+    let special = |i: usize| types.and_then(|t| t.get(i)).is_some_and(|&t| t != NORMAL);
+    let found = tokens.iter().enumerate().filter(|(i, text)| ENDINGS.contains(text) && special(*i));
+    let found: Vec<(u32, &str)> = found.map(|(i, text)| (i as u32, text)).collect();
+    let harmony = found.iter().any(|(_, text)| *text == HARMONY_RETURN);
+    found.into_iter().filter(|(_, text)| !(harmony && *text == HARMONY_END)).map(|(i, _)| i).collect()
+}
+
+fn id(gguf: &Gguf, key: &str) -> Result<Option<u32>, ModelError> {
+    read(gguf, key, "an integer from 0 to 4294967295", Value::as_u32)
+}
+
+fn number(gguf: &Gguf, key: &str) -> Result<Option<f64>, ModelError> {
+    read(gguf, key, "a float", Value::as_f64)
+}
+
+fn read<T>(gguf: &Gguf, key: &str, expected: &str, as_t: fn(&Value) -> Option<T>) -> Result<Option<T>, ModelError> {
+    let Some(value) = gguf.get(key) else { return Ok(None) };
+    as_t(value).map(Some).ok_or_else(|| super::from_gguf::mismatch(gguf, key, expected, value))
+}

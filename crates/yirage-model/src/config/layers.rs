@@ -1,0 +1,104 @@
+//! Which layers attend to a sliding window.
+
+use super::RawConfig;
+use crate::error::ModelError;
+use crate::limits::LAYERS;
+use serde_json::Value;
+
+/// What a layer attends to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LayerType {
+    /// Every earlier position.
+    Full,
+    /// The last `sliding_window` positions, the own one included.
+    Sliding,
+}
+
+impl LayerType {
+    /// The name in `layer_types` and `rope_parameters`.
+    pub fn name(self) -> &'static str {
+        match self {
+            LayerType::Full => "full_attention",
+            LayerType::Sliding => "sliding_attention",
+        }
+    }
+}
+
+impl RawConfig {
+    /// `num_hidden_layers`, within budget and not zero.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`].
+    pub fn layers(&self) -> Result<u32, ModelError> {
+        match self.u32("num_hidden_layers")? {
+            1..=LAYERS => self.u32("num_hidden_layers"),
+            _ => Err(self.invalid("num_hidden_layers", &format!("1 to {LAYERS}"))),
+        }
+    }
+
+    /// Every layer's type: `layer_types` where stated, else by the rule of the model's type.
+    ///
+    /// # Errors
+    /// [`ModelError::Unsupported`] for other kinds of attention; [`ModelError::Config`] for lists of another length.
+    pub fn layer_types(&self) -> Result<Vec<LayerType>, ModelError> {
+        let layers = self.layers()?;
+        match self.top().opt("layer_types", "a list", Value::as_array)? {
+            Some(list) if list.len() == layers as usize => list.iter().map(|v| self.layer_type(v)).collect(),
+            Some(_) => Err(self.invalid("layer_types", &format!("a list of {layers}"))),
+            None => self.layer_types_by_rule(layers),
+        }
+    }
+
+    /// Every layer's window in positions, the own one included; `None` attends to all.
+    ///
+    /// # Errors
+    /// As [`RawConfig::layer_types`]; [`ModelError::Config`] where a sliding layer has no window.
+    pub fn windows(&self) -> Result<Vec<Option<u32>>, ModelError> {
+        let window = self.opt_u32("sliding_window")?.filter(|&w| w > 0);
+        let of = |t| match t {
+            LayerType::Full => Ok(None),
+            LayerType::Sliding if window.is_some() => Ok(window),
+            LayerType::Sliding => Err(self.invalid("sliding_window", "an integer above 0, for the sliding layers")),
+        };
+        self.layer_types()?.into_iter().map(of).collect()
+    }
+
+    fn layer_type(&self, v: &Value) -> Result<LayerType, ModelError> {
+        match v.as_str() {
+            Some("full_attention") => Ok(LayerType::Full),
+            Some("sliding_attention") => Ok(LayerType::Sliding),
+            Some(other) => Err(ModelError::Unsupported {
+                what: format!("the layer type {other:?}"),
+                why: format!("{}: layer_types names it; full_attention and sliding_attention are known", self.file()),
+            }),
+            None => Err(super::access::mismatch(self.file(), "layer_types", "a list of strings", v)),
+        }
+    }
+
+    fn layer_types_by_rule(&self, layers: u32) -> Result<Vec<LayerType>, ModelError> {
+        let window = self.opt_u32("sliding_window")?.filter(|&w| w > 0);
+        let sliding = |rule: &dyn Fn(u32) -> bool| -> Vec<LayerType> {
+            let of = |n| if window.is_some() && rule(n) { LayerType::Sliding } else { LayerType::Full };
+            (0..layers).map(of).collect()
+        };
+        let enabled = self.bool_or("use_sliding_window", false)?;
+        Ok(match self.model_type()? {
+            "mistral" | "mixtral" | "phi3" => sliding(&|_| true),
+            "gemma2" | "gpt_oss" => sliding(&|n| n.is_multiple_of(2)),
+            "gemma3_text" => {
+                let pattern = self.u32_or("sliding_window_pattern", 6)?.max(1);
+                sliding(&|n| !(n + 1).is_multiple_of(pattern))
+            }
+            "qwen2" | "qwen3" => {
+                let first = self.u32_or("max_window_layers", 28)?;
+                sliding(&|n| enabled && n >= first)
+            }
+            "qwen3_moe" => sliding(&|_| enabled),
+            "smollm3" => {
+                let rotates = self.u32_per_layer("no_rope_layers", layers)?;
+                sliding(&|n| enabled && rotates[n as usize] == 0)
+            }
+            _ => sliding(&|_| false),
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! A model's configuration in one dialect, whatever it was written in.
+//!
+//! Architecture files read [`RawConfig`] by the key names of current Hugging Face `config.json` files (`hidden_size`,
+//! `num_hidden_layers`, `rope_parameters`, `layer_types`, ...). Normalisation brings the others there:
+//! * `text_config` of multi-modal models becomes the configuration itself;
+//! * older names get their current ones (`torch_dtype`, `n_embd`, `num_local_experts`, ...);
+//! * keys that a file may omit get the reference implementation's defaults;
+//! * GGUF metadata is translated key by key.
+//!
+//! This module does not know how a model computes. Whether a value makes sense for an architecture is for its file to
+//! say.
+
+mod access;
+mod defaults;
+mod from_gguf;
+mod from_json;
+mod generation;
+mod layers;
+mod quantization;
+mod rope;
+
+pub use generation::GenerationConfig;
+pub use layers::LayerType;
+pub use quantization::Quantization;
+pub use rope::{RopeConfig, RopeScaling};
+
+use crate::checkpoint::Checkpoint;
+use crate::error::ModelError;
+use crate::limits::CONFIG_BYTES;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// Where a configuration came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigSource {
+    /// A `config.json`.
+    Json,
+    /// The metadata of a GGUF file.
+    Gguf,
+}
+
+/// A model's configuration, normalised.
+///
+/// A key whose value is `null` counts as absent in every accessor.
+#[derive(Clone, Debug)]
+pub struct RawConfig {
+    file: String,
+    source: ConfigSource,
+    values: Map<String, Value>,
+}
+
+impl RawConfig {
+    /// The configuration of a checkpoint: its GGUF metadata, or the `config.json` beside its safetensors.
+    ///
+    /// # Errors
+    /// [`ModelError`] when there is none, or it is not what it should be.
+    pub fn load(checkpoint: &Checkpoint) -> Result<RawConfig, ModelError> {
+        match (checkpoint.gguf(), checkpoint.folder()) {
+            (Some(gguf), _) => {
+                let has_tensor = |name: &str| checkpoint.tensor(name).is_some();
+                let rows = checkpoint.tensor("token_embd.weight").map(|t| t.shape[0]);
+                RawConfig::from_gguf(gguf, &has_tensor, rows)
+            }
+            (None, folder) => {
+                let path = folder.unwrap_or(Path::new("")).join("config.json");
+                RawConfig::from_json(&read_small(&path)?, &path.display().to_string())
+            }
+        }
+    }
+
+    /// The file, as errors call it.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Where the configuration came from: containers differ in tensor names and in how some values are arranged.
+    pub fn source(&self) -> ConfigSource {
+        self.source
+    }
+
+    /// All normalised values.
+    pub fn values(&self) -> &Map<String, Value> {
+        &self.values
+    }
+
+    /// `model_type` in the Hugging Face spelling: `llama`, `qwen3_moe`, `gemma3_text`, `gpt_oss`. A GGUF architecture
+    /// without a counterpart keeps its own name.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] when it is absent.
+    pub fn model_type(&self) -> Result<&str, ModelError> {
+        self.str("model_type")
+    }
+
+    /// The class names in `architectures`; empty when absent.
+    pub fn architectures(&self) -> Vec<&str> {
+        let list = self.values.get("architectures").and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// Refuses what is recognised but cannot be computed, by its name: stored quantisations and rope scalings. Call it
+    /// before anything else is read, so that the user hears the real reason first.
+    ///
+    /// # Errors
+    /// [`ModelError::Unsupported`], or [`ModelError::Config`] for malformed values.
+    pub fn check_supported(&self) -> Result<(), ModelError> {
+        self.quantization()?;
+        self.rope(LayerType::Full)?;
+        self.rope(LayerType::Sliding)?;
+        Ok(())
+    }
+}
+
+/// Reads a small JSON file within [`CONFIG_BYTES`].
+pub(crate) fn read_small(path: &Path) -> Result<Vec<u8>, ModelError> {
+    let io = |source| ModelError::Io { path: path.to_path_buf(), source };
+    let length = std::fs::metadata(path).map_err(io)?.len();
+    check_length(length, &path.display().to_string())?;
+    std::fs::read(path).map_err(io)
+}
+
+fn check_length(length: u64, file: &str) -> Result<(), ModelError> {
+    if length <= CONFIG_BYTES {
+        return Ok(());
+    }
+    Err(ModelError::Config {
+        file: file.to_owned(),
+        key: "the file".into(),
+        expected: format!("at most {CONFIG_BYTES} bytes"),
+        found: format!("{length} bytes"),
+    })
+}
+
+/// Parses a JSON object within [`CONFIG_BYTES`]; the parser itself bounds the nesting depth.
+fn parse_object(bytes: &[u8], file: &str) -> Result<Map<String, Value>, ModelError> {
+    check_length(bytes.len() as u64, file)?;
+    match serde_json::from_slice(bytes).map_err(|e| ModelError::json(file, &e))? {
+        Value::Object(map) => Ok(map),
+        other => Err(access::mismatch(file, "the file", "a JSON object", &other)),
+    }
+}

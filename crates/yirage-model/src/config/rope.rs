@@ -1,0 +1,203 @@
+//! Rotary position embedding: what a configuration says about its frequencies. Turning this into tables of cosines and
+//! sines is not done here.
+
+use super::access::Section;
+use super::{LayerType, RawConfig};
+use crate::error::ModelError;
+use serde_json::{Map, Value};
+
+/// The rotation of a kind of layer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RopeConfig {
+    /// Base of the frequencies.
+    pub theta: f64,
+    /// What is done to the frequencies for contexts beyond the trained ones.
+    pub scaling: RopeScaling,
+    /// The share of a head's dimensions that rotates, from the first on.
+    pub partial_rotary_factor: f64,
+}
+
+/// A scaling of the frequencies. Contexts are counted in positions.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RopeScaling {
+    /// None.
+    Default,
+    /// Frequencies divided by `factor`.
+    Linear {
+        /// The divisor.
+        factor: f64,
+    },
+    /// The base grows with the sequence beyond `original`.
+    Dynamic {
+        /// Growth of the context.
+        factor: f64,
+        /// The trained context.
+        original: u32,
+    },
+    /// Low frequencies divided, high ones kept, a smooth band between.
+    Llama3 {
+        /// The divisor of low frequencies.
+        factor: f64,
+        /// Wave lengths above `original / low_freq_factor` are divided.
+        low_freq_factor: f64,
+        /// Wave lengths below `original / high_freq_factor` are kept.
+        high_freq_factor: f64,
+        /// The trained context.
+        original: u32,
+    },
+    /// YaRN (arXiv 2309.00071).
+    Yarn {
+        /// The divisor of interpolated frequencies.
+        factor: f64,
+        /// The trained context.
+        original: u32,
+        /// Rotations above which a frequency is kept.
+        beta_fast: f64,
+        /// Rotations below which a frequency is divided.
+        beta_slow: f64,
+        /// Scale of cosines and sines where stated; else it follows from `factor` and the two below.
+        attention_factor: Option<f64>,
+        /// Weight of the logarithm in the scale of cosines and sines.
+        mscale: Option<f64>,
+        /// The same, in the scale that divides it (and in the scale of scores, for latent attention).
+        mscale_all_dim: Option<f64>,
+        /// Whether the borders of the band are rounded to whole dimensions.
+        truncate: bool,
+    },
+    /// Every frequency divided by its own number, from this tensor of `[rotary_dim / 2]` (GGUF files store the
+    /// Llama 3 scaling so).
+    Factors {
+        /// The tensor's name.
+        tensor: String,
+    },
+}
+
+impl RopeConfig {
+    /// How many of `head_dim` dimensions rotate. The small addend undoes the rounding of a quotient of integers.
+    pub fn rotary_dim(&self, head_dim: u32) -> u32 {
+        (f64::from(head_dim) * self.partial_rotary_factor + 1e-6) as u32
+    }
+}
+
+impl RawConfig {
+    /// The rotation of layers of this type.
+    ///
+    /// # Errors
+    /// [`ModelError::Unsupported`] with the name of an unknown scaling (longrope and others); [`ModelError::Config`].
+    pub fn rope(&self, layer: LayerType) -> Result<RopeConfig, ModelError> {
+        let empty = Map::new();
+        let top = self.top();
+        let local = top.get("rope_local_base_freq").is_some() && layer == LayerType::Sliding;
+        let (prefix, values) = match top.opt("rope_parameters", "an object", Value::as_object)? {
+            Some(flat) => match flat.get(layer.name()) {
+                Some(Value::Object(own)) => (format!("rope_parameters.{}.", layer.name()), own),
+                Some(Value::Null) | None => ("rope_parameters.".to_owned(), flat),
+                Some(other) => {
+                    let key = format!("rope_parameters.{}", layer.name());
+                    return Err(super::access::mismatch(self.file(), &key, "an object", other));
+                }
+            },
+            // Local layers of the older dialect have a base of their own and are never scaled.
+            None if local => (String::new(), &empty),
+            None => {
+                let scaling = top.opt("rope_scaling", "an object", Value::as_object)?;
+                ("rope_scaling.".to_owned(), scaling.unwrap_or(&empty))
+            }
+        };
+        let section = Section { file: self.file(), prefix: &prefix, values };
+        let theta_key = if local { "rope_local_base_freq" } else { "rope_theta" };
+        let theta = match section.opt_positive("rope_theta")? {
+            Some(theta) => theta,
+            None => top.opt_positive(theta_key)?.unwrap_or(10_000.0),
+        };
+        let partial = match section.opt_positive("partial_rotary_factor")? {
+            Some(partial) => partial,
+            None => top.opt_positive("partial_rotary_factor")?.unwrap_or(1.0),
+        };
+        if partial > 1.0 {
+            return Err(self.invalid("partial_rotary_factor", "a number above 0 and at most 1"));
+        }
+        Ok(RopeConfig { theta, scaling: self.scaling(&section)?, partial_rotary_factor: partial })
+    }
+
+    fn scaling(&self, s: &Section<'_>) -> Result<RopeScaling, ModelError> {
+        let name = match s.opt_str("rope_type")? {
+            Some(name) => name,
+            None => s.opt_str("type")?.unwrap_or("default"),
+        };
+        let number = |key| s.required(key, "a number above 0", s.opt_positive(key)?);
+        match name {
+            "default" | "none" => Ok(RopeScaling::Default),
+            "linear" => Ok(RopeScaling::Linear { factor: number("factor")? }),
+            "dynamic" => {
+                // The reference takes the configured maximum here, whatever the section calls original.
+                let original = self.context()?;
+                Ok(RopeScaling::Dynamic { factor: number("factor")?, original })
+            }
+            "llama3" => {
+                let (low_freq_factor, high_freq_factor) = (number("low_freq_factor")?, number("high_freq_factor")?);
+                if high_freq_factor <= low_freq_factor {
+                    let found = Value::from(high_freq_factor);
+                    let key = format!("{}high_freq_factor", s.prefix);
+                    return Err(super::access::mismatch(s.file, &key, "a number above low_freq_factor", &found));
+                }
+                let original = self.original_context(s)?;
+                Ok(RopeScaling::Llama3 { factor: number("factor")?, low_freq_factor, high_freq_factor, original })
+            }
+            "yarn" => self.yarn(s),
+            "factors" => {
+                let tensor = s.required("tensor", "a tensor name", s.opt_str("tensor")?)?;
+                Ok(RopeScaling::Factors { tensor: tensor.to_owned() })
+            }
+            other => {
+                let what = if other == "su" { "longrope" } else { other };
+                Err(ModelError::Unsupported {
+                    what: format!("the rope scaling {what:?}"),
+                    why: format!(
+                        "{}: {}rope_type names it; default, linear, dynamic, llama3 and yarn are known",
+                        s.file, s.prefix
+                    ),
+                })
+            }
+        }
+    }
+
+    fn yarn(&self, s: &Section<'_>) -> Result<RopeScaling, ModelError> {
+        let original = self.original_context(s)?;
+        let factor = match s.opt_positive("factor")? {
+            Some(factor) => factor,
+            None => f64::from(self.context()?) / f64::from(original),
+        };
+        Ok(RopeScaling::Yarn {
+            factor,
+            original,
+            beta_fast: s.opt_positive("beta_fast")?.unwrap_or(32.0),
+            beta_slow: s.opt_positive("beta_slow")?.unwrap_or(1.0),
+            attention_factor: s.opt_positive("attention_factor")?,
+            mscale: s.opt_f64("mscale")?,
+            mscale_all_dim: s.opt_f64("mscale_all_dim")?,
+            truncate: s.opt_bool("truncate")?.unwrap_or(true),
+        })
+    }
+
+    /// The trained context: in the section, beside it, or the maximum itself.
+    fn original_context(&self, s: &Section<'_>) -> Result<u32, ModelError> {
+        const KEY: &str = "original_max_position_embeddings";
+        let found = match s.opt_u32(KEY)? {
+            Some(n) => Some(n),
+            None => self.opt_u32(KEY)?,
+        };
+        match found {
+            Some(0) => Err(self.invalid(KEY, "an integer above 0")),
+            Some(n) => Ok(n),
+            None => self.context(),
+        }
+    }
+
+    fn context(&self) -> Result<u32, ModelError> {
+        match self.u32("max_position_embeddings")? {
+            0 => Err(self.invalid("max_position_embeddings", "an integer above 0")),
+            n => Ok(n),
+        }
+    }
+}
