@@ -1,2 +1,56 @@
 //! The compiler: (graph, target) to weight plan, and (graph, bucket, target, weight plan) to plan.
+//!
+//! Both are pure functions with byte-identical output for identical input. The pipeline below reads as a table of
+//! contents. This crate sees facts about devices ([`yirage_plan::Target`]), never a device, a request or a file.
 #![forbid(unsafe_code)]
+
+mod canonicalise;
+mod error;
+mod fuse;
+mod legalise;
+mod memory;
+mod rebuild;
+mod select;
+mod weights;
+
+pub use error::CompileError;
+pub use weights::plan_weights;
+
+use yirage_ir::{Dims, Graph};
+use yirage_plan::{Plan, Target, WeightPlan};
+
+/// A pass from graph to graph.
+pub struct Pass {
+    /// Its name, as filetests call it.
+    pub name: &'static str,
+    /// What it does.
+    pub run: fn(&Graph, &Target) -> Result<Graph, CompileError>,
+}
+
+/// The graph passes, in order.
+pub const PIPELINE: &[Pass] = &[
+    Pass { name: "canonicalise", run: canonicalise::run },
+    Pass { name: "legalise", run: legalise::run },
+    Pass { name: "fuse", run: fuse::run },
+];
+
+/// The largest sizes a plan is made for.
+pub type Bucket = Dims;
+
+/// Compiles `graph` for the sizes of `bucket` on `target`, with weights laid out as `weights` says.
+pub fn compile(graph: &Graph, bucket: Bucket, target: &Target, weights: &WeightPlan) -> Result<Plan, CompileError> {
+    yirage_ir::verify(graph)?;
+    weights::check(graph, weights)?;
+    let mut lowered = graph.clone();
+    for pass in PIPELINE {
+        lowered = (pass.run)(&lowered, target)?;
+        if cfg!(debug_assertions) {
+            yirage_ir::verify(&lowered)?;
+        }
+    }
+    let (kernels, chosen) = select::run(&lowered, target)?;
+    let steps = fuse::steps(&lowered, &chosen);
+    let plan = memory::place(lowered, bucket, target, kernels, steps);
+    yirage_plan::verify(&plan)?;
+    Ok(plan)
+}

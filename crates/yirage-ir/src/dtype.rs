@@ -59,3 +59,9 @@ impl fmt::Display for DType {
         f.write_str(self.name())
     }
 }
+
+impl From<Format> for DType {
+    fn from(format: Format) -> DType {
+        DType::Stored(format)
+    }
+}

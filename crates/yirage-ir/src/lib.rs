@@ -1,8 +1,30 @@
-//! The device-free graph: dtypes, quantised formats, symbolic shapes, ops with their reference evaluation, text form, verifier, hash.
+//! The device-free graph: dtypes, quantised formats, symbolic shapes, ops with their reference evaluation, text form,
+//! verifier, hash.
+//!
+//! A model is emitted as a [`Graph`]; the compiler turns a graph and a target into a plan; devices run plans. This
+//! crate knows the meaning of every op ([`op`], the scalar reference) and of every stored format ([`quant`]). It
+//! deliberately knows no device, no layout, no kernel, no file, no thread, no environment.
 #![forbid(unsafe_code)]
 
+pub mod attr;
+pub mod dim;
 pub mod dtype;
+pub mod graph;
+pub mod hash;
+pub mod interp;
+pub mod op;
 pub mod quant;
+pub mod tensor;
+pub mod text;
+pub mod types;
+pub mod verify;
 
+pub use attr::F32;
+pub use dim::{Dim, Dims, Sym};
 pub use dtype::DType;
+pub use graph::{BuildError, Graph, GraphBuilder, Node, NodeKind, Region, Source, Value, ValueId};
+pub use op::Op;
 pub use quant::Format;
+pub use tensor::Tensor;
+pub use types::{Type, TypeError};
+pub use verify::verify;

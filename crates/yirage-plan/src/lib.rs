@@ -1,2 +1,16 @@
-//! Plans as pure data: target facts, weight plans, memory plans and steps, with text forms that round-trip.
+//! Plans as pure data: target facts, weight plans, memory placement and steps, with text forms that round-trip.
+//!
+//! A plan holds no pointer and names kernels by string; a device resolves the names when it loads the plan. So plans
+//! can be saved, compared, checked and shown. This crate knows no device, no kernel's code and no request.
 #![forbid(unsafe_code)]
+
+pub mod plan;
+pub mod target;
+pub mod text;
+pub mod verify;
+pub mod weights;
+
+pub use plan::{KernelRef, Place, Plan, Step};
+pub use target::{Accepts, KernelFacts, Precision, Target};
+pub use verify::{PlanError, verify};
+pub use weights::{WeightEntry, WeightPlan};

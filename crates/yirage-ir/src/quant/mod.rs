@@ -4,8 +4,22 @@
 //! This module knows nothing of tiles, SIMD or devices: `decode` is the meaning of a format, and every kernel is
 //! checked against it.
 
+mod bf16;
+mod blocks;
 mod f16;
 mod f32;
+pub mod iq4_nl;
+pub mod mxfp4;
+mod q2_k;
+mod q3_k;
+mod q4_0;
+mod q4_1;
+mod q4_k;
+mod q5_0;
+mod q5_1;
+mod q5_k;
+mod q6_k;
+mod q8_0;
 
 /// What a stored format is. `decode` and `encode` work on whole blocks.
 pub struct FormatInfo {
@@ -52,6 +66,19 @@ macro_rules! formats {
 formats! {
     F32 = f32,
     F16 = f16,
+    BF16 = bf16,
+    Q4_0 = q4_0,
+    Q4_1 = q4_1,
+    Q5_0 = q5_0,
+    Q5_1 = q5_1,
+    Q8_0 = q8_0,
+    Q2_K = q2_k,
+    Q3_K = q3_k,
+    Q4_K = q4_k,
+    Q5_K = q5_k,
+    Q6_K = q6_k,
+    IQ4_NL = iq4_nl,
+    MXFP4 = mxfp4,
 }
 
 impl Format {

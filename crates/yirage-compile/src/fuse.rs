@@ -1,0 +1,189 @@
+//! Groups nodes into regions and phases.
+//!
+//! Phases alternate: all row-wise ops that are ready, with everything row-wise that follows from them, become one
+//! region (one pass over the tokens, no waiting between the ops); then all other nodes that are ready run side by
+//! side, products of the same input as one region, whatever the formats of their weights.
+
+use crate::error::CompileError;
+use crate::rebuild::Rebuild;
+use std::collections::HashMap;
+use yirage_ir::{Dim, Graph, GraphBuilder, Node, NodeKind, Op, Region, Source, ValueId};
+use yirage_plan::{Step, Target};
+
+/// Pattern of regions of row-wise ops.
+pub(crate) const ROWS: &str = "rows";
+/// Pattern of regions of products with a shared input.
+pub(crate) const PRODUCTS: &str = "products";
+
+pub(crate) fn run(graph: &Graph, _: &Target) -> Result<Graph, CompileError> {
+    let mut r = Rebuild::new(graph, |_| true)?;
+    for group in groups(graph) {
+        emit(graph, &group, &mut r)?;
+    }
+    Ok(r.finish())
+}
+
+/// The steps of a fused graph: a node's phase is one past the latest of its producers', and phases follow the order
+/// of the graph, so that a row-wise region and the nodes beside it share a phase only if independent.
+pub(crate) fn steps(graph: &Graph, kernels: &[u32]) -> Vec<Step> {
+    let mut phases: Vec<u32> = Vec::with_capacity(graph.nodes.len());
+    let mut floor = 0;
+    for node in &graph.nodes {
+        let after = node.ins.iter().filter_map(|&i| match graph.value(i).source {
+            Source::Node { node, .. } => Some(phases[node as usize] + 1),
+            _ => None,
+        });
+        floor = after.fold(floor, u32::max);
+        phases.push(floor);
+    }
+    let steps = phases.iter().zip(kernels).enumerate();
+    steps.map(|(n, (&phase, &kernel))| Step { node: n as u32, kernel, phase }).collect()
+}
+
+/// Node indices that run together, in an order in which they can run.
+fn groups(graph: &Graph) -> Vec<Vec<usize>> {
+    let mut done = vec![false; graph.nodes.len()];
+    let mut left = graph.nodes.len();
+    let mut out = Vec::new();
+    while left > 0 {
+        let mut batch = ready_rows(graph, &done);
+        if batch.is_empty() {
+            batch = ready_products(graph, &done);
+        }
+        for group in &batch {
+            group.iter().for_each(|&n| done[n] = true);
+            left -= group.len();
+        }
+        out.extend(batch);
+    }
+    out
+}
+
+fn is_ready(graph: &Graph, n: usize, done: &[bool]) -> bool {
+    graph.nodes[n].ins.iter().all(|&i| match graph.value(i).source {
+        Source::Node { node, .. } => done[node as usize],
+        _ => true,
+    })
+}
+
+fn is_row_wise(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Op(op) if op.row_wise())
+}
+
+/// The token dimension a row-wise node runs over.
+fn row_dim(graph: &Graph, node: &Node) -> Option<Dim> {
+    let like = if matches!(&node.kind, NodeKind::Op(Op::KvAppend(_))) { node.ins[1] } else { node.outs[0] };
+    graph.ty(like).shape.first().copied()
+}
+
+/// Ready row-wise nodes and all that follow from them row by row, one group a token dimension.
+fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
+    let mut done = done.to_vec();
+    let mut groups: Vec<(Option<Dim>, Vec<usize>)> = Vec::new();
+    let mut dim_of: HashMap<usize, Option<Dim>> = HashMap::new();
+    for (n, node) in graph.nodes.iter().enumerate() {
+        if done[n] || !is_row_wise(node) || !is_ready(graph, n, &done) {
+            continue;
+        }
+        let dim = row_dim(graph, node);
+        // A producer fused in this round must run over the same rows.
+        let crosses = node.ins.iter().any(|&i| match graph.value(i).source {
+            Source::Node { node, .. } => dim_of.get(&(node as usize)).is_some_and(|d| *d != dim),
+            _ => false,
+        });
+        if crosses {
+            continue;
+        }
+        done[n] = true;
+        dim_of.insert(n, dim);
+        match groups.iter_mut().find(|(d, _)| *d == dim) {
+            Some((_, members)) => members.push(n),
+            None => groups.push((dim, vec![n])),
+        }
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+/// Ready nodes that are not row-wise, products of one input together.
+fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (n, node) in graph.nodes.iter().enumerate() {
+        if done[n] || is_row_wise(node) || !is_ready(graph, n, done) {
+            continue;
+        }
+        let shared = |g: &&mut Vec<usize>| {
+            let other = &graph.nodes[g[0]];
+            is_product(other) && is_product(node) && other.ins[0] == node.ins[0]
+        };
+        match groups.iter_mut().find(shared) {
+            Some(group) => group.push(n),
+            None => groups.push(vec![n]),
+        }
+    }
+    groups
+}
+
+fn is_product(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)))
+}
+
+fn emit(graph: &Graph, group: &[usize], r: &mut Rebuild) -> Result<(), CompileError> {
+    if let [n] = group {
+        let ins: Vec<ValueId> = graph.nodes[*n].ins.iter().map(|&i| r.get(i)).collect();
+        return Ok(r.copy(*n, &ins)?);
+    }
+    let pattern = if is_product(&graph.nodes[group[0]]) { PRODUCTS } else { ROWS };
+    let (region, ins, outs) = make_region(graph, group, pattern)?;
+    let new_ins: Vec<ValueId> = ins.iter().map(|&i| r.get(i)).collect();
+    let names: Vec<String> = outs.iter().map(|&o| graph.value(o).name.clone()).collect();
+    let new_outs = r.add(NodeKind::Region(Box::new(region)), &new_ins, &names)?;
+    outs.into_iter().zip(new_outs).for_each(|(old, new)| r.bind(old, new));
+    Ok(())
+}
+
+/// The region of `group`, with the old values that are its inputs and outputs.
+fn make_region(
+    graph: &Graph,
+    group: &[usize],
+    pattern: &str,
+) -> Result<(Region, Vec<ValueId>, Vec<ValueId>), CompileError> {
+    let mut builder = GraphBuilder::new(pattern);
+    let mut map: HashMap<ValueId, ValueId> = HashMap::new();
+    let mut ins = Vec::new();
+    for &n in group {
+        for &i in &graph.nodes[n].ins {
+            let made_inside =
+                matches!(graph.value(i).source, Source::Node { node, .. } if group.contains(&(node as usize)));
+            if made_inside || map.contains_key(&i) {
+                continue;
+            }
+            let source = match graph.value(i).source {
+                Source::Node { .. } if yirage_plan::verify::is_state(graph, i) => Source::State,
+                Source::Node { .. } => Source::Slot,
+                other => other,
+            };
+            map.insert(i, builder.declare(&graph.value(i).name, graph.ty(i).clone(), source)?);
+            ins.push(i);
+        }
+    }
+    let mut outs = Vec::new();
+    for &n in group {
+        let node = &graph.nodes[n];
+        let inner: Vec<ValueId> = node.ins.iter().map(|i| map[i]).collect();
+        let names: Vec<String> = node.outs.iter().map(|&o| graph.value(o).name.clone()).collect();
+        let made = builder.node(node.kind.clone(), &inner, &names)?;
+        for (&old, new) in node.outs.iter().zip(made) {
+            map.insert(old, new);
+            if read_outside(graph, old, group) {
+                builder.output(new);
+                outs.push(old);
+            }
+        }
+    }
+    Ok((Region { pattern: pattern.to_string(), graph: builder.finish() }, ins, outs))
+}
+
+fn read_outside(graph: &Graph, value: ValueId, group: &[usize]) -> bool {
+    let read = |(n, node): (usize, &Node)| !group.contains(&n) && node.ins.contains(&value);
+    graph.outputs.contains(&value) || graph.nodes.iter().enumerate().any(read)
+}

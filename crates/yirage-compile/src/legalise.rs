@@ -1,0 +1,42 @@
+//! Makes the precision explicit: in `fast`, products with block-quantised weights read int8 activations.
+//!
+//! Each input is quantised once, however many products read it, whatever the formats of their weights.
+
+use crate::error::CompileError;
+use crate::rebuild::Rebuild;
+use std::collections::HashMap;
+use yirage_ir::op::Quantize;
+use yirage_ir::{DType, Graph, NodeKind, Op, ValueId};
+use yirage_plan::{Precision, Target};
+
+pub(crate) fn run(graph: &Graph, target: &Target) -> Result<Graph, CompileError> {
+    let mut r = Rebuild::new(graph, |_| true)?;
+    let mut quantised: HashMap<ValueId, ValueId> = HashMap::new();
+    for (n, node) in graph.nodes.iter().enumerate() {
+        let mut ins: Vec<ValueId> = node.ins.iter().map(|&i| r.get(i)).collect();
+        if target.precision == Precision::Fast && wants_int8(graph, n) {
+            let x = node.ins[0];
+            let q = match quantised.get(&x) {
+                Some(&q) => q,
+                None => {
+                    let name = format!("{}.q8", graph.value(x).name);
+                    r.add(NodeKind::Op(Quantize {}.into()), &ins[..1], &[name])?[0]
+                }
+            };
+            quantised.insert(x, q);
+            ins[0] = q;
+        }
+        r.copy(n, &ins)?;
+    }
+    Ok(r.finish())
+}
+
+/// Whether node `n` is a product of f32 activations with a block-quantised weight.
+fn wants_int8(graph: &Graph, n: usize) -> bool {
+    let node = &graph.nodes[n];
+    let product = matches!(&node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)));
+    if !product || graph.ty(node.ins[0]).dtype != DType::F32 {
+        return false;
+    }
+    matches!(graph.ty(node.ins[1]).dtype, DType::Stored(f) if f.info().block > 1)
+}

@@ -1,0 +1,81 @@
+//! Evaluates a graph by its ops' reference evaluations: the meaning of the graph.
+
+use crate::graph::{Graph, NodeKind, Source, ValueId};
+use crate::tensor::Tensor;
+use std::collections::HashMap;
+use thiserror::Error;
+
+/// An input that was not given.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("no tensor is given for the input `{0}`")]
+pub struct MissingInput(pub String);
+
+/// Evaluates `graph` on tensors by input name. Cache states are updated in `tensors`; the outputs come back in
+/// order.
+pub fn evaluate(graph: &Graph, tensors: &mut HashMap<String, Tensor>) -> Result<Vec<Tensor>, MissingInput> {
+    let mut values: Vec<Option<Tensor>> = vec![None; graph.values.len()];
+    for &i in &graph.inputs {
+        let v = graph.value(i);
+        // Weights stay where they are (they are large); slots and states move in.
+        if v.source != Source::Weight {
+            values[i.index()] = Some(tensors.remove(&v.name).ok_or_else(|| MissingInput(v.name.clone()))?);
+        }
+    }
+    for node in &graph.nodes {
+        let outs = run_node(graph, &node.kind, &node.ins, &values, tensors)?;
+        for (&id, t) in node.outs.iter().zip(outs) {
+            values[id.index()] = Some(t);
+        }
+    }
+    let outputs = graph.outputs.iter().map(|&o| values[o.index()].clone().ok_or_else(|| missing(graph, o)));
+    let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+    for (id, name) in final_states(graph) {
+        if let Some(t) = values[id.index()].take() {
+            tensors.insert(name, t);
+        }
+    }
+    Ok(outputs)
+}
+
+fn missing(graph: &Graph, id: ValueId) -> MissingInput {
+    MissingInput(graph.value(id).name.clone())
+}
+
+fn run_node(
+    graph: &Graph,
+    kind: &NodeKind,
+    ins: &[ValueId],
+    values: &[Option<Tensor>],
+    weights: &HashMap<String, Tensor>,
+) -> Result<Vec<Tensor>, MissingInput> {
+    let find = |id: &ValueId| {
+        let made = values[id.index()].as_ref();
+        made.or_else(|| weights.get(&graph.value(*id).name)).ok_or_else(|| missing(graph, *id))
+    };
+    let tensors = ins.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    match kind {
+        NodeKind::Op(op) => Ok(op.eval(&tensors)),
+        NodeKind::Region(region) => {
+            let names = region.graph.inputs.iter().map(|&i| region.graph.value(i).name.clone());
+            let mut inner: HashMap<String, Tensor> = names.zip(tensors.into_iter().cloned()).collect();
+            evaluate(&region.graph, &mut inner)
+        }
+    }
+}
+
+/// The last value of each state: what `kv_append` made of it, if anything did.
+fn final_states(graph: &Graph) -> Vec<(ValueId, String)> {
+    graph
+        .inputs_of(Source::State)
+        .map(|state| {
+            let mut last = state;
+            for node in &graph.nodes {
+                let appends = matches!(&node.kind, NodeKind::Op(op) if op.name() == "kv_append");
+                if appends && node.ins[0] == last {
+                    last = node.outs[0];
+                }
+            }
+            (last, graph.value(state).name.clone())
+        })
+        .collect()
+}

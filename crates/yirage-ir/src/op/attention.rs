@@ -1,0 +1,282 @@
+//! `attention`: scaled dot-product attention (Vaswani et al., 2017), grouped heads (Ainslie et al., 2023), over a
+//! paged cache or over the step's own keys and values.
+
+use super::case::Rng;
+use super::kv_append::state_shape;
+use super::{BLOCK, Case, OpDef, Tolerance, Work, arity, f32_rows, per_row, vector};
+use crate::attr::F32;
+use crate::dim::Dims;
+use crate::dtype::DType;
+use crate::op_struct;
+use crate::quant::Format;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// Cached: `(q f32[Tokens, heads*k_width], state, positions i32[Tokens], seqs i32[Tokens],
+    /// table i32[Seqs, Blocks] [, sinks [heads]]) -> f32[Tokens, heads*v_width]`. Token t of sequence `s = seqs[t]`
+    /// attends positions 0 to `positions[t]` of its sequence, the last `window` of them if a window is set; position
+    /// p lies in block `table[s, p / 32]` at `p % 32`. Blocks wholly before the window may be -1.
+    ///
+    /// Not cached: `(q, k f32[Tokens, kv_heads*k_width], v, positions, seqs [, sinks])`: tokens attend all tokens of
+    /// the same sequence in the step (both directions), or those at no later position if `causal`.
+    ///
+    /// Scores are `scale * q.k`, then `softcap * tanh(score / softcap)` if set; a sink joins a head's softmax as one
+    /// more score without a value. Query head h reads key head `h / (heads / kv_heads)`.
+    Attention {
+        /// Query heads.
+        heads: u32,
+        /// Key and value heads.
+        kv_heads: u32,
+        /// Elements of a key head.
+        k_width: u32,
+        /// Elements of a value head.
+        v_width: u32,
+        /// Factor of the scores.
+        scale: F32,
+        /// Cap of the scores; 0 is none.
+        softcap: F32,
+        /// Positions a token sees, itself included; 0 is all.
+        window: u32,
+        /// Whether later positions are hidden.
+        causal: bool,
+        /// Whether keys and values come from a cache state.
+        cached: bool,
+        /// Whether a value is the first `v_width` elements of its key (latent attention).
+        v_in_k: bool,
+    }
+}
+
+impl Attention {
+    /// Number of inputs without sinks.
+    fn base_inputs(&self) -> usize {
+        5
+    }
+
+    fn check_keys(&self, ins: &[Type]) -> Result<(), TypeError> {
+        let width = if self.v_in_k { self.k_width } else { self.k_width + self.v_width };
+        if self.cached {
+            let (heads, w) = state_shape(&ins[1])?;
+            if (heads, w) != (self.kv_heads, width) {
+                return Err(TypeError::new(format!("state is {}, {} heads of {width} wanted", ins[1], self.kv_heads)));
+            }
+            if ins[4].dtype != DType::I32 || ins[4].shape.len() != 2 {
+                return Err(TypeError::new(format!("table is {}, i32[Seqs, Blocks] wanted", ins[4])));
+            }
+            return Ok(());
+        }
+        let (k, v) = (f32_rows(&ins[1], "k")?, f32_rows(&ins[2], "v")?);
+        if (k, v) != (self.kv_heads * self.k_width, self.kv_heads * self.v_width) || self.v_in_k {
+            return Err(TypeError::new(format!("k of {k} and v of {v} do not match {self:?}")));
+        }
+        Ok(())
+    }
+
+    /// Scores to weights, in f64; the sink takes part in the sum alone.
+    fn softmax(&self, scores: &mut [f64], sink: Option<f64>) {
+        let max = scores.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
+        let mut sum = sink.map_or(0.0, |s| (s - max).exp());
+        for s in scores.iter_mut() {
+            *s = (*s - max).exp();
+            sum += *s;
+        }
+        scores.iter_mut().for_each(|s| *s /= sum);
+    }
+
+    fn score(&self, q: &[f32], k: &[f32]) -> f64 {
+        let dot: f64 = q.iter().zip(k).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+        let (s, cap) = (dot * f64::from(self.scale.0), f64::from(self.softcap.0));
+        if cap > 0.0 { cap * (s / cap).tanh() } else { s }
+    }
+}
+
+/// Where the keys and values of one (token, head) lie: one slice a visible position, in ascending order.
+struct Visible<'a> {
+    keys: Vec<&'a [f32]>,
+    values: Vec<&'a [f32]>,
+}
+
+impl OpDef for Attention {
+    const NAME: &'static str = "attention";
+    const ROW_WISE: bool = false;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        let base = self.base_inputs();
+        arity(ins, base..=base + 1)?;
+        let q = f32_rows(&ins[0], "q")?;
+        let heads_fit = self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads);
+        if !heads_fit || q != self.heads * self.k_width || (self.cached && !self.causal) {
+            return Err(TypeError::new(format!("q is {} for {self:?}", ins[0])));
+        }
+        if self.v_in_k && self.v_width > self.k_width {
+            return Err(TypeError::new(format!("values of {} do not lie in keys of {}", self.v_width, self.k_width)));
+        }
+        self.check_keys(ins)?;
+        let at = if self.cached { 2 } else { 3 };
+        per_row(&ins[at], &ins[0], "positions")?;
+        per_row(&ins[at + 1], &ins[0], "seqs")?;
+        if let Some(sinks) = ins.get(base) {
+            vector(sinks, self.heads, "sinks")?;
+        }
+        Ok(vec![Type::rows(ins[0].shape[0], self.heads * self.v_width)])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let at = if self.cached { 2 } else { 3 };
+        let (q, positions, seqs) = (ins[0].floats(), ins[at].ints(), ins[at + 1].ints());
+        let sinks = ins.get(self.base_inputs()).map(|s| s.row_f64(0));
+        let (heads, kw, vw) = (self.heads as usize, self.k_width as usize, self.v_width as usize);
+        let mut out = vec![0f32; positions.len() * heads * vw];
+        for t in 0..positions.len() {
+            for h in 0..heads {
+                let seen = self.visible(ins, positions, seqs, t, h / (heads / self.kv_heads as usize));
+                let query = &q[(t * heads + h) * kw..][..kw];
+                let mut scores: Vec<f64> = seen.keys.iter().map(|k| self.score(query, k)).collect();
+                self.softmax(&mut scores, sinks.as_ref().map(|s| s[h]));
+                for (i, o) in out[(t * heads + h) * vw..][..vw].iter_mut().enumerate() {
+                    *o = scores.iter().zip(&seen.values).map(|(s, v)| s * f64::from(v[i])).sum::<f64>() as f32;
+                }
+            }
+        }
+        vec![Tensor::f32([positions.len(), heads * vw], out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut cases = cached_cases();
+        cases.extend(dense_cases());
+        cases
+    }
+
+    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
+        let tokens = ins[0].shape[0].get(dims) as f64;
+        let seen = f64::from(dims.blocks) * BLOCK as f64;
+        let seen = if self.window > 0 { seen.min(f64::from(self.window)) } else { seen };
+        let (k, v) = (f64::from(self.k_width), f64::from(self.v_width));
+        let row = f64::from(self.kv_heads) * if self.v_in_k { k } else { k + v };
+        let bytes = f64::from(dims.seqs) * seen * row * ins[1].dtype.row_bytes(1) as f64;
+        Work { flops: 2.0 * tokens * seen * f64::from(self.heads) * (k + v), bytes }
+    }
+}
+
+impl Attention {
+    fn visible<'a>(&self, ins: &[&'a Tensor], positions: &[i32], seqs: &[i32], t: usize, head: usize) -> Visible<'a> {
+        let (kw, vw, kv_heads) = (self.k_width as usize, self.v_width as usize, self.kv_heads as usize);
+        let mut seen = Visible { keys: Vec::new(), values: Vec::new() };
+        let first = if self.window > 0 { positions[t] - self.window as i32 + 1 } else { 0 };
+        if self.cached {
+            let (cells, table) = (ins[1].floats(), ins[4]);
+            let width = ins[1].width();
+            for p in first.max(0) as usize..=positions[t] as usize {
+                let block = table.ints()[seqs[t] as usize * table.width() + p / BLOCK] as usize;
+                let cell = &cells[((block * BLOCK + p % BLOCK) * kv_heads + head) * width..][..width];
+                seen.keys.push(&cell[..kw]);
+                seen.values.push(if self.v_in_k { &cell[..vw] } else { &cell[kw..] });
+            }
+            return seen;
+        }
+        for other in 0..positions.len() {
+            let hidden = self.causal && positions[other] > positions[t] || positions[other] < first;
+            if seqs[other] == seqs[t] && !hidden {
+                seen.keys.push(&ins[1].floats()[(other * kv_heads + head) * kw..][..kw]);
+                seen.values.push(&ins[2].floats()[(other * kv_heads + head) * vw..][..vw]);
+            }
+        }
+        seen
+    }
+}
+
+/// The tolerance of upstreams 4.6 for paged attention is far wider: ours is that of f32 arithmetic.
+const CLOSE: Tolerance = Tolerance::Close { abs: 2e-5, rel: 2e-5 };
+
+fn cached_cases() -> Vec<Case> {
+    let mut rng = Rng(14);
+    let mut cases = Vec::new();
+    let base = Attention {
+        heads: 4,
+        kv_heads: 2,
+        k_width: 16,
+        v_width: 16,
+        scale: F32(0.25),
+        softcap: F32(0.0),
+        window: 0,
+        causal: true,
+        cached: true,
+        v_in_k: false,
+    };
+    let variants = [
+        ("plain", base.clone()),
+        ("one head each", Attention { kv_heads: 4, ..base.clone() }),
+        ("seven heads a key", Attention { heads: 7, kv_heads: 1, k_width: 64, v_width: 64, ..base.clone() }),
+        ("odd widths", Attention { k_width: 13, v_width: 7, ..base.clone() }),
+        ("wide", Attention { heads: 2, kv_heads: 1, k_width: 256, v_width: 256, ..base.clone() }),
+        ("softcap", Attention { softcap: F32(3.0), ..base.clone() }),
+        ("window 5", Attention { window: 5, ..base.clone() }),
+        ("window 33", Attention { window: 33, ..base.clone() }),
+        ("latent", Attention { kv_heads: 1, k_width: 24, v_width: 16, v_in_k: true, ..base.clone() }),
+    ];
+    for format in [Format::F32, Format::F16, Format::BF16] {
+        for (name, op) in &variants {
+            for sinks in [false, true] {
+                let mut ins = cached_inputs(&mut rng, format, op);
+                if sinks {
+                    ins.push(rng.floats([op.heads as usize]));
+                }
+                let name = format!("{name} {}{}", format.info().name, if sinks { " sinks" } else { "" });
+                cases.push(Case::new(name, op.clone(), ins, CLOSE));
+            }
+        }
+    }
+    cases
+}
+
+/// Three sequences: one decoding at depth 70, a chunk of 9 at position 30, and one single first token; their blocks
+/// lie scattered in the pool.
+fn cached_inputs(rng: &mut Rng, format: Format, op: &Attention) -> Vec<Tensor> {
+    let mut positions = vec![70];
+    positions.extend(30..39);
+    positions.push(0);
+    let mut seqs = vec![0];
+    seqs.extend([1; 9]);
+    seqs.push(2);
+    let tokens = positions.len();
+    let width = if op.v_in_k { op.k_width } else { op.k_width + op.v_width } as usize;
+    let freed = if op.window > 0 && op.window < 32 { -1 } else { 5 };
+    let table = Tensor::i32([3, 3], vec![freed, 2, 7, 4, 1, -1, 6, -1, -1]);
+    vec![
+        rng.floats([tokens, (op.heads * op.k_width) as usize]),
+        rng.state(format, [8, BLOCK, op.kv_heads as usize, width]),
+        Tensor::i32([tokens], positions),
+        Tensor::i32([tokens], seqs),
+        table,
+    ]
+}
+
+fn dense_cases() -> Vec<Case> {
+    let mut rng = Rng(15);
+    let mut cases = Vec::new();
+    for (name, causal, window) in [("both ways", false, 0), ("causal", true, 0), ("causal window", true, 3)] {
+        let op = Attention {
+            heads: 4,
+            kv_heads: 2,
+            k_width: 8,
+            v_width: 12,
+            scale: F32(0.35),
+            softcap: F32(0.0),
+            window,
+            causal,
+            cached: false,
+            v_in_k: false,
+        };
+        let (tokens, seqs) = (11, vec![0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
+        let positions = (0..7).chain(0..4).collect();
+        let ins = vec![
+            rng.floats([tokens, 32]),
+            rng.floats([tokens, 16]),
+            rng.floats([tokens, 24]),
+            Tensor::i32([tokens], positions),
+            Tensor::i32([tokens], seqs),
+        ];
+        cases.push(Case::new(name, op, ins, CLOSE));
+    }
+    cases
+}

@@ -1,0 +1,66 @@
+//! `binary`: element-wise sum and product, with a row broadcast.
+
+use super::case::Rng;
+use super::{Case, OpDef, Tolerance, arity, f32_rows, vector};
+use crate::attr_enum;
+use crate::op_struct;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+attr_enum! {
+    /// Which function.
+    BinaryKind {
+        /// `a + b`.
+        Add = "add",
+        /// `a * b`.
+        Mul = "mul",
+    }
+}
+
+op_struct! {
+    /// `(a f32[rows, width], b) -> f32[rows, width]`, element by element; `b` has a's shape or is one row `[width]`
+    /// (a bias) met by every row.
+    Binary {
+        /// The function.
+        kind: BinaryKind,
+    }
+}
+
+impl OpDef for Binary {
+    const NAME: &'static str = "binary";
+    const ROW_WISE: bool = true;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 2..=2)?;
+        let width = f32_rows(&ins[0], "a")?;
+        if ins[1].shape.len() == 1 {
+            vector(&ins[1], width, "b")?;
+        } else if ins[1] != ins[0] {
+            return Err(TypeError::new(format!("b is {}, {} or [{width}] wanted", ins[1], ins[0])));
+        }
+        Ok(vec![ins[0].clone()])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let a = ins[0].floats();
+        let b: Vec<f32> = (0..ins[1].rows()).flat_map(|r| ins[1].row(r)).collect();
+        let apply = |a: f32, b: f32| match self.kind {
+            BinaryKind::Add => a + b,
+            BinaryKind::Mul => a * b,
+        };
+        let out = a.iter().zip(b.iter().cycle()).map(|(&a, &b)| apply(a, b)).collect();
+        vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Rng(9);
+        let mut cases = Vec::new();
+        for &kind in BinaryKind::ALL {
+            let ins = vec![rng.floats([5, 67]), rng.floats([5, 67])];
+            cases.push(Case::new(format!("{kind}"), Binary { kind }, ins, Tolerance::Exact));
+            let ins = vec![rng.floats([3, 40]), rng.floats([40])];
+            cases.push(Case::new(format!("{kind} row"), Binary { kind }, ins, Tolerance::Exact));
+        }
+        cases
+    }
+}

@@ -1,0 +1,131 @@
+//! Test cases of ops: concrete inputs, and how close a kernel must come.
+
+use super::Op;
+use crate::quant::Format;
+use crate::tensor::{Data, Tensor};
+
+/// How far a kernel's result may be from the reference's.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Tolerance {
+    /// Every bit the same.
+    Exact,
+    /// |error| <= `abs` + `rel` * |reference|.
+    Close {
+        /// Absolute part.
+        abs: f32,
+        /// Relative part.
+        rel: f32,
+    },
+    /// A sum of products: |error| <= `c` * eps(f32) * sum |a_i b_i|. The constant covers the roundings of a
+    /// fixed-chunk f32 accumulation.
+    SumOfProducts {
+        /// The constant.
+        c: f32,
+    },
+}
+
+/// One case of an op.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What the case shows, unique within its op.
+    pub name: String,
+    /// The op with its attributes.
+    pub op: Op,
+    /// Concrete inputs.
+    pub ins: Vec<Tensor>,
+    /// How close a kernel must come.
+    pub tolerance: Tolerance,
+}
+
+impl Case {
+    /// A case.
+    pub fn new(name: impl Into<String>, op: impl Into<Op>, ins: Vec<Tensor>, tolerance: Tolerance) -> Case {
+        Case { name: name.into(), op: op.into(), ins, tolerance }
+    }
+}
+
+/// Deterministic pseudo-random numbers for cases (splitmix64): the same on every machine.
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in [-1, 1).
+    pub(crate) fn float(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+
+    pub(crate) fn floats(&mut self, shape: impl Into<Vec<usize>>) -> Tensor {
+        let shape = shape.into();
+        let n = shape.iter().product();
+        Tensor::f32(shape, (0..n).map(|_| self.float()).collect())
+    }
+
+    /// A weight of `format`: encoded where the format encodes, else random blocks whose 16-bit scales are small.
+    pub(crate) fn weight(&mut self, format: Format, shape: impl Into<Vec<usize>>) -> Tensor {
+        let shape = shape.into();
+        let info = format.info();
+        let n: usize = shape.iter().product();
+        let mut bytes = vec![0u8; n / info.block * info.bytes];
+        if let Some(encode) = info.encode {
+            let values: Vec<f32> = (0..n).map(|_| self.float()).collect();
+            encode(&values, &mut bytes);
+        } else {
+            self.random_blocks(format, &mut bytes);
+        }
+        Tensor::stored(format, shape, bytes)
+    }
+
+    fn random_blocks(&mut self, format: Format, bytes: &mut [u8]) {
+        let info = format.info();
+        bytes.iter_mut().for_each(|b| *b = self.next() as u8);
+        for block in bytes.chunks_exact_mut(info.bytes) {
+            for &at in scale_offsets(format) {
+                let scale = half::f16::from_f32(0.002 + 0.01 * self.float().abs());
+                block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// Where the 16-bit scales of a block lie, for the formats that only decode.
+fn scale_offsets(format: Format) -> &'static [usize] {
+    match format {
+        Format::Q2_K => &[80, 82],
+        Format::Q3_K => &[108],
+        Format::Q4_K | Format::Q5_K => &[0, 2],
+        Format::Q6_K => &[208],
+        Format::IQ4_NL => &[0],
+        _ => &[],
+    }
+}
+
+/// An f32 tensor with special values in every row: zeros, tiny, huge.
+pub(crate) fn with_extremes(mut t: Tensor) -> Tensor {
+    if let Data::F32(v) = &mut t.data {
+        for (i, x) in [0.0, 1e-30, -1e4, 1e4, -0.0].into_iter().enumerate() {
+            if let Some(slot) = v.get_mut(i * 7) {
+                *slot = x;
+            }
+        }
+    }
+    t
+}
+
+impl Rng {
+    /// A cache state filled with values its format can hold.
+    pub(crate) fn state(&mut self, format: Format, shape: [usize; 4]) -> Tensor {
+        let dtype = crate::dtype::DType::Stored(format);
+        let mut t = self.floats(shape);
+        if let Data::F32(v) = &mut t.data {
+            v.iter_mut().for_each(|x| *x = crate::tensor::round_to(dtype, *x));
+        }
+        Tensor { dtype, ..t }
+    }
+}

@@ -1,0 +1,59 @@
+//! `embed`: rows of a table chosen by ids.
+
+use super::case::Rng;
+use super::{Case, OpDef, Tolerance, arity, per_row};
+use crate::attr::F32;
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::op_struct;
+use crate::quant::Format;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// `(table [vocab, width] stored, ids i32[Tokens]) -> f32[Tokens, width]`: `scale * table[id]`, the row decoded
+    /// exactly. Ids outside the table are the caller's error and give a row of NaN, never other memory.
+    Embed {
+        /// Factor of every element (gemma: the root of the width).
+        scale: F32,
+    }
+}
+
+impl OpDef for Embed {
+    const NAME: &'static str = "embed";
+    const ROW_WISE: bool = true;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 2..=2)?;
+        let [Dim::Const(_), Dim::Const(width)] = ins[0].shape[..] else {
+            return Err(TypeError::new(format!("table is {}, [vocab, width] wanted", ins[0])));
+        };
+        let out = Type::new(DType::F32, [ins[1].shape.first().copied().unwrap_or(Dim::Const(1)), Dim::Const(width)]);
+        per_row(&ins[1], &out, "ids")?;
+        Ok(vec![out])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let (table, ids) = (ins[0], ins[1].ints());
+        let mut out = Vec::with_capacity(ids.len() * table.width());
+        for &id in ids {
+            match usize::try_from(id).ok().filter(|&i| i < table.rows()) {
+                Some(i) => out.extend(table.row(i).iter().map(|x| x * self.scale.0)),
+                None => out.extend(std::iter::repeat_n(f32::NAN, table.width())),
+            }
+        }
+        vec![Tensor::f32([ids.len(), table.width()], out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Rng(1);
+        let mut cases = Vec::new();
+        for &format in Format::ALL {
+            let table = rng.weight(format, [37, 256]);
+            let ids = Tensor::i32([5], vec![0, 36, 17, 17, 1]);
+            let op = Embed { scale: F32(if format == Format::F32 { 1.0 } else { 16.0 }) };
+            cases.push(Case::new(format.info().name, op, vec![table, ids], Tolerance::Exact));
+        }
+        cases
+    }
+}

@@ -1,0 +1,172 @@
+//! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
+
+use super::case::Rng;
+use super::{Case, OpDef, Tolerance, Work, arity, f32_rows};
+use crate::dim::{Dim, Dims};
+use crate::dtype::DType;
+use crate::op_struct;
+use crate::quant::Format;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// `(x [Tokens, k] or [Tokens, top_k*k], w [experts, n, k] stored, chosen i32[Tokens, top_k])
+    /// -> f32[Tokens, top_k*n]`: part r of token t is `w[chosen[t, r]]` times the token's row (shared by its experts)
+    /// or times part r of it. Each output is the same sum as `linear`'s.
+    ExpertLinear {
+        /// Experts a token meets.
+        top_k: u32,
+        /// Whether all experts of a token read the same row.
+        shared: bool,
+    }
+}
+
+op_struct! {
+    /// `(x f32[Tokens, top_k*n], bias [experts, n], chosen i32[Tokens, top_k]) -> f32[Tokens, top_k*n]`:
+    /// part r of token t plus `bias[chosen[t, r]]`.
+    ExpertBias {
+        /// Experts a token meets.
+        top_k: u32,
+    }
+}
+
+op_struct! {
+    /// `(x f32[Tokens, top_k*n], weights f32[Tokens, top_k]) -> f32[Tokens, n]`: the parts of a token, each times its
+    /// weight, added in rank order.
+    ExpertSum {
+        /// Experts a token meets.
+        top_k: u32,
+    }
+}
+
+fn check_chosen(ty: &Type, top_k: u32) -> Result<(), TypeError> {
+    if ty.dtype == DType::I32 && ty.shape.len() == 2 && ty.shape[1] == Dim::Const(top_k) {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("chosen is {ty}, i32[Tokens, {top_k}] wanted")))
+}
+
+impl OpDef for ExpertLinear {
+    const NAME: &'static str = "expert_linear";
+    const ROW_WISE: bool = false;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 3..=3)?;
+        check_chosen(&ins[2], self.top_k)?;
+        let [Dim::Const(_), Dim::Const(n), Dim::Const(k)] = ins[1].shape[..] else {
+            return Err(TypeError::new(format!("w is {}, [experts, n, k] wanted", ins[1])));
+        };
+        let want = if self.shared { k } else { k * self.top_k };
+        let float = matches!(ins[0].dtype, DType::Stored(Format::F32) | DType::Q8A);
+        if !float || ins[0].shape.len() != 2 || ins[0].shape[1] != Dim::Const(want) {
+            return Err(TypeError::new(format!("x is {}, f32 or q8a [Tokens, {want}] wanted", ins[0])));
+        }
+        Ok(vec![Type::rows(ins[0].shape[0], n * self.top_k)])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let (x, w, chosen, top_k) = (ins[0], ins[1], ins[2].ints(), self.top_k as usize);
+        let (n, k) = (w.shape[1], w.shape[2]);
+        let mut out = Vec::with_capacity(chosen.len() * n);
+        for t in 0..x.rows() {
+            let row = x.row_f64(t);
+            for r in 0..top_k {
+                let part = if self.shared { &row[..] } else { &row[r * k..][..k] };
+                let first = chosen[t * top_k + r] as usize * n;
+                for i in 0..n {
+                    out.push(w.row_f64(first + i).iter().zip(part).map(|(a, b)| a * b).sum::<f64>() as f32);
+                }
+            }
+        }
+        vec![Tensor::f32([x.rows(), top_k * n], out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Rng(17);
+        let mut cases = Vec::new();
+        for format in [Format::F32, Format::BF16, Format::Q4_0, Format::Q8_0, Format::Q4_K, Format::MXFP4] {
+            let k = if format.info().block == 256 { 256 } else { 64 };
+            for shared in [true, false] {
+                let w = rng.weight(format, [5, 24, k]);
+                let x = rng.floats([4, if shared { k } else { 2 * k }]);
+                let chosen = Tensor::i32([4, 2], vec![0, 4, 3, 1, 2, 0, 4, 3]);
+                let op = ExpertLinear { top_k: 2, shared };
+                let name = format!("{} shared {shared}", format.info().name);
+                let tolerance = Tolerance::SumOfProducts { c: 16.0 };
+                if format.info().block > 1 {
+                    let q = super::Quantize {}.eval(&[&x]).remove(0);
+                    let ins = vec![q, w.clone(), chosen.clone()];
+                    cases.push(Case::new(format!("{name} q8a"), op.clone(), ins, tolerance));
+                }
+                cases.push(Case::new(format!("{name} f32"), op, vec![x, w, chosen], tolerance));
+            }
+        }
+        cases
+    }
+
+    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
+        let rows = ins[0].shape[0].get(dims) as f64 * f64::from(self.top_k);
+        let one = ins[1].elems(dims) as f64 / ins[1].shape[0].get(dims).max(1) as f64;
+        Work { flops: 2.0 * rows * one, bytes: ins[1].bytes(dims) as f64 }
+    }
+}
+
+impl OpDef for ExpertBias {
+    const NAME: &'static str = "expert_bias";
+    const ROW_WISE: bool = true;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 3..=3)?;
+        check_chosen(&ins[2], self.top_k)?;
+        let row = f32_rows(&ins[0], "x")?;
+        match ins[1].shape[..] {
+            [Dim::Const(_), Dim::Const(n)] if n * self.top_k == row => Ok(vec![ins[0].clone()]),
+            _ => Err(TypeError::new(format!("x is {}, bias {}: they do not match", ins[0], ins[1]))),
+        }
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let (n, chosen) = (ins[1].width(), ins[2].ints());
+        let mut out = ins[0].floats().to_vec();
+        for (part, &e) in out.chunks_exact_mut(n).zip(chosen) {
+            part.iter_mut().zip(ins[1].row(e as usize)).for_each(|(x, b)| *x += b);
+        }
+        vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Rng(18);
+        let ins = vec![rng.floats([3, 2 * 19]), rng.floats([4, 19]), Tensor::i32([3, 2], vec![3, 0, 1, 2, 0, 3])];
+        vec![Case::new("two of four", ExpertBias { top_k: 2 }, ins, Tolerance::Exact)]
+    }
+}
+
+impl OpDef for ExpertSum {
+    const NAME: &'static str = "expert_sum";
+    const ROW_WISE: bool = true;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 2..=2)?;
+        let (row, k) = (f32_rows(&ins[0], "x")?, f32_rows(&ins[1], "weights")?);
+        if k != self.top_k || k == 0 || !row.is_multiple_of(k) {
+            return Err(TypeError::new(format!("x is {}, weights {}: they do not match", ins[0], ins[1])));
+        }
+        Ok(vec![Type::rows(ins[0].shape[0], row / k)])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let (top_k, n) = (self.top_k as usize, ins[0].width() / self.top_k as usize);
+        let mut out = Vec::with_capacity(ins[0].rows() * n);
+        for t in 0..ins[0].rows() {
+            let (x, w) = (ins[0].row_f64(t), ins[1].row_f64(t));
+            out.extend((0..n).map(|i| (0..top_k).map(|r| x[r * n + i] * w[r]).sum::<f64>() as f32));
+        }
+        vec![Tensor::f32([ins[0].rows(), n], out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Rng(19);
+        let ins = vec![rng.floats([3, 4 * 33]), rng.floats([3, 4])];
+        vec![Case::new("four", ExpertSum { top_k: 4 }, ins, Tolerance::Close { abs: 1e-6, rel: 1e-6 })]
+    }
+}

@@ -1,0 +1,101 @@
+//! `linear`: activations times a weight matrix.
+
+use super::case::Rng;
+use super::{Case, OpDef, Tolerance, Work, arity};
+use crate::dim::{Dim, Dims};
+use crate::dtype::DType;
+use crate::op_struct;
+use crate::quant::Format;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// `(x [rows, groups*k], w [groups*n, k] stored) -> f32[rows, groups*n]`:
+    /// `y[t, g*n + i] = sum_j x[t, g*k + j] * w[g*n + i, j]`.
+    ///
+    /// One group is the usual matrix product; with more, each group of inputs meets its own rows of the weight (the
+    /// per-head projections of latent attention). `x` is f32 or int8 blocks; each output is one sum over `j` in
+    /// ascending chunks, whatever the batch.
+    Linear {
+        /// Number of groups.
+        groups: u32,
+    }
+}
+
+impl OpDef for Linear {
+    const NAME: &'static str = "linear";
+    const ROW_WISE: bool = false;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 2..=2)?;
+        let ([rows, Dim::Const(width)], [Dim::Const(n), Dim::Const(k)]) = (&ins[0].shape[..], &ins[1].shape[..]) else {
+            return Err(TypeError::new(format!("x is {}, w is {}: two matrices wanted", ins[0], ins[1])));
+        };
+        if !matches!(ins[0].dtype, DType::Stored(Format::F32) | DType::Q8A) {
+            return Err(TypeError::new(format!("x is {}, f32 or q8a wanted", ins[0])));
+        }
+        if self.groups == 0 || *width != self.groups * k || !n.is_multiple_of(self.groups) {
+            return Err(TypeError::new(format!(
+                "x is {} and w is {}: with {} groups x must be {} wide and the rows of w divide by the groups",
+                ins[0],
+                ins[1],
+                self.groups,
+                self.groups * k
+            )));
+        }
+        Ok(vec![Type::new(DType::F32, [*rows, Dim::Const(*n)])])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let (x, w, groups) = (ins[0], ins[1], self.groups as usize);
+        let (t, n, k) = (x.rows(), w.rows(), w.width());
+        let xs: Vec<Vec<f64>> = (0..t).map(|r| x.row_f64(r)).collect();
+        let mut out = vec![0.0; t * n];
+        for i in 0..n {
+            let (row, at) = (w.row_f64(i), i / (n / groups) * k);
+            for (r, x) in xs.iter().enumerate() {
+                out[r * n + i] = row.iter().zip(&x[at..at + k]).map(|(a, b)| a * b).sum::<f64>() as f32;
+            }
+        }
+        vec![Tensor::f32([t, n], out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Rng(3);
+        let mut cases = Vec::new();
+        for &format in Format::ALL {
+            let info = format.info();
+            let k = if info.block == 256 { 512 } else { 96.max(info.block) };
+            for (rows, n) in [(1, 33), (5, 16), (17, 80)] {
+                let w = rng.weight(format, [n, k]);
+                let x = rng.floats([rows, k]);
+                let name = format!("{} {rows}x{n}x{k}", info.name);
+                cases.push(Case::new(
+                    format!("{name} f32"),
+                    Linear { groups: 1 },
+                    vec![x.clone(), w.clone()],
+                    Tolerance::SumOfProducts { c: 16.0 },
+                ));
+                if info.block > 1 {
+                    let q = super::Quantize {}.eval(&[&x]).remove(0);
+                    let tolerance = Tolerance::SumOfProducts { c: 16.0 };
+                    cases.push(Case::new(format!("{name} q8a"), Linear { groups: 1 }, vec![q, w], tolerance));
+                }
+            }
+        }
+        for (rows, n, k) in [(0, 8, 32), (1, 1, 1), (3, 7, 5), (2, 130, 1000)] {
+            let ins = vec![rng.floats([rows, k]), rng.weight(Format::F32, [n, k])];
+            let name = format!("f32 {rows}x{n}x{k}");
+            cases.push(Case::new(name, Linear { groups: 1 }, ins, Tolerance::SumOfProducts { c: 32.0 }));
+        }
+        let grouped = vec![rng.floats([3, 4 * 24]), rng.weight(Format::F32, [4 * 40, 24])];
+        cases.push(Case::new("grouped", Linear { groups: 4 }, grouped, Tolerance::SumOfProducts { c: 16.0 }));
+        cases
+    }
+
+    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
+        let rows = ins[0].shape[0].get(dims) as f64;
+        let weights = ins[1].elems(dims) as f64;
+        Work { flops: 2.0 * rows * weights, bytes: (ins[1].bytes(dims) + ins[0].bytes(dims)) as f64 }
+    }
+}

@@ -1,0 +1,178 @@
+//! The ops. One file owns the whole meaning of an op: its attributes, type rule, reference evaluation, test cases and
+//! work; the `ops!` list below is the only place that names them all.
+//!
+//! Evaluation is scalar with f64 accumulation and is never optimised: it is the oracle for every backend. It knows no
+//! device, layout or kernel.
+
+use crate::attr::AttrError;
+use crate::dim::Dims;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+mod attention;
+mod binary;
+mod case;
+mod concat;
+mod embed;
+mod expert;
+mod gather;
+mod glu;
+mod kv_append;
+mod layer_norm;
+mod linear;
+mod quantize;
+mod rms_norm;
+mod rope;
+mod route;
+mod softmax;
+mod unary;
+
+pub use attention::Attention;
+pub use binary::{Binary, BinaryKind};
+pub use case::{Case, Tolerance};
+pub use concat::Concat;
+pub use embed::Embed;
+pub use expert::{ExpertBias, ExpertLinear, ExpertSum};
+pub use gather::Gather;
+pub use glu::{Glu, GluKind};
+pub use kv_append::KvAppend;
+pub use layer_norm::LayerNorm;
+pub use linear::Linear;
+pub use quantize::Quantize;
+pub use rms_norm::RmsNorm;
+pub use rope::Rope;
+pub use route::{Route, Scoring};
+pub use softmax::Softmax;
+pub use unary::{Unary, UnaryKind, gelu_erf, gelu_tanh, silu};
+
+/// Positions of one cache block.
+pub const BLOCK: usize = 32;
+
+/// Arithmetic and memory an op needs: the cost model's and the roofline's numbers.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Work {
+    /// Multiplications and additions.
+    pub flops: f64,
+    /// Bytes that must move at least once.
+    pub bytes: f64,
+}
+
+/// Attributes as text.
+pub trait Attrs: Sized {
+    /// Names and values in declaration order.
+    fn attrs(&self) -> Vec<(&'static str, String)>;
+    /// The inverse of [`Attrs::attrs`].
+    fn from_attrs(list: Vec<(String, String)>) -> Result<Self, AttrError>;
+}
+
+/// What one file says about its op.
+pub trait OpDef: Attrs {
+    /// Name in text forms.
+    const NAME: &'static str;
+    /// Whether output row t (a token) depends on input row t alone (and on whole weights): such ops can be fused into
+    /// one pass over the tokens.
+    const ROW_WISE: bool;
+    /// Output types for these input types.
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError>;
+    /// The meaning: scalar loops, f64 accumulation. Inputs have passed `infer`.
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor>;
+    /// Shapes and values to test a kernel with.
+    fn cases() -> Vec<Case>;
+    /// Arithmetic and bytes at these sizes.
+    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
+        let bytes = ins.iter().map(|t| t.bytes(dims) as f64).sum::<f64>() * 2.0;
+        Work { flops: ins.first().map_or(0.0, |t| t.elems(dims) as f64), bytes }
+    }
+}
+
+macro_rules! ops {
+    ($($name:ident),* $(,)?) => {
+        /// Any op.
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        #[allow(missing_docs)]
+        pub enum Op { $($name($name)),* }
+
+        $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })*
+
+        impl Op {
+            /// Names of all ops.
+            pub const NAMES: &'static [&'static str] = &[$($name::NAME),*];
+
+            /// The name in text forms.
+            pub fn name(&self) -> &'static str {
+                match self { $(Op::$name(_) => $name::NAME),* }
+            }
+            /// See [`OpDef::ROW_WISE`].
+            pub fn row_wise(&self) -> bool {
+                match self { $(Op::$name(_) => $name::ROW_WISE),* }
+            }
+            /// Attribute names and values.
+            pub fn attrs(&self) -> Vec<(&'static str, String)> {
+                match self { $(Op::$name(op) => op.attrs()),* }
+            }
+            /// The op called `name` with these attributes; `None` when there is no such op.
+            pub fn from_attrs(name: &str, list: Vec<(String, String)>) -> Option<Result<Op, AttrError>> {
+                $(if name == $name::NAME { return Some($name::from_attrs(list).map(Op::$name)); })*
+                None
+            }
+            /// See [`OpDef::infer`].
+            pub fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+                match self { $(Op::$name(op) => op.infer(ins)),* }
+            }
+            /// See [`OpDef::eval`].
+            pub fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+                match self { $(Op::$name(op) => op.eval(ins)),* }
+            }
+            /// See [`OpDef::work`].
+            pub fn work(&self, ins: &[Type], dims: &Dims) -> Work {
+                match self { $(Op::$name(op) => op.work(ins, dims)),* }
+            }
+            /// The cases of every op.
+            pub fn all_cases() -> Vec<Case> {
+                let mut all = Vec::new();
+                $(all.extend($name::cases());)*
+                all
+            }
+        }
+    };
+}
+
+ops! {
+    Embed, Gather, Linear, Quantize,
+    RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, Concat,
+    Rope, KvAppend, Attention,
+    Route, ExpertLinear, ExpertBias, ExpertSum,
+}
+
+/// Checks the number of inputs.
+pub(crate) fn arity(ins: &[Type], want: std::ops::RangeInclusive<usize>) -> Result<(), TypeError> {
+    if want.contains(&ins.len()) {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("{} inputs given, {} to {} wanted", ins.len(), want.start(), want.end())))
+}
+
+/// Checks that `ty` is an f32 matrix and returns its fixed width.
+pub(crate) fn f32_rows(ty: &Type, what: &str) -> Result<u32, TypeError> {
+    use crate::dtype::DType;
+    match (ty.dtype == DType::F32, ty.shape.as_slice()) {
+        (true, [_, crate::dim::Dim::Const(w)]) => Ok(*w),
+        _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width] wanted"))),
+    }
+}
+
+/// Checks that `ty` is a vector (a fixed one for weights) of `n` elements readable as f32.
+pub(crate) fn vector(ty: &Type, n: u32, what: &str) -> Result<(), TypeError> {
+    if ty.shape == [crate::dim::Dim::Const(n)] {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("{what} is {ty}, [{n}] wanted")))
+}
+
+/// Checks that `ty` is an i32 vector with one entry for each of `like`'s rows.
+pub(crate) fn per_row(ty: &Type, like: &Type, what: &str) -> Result<(), TypeError> {
+    if ty.dtype == crate::dtype::DType::I32 && ty.shape.len() == 1 && ty.shape.first() == like.shape.first() {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("{what} is {ty}, one i32 a row of {like} wanted")))
+}

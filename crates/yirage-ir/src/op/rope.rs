@@ -1,0 +1,91 @@
+//! `rope`: rotary position embedding (Su et al., 2021) by table.
+
+use super::case::Rng;
+use super::{Case, OpDef, Tolerance, arity, f32_rows, per_row};
+use crate::dim::Dim;
+use crate::op_struct;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// `(x f32[rows, heads*width], cos f32[positions, rotary/2], sin, positions i32[rows]) -> f32` of x's shape.
+    ///
+    /// Within the first `rotary` elements of each head, pair `i` with table entry `(c, s)` becomes
+    /// `(a c - b s, b c + a s)`; the pairs are `(i, i + rotary/2)`, or `(2i, 2i+1)` when interleaved. The rest of a
+    /// head stays. Every scaling (linear, llama3, yarn, dynamic) is a matter of how the tables were made. Positions
+    /// past the tables give NaN, never other memory.
+    Rope {
+        /// Elements of a head.
+        width: u32,
+        /// Elements of a head that rotate.
+        rotary: u32,
+        /// Whether pairs are neighbours.
+        interleaved: bool,
+    }
+}
+
+impl OpDef for Rope {
+    const NAME: &'static str = "rope";
+    const ROW_WISE: bool = true;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 4..=4)?;
+        let row = f32_rows(&ins[0], "x")?;
+        if self.width == 0 || !row.is_multiple_of(self.width) || self.rotary > self.width || self.rotary % 2 == 1 {
+            return Err(TypeError::new(format!(
+                "rows of {row}, heads of {}, {} of them rotating: heads must fill the row and an even part rotate",
+                self.width, self.rotary
+            )));
+        }
+        f32_rows(&ins[1], "cos")?;
+        if ins[1].shape.get(1) != Some(&Dim::Const(self.rotary / 2)) || ins[1] != ins[2] {
+            let (cos, sin) = (&ins[1], &ins[2]);
+            return Err(TypeError::new(format!("cos is {cos}, sin {sin}, [positions, {}] wanted", self.rotary / 2)));
+        }
+        per_row(&ins[3], &ins[0], "positions")?;
+        Ok(vec![ins[0].clone()])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let (cos, sin, positions) = (ins[1], ins[2], ins[3].ints());
+        let (width, half) = (self.width as usize, self.rotary as usize / 2);
+        let mut out = ins[0].floats().to_vec();
+        for (row, &p) in out.chunks_exact_mut(ins[0].width().max(1)).zip(positions) {
+            let at = usize::try_from(p).ok().filter(|&p| p < cos.rows());
+            let (c, s) = match at {
+                Some(p) => (cos.row_f64(p), sin.row_f64(p)),
+                None => (vec![f64::NAN; half], vec![f64::NAN; half]),
+            };
+            for head in row.chunks_exact_mut(width) {
+                for i in 0..half {
+                    let (j, k) = if self.interleaved { (2 * i, 2 * i + 1) } else { (i, i + half) };
+                    let (a, b) = (f64::from(head[j]), f64::from(head[k]));
+                    head[j] = (a * c[i] - b * s[i]) as f32;
+                    head[k] = (b * c[i] + a * s[i]) as f32;
+                }
+            }
+        }
+        vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Rng(12);
+        let close = Tolerance::Close { abs: 1e-6, rel: 1e-6 };
+        let mut cases = Vec::new();
+        for (rows, heads, width, rotary, interleaved) in [
+            (1, 4, 64, 64, false),
+            (5, 2, 32, 8, false),
+            (3, 3, 24, 24, true),
+            (4, 1, 10, 6, true),
+            (0, 1, 8, 8, false),
+        ] {
+            let (cos, sin) = (rng.floats([9, rotary / 2]), rng.floats([9, rotary / 2]));
+            let positions = Tensor::i32([rows], (0..rows as i32).map(|p| (p * 5) % 9).collect());
+            let ins = vec![rng.floats([rows, heads * width]), cos, sin, positions];
+            let op = Rope { width: width as u32, rotary: rotary as u32, interleaved };
+            let name = format!("{rows}x{heads}x{width}, {rotary} rotate, interleaved {interleaved}");
+            cases.push(Case::new(name, op, ins, close));
+        }
+        cases
+    }
+}

@@ -1,0 +1,135 @@
+//! Host tensors of the reference evaluation.
+//!
+//! Nothing here is fast: a tensor holds plain vectors, and quantised weights are decoded row by row when read.
+
+use crate::dtype::DType;
+use crate::quant::Format;
+
+/// The elements of a tensor, dense and row-major.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Data {
+    /// Floats. Cache states of 16-bit formats hold values already rounded to their format.
+    F32(Vec<f32>),
+    /// Ids, positions, tables.
+    I32(Vec<i32>),
+    /// Mask words.
+    U32(Vec<u32>),
+    /// Stored blocks of a weight.
+    Blocks(Vec<u8>),
+    /// Quantised activations: codes, and one scale per 32.
+    Q8A {
+        /// One code an element.
+        codes: Vec<i8>,
+        /// One scale a block of 32.
+        scales: Vec<f32>,
+    },
+}
+
+/// A dense tensor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tensor {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes, outermost first.
+    pub shape: Vec<usize>,
+    /// Elements.
+    pub data: Data,
+}
+
+impl Tensor {
+    /// An f32 tensor; panics when the sizes disagree, which is a bug of the caller.
+    pub fn f32(shape: impl Into<Vec<usize>>, data: Vec<f32>) -> Tensor {
+        let shape = shape.into();
+        assert_eq!(shape.iter().product::<usize>(), data.len(), "elements of {shape:?}");
+        Tensor { dtype: DType::F32, shape, data: Data::F32(data) }
+    }
+
+    /// An i32 tensor; panics when the sizes disagree, which is a bug of the caller.
+    pub fn i32(shape: impl Into<Vec<usize>>, data: Vec<i32>) -> Tensor {
+        let shape = shape.into();
+        assert_eq!(shape.iter().product::<usize>(), data.len(), "elements of {shape:?}");
+        Tensor { dtype: DType::I32, shape, data: Data::I32(data) }
+    }
+
+    /// A stored weight of `format`.
+    pub fn stored(format: Format, shape: impl Into<Vec<usize>>, blocks: Vec<u8>) -> Tensor {
+        let shape = shape.into();
+        let width = shape.last().copied().unwrap_or(1);
+        let rows = shape.iter().product::<usize>() / width.max(1);
+        assert_eq!(rows * format.info().row_bytes(width), blocks.len(), "bytes of {shape:?} {}", format.info().name);
+        if format == Format::F32 {
+            let mut data = vec![0.0; rows * width];
+            (format.info().decode)(&blocks, &mut data);
+            return Tensor { dtype: DType::F32, shape, data: Data::F32(data) };
+        }
+        Tensor { dtype: DType::Stored(format), shape, data: Data::Blocks(blocks) }
+    }
+
+    /// The last size.
+    pub fn width(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
+
+    /// Product of all sizes but the last.
+    pub fn rows(&self) -> usize {
+        self.shape.iter().rev().skip(1).product()
+    }
+
+    /// The floats; panics on another element type, which type inference rules out.
+    pub fn floats(&self) -> &[f32] {
+        match &self.data {
+            Data::F32(v) => v,
+            _ => panic!("floats of a {} tensor", self.dtype),
+        }
+    }
+
+    /// The integers; panics on another element type, which type inference rules out.
+    pub fn ints(&self) -> &[i32] {
+        match &self.data {
+            Data::I32(v) => v,
+            _ => panic!("integers of a {} tensor", self.dtype),
+        }
+    }
+
+    /// Row `r` as f32, decoded or de-quantised exactly.
+    pub fn row(&self, r: usize) -> Vec<f32> {
+        let w = self.width();
+        match &self.data {
+            Data::F32(v) => v[r * w..][..w].to_vec(),
+            Data::I32(v) => v[r * w..][..w].iter().map(|&x| x as f32).collect(),
+            Data::U32(v) => v[r * w..][..w].iter().map(|&x| x as f32).collect(),
+            Data::Blocks(bytes) => {
+                let DType::Stored(format) = self.dtype else { panic!("blocks of {}", self.dtype) };
+                let n = format.info().row_bytes(w);
+                let mut out = vec![0.0; w];
+                (format.info().decode)(&bytes[r * n..][..n], &mut out);
+                out
+            }
+            Data::Q8A { codes, scales } => {
+                (0..w).map(|i| f32::from(codes[r * w + i]) * scales[(r * w + i) / 32]).collect()
+            }
+        }
+    }
+}
+
+impl Tensor {
+    /// Row `r` in f64; quantised activations without the rounding of code times scale to f32.
+    pub fn row_f64(&self, r: usize) -> Vec<f64> {
+        let w = self.width();
+        match &self.data {
+            Data::Q8A { codes, scales } => {
+                (0..w).map(|i| f64::from(codes[r * w + i]) * f64::from(scales[(r * w + i) / 32])).collect()
+            }
+            _ => self.row(r).into_iter().map(f64::from).collect(),
+        }
+    }
+}
+
+/// Rounds to what `dtype` can hold: the value a 16-bit cache gives back.
+pub fn round_to(dtype: DType, x: f32) -> f32 {
+    match dtype {
+        DType::Stored(Format::F16) => half::f16::from_f32(x).to_f32(),
+        DType::Stored(Format::BF16) => half::bf16::from_f32(x).to_f32(),
+        _ => x,
+    }
+}

@@ -1,0 +1,31 @@
+//! Tokens of the text form.
+
+/// One token and the line it stands on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token<'a> {
+    pub(super) text: &'a str,
+    pub(super) line: usize,
+}
+
+/// Splits into words (names, numbers) and single punctuation characters; `//` starts a comment.
+pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut out = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let line_text = line.split("//").next().unwrap_or("");
+        split_line(line_text, i + 1, &mut out);
+    }
+    out
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '+')
+}
+
+fn split_line<'a>(line: &'a str, number: usize, out: &mut Vec<Token<'a>>) {
+    let mut rest = line.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let len = if is_word(first) { rest.find(|c| !is_word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        out.push(Token { text: &rest[..len], line: number });
+        rest = rest[len..].trim_start();
+    }
+}

@@ -1,0 +1,18 @@
+//! The text form of graphs: printing and parsing round-trip exactly.
+//!
+//! ```text
+//! graph mlp {
+//!   slot %x: f32[Tokens, 64]
+//!   weight %w: q4_0[128, 64]
+//!   %q = quantize(%x): q8a[Tokens, 64]
+//!   %y = linear{groups=1}(%q, %w): f32[Tokens, 128]
+//!   output %y
+//! }
+//! ```
+
+mod lexer;
+mod parse;
+mod print;
+
+pub use parse::{ParseError, parse};
+pub use print::print;

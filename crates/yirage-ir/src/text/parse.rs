@@ -1,0 +1,218 @@
+//! Text to graph. The input may be a file from disk: every error is typed and names its line.
+
+use super::lexer::{Token, tokens};
+use crate::dim::{Dim, Sym};
+use crate::dtype::DType;
+use crate::graph::{Graph, GraphBuilder, NodeKind, Region, Source, ValueId};
+use crate::op::Op;
+use crate::types::{MAX_RANK, Type};
+use crate::verify::MAX_REGION_DEPTH;
+use std::collections::HashMap;
+use thiserror::Error;
+
+/// Why a text is not a graph.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("line {line}: {what}")]
+pub struct ParseError {
+    /// Line, from 1.
+    pub line: usize,
+    /// What was wanted or is wrong.
+    pub what: String,
+}
+
+/// Most values a parsed graph may have.
+const MAX_VALUES: usize = 1 << 20;
+
+/// Parses the text form of a graph.
+pub fn parse(text: &str) -> Result<Graph, ParseError> {
+    let mut parser = Parser { tokens: tokens(text), at: 0 };
+    let graph = parser.graph(0)?;
+    match parser.peek() {
+        None => Ok(graph),
+        Some(t) => Err(parser.error(format!("`{t}` after the end of the graph"))),
+    }
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    at: usize,
+}
+
+type Names = HashMap<String, ValueId>;
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a str> {
+        self.tokens.get(self.at).map(|t| t.text)
+    }
+
+    fn line(&self) -> usize {
+        self.tokens.get(self.at).or(self.tokens.last()).map_or(1, |t| t.line)
+    }
+
+    fn error(&self, what: impl Into<String>) -> ParseError {
+        ParseError { line: self.line(), what: what.into() }
+    }
+
+    fn next(&mut self) -> Result<&'a str, ParseError> {
+        let text = self.peek().ok_or_else(|| self.error("the text ends too early"))?;
+        self.at += 1;
+        Ok(text)
+    }
+
+    fn expect(&mut self, want: &str) -> Result<(), ParseError> {
+        match self.peek() {
+            Some(got) if got == want => {
+                self.at += 1;
+                Ok(())
+            }
+            got => Err(self.error(format!("`{want}` wanted, `{}` found", got.unwrap_or("end of text")))),
+        }
+    }
+
+    fn accept(&mut self, want: &str) -> bool {
+        let hit = self.peek() == Some(want);
+        self.at += usize::from(hit);
+        hit
+    }
+
+    fn graph(&mut self, depth: usize) -> Result<Graph, ParseError> {
+        if depth > MAX_REGION_DEPTH {
+            return Err(self.error(format!("regions nest deeper than {MAX_REGION_DEPTH}")));
+        }
+        self.expect("graph")?;
+        let mut builder = GraphBuilder::new(self.next()?);
+        let mut names = Names::new();
+        self.expect("{")?;
+        while !self.accept("}") {
+            if names.len() > MAX_VALUES {
+                return Err(self.error(format!("more than {MAX_VALUES} values")));
+            }
+            self.statement(&mut builder, &mut names, depth)?;
+        }
+        Ok(builder.finish())
+    }
+
+    fn statement(&mut self, builder: &mut GraphBuilder, names: &mut Names, depth: usize) -> Result<(), ParseError> {
+        let source = match self.peek() {
+            Some("slot") => Source::Slot,
+            Some("weight") => Source::Weight,
+            Some("state") => Source::State,
+            Some("output") => {
+                self.at += 1;
+                for id in self.operands(names)? {
+                    builder.output(id);
+                }
+                return Ok(());
+            }
+            _ => return self.node(builder, names, depth),
+        };
+        self.at += 1;
+        let name = self.name()?;
+        self.expect(":")?;
+        let ty = self.ty()?;
+        let id = builder.declare(&name, ty, source).map_err(|e| self.error(e.to_string()))?;
+        names.insert(name, id);
+        Ok(())
+    }
+
+    fn name(&mut self) -> Result<String, ParseError> {
+        self.expect("%")?;
+        Ok(self.next()?.to_string())
+    }
+
+    fn operands(&mut self, names: &Names) -> Result<Vec<ValueId>, ParseError> {
+        let mut ids = Vec::new();
+        loop {
+            let name = self.name()?;
+            ids.push(*names.get(&name).ok_or_else(|| self.error(format!("nothing is called `%{name}`")))?);
+            if !self.accept(",") {
+                return Ok(ids);
+            }
+        }
+    }
+
+    fn node(&mut self, builder: &mut GraphBuilder, names: &mut Names, depth: usize) -> Result<(), ParseError> {
+        let mut outs = vec![self.name()?];
+        while self.accept(",") {
+            outs.push(self.name()?);
+        }
+        self.expect("=")?;
+        let op = self.next()?;
+        let pattern = if op == "region" { Some(self.next()?.to_string()) } else { None };
+        let attrs = self.attrs()?;
+        self.expect("(")?;
+        let ins = if self.peek() == Some(")") { Vec::new() } else { self.operands(names)? };
+        self.expect(")")?;
+        self.expect(":")?;
+        let mut types = vec![self.ty()?];
+        while self.accept(",") {
+            types.push(self.ty()?);
+        }
+        let kind = match pattern {
+            Some(pattern) => NodeKind::Region(Box::new(Region { pattern, graph: self.graph(depth + 1)? })),
+            None => match Op::from_attrs(op, attrs) {
+                None => return Err(self.error(format!("there is no op `{op}`"))),
+                Some(made) => NodeKind::Op(made.map_err(|e| self.error(format!("{op}: {e}")))?),
+            },
+        };
+        let ids = builder.node(kind, &ins, &outs).map_err(|e| self.error(e.to_string()))?;
+        for ((id, name), ty) in ids.into_iter().zip(outs).zip(types) {
+            if *builder.ty(id) != ty {
+                return Err(self.error(format!("`%{name}` is declared {ty} but is {}", builder.ty(id))));
+            }
+            names.insert(name, id);
+        }
+        Ok(())
+    }
+
+    fn attrs(&mut self) -> Result<Vec<(String, String)>, ParseError> {
+        let mut list = Vec::new();
+        if !self.accept("{") {
+            return Ok(list);
+        }
+        loop {
+            let name = self.next()?.to_string();
+            self.expect("=")?;
+            list.push((name, self.next()?.to_string()));
+            if self.accept("}") {
+                return Ok(list);
+            }
+            self.expect(",")?;
+        }
+    }
+
+    fn ty(&mut self) -> Result<Type, ParseError> {
+        let name = self.next()?;
+        let dtype = DType::parse(name).ok_or_else(|| self.error(format!("there is no dtype `{name}`")))?;
+        let shape = self.list(|p| {
+            let text = p.next()?;
+            let sym = Sym::ALL.into_iter().find(|s| s.name() == text).map(Dim::Sym);
+            let dim = sym.or_else(|| text.parse().ok().map(Dim::Const));
+            dim.ok_or_else(|| p.error(format!("`{text}` is no dimension")))
+        })?;
+        let strides = if self.accept("/") {
+            Some(self.list(|p| {
+                let text = p.next()?;
+                text.parse().map_err(|_| p.error(format!("`{text}` is no stride")))
+            })?)
+        } else {
+            None
+        };
+        Ok(Type { dtype, shape, strides })
+    }
+
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, ParseError>) -> Result<Vec<T>, ParseError> {
+        self.expect("[")?;
+        let mut out = Vec::new();
+        while !self.accept("]") {
+            if out.len() >= MAX_RANK {
+                return Err(self.error(format!("more than {MAX_RANK} dimensions")));
+            }
+            if !out.is_empty() {
+                self.expect(",")?;
+            }
+            out.push(item(self)?);
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,56 @@
+//! Graph to text.
+
+use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use std::fmt::Write;
+
+/// The text form of a graph.
+pub fn print(graph: &Graph) -> String {
+    let mut out = String::new();
+    print_graph(graph, 0, &mut out);
+    out
+}
+
+fn print_graph(graph: &Graph, indent: usize, out: &mut String) {
+    let pad = "  ".repeat(indent);
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{pad}graph {} {{", graph.name);
+    for &i in &graph.inputs {
+        let v = graph.value(i);
+        let kind = match v.source {
+            Source::Slot => "slot",
+            Source::Weight => "weight",
+            Source::State => "state",
+            Source::Node { .. } => "node",
+        };
+        let _ = writeln!(out, "{pad}  {kind} %{}: {}", v.name, v.ty);
+    }
+    for node in &graph.nodes {
+        print_node(graph, node, indent + 1, out);
+    }
+    if !graph.outputs.is_empty() {
+        let _ = writeln!(out, "{pad}  output {}", names(graph, &graph.outputs));
+    }
+    let _ = writeln!(out, "{pad}}}");
+}
+
+fn print_node(graph: &Graph, node: &Node, indent: usize, out: &mut String) {
+    let pad = "  ".repeat(indent);
+    let types: Vec<String> = node.outs.iter().map(|&o| graph.ty(o).to_string()).collect();
+    let (outs, ins, types) = (names(graph, &node.outs), names(graph, &node.ins), types.join(", "));
+    match &node.kind {
+        NodeKind::Op(op) => {
+            let attrs: Vec<String> = op.attrs().iter().map(|(n, v)| format!("{n}={v}")).collect();
+            let attrs = if attrs.is_empty() { String::new() } else { format!("{{{}}}", attrs.join(", ")) };
+            let _ = writeln!(out, "{pad}{outs} = {}{attrs}({ins}): {types}", op.name());
+        }
+        NodeKind::Region(region) => {
+            let _ = writeln!(out, "{pad}{outs} = region {}({ins}): {types}", region.pattern);
+            print_graph(&region.graph, indent + 1, out);
+        }
+    }
+}
+
+fn names(graph: &Graph, ids: &[ValueId]) -> String {
+    let list: Vec<String> = ids.iter().map(|&i| format!("%{}", graph.value(i).name)).collect();
+    list.join(", ")
+}

@@ -1,0 +1,72 @@
+//! The plan: the lowered graph, which kernel runs each node, where each value lies, and in which order.
+
+use yirage_ir::{Dims, Graph, ValueId};
+
+/// A kernel by name, resolved when a device loads the plan.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct KernelRef {
+    /// `backend/kernel@version`.
+    pub name: String,
+    /// The variant: an instruction set.
+    pub variant: String,
+}
+
+/// Where a value lies in the plan's arena.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The node whose region owns the value, or none for a value of the graph itself.
+    pub region: Option<u32>,
+    /// The value in that graph.
+    pub value: ValueId,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes at the bucket's largest sizes.
+    pub bytes: u64,
+}
+
+/// One node to run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The node.
+    pub node: u32,
+    /// Which of [`Plan::kernels`].
+    pub kernel: u32,
+    /// Steps of one phase run without waiting for each other; all of a phase end before the next begins.
+    pub phase: u32,
+}
+
+/// A compiled graph for one bucket on one target. A value: equal inputs give equal plans, byte for byte.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// The target, in one line.
+    pub target: String,
+    /// The largest sizes the plan can run.
+    pub bucket: Dims,
+    /// The graph after all passes.
+    pub graph: Graph,
+    /// Kernels used.
+    pub kernels: Vec<KernelRef>,
+    /// Bytes of the arena that holds all placed values.
+    pub arena: u64,
+    /// Where values lie.
+    pub places: Vec<Place>,
+    /// What runs, phase by phase.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// The place of a value of the graph (`region` none) or of a node's region.
+    pub fn place(&self, region: Option<u32>, value: ValueId) -> Option<&Place> {
+        self.places.iter().find(|p| p.region == region && p.value == value)
+    }
+
+    /// Number of phases.
+    pub fn phases(&self) -> u32 {
+        self.steps.last().map_or(0, |s| s.phase + 1)
+    }
+
+    /// The key of the plan: a hash of its text form.
+    pub fn stable_hash(&self) -> u128 {
+        yirage_ir::hash::fnv128(crate::text::print(self).as_bytes())
+    }
+}

@@ -1,0 +1,111 @@
+//! The text form of plans; printing and parsing round-trip exactly.
+//!
+//! ```text
+//! plan cpu x86_64/avx512 fast workers=2
+//! bucket tokens=512 seqs=16 blocks=64 rows=16
+//! arena 1048576
+//! kernel cpu/rows@1 avx512
+//! place - 7 offset=0 bytes=4096
+//! step node=0 kernel=0 phase=0
+//! graph llama {
+//! ...
+//! }
+//! ```
+
+use crate::plan::{KernelRef, Place, Plan, Step};
+use std::fmt::Write;
+use thiserror::Error;
+use yirage_ir::{Dims, ValueId};
+
+/// Why a text is not a plan.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("plan, line {line}: {what}")]
+pub struct PlanTextError {
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// The text form.
+pub fn print(plan: &Plan) -> String {
+    let mut out = String::new();
+    let b = &plan.bucket;
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "plan {}", plan.target);
+    let _ = writeln!(out, "bucket tokens={} seqs={} blocks={} rows={}", b.tokens, b.seqs, b.blocks, b.rows);
+    let _ = writeln!(out, "arena {}", plan.arena);
+    for k in &plan.kernels {
+        let _ = writeln!(out, "kernel {} {}", k.name, k.variant);
+    }
+    for p in &plan.places {
+        let region = p.region.map_or("-".to_string(), |r| r.to_string());
+        let _ = writeln!(out, "place {region} {} offset={} bytes={}", p.value.0, p.offset, p.bytes);
+    }
+    for s in &plan.steps {
+        let _ = writeln!(out, "step node={} kernel={} phase={}", s.node, s.kernel, s.phase);
+    }
+    out.push_str(&yirage_ir::text::print(&plan.graph));
+    out
+}
+
+/// Parses a plan. The result still has to pass [`crate::verify`].
+pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
+    let graph_at = text.find("\ngraph ").map(|i| i + 1).ok_or(PlanTextError { line: 1, what: "no graph".into() })?;
+    let head_lines = text[..graph_at].lines().count();
+    let graph = yirage_ir::text::parse(&text[graph_at..])
+        .map_err(|e| PlanTextError { line: head_lines + e.line, what: e.what })?;
+    let mut plan = Plan {
+        target: String::new(),
+        bucket: Dims::default(),
+        graph,
+        kernels: Vec::new(),
+        arena: 0,
+        places: Vec::new(),
+        steps: Vec::new(),
+    };
+    for (i, line) in text[..graph_at].lines().enumerate() {
+        head_line(&mut plan, line)
+            .ok_or_else(|| PlanTextError { line: i + 1, what: format!("cannot read `{line}`") })?;
+    }
+    Ok(plan)
+}
+
+fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
+    let (word, rest) = line.split_once(' ')?;
+    let mut words = rest.split(' ');
+    match word {
+        "plan" => plan.target = rest.to_string(),
+        "arena" => plan.arena = rest.parse().ok()?,
+        "bucket" => {
+            plan.bucket = Dims {
+                tokens: field(words.next()?, "tokens")?,
+                seqs: field(words.next()?, "seqs")?,
+                blocks: field(words.next()?, "blocks")?,
+                rows: field(words.next()?, "rows")?,
+            };
+        }
+        "kernel" => plan.kernels.push(KernelRef { name: words.next()?.into(), variant: words.next()?.into() }),
+        "place" => {
+            let region = words.next()?;
+            plan.places.push(Place {
+                region: if region == "-" { None } else { Some(region.parse().ok()?) },
+                value: ValueId(words.next()?.parse().ok()?),
+                offset: field(words.next()?, "offset")?,
+                bytes: field(words.next()?, "bytes")?,
+            });
+        }
+        "step" => plan.steps.push(Step {
+            node: field(words.next()?, "node")?,
+            kernel: field(words.next()?, "kernel")?,
+            phase: field(words.next()?, "phase")?,
+        }),
+        _ => return None,
+    }
+    words.next().is_none().then_some(()).or((word == "plan" || word == "arena").then_some(()))
+}
+
+fn field<T: std::str::FromStr>(word: &str, name: &str) -> Option<T> {
+    let (key, value) = word.split_once('=')?;
+    (key == name).then(|| value.parse().ok()).flatten()
+}
