@@ -1,0 +1,101 @@
+//! Graphs: text form, verification, evaluation.
+
+use std::collections::HashMap;
+use yirage_ir::op::{Case, Glu, GluKind, Linear, RmsNorm};
+use yirage_ir::{F32, Format, GraphBuilder, Op, Sym, Tensor, Type, text, verify};
+
+fn mlp() -> yirage_ir::Graph {
+    let mut b = GraphBuilder::new("mlp");
+    let x = b.slot("x", Type::rows(Sym::Tokens, 32)).unwrap();
+    let norm = b.weight("norm", Type::new(Format::F32.into(), [32u32])).unwrap();
+    let gate = b.weight("gate", Type::new(Format::Q4_0.into(), [64u32, 32])).unwrap();
+    let up = b.weight("up", Type::new(Format::F32.into(), [64u32, 32])).unwrap();
+    let n = b.op("n", RmsNorm { eps: F32(1e-5), width: 32, unit_offset: false }, &[x, norm]).unwrap();
+    let g = b.op("g", Linear { groups: 1 }, &[n, gate]).unwrap();
+    let u = b.op("u", Linear { groups: 1 }, &[n, up]).unwrap();
+    let y = b.op("y", Glu { kind: GluKind::Silu }, &[g, u]).unwrap();
+    b.output(y);
+    b.finish()
+}
+
+#[test]
+fn text_round_trips_and_hash_is_stable() {
+    let graph = mlp();
+    verify(&graph).unwrap();
+    let printed = text::print(&graph);
+    let again = text::parse(&printed).unwrap();
+    assert_eq!(text::print(&again), printed);
+    assert_eq!(again.stable_hash(), graph.stable_hash());
+}
+
+#[test]
+fn bad_texts_are_typed_errors_with_lines() {
+    let good = text::print(&mlp());
+    for (from, to, want) in [
+        ("rms_norm", "rmsnorm", "there is no op"),
+        ("width=32", "width=31", "do not divide"),
+        ("eps=1e-5", "eps=x", "cannot be"),
+        ("f32[Tokens, 64]", "f32[Tokens, 65]", "is declared"),
+        ("slot %x", "slot %norm", "is taken"),
+        ("output %y", "output %z", "nothing is called"),
+        ("q4_0[64, 32]", "q4_0[64, 31]", "multiple of 32"),
+    ] {
+        let bad = good.replacen(from, to, 1);
+        let error = text::parse(&bad).unwrap_err();
+        assert!(error.to_string().contains(want), "{from} -> {to}: {error}");
+    }
+    for cut in 0..good.len() - 3 {
+        assert!(text::parse(&good[..cut]).is_err(), "a text cut at {cut} must not parse");
+    }
+}
+
+#[test]
+fn every_case_infers_evaluates_and_round_trips() {
+    let cases = Op::all_cases();
+    assert!(cases.len() > 150, "{} cases", cases.len());
+    let mut names = std::collections::HashSet::new();
+    for Case { name, op, ins, .. } in &cases {
+        assert!(names.insert(format!("{} {name}", op.name())), "two cases of {} are called {name}", op.name());
+        let types: Vec<Type> = ins.iter().map(case_type).collect();
+        let types = as_state(op, types);
+        let outs = op.infer(&types).unwrap_or_else(|e| panic!("{} {name}: {e}", op.name()));
+        let values = op.eval(&ins.iter().collect::<Vec<_>>());
+        assert_eq!(outs.len(), values.len());
+        let attrs = op.attrs().into_iter().map(|(n, v)| (n.to_string(), v)).collect();
+        assert_eq!(Op::from_attrs(op.name(), attrs).unwrap().unwrap(), *op);
+    }
+    for name in Op::NAMES {
+        assert!(cases.iter().any(|c| c.op.name() == *name), "{name} has no case");
+    }
+}
+
+fn case_type(t: &Tensor) -> Type {
+    Type::new(t.dtype, t.shape.iter().map(|&n| n as u32))
+}
+
+/// The type of a state is that of one block.
+fn as_state(op: &Op, mut types: Vec<Type>) -> Vec<Type> {
+    let at = match op {
+        Op::KvAppend(_) => 0,
+        Op::Attention(a) if a.cached => 1,
+        _ => return types,
+    };
+    types[at].shape.remove(0);
+    types
+}
+
+#[test]
+fn evaluation_follows_the_ops() {
+    let graph = mlp();
+    let weight = |n: usize| Tensor::f32([n, 32], (0..n * 32).map(|i| (i % 7) as f32 - 3.0).collect::<Vec<_>>());
+    let mut tensors: HashMap<String, Tensor> = HashMap::new();
+    tensors.insert("x".into(), Tensor::f32([2, 32], (0..64).map(|i| i as f32 * 0.1 - 3.0).collect::<Vec<_>>()));
+    tensors.insert("norm".into(), Tensor::f32([32], vec![1.0; 32]));
+    tensors.insert("gate".into(), weight(64));
+    tensors.insert("up".into(), weight(64));
+    let out = yirage_ir::interp::evaluate(&graph, &mut tensors).unwrap();
+    assert_eq!(out[0].shape, [2, 64]);
+    assert!(out[0].floats().iter().all(|v| v.is_finite()));
+    let error = yirage_ir::interp::evaluate(&graph, &mut tensors).unwrap_err();
+    assert_eq!(error.0, "x", "slots are consumed: the next step must give them anew");
+}
