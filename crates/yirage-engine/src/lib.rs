@@ -3,4 +3,6 @@
 
 pub mod kv;
 pub mod limits;
+pub mod sampling;
 pub mod scheduler;
+pub mod text;

@@ -1,0 +1,41 @@
+//! From one row of logits to one token.
+//!
+//! Everything here is a pure function of its arguments: random numbers come from Philox4x32-10 keyed by the request's
+//! seed, the sequence's salt and the position, so a token does not depend on what else is in the batch, on the order of
+//! steps, or on a preemption; and weights are computed with plain IEEE operations (no platform `exp`), so it does not
+//! depend on the machine either.
+//!
+//! # Order of the steps
+//! 1. the allowed-token mask;
+//! 2. logit bias;
+//! 3. repetition penalty (prompt and output), frequency and presence penalty (output);
+//! 4. temperature 0: the largest logit, the smallest id among equals, and nothing further;
+//! 5. temperature;
+//! 6. min-p, relative to the likeliest token;
+//! 7. top-k: exactly k tokens, smaller ids first among equal logits;
+//! 8. top-p over what is left, renormalised: the fewest likeliest tokens whose weights reach p;
+//! 9. the draw.
+//!
+//! This is the order of vLLM. llama.cpp's default chain has the same steps 1 to 3, then top-k, top-p, min-p and
+//! temperature last, so at temperatures other than 1 its top-p and min-p keep other sets.
+//!
+//! Log-probabilities are those of the model: of the raw row, before step 1.
+//!
+//! This module deliberately knows no tokenizer, no grammar (it is given a mask) and no sequence state beside
+//! [`TokenCounts`].
+
+mod counts;
+mod error;
+mod mask;
+mod params;
+mod philox;
+mod sampler;
+mod select;
+mod softmax;
+
+pub use counts::TokenCounts;
+pub use error::{ParamError, SampleError};
+pub use mask::TokenMask;
+pub use params::{CheckedParams, GREEDY_BELOW, SamplingParams};
+pub use philox::{RngKey, philox4x32_10};
+pub use sampler::{Logprobs, Sampled, Sampler, TokenLogprob};

@@ -1,0 +1,132 @@
+//! A request's sampling parameters and their ranges.
+
+use super::error::ParamError;
+use crate::limits::{MAX_LOGIT_BIAS, MAX_LOGPROBS};
+
+/// Temperatures below this mean 0: dividing by them would overflow, and the result is the largest logit anyway.
+pub const GREEDY_BELOW: f32 = 1e-5;
+
+/// How a request wants its tokens chosen. The order of the steps is in the module's documentation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SamplingParams {
+    /// Divides the logits; 0 (or below [`GREEDY_BELOW`]) takes the largest logit. 0 to 100.
+    pub temperature: f32,
+    /// Keeps this many likeliest tokens; 0 keeps all.
+    pub top_k: u32,
+    /// Keeps the fewest likeliest tokens that reach this share; 1 keeps all. Above 0, at most 1.
+    pub top_p: f32,
+    /// Drops tokens below this share of the likeliest one's probability; 0 drops none. 0 to 1.
+    pub min_p: f32,
+    /// Subtracted from the logit of each token the output has. -2 to 2.
+    pub presence_penalty: f32,
+    /// Subtracted from a token's logit once per occurrence in the output. -2 to 2.
+    pub frequency_penalty: f32,
+    /// Divides positive and multiplies negative logits of tokens in the prompt or output (Keskar et al. 2019, CTRL).
+    /// 1 does nothing. 0.01 to 100.
+    pub repetition_penalty: f32,
+    /// Added to the logits of these tokens. Finite; each token once.
+    pub logit_bias: Vec<(u32, f32)>,
+    /// Key of the random numbers.
+    pub seed: u64,
+    /// Report the chosen token's log-probability and those of this many likeliest tokens.
+    pub logprobs: Option<u32>,
+}
+
+impl Default for SamplingParams {
+    /// The model's own distribution: temperature 1, no filter, no penalty, seed 0.
+    fn default() -> Self {
+        SamplingParams {
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            repetition_penalty: 1.0,
+            logit_bias: Vec::new(),
+            seed: 0,
+            logprobs: None,
+        }
+    }
+}
+
+impl SamplingParams {
+    /// Temperature 0: the largest logit.
+    pub fn greedy() -> Self {
+        SamplingParams { temperature: 0.0, ..SamplingParams::default() }
+    }
+
+    /// Checks every parameter for a model with `vocabulary` tokens.
+    ///
+    /// # Errors
+    /// [`ParamError`] for the first parameter out of range.
+    pub fn checked(self, vocabulary: usize) -> Result<CheckedParams, ParamError> {
+        if vocabulary == 0 {
+            return Err(ParamError::EmptyVocabulary);
+        }
+        let ranges = [
+            ("temperature", self.temperature, 0.0..=100.0, "between 0 and 100"),
+            ("top_p", self.top_p, f32::MIN_POSITIVE..=1.0, "above 0 and at most 1"),
+            ("min_p", self.min_p, 0.0..=1.0, "between 0 and 1"),
+            ("presence_penalty", self.presence_penalty, -2.0..=2.0, "between -2 and 2"),
+            ("frequency_penalty", self.frequency_penalty, -2.0..=2.0, "between -2 and 2"),
+            ("repetition_penalty", self.repetition_penalty, 0.01..=100.0, "between 0.01 and 100"),
+        ];
+        for (field, value, range, allowed) in ranges {
+            if !range.contains(&value) {
+                return Err(ParamError::OutOfRange { field, value, allowed });
+            }
+        }
+        if let Some(value) = self.logprobs
+            && value > MAX_LOGPROBS
+        {
+            return Err(ParamError::TooManyLogprobs { value });
+        }
+        self.check_bias(vocabulary)?;
+        Ok(CheckedParams { params: self, vocabulary })
+    }
+
+    fn check_bias(&self, vocabulary: usize) -> Result<(), ParamError> {
+        if self.logit_bias.len() > MAX_LOGIT_BIAS {
+            return Err(ParamError::TooManyBiases { count: self.logit_bias.len() });
+        }
+        for &(token, value) in &self.logit_bias {
+            if token as usize >= vocabulary {
+                return Err(ParamError::UnknownToken { token, vocabulary });
+            }
+            if !value.is_finite() {
+                return Err(ParamError::OutOfRange { field: "logit_bias", value, allowed: "finite" });
+            }
+        }
+        let mut tokens: Vec<u32> = self.logit_bias.iter().map(|&(token, _)| token).collect();
+        tokens.sort_unstable();
+        match tokens.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(ParamError::DuplicateToken { token: pair[0] }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Parameters that were checked for one vocabulary; the only kind a sampler takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckedParams {
+    params: SamplingParams,
+    vocabulary: usize,
+}
+
+impl CheckedParams {
+    /// The parameters.
+    pub fn get(&self) -> &SamplingParams {
+        &self.params
+    }
+
+    /// Tokens in the vocabulary they were checked for.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// Whether the largest logit is taken.
+    pub fn is_greedy(&self) -> bool {
+        self.params.temperature < GREEDY_BELOW
+    }
+}
