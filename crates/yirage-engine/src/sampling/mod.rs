@@ -14,12 +14,24 @@
 //! 6. min-p, relative to the likeliest token;
 //! 7. top-k: exactly k tokens, smaller ids first among equal logits;
 //! 8. top-p over what is left, renormalised: the fewest likeliest tokens whose weights reach p;
-//! 9. the draw.
+//! 9. the draw: the first token, in order of ids, at which the running share of what is left exceeds the random number.
 //!
 //! This is the order of vLLM. llama.cpp's default chain has the same steps 1 to 3, then top-k, top-p, min-p and
 //! temperature last, so at temperatures other than 1 its top-p and min-p keep other sets.
 //!
 //! Log-probabilities are those of the model: of the raw row, before step 1.
+//!
+//! ```
+//! use yirage_engine::sampling::{Sampler, SamplingParams, TokenCounts};
+//!
+//! let params = SamplingParams { top_p: 0.9, seed: 42, ..SamplingParams::default() }.checked(4)?;
+//! let row = [0.1, 2.0, -1.0, 1.5];
+//! let (salt, position) = (0, 17);
+//! let counts = TokenCounts::new(&[3, 0]);
+//! let sampled = Sampler::new().sample(&row, &params, &counts, None, salt, position)?;
+//! assert!([1, 3, 0].contains(&sampled.token));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! This module deliberately knows no tokenizer, no grammar (it is given a mask) and no sequence state beside
 //! [`TokenCounts`].

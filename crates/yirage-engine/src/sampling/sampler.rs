@@ -5,7 +5,7 @@ use super::error::SampleError;
 use super::mask::TokenMask;
 use super::params::{CheckedParams, SamplingParams};
 use super::philox::RngKey;
-use super::select::{Candidate, gather, sort_until, top_k};
+use super::select::{Candidate, gather, nucleus, sort_by_likelihood, sort_by_token, top_k};
 use super::softmax::{CHUNK, Weights, largest};
 
 /// A token and its log-probability (natural logarithm).
@@ -94,7 +94,7 @@ impl Sampler {
             logprob: (f64::from(logit) - f64::from(max) - total.ln()) as f32,
         };
         top_k(logits, count, &mut self.candidates);
-        sort_until(&mut self.candidates, |_| None);
+        sort_by_likelihood(&mut self.candidates);
         Logprobs {
             chosen: of(chosen, logits[chosen as usize]),
             top: self.candidates.iter().map(|candidate| of(candidate.token, candidate.logit)).collect(),
@@ -127,7 +127,8 @@ fn adjust(
     counts.penalise(params, row);
 }
 
-/// Steps 5 to 9. `None` only if rounding leaves no weight at all, which the likeliest token's weight of 1 rules out.
+/// Steps 5 to 9. Whatever was kept, the draw goes through it in order of ids. `None` only if rounding leaves no weight at
+/// all, which the likeliest token's weight of 1 rules out.
 fn draw(row: &[f32], max: f32, params: &SamplingParams, uniform: f64, candidates: &mut Vec<Candidate>) -> Option<u32> {
     let weights = Weights { max, inverse_temperature: 1.0 / params.temperature, floor: params.min_p };
     let top_k_on = params.top_k > 0 && (params.top_k as usize) < row.len();
@@ -135,34 +136,36 @@ fn draw(row: &[f32], max: f32, params: &SamplingParams, uniform: f64, candidates
         return draw_from_all(row, &weights, uniform);
     }
     let weight = |candidate: &Candidate| f64::from(weights.of(candidate.logit));
+    let mass = |candidate: &Candidate| (weight(candidate) * MASS_UNIT + 0.5) as u64;
     let total = if top_k_on {
         top_k(row, params.top_k as usize, candidates);
-        candidates.retain(|candidate| weight(candidate) > 0.0);
-        candidates.iter().map(weight).sum()
+        candidates.iter().map(mass).sum::<u64>() as f64
     } else {
-        let total = weights.sum(row);
-        // The fewest likeliest tokens that reach p all lie above this weight, because those below it have less than
-        // 1 - p of the total together. A quarter of it, so that rounding cannot lose one; more candidates than needed
-        // change nothing.
-        let least = 0.25 * (1.0 - f64::from(params.top_p)) * total / row.len() as f64;
-        let lowest = f64::from(max) + least.ln() * f64::from(params.temperature);
-        gather(row, |logit| f64::from(logit) >= lowest, candidates);
-        candidates.retain(|candidate| weight(candidate) > 0.0);
-        total
+        gather_for_top_p(row, &weights, params, candidates) * MASS_UNIT
     };
-    let mut reached = 0.0;
-    let enough = |more: &[Candidate]| {
-        more.iter()
-            .position(|candidate| {
-                reached += weight(candidate);
-                params.top_p < 1.0 && reached >= f64::from(params.top_p) * total
-            })
-            .map(|at| at + 1)
-    };
-    let kept = sort_until(candidates, enough);
-    let kept = &candidates[..kept];
-    let target = uniform * kept.iter().map(weight).sum::<f64>();
-    pick(kept.iter().map(|candidate| (candidate.token, weight(candidate))), target)
+    if params.top_p < 1.0 {
+        nucleus(candidates, mass, (total * f64::from(params.top_p)).ceil() as u64);
+    }
+    sort_by_token(candidates);
+    let target = uniform * candidates.iter().map(weight).sum::<f64>();
+    pick(candidates.iter().map(|candidate| (candidate.token, weight(candidate))), target)
+}
+
+/// Top-p adds weights as integers in units of 2^-40 of the likeliest token's: exact in any order, and the sum of a
+/// whole vocabulary of 2^22 tokens fits 64 bits.
+const MASS_UNIT: f64 = (1u64 << 40) as f64;
+
+/// Without top-k: the tokens among which top-p's cut must lie, and the sum of all weights of the row.
+///
+/// The kept tokens all lie above (1 - p) * total / vocabulary, because the tokens below that have less than 1 - p of the
+/// total together. A quarter of it is used, so that rounding cannot lose one; more candidates than needed change nothing.
+fn gather_for_top_p(row: &[f32], weights: &Weights, params: &SamplingParams, candidates: &mut Vec<Candidate>) -> f64 {
+    let total = weights.sum(row);
+    let least = 0.25 * (1.0 - f64::from(params.top_p)) * total / row.len() as f64;
+    let lowest = f64::from(weights.max) + least.ln() * f64::from(params.temperature);
+    gather(row, |logit| f64::from(logit) >= lowest, candidates);
+    candidates.retain(|candidate| weights.of(candidate.logit) > 0.0);
+    total
 }
 
 /// The draw from a whole row in order of ids; a chunk before the chosen one costs one addition.

@@ -57,25 +57,33 @@ pub(super) fn gather(row: &[f32], wanted: impl Fn(f32) -> bool, all: &mut Vec<Ca
     all.extend(accepted.map(|(token, &logit)| Candidate { token: token as u32, logit }));
 }
 
-/// Sorts the likeliest first, only as far as needed: ever longer beginnings, until `enough` accepts the sorted
-/// beginning. Returns its length.
-pub(super) fn sort_until(all: &mut [Candidate], mut enough: impl FnMut(&[Candidate]) -> Option<usize>) -> usize {
-    let mut sorted = 0;
-    let mut step = 128;
-    while sorted < all.len() {
-        let next = all.len().min(sorted + step);
-        let rest = &mut all[sorted..];
-        if next < sorted + rest.len() {
-            rest.select_nth_unstable_by(next - sorted, likelier);
+/// Sorts the likeliest first.
+pub(super) fn sort_by_likelihood(all: &mut [Candidate]) {
+    all.sort_unstable_by(likelier);
+}
+
+/// Sorts by token id.
+pub(super) fn sort_by_token(all: &mut [Candidate]) {
+    all.sort_unstable_by_key(|candidate| candidate.token);
+}
+
+/// Keeps the fewest likeliest tokens whose masses reach `target`, in no order; all when they do not reach it.
+///
+/// Masses are integers, so their sums do not depend on the order in which the selection meets the tokens. Each round
+/// halves the range in which the last kept token is looked for: linear work in all.
+pub(super) fn nucleus(all: &mut Vec<Candidate>, mass: impl Fn(&Candidate) -> u64, target: u64) {
+    let (mut low, mut high, mut reached) = (0, all.len(), 0);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        all[low..high].select_nth_unstable_by(middle - low, likelier);
+        let more = reached + all[low..=middle].iter().map(&mass).sum::<u64>();
+        if more >= target {
+            high = middle;
+        } else {
+            (low, reached) = (middle + 1, more);
         }
-        rest[..next - sorted].sort_unstable_by(likelier);
-        if let Some(length) = enough(&all[sorted..next]) {
-            return sorted + length;
-        }
-        sorted = next;
-        step *= 4;
     }
-    sorted
+    all.truncate(low + 1);
 }
 
 #[cfg(test)]
@@ -92,11 +100,11 @@ mod tests {
             let row = row(length, kinds);
             let mut sorted = Vec::new();
             gather(&row, |_| true, &mut sorted);
-            sorted.sort_by(likelier);
+            sort_by_likelihood(&mut sorted);
             for k in [1, 2, 40, 600, length] {
                 let mut best = Vec::new();
                 top_k(&row, k, &mut best);
-                best.sort_by(likelier);
+                sort_by_likelihood(&mut best);
                 assert_eq!(best, sorted[..k.min(length)], "{length} of {kinds} kinds, k {k}");
             }
         }
@@ -112,20 +120,30 @@ mod tests {
     }
 
     #[test]
-    fn sorting_stops_where_it_is_enough() {
-        let row = row(5000, 1_000_000);
-        let mut sorted = Vec::new();
-        gather(&row, |_| true, &mut sorted);
-        let mut all = sorted.clone();
-        sorted.sort_by(likelier);
-        let mut seen = Vec::new();
-        let length = sort_until(&mut all, |more| {
-            seen.extend_from_slice(more);
-            (seen.len() >= 700).then(|| 700 - (seen.len() - more.len()))
-        });
-        assert_eq!(length, 700);
-        assert_eq!(all[..700], sorted[..700]);
-        assert_eq!(sort_until(&mut all, |_| None), 5000);
-        assert_eq!(all, sorted);
+    fn the_nucleus_is_the_shortest_beginning_of_the_sorted_row_that_reaches_the_target() {
+        for (length, kinds) in [(1, 1), (2, 2), (7, 3), (1000, 4), (5000, 100_000)] {
+            let row = row(length, kinds);
+            let mut sorted = Vec::new();
+            gather(&row, |_| true, &mut sorted);
+            let unsorted = sorted.clone();
+            sort_by_likelihood(&mut sorted);
+            let mass = |candidate: &Candidate| candidate.logit as u64 + 1;
+            let total: u64 = sorted.iter().map(mass).sum();
+            for target in [0, 1, 2, total / 3, total / 2, total - 1, total, total + 1] {
+                let mut reached = 0;
+                let enough = sorted.iter().position(|candidate| {
+                    reached += mass(candidate);
+                    reached >= target
+                });
+                let expected = &sorted[..enough.map_or(length, |at| at + 1)];
+                let mut kept = unsorted.clone();
+                nucleus(&mut kept, mass, target);
+                sort_by_likelihood(&mut kept);
+                assert_eq!(kept, expected, "{length} of {kinds} kinds, {target} of {total}");
+            }
+        }
+        let mut none = Vec::new();
+        nucleus(&mut none, |_| 1, 5);
+        assert_eq!(none, []);
     }
 }

@@ -76,7 +76,8 @@ impl Scheduler {
     pub fn add(&mut self, request: Request) -> Result<SeqId, AdmissionError> {
         let capacity = self.kv.max_positions(self.config.chunk());
         let final_len = request.final_length(self.config.max_context as usize, capacity)?;
-        let waiting = self.waiting.iter().filter(|seq| seq.phase == Phase::Waiting).count();
+        let preempted = self.waiting.partition_point(|seq| seq.phase == Phase::Preempted);
+        let waiting = self.waiting.len() - preempted;
         if waiting >= self.config.max_waiting as usize {
             return Err(AdmissionError::QueueFull { waiting });
         }

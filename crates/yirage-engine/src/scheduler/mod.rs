@@ -15,6 +15,31 @@
 //! never preempted and runs at least one token in every step, so a request waits for at most the tokens of the
 //! requests before it.
 //!
+//! ```
+//! use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
+//! use yirage_engine::scheduler::{Config, Event, Outcome, Request, Scheduler, StepResult};
+//!
+//! let group = CacheGroup::Paged { k_width: 64, v_width: 64, window: None, layers: 2 };
+//! let kv = KvManager::new(&[GroupConfig { group, blocks: 8 }], true)?;
+//! let mut scheduler = Scheduler::new(Config::default(), kv)?;
+//! scheduler.add(Request { prompt: vec![1, 2, 3], max_new_tokens: Some(2), ..Request::default() })?;
+//! let mut output = Vec::new();
+//! while !scheduler.is_idle() {
+//!     let batch = scheduler.schedule()?;
+//!     // A runner would compute the batch here and sample from its rows; this one always samples token 7.
+//!     let result = |sample| if sample { Outcome::Token(7) } else { Outcome::Ran };
+//!     let results: Vec<StepResult> =
+//!         batch.entries.iter().map(|entry| StepResult { seq: entry.seq, outcome: result(entry.sample) }).collect();
+//!     for event in scheduler.commit(&results)? {
+//!         if let Event::Token { token, .. } = event {
+//!             output.push(token);
+//!         }
+//!     }
+//! }
+//! assert_eq!(output, [7, 7]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! This module deliberately knows no model, no device, no text, no sampling parameters and no clock.
 
 mod batch;

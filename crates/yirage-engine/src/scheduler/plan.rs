@@ -42,6 +42,7 @@ impl Scheduler {
             }
             at += 1;
         }
+        // `Phase` orders decodes before prefills.
         entries.sort_by_key(|entry| (entry.phase, entry.seq));
         Ok(self.begin(entries))
     }

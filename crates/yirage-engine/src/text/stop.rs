@@ -59,6 +59,17 @@ pub struct Emitted {
 ///
 /// Each stop string is followed by its own Knuth-Morris-Pratt automaton (Knuth, Morris, Pratt 1977): the work per byte
 /// is constant per string, whatever the text.
+///
+/// ```
+/// use yirage_engine::text::{StopHit, StopMatcher};
+///
+/// let mut stop = StopMatcher::new(&["\n\nUser:"], &[2])?;
+/// assert_eq!(stop.push(10, "Hello.\n").text, "Hello.");
+/// assert_eq!(stop.push(11, "\nUser").text, "");
+/// let end = stop.push(12, ": Hi");
+/// assert_eq!((end.text.as_str(), end.hit), ("", Some(StopHit::Text(0))));
+/// # Ok::<(), yirage_engine::text::StopError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct StopMatcher {
     ids: Vec<u32>,
