@@ -113,7 +113,7 @@ fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
         }
         let shared = |g: &&mut Vec<usize>| {
             let other = &graph.nodes[g[0]];
-            is_product(other) && is_product(node) && other.ins[0] == node.ins[0]
+            is_product(node) && other.name() == node.name() && other.ins[0] == node.ins[0]
         };
         match groups.iter_mut().find(shared) {
             Some(group) => group.push(n),

@@ -11,19 +11,22 @@ use yirage_plan::{Precision, Target};
 
 pub(crate) fn run(graph: &Graph, target: &Target) -> Result<Graph, CompileError> {
     let mut r = Rebuild::new(graph, |_| true)?;
-    let mut quantised: HashMap<ValueId, ValueId> = HashMap::new();
+    // Products with chosen experts read their activations token by token, the others in tiles of tokens: the two do
+    // not share a quantised value, because a target may hold them differently.
+    let mut quantised: HashMap<(ValueId, bool), ValueId> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         let mut ins: Vec<ValueId> = node.ins.iter().map(|&i| r.get(i)).collect();
         if target.precision == Precision::Fast && wants_int8(graph, n) {
             let x = node.ins[0];
-            let q = match quantised.get(&x) {
+            let by_expert = matches!(&node.kind, NodeKind::Op(Op::ExpertLinear(_)));
+            let q = match quantised.get(&(x, by_expert)) {
                 Some(&q) => q,
                 None => {
-                    let name = format!("{}.q8", graph.value(x).name);
+                    let name = format!("{}.q8{}", graph.value(x).name, if by_expert { "x" } else { "" });
                     r.add(NodeKind::Op(Quantize {}.into()), &ins[..1], &[name])?[0]
                 }
             };
-            quantised.insert(x, q);
+            quantised.insert((x, by_expert), q);
             ins[0] = q;
         }
         r.copy(n, &ins)?;
@@ -34,7 +37,12 @@ pub(crate) fn run(graph: &Graph, target: &Target) -> Result<Graph, CompileError>
 /// Whether node `n` is a product of f32 activations with a block-quantised weight.
 fn wants_int8(graph: &Graph, n: usize) -> bool {
     let node = &graph.nodes[n];
-    let product = matches!(&node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)));
+    // Per-head products stay in f32: their inputs are short slices of a row.
+    let product = match &node.kind {
+        NodeKind::Op(Op::Linear(l)) => l.groups == 1,
+        NodeKind::Op(Op::ExpertLinear(_)) => true,
+        _ => false,
+    };
     if !product || graph.ty(node.ins[0]).dtype != DType::F32 {
         return false;
     }

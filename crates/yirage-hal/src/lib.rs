@@ -1,1 +1,23 @@
-//! The contract a device implements, the backend registry, the executor and memory accounting.
+//! The contract a device implements, the executor above it, and memory accounting.
+//!
+//! A [`Backend`] answers what is there ([`Backend::probe`] says why a device is unavailable) and opens a [`Device`]. A
+//! device takes weights, grants cache memory, and loads plans: kernels are resolved by name at that moment. The
+//! [`Executor`] is written once, above all devices: it holds the slots, checks every step's sizes against the plan's
+//! bucket, and runs it. Devices trust what the executor has checked; nothing else calls them.
+//!
+//! This crate knows no model, request or scheduler, and no vendor.
+#![forbid(unsafe_code)]
+
+mod backend;
+mod device;
+mod error;
+mod executor;
+pub mod null;
+pub mod reference;
+
+pub use backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
+pub use device::{
+    Bindings, Device, MemoryReport, PoolBytes, Program, SlotValues, StateHandle, WeightHandle, WeightSink,
+};
+pub use error::HalError;
+pub use executor::Executor;

@@ -76,6 +76,8 @@ pub struct Target {
     pub product_layout: String,
     /// Bytes of one block of 32 quantised activations as the target stores it.
     pub q8a_block_bytes: u32,
+    /// Rows of quantised activations are padded to a multiple of this many elements.
+    pub q8a_row_multiple: u32,
     /// Alignment of every buffer, in bytes.
     pub align: u32,
     /// Kernels, most wanted first.
@@ -86,7 +88,12 @@ impl Target {
     /// Bytes that a value takes in the target's memory.
     pub fn storage_bytes(&self, ty: &Type, dims: &Dims) -> u64 {
         match ty.dtype {
-            DType::Q8A => (ty.elems(dims) / 32) as u64 * u64::from(self.q8a_block_bytes),
+            DType::Q8A => {
+                let width = ty.width().unwrap_or(0);
+                let rows = ty.elems(dims).checked_div(width).unwrap_or(0);
+                let padded = width.next_multiple_of(self.q8a_row_multiple as usize);
+                (rows * padded / 32) as u64 * u64::from(self.q8a_block_bytes)
+            }
             _ => ty.bytes(dims) as u64,
         }
     }

@@ -1,0 +1,52 @@
+//! Backends: what may be there, and how to open it.
+
+use crate::device::Device;
+use crate::error::HalError;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A device that could be opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceInfo {
+    /// The backend it belongs to.
+    pub backend: &'static str,
+    /// Its number there.
+    pub ordinal: u32,
+    /// What the maker calls it.
+    pub name: String,
+    /// Architecture and instruction set.
+    pub arch: String,
+    /// Bytes of memory it could use now.
+    pub memory_bytes: u64,
+    /// Further facts, as (name, value).
+    pub facts: Vec<(&'static str, String)>,
+}
+
+/// Why a backend has no device here.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{backend}: {why}")]
+pub struct Unavailable {
+    /// The backend.
+    pub backend: &'static str,
+    /// The reason.
+    pub why: String,
+}
+
+/// How a device is opened.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OpenOptions {
+    /// Threads of a CPU device; by default what affinity, cgroup limits and `OMP_NUM_THREADS` allow.
+    pub threads: Option<usize>,
+    /// Instruction-set level; by default the best available.
+    pub isa: Option<String>,
+}
+
+/// A family of devices.
+pub trait Backend: Sync {
+    /// The name on command lines and in kernel names.
+    fn name(&self) -> &'static str;
+    /// The devices that are there, or why none is.
+    fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable>;
+    /// Opens a device. The second value holds what the user should know: refused pinning, clamped values.
+    fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError>;
+}

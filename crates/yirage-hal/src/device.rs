@@ -1,0 +1,89 @@
+//! What a device does.
+
+use crate::backend::DeviceInfo;
+use crate::error::HalError;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_ir::{Dims, Type};
+use yirage_plan::{Plan, Precision, Target, WeightEntry};
+
+/// Bytes of one pool of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolBytes {
+    /// Bytes held now.
+    pub used: u64,
+    /// Most bytes held at any time.
+    pub peak: u64,
+}
+
+/// Memory of a device by purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryReport {
+    /// Weights.
+    pub weights: PoolBytes,
+    /// Cache states.
+    pub cache: PoolBytes,
+    /// Arenas and scratch of loaded plans.
+    pub arena: PoolBytes,
+}
+
+/// A weight in device memory. Copies name the same memory.
+#[derive(Clone)]
+pub struct WeightHandle(pub Arc<dyn Any + Send + Sync>);
+
+/// A cache state in device memory. Copies name the same memory.
+#[derive(Clone)]
+pub struct StateHandle(pub Arc<dyn Any + Send + Sync>);
+
+/// Takes a weight piece by piece, so that the file's pages can be given back as soon as they are repacked.
+pub trait WeightSink: Send {
+    /// Rows a piece must start at a multiple of (except that the last piece may be shorter).
+    fn row_step(&self) -> usize;
+    /// Writes rows from `first_row` on; `bytes` are whole rows in the stored format. Rows of all leading dimensions
+    /// are counted through (expert e's row i is row `e * n + i`).
+    fn write_rows(&mut self, first_row: usize, bytes: &[u8]) -> Result<(), HalError>;
+    /// The finished weight.
+    fn finish(self: Box<Self>) -> Result<WeightHandle, HalError>;
+}
+
+/// What the names of a plan stand for.
+#[derive(Clone, Default)]
+pub struct Bindings {
+    /// Weights by name.
+    pub weights: HashMap<String, WeightHandle>,
+    /// States by name.
+    pub states: HashMap<String, StateHandle>,
+}
+
+/// The slots of a step: one list of integers a slot, in the order of the plan's slots. Tables are row-major.
+pub type SlotValues = Vec<Vec<i32>>;
+
+/// A plan loaded on a device.
+pub trait Program: Send {
+    /// Runs one step. Sizes and slots have been checked by the executor.
+    fn run(&mut self, dims: &Dims, slots: &SlotValues) -> Result<(), HalError>;
+    /// Output `index` of the last step, row-major.
+    fn output(&self, index: usize, dims: &Dims) -> Result<&[f32], HalError>;
+}
+
+/// A device: takes weights, grants memory, loads plans.
+pub trait Device: Send + Sync {
+    /// What it is.
+    fn info(&self) -> &DeviceInfo;
+    /// The facts the compiler needs.
+    fn target(&self, precision: Precision) -> Target;
+    /// Bytes held, by purpose.
+    fn memory(&self) -> MemoryReport;
+    /// Bytes that the weight will take.
+    fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError>;
+    /// Bytes that one block of the state takes.
+    fn state_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError>;
+    /// Begins a weight.
+    fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError>;
+    /// Grants `blocks` blocks of a state. `k_width` splits a block's width into keys and values (all keys for a latent
+    /// cache).
+    fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError>;
+    /// Loads a plan: resolves its kernels, grants its arena.
+    fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError>;
+}

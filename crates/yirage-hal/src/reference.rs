@@ -1,0 +1,209 @@
+//! The reference backend: plans run by the ops' scalar reference evaluations.
+//!
+//! Slow by design, on one thread, and independent of every kernel: the second opinion on any device. It claims no
+//! speed and no memory bound beyond the weights themselves.
+
+use crate::backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
+use crate::device::{
+    Bindings, Device, MemoryReport, PoolBytes, Program, SlotValues, StateHandle, WeightHandle, WeightSink,
+};
+use crate::error::HalError;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use yirage_ir::tensor::Data;
+use yirage_ir::{DType, Dims, Graph, Op, Source, Tensor, Type};
+use yirage_plan::{Accepts, KernelFacts, Plan, Precision, Target, WeightEntry};
+
+/// The reference backend.
+pub struct Reference;
+
+impl Backend for Reference {
+    fn name(&self) -> &'static str {
+        "reference"
+    }
+
+    fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
+        Ok(vec![info()])
+    }
+
+    fn open(&self, _: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
+        let mut notes = Vec::new();
+        if options.threads.is_some_and(|t| t != 1) || options.isa.is_some() {
+            notes.push("the reference backend is scalar and runs on one thread: threads and isa are ignored".into());
+        }
+        Ok((Arc::new(ReferenceDevice { info: info(), memory: Mutex::default() }), notes))
+    }
+}
+
+fn info() -> DeviceInfo {
+    DeviceInfo {
+        backend: "reference",
+        ordinal: 0,
+        name: "scalar reference".into(),
+        arch: "scalar f64".into(),
+        memory_bytes: 0,
+        facts: vec![("purpose", "the oracle of every backend; slow by design".into())],
+    }
+}
+
+struct ReferenceDevice {
+    info: DeviceInfo,
+    memory: Mutex<MemoryReport>,
+}
+
+fn take(pool: &mut PoolBytes, bytes: u64) {
+    pool.used += bytes;
+    pool.peak = pool.peak.max(pool.used);
+}
+
+impl Device for ReferenceDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn target(&self, precision: Precision) -> Target {
+        let rows = Accepts::Rows(Op::NAMES.iter().map(|n| n.to_string()).collect());
+        let ops = vec!["linear".to_string(), "expert_linear".to_string()];
+        let products = Accepts::Products { ops, formats: yirage_ir::Format::ALL.to_vec() };
+        let mut accepted = vec![("rows", rows), ("products", products)];
+        accepted.extend(Op::NAMES.iter().map(|n| (*n, Accepts::Op(n.to_string()))));
+        let kernel = |(name, accepts): (&str, Accepts)| KernelFacts {
+            name: format!("reference/{name}@1"),
+            variant: "scalar".into(),
+            accepts,
+        };
+        Target {
+            family: "reference".into(),
+            arch: "scalar".into(),
+            workers: 1,
+            precision,
+            product_layout: "rows".into(),
+            q8a_block_bytes: 36,
+            q8a_row_multiple: 32,
+            align: 64,
+            kernels: accepted.into_iter().map(kernel).collect(),
+        }
+    }
+
+    fn memory(&self) -> MemoryReport {
+        *self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
+        Ok(entry.ty.bytes(&Dims::default()) as u64)
+    }
+
+    fn state_block_bytes(&self, block: &Type, _: u32) -> Result<u64, HalError> {
+        Ok(block.elems(&Dims::default()) as u64 * 4)
+    }
+
+    fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
+        take(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner).weights, self.weight_bytes(entry)?);
+        let bytes = vec![0; entry.ty.bytes(&Dims::default())];
+        Ok(Box::new(Sink { name: entry.name.clone(), ty: entry.ty.clone(), bytes }))
+    }
+
+    fn state(&self, block: &Type, _: u32, blocks: usize) -> Result<StateHandle, HalError> {
+        let bytes = self.state_block_bytes(block, 0)? * blocks as u64;
+        take(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner).cache, bytes);
+        let mut shape = vec![blocks];
+        shape.extend(block.shape.iter().map(|d| d.get(&Dims::default())));
+        let data = Data::F32(vec![0.0; shape.iter().product()]);
+        Ok(StateHandle(Arc::new(Mutex::new(Tensor { dtype: block.dtype, shape, data }))))
+    }
+
+    fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        let mut weights = HashMap::new();
+        for id in plan.graph.inputs_of(Source::Weight) {
+            let name = &plan.graph.value(id).name;
+            let handle = bindings.weights.get(name).and_then(|w| w.0.downcast_ref::<Tensor>());
+            weights.insert(name.clone(), handle.ok_or_else(|| not_bound("weight", name))?.clone());
+        }
+        let mut states = Vec::new();
+        for id in plan.graph.inputs_of(Source::State) {
+            let name = &plan.graph.value(id).name;
+            let handle = bindings.states.get(name).ok_or_else(|| not_bound("state", name))?;
+            states.push((name.clone(), handle.clone()));
+        }
+        Ok(Box::new(ReferenceProgram { graph: plan.graph.clone(), tensors: weights, states, outputs: Vec::new() }))
+    }
+}
+
+fn not_bound(kind: &str, name: &str) -> HalError {
+    HalError::Load(format!("{kind} `{name}` is not bound to memory of the reference device"))
+}
+
+struct Sink {
+    name: String,
+    ty: Type,
+    bytes: Vec<u8>,
+}
+
+impl WeightSink for Sink {
+    fn row_step(&self) -> usize {
+        1
+    }
+
+    fn write_rows(&mut self, first_row: usize, bytes: &[u8]) -> Result<(), HalError> {
+        let row = self.ty.dtype.row_bytes(self.ty.width().unwrap_or(1));
+        let room = self.bytes.get_mut(first_row * row..first_row * row + bytes.len());
+        let why = || format!("{} bytes from row {first_row} do not fit {}", bytes.len(), self.ty);
+        room.ok_or_else(|| HalError::Weight { name: self.name.clone(), why: why() })?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<WeightHandle, HalError> {
+        let DType::Stored(format) = self.ty.dtype else {
+            return Err(HalError::Weight { name: self.name, why: format!("{} is no stored format", self.ty) });
+        };
+        let shape: Vec<usize> = self.ty.shape.iter().map(|d| d.get(&Dims::default())).collect();
+        Ok(WeightHandle(Arc::new(Tensor::stored(format, shape, self.bytes))))
+    }
+}
+
+struct ReferenceProgram {
+    graph: Graph,
+    tensors: HashMap<String, Tensor>,
+    states: Vec<(String, StateHandle)>,
+    outputs: Vec<Tensor>,
+}
+
+impl ReferenceProgram {
+    /// The memory behind state `i`.
+    fn state(&self, i: usize) -> Result<&Mutex<Tensor>, HalError> {
+        let (name, handle) = &self.states[i];
+        handle.0.downcast_ref::<Mutex<Tensor>>().ok_or_else(|| not_bound("state", name))
+    }
+}
+
+impl Program for ReferenceProgram {
+    fn run(&mut self, dims: &Dims, slots: &SlotValues) -> Result<(), HalError> {
+        let ids: Vec<_> = self.graph.inputs_of(Source::Slot).collect();
+        for (id, values) in ids.into_iter().zip(slots) {
+            let v = self.graph.value(id);
+            let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(dims)).collect();
+            self.tensors.insert(v.name.clone(), Tensor::i32(shape, values.clone()));
+        }
+        for i in 0..self.states.len() {
+            let mut guard = self.state(i)?.lock().unwrap_or_else(PoisonError::into_inner);
+            let tensor = std::mem::replace(&mut *guard, Tensor::i32([0], Vec::new()));
+            drop(guard);
+            self.tensors.insert(self.states[i].0.clone(), tensor);
+        }
+        let outputs = yirage_ir::interp::evaluate(&self.graph, &mut self.tensors);
+        for i in 0..self.states.len() {
+            if let Some(t) = self.tensors.remove(&self.states[i].0) {
+                *self.state(i)?.lock().unwrap_or_else(PoisonError::into_inner) = t;
+            }
+        }
+        self.outputs = outputs.map_err(|e| HalError::Device(e.to_string()))?;
+        Ok(())
+    }
+
+    fn output(&self, index: usize, _: &Dims) -> Result<&[f32], HalError> {
+        match self.outputs.get(index).map(|t| &t.data) {
+            Some(Data::F32(v)) => Ok(v),
+            _ => Err(HalError::Step(format!("output {index} is not there: nothing has run, or it is no f32 value"))),
+        }
+    }
+}
