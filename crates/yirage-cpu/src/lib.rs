@@ -1,1 +1,11 @@
 //! The CPU backend: worker pool, repacked weights, SIMD kernels chosen at run time.
+
+pub mod activation;
+pub mod attention;
+pub mod isa;
+pub mod linear;
+pub mod memory;
+pub mod pack;
+pub mod pool;
+pub mod rows;
+mod simd;

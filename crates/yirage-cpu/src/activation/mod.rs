@@ -1,0 +1,273 @@
+//! Activations in the order the matrix kernels read them: rounded or quantised once, used by every weight matrix that
+//! shares the input.
+//!
+//! Tokens are cut into tiles of 16, the rest into 8, 4, 2, 1. A tile is `[32-block][token][32 numbers]`; int8 has a
+//! second region `[32-block][token]` of [`Meta`]. The number of blocks is even: k is padded with zeros to 64, the
+//! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
+//!
+//! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
+
+mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use crate::isa::Isa;
+use crate::pack::BLOCK;
+use std::ops::Range;
+
+/// Most tokens of a tile.
+pub const TOKEN_TILE: usize = 16;
+
+/// How the numbers of activations are stored for a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Form {
+    /// int8 in blocks of 32, scale = max|x| / 127, round to nearest even; the contents of `DType::Q8A`.
+    Q8,
+    /// f32 rounded to bf16 (nearest even), stored as bf16: operands of the BF16 dot product.
+    Bf16,
+    /// f32 rounded to bf16, stored as f32, for CPUs without that instruction.
+    RoundedF32,
+    /// f32 as it is.
+    F32,
+}
+
+impl Form {
+    /// Bytes of 32 numbers, without scales.
+    pub(crate) fn block_bytes(self) -> usize {
+        match self {
+            Form::Q8 => BLOCK,
+            Form::Bf16 => 2 * BLOCK,
+            Form::RoundedF32 | Form::F32 => 4 * BLOCK,
+        }
+    }
+}
+
+/// Scale and sums of a 32-block of int8 activations.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Meta {
+    /// Scale; NaN if the block held NaN or an infinity.
+    pub(crate) scale: f32,
+    /// Scale times the sum of the codes.
+    pub(crate) scaled_sum: f32,
+    /// Minus the sum of the codes.
+    pub(crate) minus_sum: i32,
+    /// Minus the sum of the first 16 codes.
+    pub(crate) minus_first: i32,
+}
+
+/// A tile of tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TokenTile {
+    /// First token.
+    pub(crate) first: usize,
+    /// Tokens: 16, 8, 4, 2 or 1.
+    pub(crate) tokens: usize,
+}
+
+/// Where the activations of `tokens` rows of `k` numbers lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    form: Form,
+    tokens: usize,
+    k: usize,
+}
+
+impl Layout {
+    /// The layout of `tokens` rows of `k` numbers.
+    pub fn new(form: Form, tokens: usize, k: usize) -> Layout {
+        Layout { form, tokens, k }
+    }
+
+    /// How the numbers are stored.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Rows.
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// Numbers of a row, without padding.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Bytes of the whole; 64-byte alignment is best, any works.
+    pub fn bytes(&self) -> usize {
+        let metas = if self.form == Form::Q8 { self.tokens * self.blocks() * size_of::<Meta>() } else { 0 };
+        self.meta_offset() + metas
+    }
+
+    /// Blocks of a row, with padding.
+    pub(crate) fn blocks(&self) -> usize {
+        2 * self.k.div_ceil(2 * BLOCK)
+    }
+
+    /// Offset of the [`Meta`] region.
+    fn meta_offset(&self) -> usize {
+        self.tokens * self.blocks() * self.form.block_bytes()
+    }
+
+    /// Offsets of a tile's numbers and its [`Meta`]s.
+    pub(crate) fn tile_offsets(&self, tile: TokenTile) -> (usize, usize) {
+        let blocks = tile.first * self.blocks();
+        (blocks * self.form.block_bytes(), self.meta_offset() + blocks * size_of::<Meta>())
+    }
+
+    /// The tiles, in order.
+    pub(crate) fn tiles(&self) -> impl Iterator<Item = TokenTile> {
+        let (mut first, total) = (0, self.tokens);
+        std::iter::from_fn(move || {
+            let tile = tile_at(first, total)?;
+            first += tile.tokens;
+            Some(tile)
+        })
+    }
+
+    /// The tile that holds a token.
+    fn tile_of(&self, token: usize) -> TokenTile {
+        let mut tile = TokenTile { first: token / TOKEN_TILE * TOKEN_TILE, tokens: 0 };
+        while tile.first + tile.tokens <= token {
+            match tile_at(tile.first + tile.tokens, self.tokens) {
+                Some(next) => tile = next,
+                None => break, // token >= tokens: the caller checked
+            }
+        }
+        tile
+    }
+
+    /// Offsets of block 0 of a token, and from block to block, in numbers of blocks (the same for both regions).
+    fn place(&self, token: usize) -> (usize, usize) {
+        let tile = self.tile_of(token);
+        (tile.first * self.blocks() + token - tile.first, tile.tokens)
+    }
+
+    /// Stores the rows `range` of `x` (row t at `x + t * ldx`). Different calls may store different tokens at the
+    /// same time; every token must be stored before a kernel runs.
+    ///
+    /// # Panics
+    /// When `range` exceeds the tokens of the layout.
+    ///
+    /// # Safety
+    /// `x` is readable for `k` numbers in each row of `range`; `out` is writable for [`Layout::bytes`], and nobody
+    /// else uses the bytes of these tokens; the CPU has `isa`.
+    pub unsafe fn store(&self, isa: Isa, x: *const f32, ldx: usize, range: Range<usize>, out: *mut u8) {
+        assert!(range.end <= self.tokens, "tokens {range:?} of {}", self.tokens);
+        let mut padded = [0f32; BLOCK];
+        for token in range {
+            let (first, step) = self.place(token);
+            for b in 0..self.blocks() {
+                let (at, have) = (first + b * step, self.k.saturating_sub(b * BLOCK));
+                // SAFETY: the caller promises the row and the room; a part of a block is read from `padded`.
+                unsafe {
+                    let mut src = x.add(token * ldx).wrapping_add(b * BLOCK);
+                    if have < BLOCK {
+                        padded.fill(0.0);
+                        std::ptr::copy_nonoverlapping(src, padded.as_mut_ptr(), have);
+                        src = padded.as_ptr();
+                    }
+                    self.store_block(isa, src, at, out);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Layout::store`], for the 32 numbers at `src`.
+    #[inline]
+    unsafe fn store_block(&self, isa: Isa, src: *const f32, at: usize, out: *mut u8) {
+        // SAFETY: `at` is a block of this layout, and the caller gives the rest.
+        unsafe {
+            let dst = out.add(at * self.form.block_bytes());
+            match self.form {
+                Form::Q8 => {
+                    let codes = dst.cast::<[i8; BLOCK]>();
+                    let meta = out.add(self.meta_offset()).cast::<Meta>().add(at);
+                    match isa {
+                        #[cfg(target_arch = "x86_64")]
+                        Isa::Avx2 | Isa::Avx512 | Isa::Avx512Bf16 => x86::quantize(src, codes, meta),
+                        _ => scalar::quantize(src, codes, meta),
+                    }
+                }
+                Form::Bf16 => scalar::round(src, dst.cast()),
+                Form::RoundedF32 => scalar::round_wide(src, dst.cast()),
+                Form::F32 => std::ptr::copy_nonoverlapping(src, dst.cast(), BLOCK),
+            }
+        }
+    }
+
+    /// Scale and codes of a 32-block of a token as [`Layout::store`] left them in `stored`, for comparing with the
+    /// op's definition. `None` if the layout is not int8, or has no such block.
+    pub fn quantized<'a>(&self, stored: &'a [u8], token: usize, block: usize) -> Option<(f32, &'a [u8])> {
+        if self.form != Form::Q8 || token >= self.tokens || block >= self.blocks() {
+            return None;
+        }
+        let (first, step) = self.place(token);
+        let at = first + block * step;
+        let scale = stored.get(self.meta_offset() + at * size_of::<Meta>()..)?.first_chunk::<4>()?;
+        Some((f32::from_ne_bytes(*scale), stored.get(at * BLOCK..(at + 1) * BLOCK)?))
+    }
+}
+
+/// The tile starting at token `first`, `None` at the end.
+fn tile_at(first: usize, total: usize) -> Option<TokenTile> {
+    let left = total.checked_sub(first).filter(|left| *left > 0)?;
+    let tokens = if left >= TOKEN_TILE { TOKEN_TILE } else { 1 << left.ilog2() };
+    Some(TokenTile { first, tokens })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_cover_every_token_once_and_tile_of_agrees() {
+        for tokens in 0..70 {
+            let layout = Layout::new(Form::Q8, tokens, 100);
+            let mut next = 0;
+            for tile in layout.tiles() {
+                assert_eq!(tile.first, next);
+                for t in 0..tile.tokens {
+                    assert_eq!(layout.tile_of(next + t), tile);
+                }
+                next += tile.tokens;
+            }
+            assert_eq!(next, tokens);
+        }
+    }
+
+    #[test]
+    fn every_level_quantises_alike() {
+        let mut seed = 1u32;
+        let mut random = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f32::from_bits(seed) // any bits: NaN, infinities, subnormal numbers
+        };
+        let isas: Vec<Isa> = Isa::ALL.iter().copied().filter(|isa| isa.available()).collect();
+        for round in 0..2000 {
+            let mut x: Vec<f32> = (0..32).map(|_| random()).collect();
+            match round % 4 {
+                0 => x.iter_mut().for_each(|v| *v %= 4.0),
+                1 => x.iter_mut().for_each(|v| *v = f32::from_bits(v.to_bits() & 0x3fff_ffff)),
+                2 => x.iter_mut().for_each(|v| *v *= 1e-38),
+                _ => {}
+            }
+            let stored = isas.iter().map(|&isa| {
+                let layout = Layout::new(Form::Q8, 1, 32);
+                let mut out = vec![0u8; layout.bytes()];
+                // SAFETY: sizes as the layout says.
+                unsafe { layout.store(isa, x.as_ptr(), 32, 0..1, out.as_mut_ptr()) };
+                let nan = layout.quantized(&out, 0, 0).unwrap().0.is_nan();
+                assert_eq!(nan, x.iter().any(|v| !v.is_finite()));
+                if nan {
+                    out.truncate(64); // NaN payloads may differ
+                }
+                out
+            });
+            let all: Vec<_> = stored.collect();
+            assert!(all.windows(2).all(|w| w[0] == w[1]), "{x:?}");
+        }
+    }
+}

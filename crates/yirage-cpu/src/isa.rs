@@ -1,0 +1,120 @@
+//! Instruction-set levels of this machine. Detection happens at run time; nothing is compiled for one CPU.
+
+use std::fmt;
+use thiserror::Error;
+
+/// An instruction-set level that kernels exist for. On one architecture a higher level includes the lower ones.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Isa {
+    /// Portable Rust; the definition of every result.
+    Scalar,
+    /// x86-64 AVX2 with FMA and F16C.
+    Avx2,
+    /// x86-64 AVX-512 F, BW, VL and VNNI (and everything of [`Isa::Avx2`]).
+    Avx512,
+    /// [`Isa::Avx512`] with the BF16 dot product.
+    Avx512Bf16,
+    /// AArch64 Advanced SIMD with the dot-product extension.
+    Neon,
+}
+
+/// Why a level cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum IsaError {
+    /// The name is none of [`Isa::ALL`].
+    #[error("instruction set {0:?} is unknown: use one of scalar, avx2, avx512, avx512bf16, neon")]
+    Unknown(String),
+    /// This CPU lacks the level.
+    #[error("instruction set {wanted} is not available on this CPU (best available: {best}): choose {best} or lower")]
+    Unavailable {
+        /// The level asked for.
+        wanted: Isa,
+        /// The best level this CPU has.
+        best: Isa,
+    },
+}
+
+impl Isa {
+    /// Every level, lowest first.
+    pub const ALL: &'static [Isa] = &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Neon];
+
+    /// The name used in configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+            Isa::Avx512Bf16 => "avx512bf16",
+            Isa::Neon => "neon",
+        }
+    }
+
+    /// The best level of this CPU.
+    pub fn detect() -> Isa {
+        Isa::ALL.iter().rev().copied().find(|isa| isa.available()).unwrap_or(Isa::Scalar)
+    }
+
+    /// Whether this CPU has the level.
+    pub fn available(self) -> bool {
+        match self {
+            Isa::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => {
+                is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => {
+                Isa::Avx2.available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512vnni")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Bf16 => Isa::Avx512.available() && is_x86_feature_detected!("avx512bf16"),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => std::arch::is_aarch64_feature_detected!("dotprod"),
+            #[allow(unreachable_patterns)] // which arms exist depends on the architecture
+            _ => false,
+        }
+    }
+
+    /// The level called `name`, if this CPU has it.
+    pub fn parse(name: &str) -> Result<Isa, IsaError> {
+        let isa = Isa::ALL
+            .iter()
+            .copied()
+            .find(|isa| isa.name().eq_ignore_ascii_case(name))
+            .ok_or_else(|| IsaError::Unknown(name.to_owned()))?;
+        isa.require()
+    }
+
+    /// `self`, or an error naming the best level of this CPU.
+    pub fn require(self) -> Result<Isa, IsaError> {
+        if self.available() { Ok(self) } else { Err(IsaError::Unavailable { wanted: self, best: Isa::detect() }) }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_or_say_why_not() {
+        for &isa in Isa::ALL {
+            match Isa::parse(isa.name()) {
+                Ok(got) => assert_eq!(got, isa),
+                Err(e) => assert_eq!(e, IsaError::Unavailable { wanted: isa, best: Isa::detect() }),
+            }
+        }
+        assert_eq!(Isa::parse("SCALAR"), Ok(Isa::Scalar));
+        assert_eq!(Isa::parse("sse9"), Err(IsaError::Unknown("sse9".into())));
+        assert!(Isa::detect().available());
+    }
+}

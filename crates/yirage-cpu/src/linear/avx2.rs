@@ -1,0 +1,219 @@
+//! AVX2 kernels: a tile of 16 rows is two registers of 8 rows.
+//!
+//! Without a dot-product instruction u8 x i8 goes through `vpmaddubsw`, whose 16-bit sums must not saturate. Codes of
+//! 4 bits or less allow all 8 groups of a block before widening (15 * 127 * 2 * 8 = 30480), 5 bits 4 groups
+//! (31496), 6 bits 2 groups (32004). 8-bit codes are made signed and their sign moved to the activations
+//! (128 * 127 * 2 = 32512), widened every group. All sums are exact, so results equal the other kernels' bit for bit.
+
+use super::float;
+use super::lanes::{Avx2Lanes, Lanes};
+use super::pass::{Pass, PassFn};
+use super::unroll::unroll;
+use crate::activation::Meta;
+use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
+use std::arch::x86_64::*;
+
+type Ints = [__m256i; 2];
+type Floats = [__m256; 2];
+
+/// Kernels for f32 activations.
+pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
+    [float_pass::<F, 1, 1>, float_pass::<F, 2, 2>, float_pass::<F, 4, 4>, float_pass::<F, 8, 4>, float_pass::<F, 16, 4>]
+}
+
+/// Kernels for int8 activations.
+pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
+    [codes_pass::<F, 1, 1>, codes_pass::<F, 2, 2>, codes_pass::<F, 4, 4>, codes_pass::<F, 8, 4>, codes_pass::<F, 16, 4>]
+}
+
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn float_pass<F: Tile, const N: usize, const T: usize>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { float::pass::<Avx2Lanes, F, N, T>(p) }
+}
+
+/// One pass for a tile of `N` tokens: a block's codes are unpacked once, then used by `T` tokens at a time.
+///
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn codes_pass<F: Codes, const N: usize, const T: usize>(p: &Pass) {
+    // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
+    unsafe {
+        let mut scales = Scales::zero();
+        let mut acc = [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES];
+        let mut w = p.w;
+        for u in 0..p.units {
+            for tile in &mut acc {
+                F::scales::<Avx2Lanes>(w, &mut scales);
+                for b in 0..F::UNIT_BLOCKS {
+                    let at = (u * F::UNIT_BLOCKS + b) * N;
+                    let codes = unpack::<F>(w, b);
+                    for first in (0..N).step_by(T) {
+                        let x = p.x.add((at + first) * BLOCK);
+                        let sums = tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
+                        block::<F, T>(&codes, x, p.metas.add(at + first), &scales, b, &mut *sums);
+                    }
+                }
+                w = w.add(F::UNIT_BYTES);
+            }
+        }
+        for (i, tile) in acc.iter().enumerate() {
+            for (t, v) in tile.iter().enumerate() {
+                p.put::<Avx2Lanes>(i, t, *v);
+            }
+        }
+    }
+}
+
+/// The 8 k-groups of a block.
+///
+/// # Safety
+/// A unit at `w`; AVX2.
+#[inline(always)]
+unsafe fn unpack<F: Codes>(w: *const u8, b: usize) -> [Ints; 8] {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let mut codes = [[_mm256_setzero_si256(); 2]; 8];
+        unroll!(I in [0 1 2 3] {
+            [codes[2 * I], codes[2 * I + 1]] = F::pair::<Avx2Lanes>(w, b, I);
+        });
+        codes
+    }
+}
+
+/// k-groups whose 16-bit sums fit before they must be widened.
+const fn groups_before_widening(bits: u32) -> usize {
+    match bits {
+        0..=4 => 8,
+        5 => 4,
+        6 => 2,
+        _ => 1,
+    }
+}
+
+/// Exact sums of the groups `FROM..TO` for `T` tokens: of the codes, or (8 bits) of the codes less 128.
+///
+/// # Safety
+/// `T` tokens of 32 codes at `x`; AVX2.
+#[inline(always)]
+unsafe fn sums<F: Codes, const T: usize, const FROM: usize, const TO: usize>(w: &[Ints; 8], x: *const u8) -> [Ints; T] {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let ones = _mm256_set1_epi16(1);
+        let mut total = [[_mm256_setzero_si256(); 2]; T];
+        let mut part = [[_mm256_setzero_si256(); 2]; T];
+        unroll!(G in [0 1 2 3 4 5 6 7] {
+            if (FROM..TO).contains(&G) {
+                if F::BITS > 6 {
+                    let flip = _mm256_set1_epi8(-128);
+                    let signed = [_mm256_xor_si256(w[G][0], flip), _mm256_xor_si256(w[G][1], flip)];
+                    let size = [_mm256_abs_epi8(signed[0]), _mm256_abs_epi8(signed[1])];
+                    unroll!(I < T {
+                        let a = _mm256_set1_epi32(x.add(I * BLOCK + 4 * G).cast::<i32>().read_unaligned());
+                        unroll!(H in [0 1] {
+                            let products = _mm256_maddubs_epi16(size[H], _mm256_sign_epi8(a, signed[H]));
+                            total[I][H] = _mm256_add_epi32(total[I][H], _mm256_madd_epi16(products, ones));
+                        });
+                    });
+                } else {
+                    let every = groups_before_widening(F::BITS);
+                    unroll!(I < T {
+                        let a = _mm256_set1_epi32(x.add(I * BLOCK + 4 * G).cast::<i32>().read_unaligned());
+                        unroll!(H in [0 1] {
+                            let products = _mm256_maddubs_epi16(w[G][H], a);
+                            part[I][H] = if (G - FROM).is_multiple_of(every) {
+                                products
+                            } else {
+                                _mm256_add_epi16(part[I][H], products)
+                            };
+                            if (G - FROM) % every == every - 1 || G == TO - 1 {
+                                let wide = _mm256_madd_epi16(part[I][H], ones);
+                                total[I][H] = if G - FROM < every { wide } else { _mm256_add_epi32(total[I][H], wide) };
+                            }
+                        });
+                    });
+                }
+            }
+        });
+        total
+    }
+}
+
+/// `dot` less the offset's share, as f32.
+///
+/// # Safety
+/// AVX2.
+#[inline(always)]
+unsafe fn finish<F: Codes>(dot: __m256i, minus_sum: i32) -> __m256 {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if F::BITS > 6 || F::OFFSET == 0 {
+            return _mm256_cvtepi32_ps(dot);
+        }
+        let count = _mm_cvtsi32_si128(F::OFFSET.ilog2() as i32);
+        _mm256_cvtepi32_ps(_mm256_add_epi32(dot, _mm256_sll_epi32(_mm256_set1_epi32(minus_sum), count)))
+    }
+}
+
+/// Adds a 32-block for `T` tokens.
+///
+/// # Safety
+/// `T` tokens of 32 codes at `x` and their metas at `m`; AVX2 and FMA.
+#[inline(always)]
+unsafe fn block<F: Codes, const T: usize>(
+    w: &[Ints; 8],
+    x: *const u8,
+    m: *const Meta,
+    s: &Scales,
+    b: usize,
+    acc: &mut [Floats; T],
+) {
+    const { assert!(F::BITS <= 6 || F::OFFSET == 128) };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if F::HALVES == 1 {
+            let dot = sums::<F, T, 0, 8>(w, x);
+            let scale = Avx2Lanes::floats(s.scale[b].as_ptr());
+            unroll!(I < T {
+                let m = &*m.add(I);
+                let (d, sum) = (_mm256_set1_ps(m.scale), _mm256_set1_ps(m.scaled_sum));
+                unroll!(H in [0 1] {
+                    let v = finish::<F>(dot[I][H], m.minus_sum);
+                    acc[I][H] = _mm256_fmadd_ps(v, _mm256_mul_ps(scale[H], d), acc[I][H]);
+                    if F::MINS {
+                        let min = _mm256_loadu_ps(s.min[b].as_ptr().add(8 * H));
+                        acc[I][H] = _mm256_fmadd_ps(min, sum, acc[I][H]);
+                    }
+                });
+            });
+            return;
+        }
+        let mut v = [[_mm256_setzero_ps(); 2]; T];
+        let dot = sums::<F, T, 0, 4>(w, x);
+        let scale = Avx2Lanes::floats(s.scale[2 * b].as_ptr());
+        unroll!(I < T {
+            unroll!(H in [0 1] {
+                v[I][H] = _mm256_mul_ps(finish::<F>(dot[I][H], (*m.add(I)).minus_first), scale[H]);
+            });
+        });
+        let dot = sums::<F, T, 4, 8>(w, x);
+        let scale = Avx2Lanes::floats(s.scale[2 * b + 1].as_ptr());
+        unroll!(I < T {
+            let m = &*m.add(I);
+            let second = m.minus_sum - m.minus_first;
+            let d = _mm256_set1_ps(m.scale);
+            unroll!(H in [0 1] {
+                let mut v = _mm256_fmadd_ps(finish::<F>(dot[I][H], second), scale[H], v[I][H]);
+                if F::MINS {
+                    let min = |i: usize| _mm256_loadu_ps(s.min[2 * b + i].as_ptr().add(8 * H));
+                    v = _mm256_fnmadd_ps(min(0), _mm256_set1_ps(m.minus_first as f32), v);
+                    v = _mm256_fnmadd_ps(min(1), _mm256_set1_ps(second as f32), v);
+                }
+                acc[I][H] = _mm256_fmadd_ps(v, d, acc[I][H]);
+            });
+        });
+    }
+}

@@ -1,0 +1,287 @@
+//! AVX-512 kernels: a tile of 16 rows is one register; `vpdpbusd` takes 4 k of 16 rows at once, the activations being
+//! its broadcast memory operand, so there are no horizontal sums and no broadcast loads.
+//!
+//! Two loop orders over a panel. Up to 8 tokens: unit by unit over the four tiles, one memory stream without
+//! software prefetch (it makes the hardware's slower). 16 tokens: tile by tile, accumulators in registers, weights
+//! prefetched some blocks ahead, since the hardware loses their stream among those of the activations.
+//!
+//! The chains of `vpdpbusd` are assembly: LLVM reorders intrinsics until the accumulators spill.
+
+use super::float;
+use super::lanes::Avx512Lanes;
+use super::pass::{Pass, PassFn};
+use super::unroll::unroll;
+use crate::activation::Meta;
+use crate::pack::{BF16, BLOCK, Codes, PANEL_TILES, Scales, Tile};
+use std::arch::asm;
+use std::arch::x86_64::*;
+
+/// Weights are prefetched this many 32-blocks ahead (16 tokens only).
+const AHEAD: usize = 6;
+
+/// Kernels for f32 activations.
+pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
+    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 16>]
+}
+
+/// Kernels for int8 activations.
+pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
+    [codes_pass::<F, 1>, codes_pass::<F, 2>, codes_pass::<F, 4>, codes_pass::<F, 8>, codes_pass::<F, 16>]
+}
+
+/// Kernels for BF16 weights and bf16 activations.
+pub(super) const BF16_PASSES: [PassFn; 5] =
+    [bf16_pass::<1>, bf16_pass::<2>, bf16_pass::<4>, bf16_pass::<8>, bf16_pass::<16>];
+
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn float_pass<F: Tile, const N: usize>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { float::pass::<Avx512Lanes, F, N, N>(p) }
+}
+
+/// Eight groups of one token, in two chains of half the latency.
+macro_rules! one_token {
+    ($i:ident, $w:ident, $x:expr) => {
+        let mut j = _mm512_setzero_si512();
+        asm!(
+            "vpdpbusd {i}, {w0}, dword ptr [{x}]{{1to16}}",
+            "vpdpbusd {j}, {w4}, dword ptr [{x} + 16]{{1to16}}",
+            "vpdpbusd {i}, {w1}, dword ptr [{x} + 4]{{1to16}}",
+            "vpdpbusd {j}, {w5}, dword ptr [{x} + 20]{{1to16}}",
+            "vpdpbusd {i}, {w2}, dword ptr [{x} + 8]{{1to16}}",
+            "vpdpbusd {j}, {w6}, dword ptr [{x} + 24]{{1to16}}",
+            "vpdpbusd {i}, {w3}, dword ptr [{x} + 12]{{1to16}}",
+            "vpdpbusd {j}, {w7}, dword ptr [{x} + 28]{{1to16}}",
+            i = inout(zmm_reg) $i, j = inout(zmm_reg) j, x = in(reg) $x,
+            w0 = in(zmm_reg) $w[0], w1 = in(zmm_reg) $w[1], w2 = in(zmm_reg) $w[2], w3 = in(zmm_reg) $w[3],
+            w4 = in(zmm_reg) $w[4], w5 = in(zmm_reg) $w[5], w6 = in(zmm_reg) $w[6], w7 = in(zmm_reg) $w[7],
+            options(nostack, readonly, preserves_flags));
+        $i = _mm512_add_epi32($i, j);
+    };
+}
+
+/// Eight groups of tokens `$o / 32` and the next.
+macro_rules! two_tokens {
+    ($i:ident, $j:ident, $w:ident, $x:expr, $o:expr) => {
+        asm!(
+            "vpdpbusd {i}, {w0}, dword ptr [{x} + {o}]{{1to16}}",
+            "vpdpbusd {j}, {w0}, dword ptr [{x} + {o} + 32]{{1to16}}",
+            "vpdpbusd {i}, {w1}, dword ptr [{x} + {o} + 4]{{1to16}}",
+            "vpdpbusd {j}, {w1}, dword ptr [{x} + {o} + 36]{{1to16}}",
+            "vpdpbusd {i}, {w2}, dword ptr [{x} + {o} + 8]{{1to16}}",
+            "vpdpbusd {j}, {w2}, dword ptr [{x} + {o} + 40]{{1to16}}",
+            "vpdpbusd {i}, {w3}, dword ptr [{x} + {o} + 12]{{1to16}}",
+            "vpdpbusd {j}, {w3}, dword ptr [{x} + {o} + 44]{{1to16}}",
+            "vpdpbusd {i}, {w4}, dword ptr [{x} + {o} + 16]{{1to16}}",
+            "vpdpbusd {j}, {w4}, dword ptr [{x} + {o} + 48]{{1to16}}",
+            "vpdpbusd {i}, {w5}, dword ptr [{x} + {o} + 20]{{1to16}}",
+            "vpdpbusd {j}, {w5}, dword ptr [{x} + {o} + 52]{{1to16}}",
+            "vpdpbusd {i}, {w6}, dword ptr [{x} + {o} + 24]{{1to16}}",
+            "vpdpbusd {j}, {w6}, dword ptr [{x} + {o} + 56]{{1to16}}",
+            "vpdpbusd {i}, {w7}, dword ptr [{x} + {o} + 28]{{1to16}}",
+            "vpdpbusd {j}, {w7}, dword ptr [{x} + {o} + 60]{{1to16}}",
+            i = inout(zmm_reg) $i, j = inout(zmm_reg) $j, x = in(reg) $x, o = const $o,
+            w0 = in(zmm_reg) $w[0], w1 = in(zmm_reg) $w[1], w2 = in(zmm_reg) $w[2], w3 = in(zmm_reg) $w[3],
+            w4 = in(zmm_reg) $w[4], w5 = in(zmm_reg) $w[5], w6 = in(zmm_reg) $w[6], w7 = in(zmm_reg) $w[7],
+            options(nostack, readonly, preserves_flags));
+    };
+}
+
+/// The first and the last four groups of token `$o / 32`, apart.
+macro_rules! two_halves {
+    ($i:ident, $j:ident, $w:ident, $x:expr, $o:expr) => {
+        asm!(
+            "vpdpbusd {i}, {w0}, dword ptr [{x} + {o}]{{1to16}}",
+            "vpdpbusd {j}, {w4}, dword ptr [{x} + {o} + 16]{{1to16}}",
+            "vpdpbusd {i}, {w1}, dword ptr [{x} + {o} + 4]{{1to16}}",
+            "vpdpbusd {j}, {w5}, dword ptr [{x} + {o} + 20]{{1to16}}",
+            "vpdpbusd {i}, {w2}, dword ptr [{x} + {o} + 8]{{1to16}}",
+            "vpdpbusd {j}, {w6}, dword ptr [{x} + {o} + 24]{{1to16}}",
+            "vpdpbusd {i}, {w3}, dword ptr [{x} + {o} + 12]{{1to16}}",
+            "vpdpbusd {j}, {w7}, dword ptr [{x} + {o} + 28]{{1to16}}",
+            i = inout(zmm_reg) $i, j = inout(zmm_reg) $j, x = in(reg) $x, o = const $o,
+            w0 = in(zmm_reg) $w[0], w1 = in(zmm_reg) $w[1], w2 = in(zmm_reg) $w[2], w3 = in(zmm_reg) $w[3],
+            w4 = in(zmm_reg) $w[4], w5 = in(zmm_reg) $w[5], w6 = in(zmm_reg) $w[6], w7 = in(zmm_reg) $w[7],
+            options(nostack, readonly, preserves_flags));
+    };
+}
+
+/// Start of an integer sum: the offset's share, so that it costs nothing later.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn start<F: Codes>(minus_sum: i32) -> __m512i {
+    if F::OFFSET == 0 {
+        return _mm512_setzero_si512();
+    }
+    _mm512_sll_epi32(_mm512_set1_epi32(minus_sum), _mm_cvtsi32_si128(F::OFFSET.ilog2() as i32))
+}
+
+/// `acc += dot * scale * activation scale (+ min * activation sum)` of a block with one scale.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn add<F: Codes>(acc: __m512, dot: __m512i, scale: __m512, min: __m512, m: &Meta) -> __m512 {
+    let scale = _mm512_mul_ps(scale, _mm512_set1_ps(m.scale));
+    let acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), scale, acc);
+    if F::MINS { _mm512_fmadd_ps(min, _mm512_set1_ps(m.scaled_sum), acc) } else { acc }
+}
+
+/// The same of a block with two scales.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn add_halves<F: Codes>(acc: __m512, dots: [__m512i; 2], scales: [__m512; 2], mins: [__m512; 2], m: &Meta) -> __m512 {
+    let v = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[0]), scales[0]);
+    let mut v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[1]), scales[1], v);
+    if F::MINS {
+        v = _mm512_fnmadd_ps(mins[0], _mm512_set1_ps(m.minus_first as f32), v);
+        v = _mm512_fnmadd_ps(mins[1], _mm512_set1_ps((m.minus_sum - m.minus_first) as f32), v);
+    }
+    _mm512_fmadd_ps(v, _mm512_set1_ps(m.scale), acc)
+}
+
+/// Adds 32-block `$b` of the unit at `$w` to the accumulators of `$n` tokens. A macro: assembly with vector registers
+/// cannot be in a function that is always inlined.
+macro_rules! block {
+    ($F:ident, $n:ident, $w:expr, $b:expr, $scales:expr, $x:expr, $metas:expr, $acc:expr) => {{
+        let (b, x, metas): (usize, *const u8, *const Meta) = ($b, $x, $metas);
+        let mut q = [_mm512_setzero_si512(); 8];
+        unroll!(P in [0 1 2 3] { [q[2 * P], q[2 * P + 1]] = $F::pair::<Avx512Lanes>($w, b, P); });
+        let at = b * $F::HALVES;
+        let s0 = _mm512_load_ps($scales.scale[at].as_ptr());
+        let m0 = if $F::MINS { _mm512_load_ps($scales.min[at].as_ptr()) } else { s0 };
+        if $F::HALVES == 2 {
+            let s1 = _mm512_load_ps($scales.scale[at + 1].as_ptr());
+            let m1 = if $F::MINS { _mm512_load_ps($scales.min[at + 1].as_ptr()) } else { s1 };
+            unroll!(I < $n {
+                let m = &*metas.add(I);
+                let mut i = start::<$F>(m.minus_first);
+                let mut j = start::<$F>(m.minus_sum - m.minus_first);
+                two_halves!(i, j, q, x, I * BLOCK);
+                $acc[I] = add_halves::<$F>($acc[I], [i, j], [s0, s1], [m0, m1], m);
+            });
+        } else if $n == 1 {
+            let m = &*metas;
+            let mut i = start::<$F>(m.minus_sum);
+            one_token!(i, q, x);
+            $acc[0] = add::<$F>($acc[0], i, s0, m0, m);
+        } else {
+            unroll!(I < $n {
+                if I % 2 == 0 {
+                    let (m, n) = (&*metas.add(I), &*metas.add(I + 1));
+                    let (mut i, mut j) = (start::<$F>(m.minus_sum), start::<$F>(n.minus_sum));
+                    two_tokens!(i, j, q, x, I * BLOCK);
+                    $acc[I] = add::<$F>($acc[I], i, s0, m0, m);
+                    $acc[(I + 1) % $n] = add::<$F>($acc[(I + 1) % $n], j, s0, m0, n);
+                }
+            });
+        }
+    }};
+}
+
+/// One pass for a tile of `N` tokens.
+///
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
+    let mut scales = Scales::zero();
+    let unit_blocks = F::UNIT_BLOCKS * N;
+    // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
+    unsafe {
+        if N == 16 {
+            let step = PANEL_TILES * F::UNIT_BYTES;
+            let ahead = AHEAD.div_ceil(F::UNIT_BLOCKS) * step;
+            let bytes = F::UNIT_BYTES / F::UNIT_BLOCKS;
+            for tile in 0..PANEL_TILES {
+                let mut acc = [_mm512_setzero_ps(); N];
+                let (mut w, mut x, mut metas) = (p.w.add(tile * F::UNIT_BYTES), p.x, p.metas);
+                for _ in 0..p.units {
+                    F::scales::<Avx512Lanes>(w, &mut scales);
+                    for b in 0..F::UNIT_BLOCKS {
+                        for line in 0..=bytes / 64 {
+                            _mm_prefetch::<_MM_HINT_T0>(w.wrapping_add(ahead + b * bytes + line * 64).cast());
+                        }
+                        block!(F, N, w, b, scales, x, metas, acc);
+                        x = x.add(N * BLOCK);
+                        metas = metas.add(N);
+                    }
+                    w = w.wrapping_add(step);
+                }
+                unroll!(I < N { p.put::<Avx512Lanes>(tile, I, acc[I]); });
+            }
+        } else {
+            let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
+            let mut w = p.w;
+            for u in 0..p.units {
+                let (x, metas) = (p.x.add(u * unit_blocks * BLOCK), p.metas.add(u * unit_blocks));
+                for tile in &mut sums {
+                    F::scales::<Avx512Lanes>(w, &mut scales);
+                    let mut acc = *tile; // a copy keeps LLVM from storing them after every block
+                    for b in 0..F::UNIT_BLOCKS {
+                        block!(F, N, w, b, scales, x.add(b * N * BLOCK), metas.add(b * N), acc);
+                    }
+                    *tile = acc;
+                    w = w.add(F::UNIT_BYTES);
+                }
+            }
+            for (i, tile) in sums.iter().enumerate() {
+                unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
+            }
+        }
+    }
+}
+
+/// BF16 weights times bf16 activations for a tile of `N` tokens.
+///
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+unsafe fn bf16_pass<const N: usize>(p: &Pass) {
+    // A register of bf16 pairs from the 64 bytes of 16 rows, or from one token's pair.
+    macro_rules! pairs {
+        ($v:expr) => {
+            std::mem::transmute::<__m512i, __m512bh>($v)
+        };
+    }
+    macro_rules! unit {
+        ($w:expr, $x:expr, $acc:expr, $ahead:expr) => {
+            for i in 0..BLOCK / 2 {
+                if $ahead > 0 {
+                    _mm_prefetch::<_MM_HINT_T0>($w.wrapping_add($ahead + 64 * i).cast());
+                }
+                let v = pairs!(_mm512_loadu_si512($w.add(64 * i).cast()));
+                unroll!(I < N {
+                    let x = $x.add(I * 2 * BLOCK + 4 * i).cast::<i32>().read_unaligned();
+                    $acc[I] = _mm512_dpbf16_ps($acc[I], v, pairs!(_mm512_set1_epi32(x)));
+                });
+            }
+        };
+    }
+    const STEP: usize = PANEL_TILES * BF16::UNIT_BYTES;
+    // SAFETY: units and tiles stay in the panel, tokens in the tile; prefetches may leave it.
+    unsafe {
+        if N == 16 {
+            for tile in 0..PANEL_TILES {
+                let mut acc = [_mm512_setzero_ps(); N];
+                for u in 0..p.units {
+                    let w = p.w.add(u * STEP + tile * BF16::UNIT_BYTES);
+                    unit!(w, p.x.add(u * N * 2 * BLOCK), acc, 2 * STEP);
+                }
+                unroll!(I < N { p.put::<Avx512Lanes>(tile, I, acc[I]); });
+            }
+        } else {
+            let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
+            for u in 0..p.units {
+                for (i, tile) in sums.iter_mut().enumerate() {
+                    let mut acc = *tile;
+                    unit!(p.w.add(u * STEP + i * BF16::UNIT_BYTES), p.x.add(u * N * 2 * BLOCK), acc, 0);
+                    *tile = acc;
+                }
+            }
+            for (i, tile) in sums.iter().enumerate() {
+                unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! [`Lanes`] as two 256-bit registers: rows 0..8 and 8..16.
+
+use super::Lanes;
+use std::arch::x86_64::*;
+
+/// Both halves of `$a`. A macro because a closure would not inherit "always inline".
+macro_rules! both {
+    ($v:ident in $a:expr => $e:expr) => {{
+        let [lo, hi] = $a;
+        [
+            {
+                let $v = lo;
+                $e
+            },
+            {
+                let $v = hi;
+                $e
+            },
+        ]
+    }};
+}
+
+/// AVX2, FMA and F16C.
+pub(crate) struct Avx2Lanes;
+
+// SAFETY of every block: the trait's contract gives the instruction set and the memory.
+impl Lanes for Avx2Lanes {
+    type I = [__m256i; 2];
+    type F = [__m256; 2];
+
+    #[inline(always)]
+    unsafe fn load(p: *const u8) -> [__m256i; 2] {
+        unsafe { [_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(32).cast())] }
+    }
+    #[inline(always)]
+    unsafe fn field(v: [__m256i; 2], from: u32, width: u32, to: u32) -> [__m256i; 2] {
+        unsafe {
+            let count = _mm_cvtsi32_si128(from.abs_diff(to) as i32);
+            let mask = _mm256_set1_epi8((((1u32 << width) - 1) << to) as i8);
+            both!(v in v => {
+                let moved = if from >= to { _mm256_srl_epi16(v, count) } else { _mm256_sll_epi16(v, count) };
+                _mm256_and_si256(moved, mask)
+            })
+        }
+    }
+    #[inline(always)]
+    unsafe fn or(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        unsafe { [_mm256_or_si256(a[0], b[0]), _mm256_or_si256(a[1], b[1])] }
+    }
+    #[inline(always)]
+    unsafe fn lookup(table: &[u8; 16], v: [__m256i; 2]) -> [__m256i; 2] {
+        unsafe {
+            let t = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            [_mm256_shuffle_epi8(t, v[0]), _mm256_shuffle_epi8(t, v[1])]
+        }
+    }
+    #[inline(always)]
+    unsafe fn byte(v: [__m256i; 2], i: usize) -> [__m256; 2] {
+        unsafe {
+            let (count, mask) = (_mm_cvtsi32_si128(8 * i as i32), _mm256_set1_epi32(255));
+            both!(v in v => _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srl_epi32(v, count), mask)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn bf16(v: [__m256i; 2], i: usize) -> [__m256; 2] {
+        unsafe {
+            both!(v in v => _mm256_castsi256_ps(match i {
+                0 => _mm256_slli_epi32::<16>(v),
+                _ => _mm256_and_si256(v, _mm256_set1_epi32(0xffff_0000_u32 as i32)),
+            }))
+        }
+    }
+    #[inline(always)]
+    unsafe fn f16(p: *const u8) -> [__m256; 2] {
+        unsafe { [_mm256_cvtph_ps(_mm_loadu_si128(p.cast())), _mm256_cvtph_ps(_mm_loadu_si128(p.add(16).cast()))] }
+    }
+    #[inline(always)]
+    unsafe fn i8(p: *const u8) -> [__m256; 2] {
+        unsafe { both!(q in [p, p.add(8)] => _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(q.cast())))) }
+    }
+    #[inline(always)]
+    unsafe fn floats(p: *const f32) -> [__m256; 2] {
+        unsafe { [_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8))] }
+    }
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: [__m256; 2]) {
+        unsafe {
+            _mm256_storeu_ps(p, v[0]);
+            _mm256_storeu_ps(p.add(8), v[1]);
+        }
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> [__m256; 2] {
+        unsafe { [_mm256_set1_ps(x); 2] }
+    }
+    #[inline(always)]
+    unsafe fn add(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+        unsafe { [_mm256_add_ps(a[0], b[0]), _mm256_add_ps(a[1], b[1])] }
+    }
+    #[inline(always)]
+    unsafe fn sub(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+        unsafe { [_mm256_sub_ps(a[0], b[0]), _mm256_sub_ps(a[1], b[1])] }
+    }
+    #[inline(always)]
+    unsafe fn mul(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+        unsafe { [_mm256_mul_ps(a[0], b[0]), _mm256_mul_ps(a[1], b[1])] }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: [__m256; 2], b: [__m256; 2], c: [__m256; 2]) -> [__m256; 2] {
+        unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
+    }
+}

@@ -1,0 +1,86 @@
+//! [`Lanes`] as one 512-bit register.
+
+use super::Lanes;
+use std::arch::x86_64::*;
+
+/// AVX-512 F and BW.
+pub(crate) struct Avx512Lanes;
+
+// SAFETY of every block: the trait's contract gives the instruction set and the memory.
+impl Lanes for Avx512Lanes {
+    type I = __m512i;
+    type F = __m512;
+
+    #[inline(always)]
+    unsafe fn load(p: *const u8) -> __m512i {
+        unsafe { _mm512_loadu_si512(p.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn field(v: __m512i, from: u32, width: u32, to: u32) -> __m512i {
+        unsafe {
+            let count = _mm_cvtsi32_si128(from.abs_diff(to) as i32);
+            let moved = if from >= to { _mm512_srl_epi16(v, count) } else { _mm512_sll_epi16(v, count) };
+            _mm512_and_si512(moved, _mm512_set1_epi8((((1u32 << width) - 1) << to) as i8))
+        }
+    }
+    #[inline(always)]
+    unsafe fn or(a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_or_si512(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn lookup(table: &[u8; 16], v: __m512i) -> __m512i {
+        unsafe { _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())), v) }
+    }
+    #[inline(always)]
+    unsafe fn byte(v: __m512i, i: usize) -> __m512 {
+        unsafe {
+            let moved = _mm512_srl_epi32(v, _mm_cvtsi32_si128(8 * i as i32));
+            _mm512_cvtepi32_ps(if i == 3 { moved } else { _mm512_and_si512(moved, _mm512_set1_epi32(255)) })
+        }
+    }
+    #[inline(always)]
+    unsafe fn bf16(v: __m512i, i: usize) -> __m512 {
+        unsafe {
+            _mm512_castsi512_ps(match i {
+                0 => _mm512_slli_epi32::<16>(v),
+                _ => _mm512_and_si512(v, _mm512_set1_epi32(0xffff_0000_u32 as i32)),
+            })
+        }
+    }
+    #[inline(always)]
+    unsafe fn f16(p: *const u8) -> __m512 {
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn i8(p: *const u8) -> __m512 {
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn floats(p: *const f32) -> __m512 {
+        unsafe { _mm512_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: __m512) {
+        unsafe { _mm512_storeu_ps(p, v) }
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> __m512 {
+        unsafe { _mm512_set1_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_add_ps(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn sub(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn mul(a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+}

@@ -1,0 +1,60 @@
+//! Sixteen output rows side by side: the vector vocabulary that packed formats are decoded with.
+//!
+//! A [`Lanes`] type names an instruction set. `I` is 64 bytes (byte `4r + i` belongs to row `r`), `F` is 16 f32 (one
+//! per row). Everything here is inlined into kernels that enable the instruction set; nothing here checks for it.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2Lanes;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512Lanes;
+pub(crate) use portable::PortableLanes;
+
+/// Operations on 16 rows.
+///
+/// # Safety
+/// Every method needs the instruction set of the type; those taking a pointer read (write) as many bytes there as
+/// their description says, at any alignment.
+pub(crate) trait Lanes {
+    /// 64 bytes.
+    type I: Copy;
+    /// 16 f32.
+    type F: Copy;
+
+    /// 64 bytes.
+    unsafe fn load(p: *const u8) -> Self::I;
+    /// Of every byte the `width` bits from bit `from`, moved to bit `to`; all other bits zero. Constants by the time
+    /// it is compiled.
+    unsafe fn field(v: Self::I, from: u32, width: u32, to: u32) -> Self::I;
+    /// Bitwise or.
+    unsafe fn or(a: Self::I, b: Self::I) -> Self::I;
+    /// Byte `v` of the table for every byte `v < 16`.
+    unsafe fn lookup(table: &[u8; 16], v: Self::I) -> Self::I;
+    /// Byte `i` of every row, as unsigned number.
+    unsafe fn byte(v: Self::I, i: usize) -> Self::F;
+    /// The low (`i` = 0) or high (`i` = 1) two bytes of every row, as bf16.
+    unsafe fn bf16(v: Self::I, i: usize) -> Self::F;
+    /// 16 binary16 numbers (32 bytes).
+    unsafe fn f16(p: *const u8) -> Self::F;
+    /// 16 signed bytes.
+    unsafe fn i8(p: *const u8) -> Self::F;
+    /// 16 f32 (64 bytes).
+    unsafe fn floats(p: *const f32) -> Self::F;
+    /// Writes 16 f32 (64 bytes).
+    unsafe fn store(p: *mut f32, v: Self::F);
+    /// `x` in every row.
+    unsafe fn splat(x: f32) -> Self::F;
+    /// `a + b`.
+    unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
+    /// `a - b`.
+    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b`.
+    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b + c`, rounded once.
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+}

@@ -1,0 +1,80 @@
+//! [`Lanes`] in plain Rust.
+
+use super::Lanes;
+use half::f16;
+use std::array::from_fn;
+
+/// Arrays; any CPU.
+pub(crate) struct PortableLanes;
+
+impl Lanes for PortableLanes {
+    type I = [u8; 64];
+    type F = [f32; 16];
+
+    #[inline(always)]
+    unsafe fn load(p: *const u8) -> [u8; 64] {
+        // SAFETY: the caller promises 64 readable bytes.
+        unsafe { p.cast::<[u8; 64]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn field(v: [u8; 64], from: u32, width: u32, to: u32) -> [u8; 64] {
+        v.map(|b| (b >> from & (1u8 << width).wrapping_sub(1)) << to)
+    }
+    #[inline(always)]
+    unsafe fn or(a: [u8; 64], b: [u8; 64]) -> [u8; 64] {
+        from_fn(|i| a[i] | b[i])
+    }
+    #[inline(always)]
+    unsafe fn lookup(table: &[u8; 16], v: [u8; 64]) -> [u8; 64] {
+        v.map(|b| table[(b & 15) as usize])
+    }
+    #[inline(always)]
+    unsafe fn byte(v: [u8; 64], i: usize) -> [f32; 16] {
+        from_fn(|r| v[4 * r + i] as f32)
+    }
+    #[inline(always)]
+    unsafe fn bf16(v: [u8; 64], i: usize) -> [f32; 16] {
+        from_fn(|r| half::bf16::from_le_bytes([v[4 * r + 2 * i], v[4 * r + 2 * i + 1]]).to_f32())
+    }
+    #[inline(always)]
+    unsafe fn f16(p: *const u8) -> [f32; 16] {
+        // SAFETY: the caller promises 32 readable bytes.
+        let b = unsafe { p.cast::<[[u8; 2]; 16]>().read_unaligned() };
+        b.map(|h| f16::from_le_bytes(h).to_f32())
+    }
+    #[inline(always)]
+    unsafe fn i8(p: *const u8) -> [f32; 16] {
+        // SAFETY: the caller promises 16 readable bytes.
+        unsafe { p.cast::<[i8; 16]>().read_unaligned() }.map(f32::from)
+    }
+    #[inline(always)]
+    unsafe fn floats(p: *const f32) -> [f32; 16] {
+        // SAFETY: the caller promises 64 readable bytes.
+        unsafe { p.cast::<[f32; 16]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: [f32; 16]) {
+        // SAFETY: the caller promises 64 writable bytes.
+        unsafe { p.cast::<[f32; 16]>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> [f32; 16] {
+        [x; 16]
+    }
+    #[inline(always)]
+    unsafe fn add(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        from_fn(|r| a[r] + b[r])
+    }
+    #[inline(always)]
+    unsafe fn sub(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        from_fn(|r| a[r] - b[r])
+    }
+    #[inline(always)]
+    unsafe fn mul(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        from_fn(|r| a[r] * b[r])
+    }
+    #[inline(always)]
+    unsafe fn fma(a: [f32; 16], b: [f32; 16], c: [f32; 16]) -> [f32; 16] {
+        from_fn(|r| a[r].mul_add(b[r], c[r]))
+    }
+}

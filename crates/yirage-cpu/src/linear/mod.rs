@@ -1,0 +1,170 @@
+//! Activations times packed weights: `out[t][row] = sum over k of x[t][k] * w[row][k]`.
+//!
+//! One reduction order for each (precision, format), whatever the number of tokens, the tile, the thread, or the
+//! position in the batch:
+//! * int8 activations (fast, formats with codes): 32-blocks in ascending order. `dot` and the sums are exact integers.
+//!   One scale a block: `acc = fma(dot, d_w * d_x, acc)`, then with mins `acc = fma(min, d_x * sum, acc)`. Two scales
+//!   a block: `v = dot0 * s0; v = fma(dot1, s1, v)`, with mins `v = fma(min_i, sum_i, v)` for both halves, then
+//!   `acc = fma(v, d_x, acc)`. Equal bits on every instruction set.
+//! * f32 activations (exact; fast F16, F32, and BF16 without the BF16 instruction): `acc = fma(w_k, x_k, acc)` for
+//!   ascending k, with w_k the f32 value the format decodes to. Equal bits on every instruction set.
+//! * bf16 activations (fast BF16 with the BF16 instruction): pairs of k in ascending order, as `vdpbf16ps` adds them
+//!   (it takes subnormal numbers for zero).
+//!
+//! The result is stored, or added to what is there: `out = out + acc`, once.
+//!
+//! Knows nothing of graphs and threads: a call computes the panels it is told to.
+
+pub(crate) mod lanes;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod float;
+mod pass;
+mod portable;
+pub(crate) mod unpack;
+mod unroll;
+
+use crate::activation::{Form, Layout};
+use crate::isa::{Isa, IsaError};
+use crate::pack::{PANEL_ROWS, PackedMatrix, for_format};
+use pass::{Pass, PassFn};
+use std::ops::Range;
+use yirage_ir::Format;
+
+/// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
+const GROUP_BYTES: usize = 256 << 10;
+
+/// How much may be rounded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Precision {
+    /// int8 activations for quantised weights, bf16 activations for BF16 weights, else f32.
+    Fast,
+    /// f32 activations, weights exactly as their format decodes them.
+    Exact,
+}
+
+/// The kernels of an instruction set, precision and weight format: resolve once, use for every call.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    isa: Isa,
+    format: Format,
+    form: Form,
+    /// For 1, 2, 4, 8, 16 tokens.
+    passes: [PassFn; 5],
+}
+
+impl Kernel {
+    /// The kernels for weights of `format`.
+    ///
+    /// # Errors
+    /// When this CPU lacks `isa`.
+    pub fn new(isa: Isa, precision: Precision, format: Format) -> Result<Kernel, IsaError> {
+        let isa = isa.require()?;
+        let (form, passes) = for_format!(format,
+            codes => |T| match precision {
+                Precision::Fast => (Form::Q8, codes_passes::<T>(isa)),
+                Precision::Exact => (Form::F32, float_passes::<T>(isa)),
+            },
+            floats => |T| match (precision, format, isa) {
+                #[cfg(target_arch = "x86_64")]
+                (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => (Form::Bf16, avx512::BF16_PASSES),
+                (Precision::Fast, Format::BF16, _) => (Form::RoundedF32, float_passes::<T>(isa)),
+                _ => (Form::F32, float_passes::<T>(isa)),
+            }
+        );
+        Ok(Kernel { isa, format, form, passes })
+    }
+
+    /// The instruction set.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// The form the activations must be stored in.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+}
+
+fn codes_passes<T: crate::pack::Codes>(isa: Isa) -> [PassFn; 5] {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 | Isa::Avx512Bf16 => avx512::codes_passes::<T>(),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::codes_passes::<T>(),
+        _ => portable::codes_passes::<T>(),
+    }
+}
+
+fn float_passes<T: crate::pack::Tile>(isa: Isa) -> [PassFn; 5] {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 | Isa::Avx512Bf16 => avx512::float_passes::<T>(),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::float_passes::<T>(),
+        _ => portable::float_passes::<T>(),
+    }
+}
+
+/// One product: everything but the panels.
+pub struct Linear<'a> {
+    /// The kernels, for the format of `weights`.
+    pub kernel: &'a Kernel,
+    /// The weights.
+    pub weights: &'a PackedMatrix,
+    /// Which matrix of the stack.
+    pub matrix: usize,
+    /// Where the activations lie; form as the kernel wants it, k as the weights.
+    pub layout: Layout,
+    /// The stored activations.
+    pub activations: *const u8,
+    /// Row t of the result starts at `out + t * ldo`.
+    pub out: *mut f32,
+    /// Numbers from row to row of the result.
+    pub ldo: usize,
+    /// Add to what is in `out` instead of overwriting it.
+    pub accumulate: bool,
+}
+
+/// Computes the rows of the panels `panels` (64 rows each) for all tokens. Callers give disjoint panels to threads;
+/// results do not depend on how. The weights are read from memory once.
+///
+/// # Panics
+/// When kernel, weights and layout do not belong together, or `panels` or `matrix` does not exist.
+///
+/// # Safety
+/// `activations` holds [`Layout::bytes`] bytes written by [`Layout::store`] for every token; `out` is writable at
+/// `t * ldo + row` for every token t and row of the panels, and nobody else uses these places meanwhile. No thread
+/// packs rows of `weights`.
+pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
+    let (kernel, weights, layout) = (job.kernel, job.weights, job.layout);
+    assert_eq!(kernel.format, weights.format(), "the kernel is for another format");
+    assert_eq!((kernel.form, weights.k()), (layout.form(), layout.k()), "activations do not fit kernel and weights");
+    assert!(job.matrix < weights.count() && panels.end <= weights.panels(), "panels {panels:?} do not exist");
+    let together = (GROUP_BYTES / weights.panel_bytes().max(1)).max(1);
+    for group in panels.clone().step_by(together) {
+        for tile in layout.tiles() {
+            let (numbers, metas) = layout.tile_offsets(tile);
+            let pass = kernel.passes[tile.tokens.ilog2() as usize];
+            for panel in group..panels.end.min(group + together) {
+                let first_row = panel * PANEL_ROWS;
+                let pass_args = Pass {
+                    w: weights.panel(job.matrix, panel),
+                    units: weights.units(),
+                    x: job.activations.wrapping_add(numbers),
+                    metas: job.activations.wrapping_add(metas).cast(),
+                    out: job.out.wrapping_add(tile.first * job.ldo + first_row),
+                    ldo: job.ldo,
+                    rows: PANEL_ROWS.min(weights.rows() - first_row),
+                    accumulate: job.accumulate,
+                };
+                // SAFETY: the panel lies in the weights, the tile in the activations, `Kernel::new` checked the
+                // CPU, and the caller gives the result's memory.
+                unsafe { pass(&pass_args) }
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What one kernel call works on, and how its results leave the registers.
+
+use super::lanes::Lanes;
+use crate::activation::Meta;
+use crate::pack::TILE_ROWS;
+
+/// One panel of 64 rows times one token tile.
+pub(crate) struct Pass {
+    /// The panel: `[unit][tile]`.
+    pub(crate) w: *const u8,
+    /// Units along k.
+    pub(crate) units: usize,
+    /// Numbers of the token tile: `[32-block][token][32]`.
+    pub(crate) x: *const u8,
+    /// Scales and sums of the token tile (int8 only): `[32-block][token]`.
+    pub(crate) metas: *const Meta,
+    /// Result of the panel's first row for the tile's first token.
+    pub(crate) out: *mut f32,
+    /// Numbers between tokens of the result.
+    pub(crate) ldo: usize,
+    /// Rows of the panel that exist: 1 to 64.
+    pub(crate) rows: usize,
+    /// Add to the result.
+    pub(crate) accumulate: bool,
+}
+
+/// A kernel for a fixed number of tokens.
+///
+/// # Safety
+/// All of [`Pass`] holds for that number of tokens, and the CPU has the kernel's instruction set.
+pub(crate) type PassFn = unsafe fn(&Pass);
+
+impl Pass {
+    /// Writes 16 rows of one token; rows that do not exist are dropped.
+    ///
+    /// # Safety
+    /// As for [`PassFn`]; the instruction set of `L`.
+    #[inline(always)]
+    pub(crate) unsafe fn put<L: Lanes>(&self, tile: usize, token: usize, v: L::F) {
+        let row = tile * TILE_ROWS;
+        let have = self.rows.saturating_sub(row);
+        // SAFETY: the first `rows` places of each token are writable; whole vectors only where 16 rows exist.
+        unsafe {
+            let out = self.out.wrapping_add(token * self.ldo + row);
+            if have >= TILE_ROWS {
+                L::store(out, if self.accumulate { L::add(L::floats(out), v) } else { v });
+            } else if have > 0 {
+                let mut part = [0f32; TILE_ROWS];
+                L::store(part.as_mut_ptr(), v);
+                for (i, v) in part[..have].iter().enumerate() {
+                    *out.add(i) = if self.accumulate { *out.add(i) + v } else { *v };
+                }
+            }
+        }
+    }
+}

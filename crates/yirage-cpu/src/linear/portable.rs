@@ -1,0 +1,94 @@
+//! Kernels in plain Rust: the fallback of every CPU, and what the others are compared with.
+
+use super::float;
+use super::lanes::PortableLanes;
+use super::pass::{Pass, PassFn};
+use crate::activation::Meta;
+use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS, Tile};
+use std::array::from_fn;
+
+/// Kernels for f32 activations.
+pub(crate) fn float_passes<F: Tile>() -> [PassFn; 5] {
+    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 16>]
+}
+
+/// Kernels for int8 activations.
+pub(crate) fn codes_passes<F: Codes>() -> [PassFn; 5] {
+    [codes_pass::<F, 1>, codes_pass::<F, 2>, codes_pass::<F, 4>, codes_pass::<F, 8>, codes_pass::<F, 16>]
+}
+
+/// # Safety
+/// As for [`PassFn`].
+unsafe fn float_pass<F: Tile, const N: usize>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { float::pass::<PortableLanes, F, N, 1>(p) }
+}
+
+/// # Safety
+/// As for [`PassFn`].
+unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
+    let mut scales = Scales::zero();
+    let mut acc = [[[0f32; TILE_ROWS]; N]; PANEL_TILES];
+    let mut w = p.w;
+    for u in 0..p.units {
+        for tile in &mut acc {
+            // SAFETY: the unit lies in the panel.
+            unsafe { F::scales::<PortableLanes>(w, &mut scales) };
+            for b in 0..F::UNIT_BLOCKS {
+                let at = (u * F::UNIT_BLOCKS + b) * N;
+                // SAFETY: block and tokens exist.
+                unsafe {
+                    let pairs: [[[u8; 64]; 2]; 4] = from_fn(|i| F::pair::<PortableLanes>(w, b, i));
+                    for (t, acc) in tile.iter_mut().enumerate() {
+                        let x = p.x.add((at + t) * BLOCK).cast::<[i8; BLOCK]>().read_unaligned();
+                        let meta = p.metas.add(at + t).read_unaligned();
+                        block::<F>(pairs.as_flattened(), &x, &meta, &scales, b, acc);
+                    }
+                }
+            }
+            w = w.wrapping_add(F::UNIT_BYTES);
+        }
+    }
+    for (i, tile) in acc.iter().enumerate() {
+        for (t, v) in tile.iter().enumerate() {
+            // SAFETY: as promised by the caller.
+            unsafe { p.put::<PortableLanes>(i, t, *v) }
+        }
+    }
+}
+
+/// Exact sums of codes times activations over the groups `from..from + groups.len()`, less the offset's share.
+fn dots<F: Codes>(groups: &[[u8; 64]], x: &[i8], minus_sum: i32) -> [i32; TILE_ROWS] {
+    let mut dot = [minus_sum * F::OFFSET; TILE_ROWS];
+    for (group, x) in groups.iter().zip(x.chunks_exact(4)) {
+        for (r, dot) in dot.iter_mut().enumerate() {
+            for i in 0..4 {
+                *dot += i32::from(group[4 * r + i]) * i32::from(x[i]);
+            }
+        }
+    }
+    dot
+}
+
+fn block<F: Codes>(w: &[[u8; 64]], x: &[i8; BLOCK], m: &Meta, s: &Scales, b: usize, acc: &mut [f32; TILE_ROWS]) {
+    if F::HALVES == 1 {
+        let dot = dots::<F>(w, x, m.minus_sum);
+        for (r, acc) in acc.iter_mut().enumerate() {
+            *acc = (dot[r] as f32).mul_add(s.scale[b][r] * m.scale, *acc);
+            if F::MINS {
+                *acc = s.min[b][r].mul_add(m.scaled_sum, *acc);
+            }
+        }
+        return;
+    }
+    let minus = [m.minus_first, m.minus_sum - m.minus_first];
+    let (first, second) = (dots::<F>(&w[..4], &x[..16], minus[0]), dots::<F>(&w[4..], &x[16..], minus[1]));
+    for (r, acc) in acc.iter_mut().enumerate() {
+        let mut v = (second[r] as f32).mul_add(s.scale[2 * b + 1][r], first[r] as f32 * s.scale[2 * b][r]);
+        if F::MINS {
+            v = (-s.min[2 * b][r]).mul_add(minus[0] as f32, v);
+            v = (-s.min[2 * b + 1][r]).mul_add(minus[1] as f32, v);
+        }
+        *acc = v.mul_add(m.scale, *acc);
+    }
+}

@@ -1,0 +1,33 @@
+//! BF16 in tiles. Unit of 32 k: [16 pairs][16 rows][2] (1024 bytes), the operand of the BF16 dot product.
+
+use super::tile::{Scales, Tile};
+use crate::linear::lanes::Lanes;
+
+/// See the module description.
+pub(crate) struct BF16;
+
+impl Tile for BF16 {
+    const UNIT_BLOCKS: usize = 1;
+    const UNIT_BYTES: usize = 1024;
+    const PUT: usize = 32;
+
+    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
+        debug_assert_eq!(at, 0);
+        for (k, number) in src.chunks_exact(2).enumerate() {
+            let to = 64 * (k / 2) + 4 * row + 2 * (k % 2);
+            unit[to..to + 2].copy_from_slice(number);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scales<L: Lanes>(_: *const u8, _: &mut Scales) {}
+
+    #[inline(always)]
+    unsafe fn four<L: Lanes>(unit: *const u8, _: usize, g: usize, _: &Scales) -> [L::F; 4] {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let (a, b) = (L::load(unit.add(128 * g)), L::load(unit.add(128 * g + 64)));
+            [L::bf16(a, 0), L::bf16(a, 1), L::bf16(b, 0), L::bf16(b, 1)]
+        }
+    }
+}

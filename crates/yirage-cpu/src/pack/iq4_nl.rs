@@ -1,0 +1,54 @@
+//! IQ4_NL in tiles. Unit of 64 k: f16 scales of block 0 (32 bytes), of block 1, then nibbles of block 0 (256 bytes) and
+//! block 1. A nibble is an index into 16 levels; kernels see the level.
+
+use super::planes::{nibbles_pair, put_half, put_nibbles, split_nibbles};
+use super::tile::{Codes, Scales, Tile, decode_four};
+use crate::linear::lanes::Lanes;
+
+/// See the module description.
+#[allow(non_camel_case_types)] // the name of the file format
+pub(crate) struct IQ4_NL;
+
+/// The 16 levels, with 128 added.
+const LEVELS: [u8; 16] = [1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241];
+
+impl Tile for IQ4_NL {
+    const UNIT_BLOCKS: usize = 2;
+    const UNIT_BYTES: usize = 576;
+    const PUT: usize = 32;
+
+    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
+        put_half(&mut unit[32 * at..], row, src);
+        put_nibbles(&mut unit[64 + 256 * at..], row, &split_nibbles(&src[2..]));
+    }
+
+    #[inline(always)]
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            for b in 0..2 {
+                L::store(into.scale[b].as_mut_ptr(), L::f16(unit.add(32 * b)));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+        // SAFETY: as promised by the caller.
+        unsafe { decode_four::<Self, L>(unit, b, g, scales) }
+    }
+}
+
+impl Codes for IQ4_NL {
+    const BITS: u32 = 8;
+    const OFFSET: i32 = 128;
+
+    #[inline(always)]
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let [a, b] = nibbles_pair::<L>(unit.add(64 + 256 * b), i);
+            [L::lookup(&LEVELS, a), L::lookup(&LEVELS, b)]
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Weights repacked for the kernels, once, at load: one copy serves single tokens, small batches and prefill.
+//!
+//! 16 rows form a tile; along k a tile is a sequence of units (see each format's file). Four tiles form a panel of 64
+//! rows whose units are interleaved, `[panel][unit][tile]`, so a panel is one memory stream. Rows beyond the matrix
+//! and weights beyond its k are zero. Knows nothing of activations or threads.
+
+mod bf16;
+mod f16;
+mod f32;
+mod iq4_nl;
+mod mxfp4;
+mod planes;
+mod q2_k;
+mod q3_k;
+mod q4_0;
+mod q4_1;
+mod q4_k;
+mod q5_0;
+mod q5_1;
+mod q5_k;
+mod q6_k;
+mod q8_0;
+mod tile;
+
+pub(crate) use bf16::BF16;
+pub(crate) use f16::F16;
+pub(crate) use f32::F32;
+pub(crate) use iq4_nl::IQ4_NL;
+pub(crate) use mxfp4::MXFP4;
+pub(crate) use q2_k::Q2_K;
+pub(crate) use q3_k::Q3_K;
+pub(crate) use q4_0::Q4_0;
+pub(crate) use q4_1::Q4_1;
+pub(crate) use q4_k::Q4_K;
+pub(crate) use q5_0::Q5_0;
+pub(crate) use q5_1::Q5_1;
+pub(crate) use q5_k::Q5_K;
+pub(crate) use q6_k::Q6_K;
+pub(crate) use q8_0::Q8_0;
+pub use tile::{BLOCK, PANEL_ROWS, PANEL_TILES, TILE_ROWS};
+pub(crate) use tile::{Codes, Scales, Tile};
+
+use crate::isa::Isa;
+use crate::linear::unpack;
+use crate::memory::{HugeBuf, OutOfMemory};
+use thiserror::Error;
+use yirage_ir::Format;
+
+/// Runs `$then!(Type, $args)` for the packed type of a format: the only list of packed formats. `float` formats have
+/// no integer codes.
+macro_rules! for_format {
+    ($format:expr, codes => |$c:ident| $code:expr, floats => |$f:ident| $float:expr) => {
+        $crate::pack::for_format!(@ $format, $c, $code, $f, $float,
+            [Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL MXFP4] [F32 F16 BF16])
+    };
+    (@ $format:expr, $c:ident, $code:expr, $f:ident, $float:expr, [$($coded:ident)*] [$($plain:ident)*]) => {
+        match $format {
+            $(yirage_ir::Format::$coded => { type $c = $crate::pack::$coded; $code })*
+            $(yirage_ir::Format::$plain => { type $f = $crate::pack::$plain; $float })*
+        }
+    };
+}
+pub(crate) use for_format;
+
+/// Sizes of a packed format, and its row packer.
+#[derive(Clone, Copy)]
+struct Layout {
+    unit_blocks: usize,
+    unit_bytes: usize,
+    put_weights: usize,
+    put: fn(&mut [u8], usize, usize, &[u8]),
+}
+
+fn layout(format: Format) -> Layout {
+    fn of<T: Tile>() -> Layout {
+        debug_assert!(T::UNIT_BLOCKS <= 8);
+        Layout { unit_blocks: T::UNIT_BLOCKS, unit_bytes: T::UNIT_BYTES, put_weights: T::PUT, put: T::put }
+    }
+    for_format!(format, codes => |T| of::<T>(), floats => |T| of::<T>())
+}
+
+/// Why weights cannot be packed.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum PackError {
+    /// k is not a whole number of file blocks.
+    #[error("a {format} matrix {rows} x {k} cannot be packed: k must be a multiple of {block}; use another format")]
+    PartBlock {
+        /// Text name of the format.
+        format: &'static str,
+        /// Rows of the matrix.
+        rows: usize,
+        /// Columns of the matrix.
+        k: usize,
+        /// Weights of a block.
+        block: usize,
+    },
+    /// The size does not fit an address.
+    #[error("{count} {format} matrices {rows} x {k} exceed the address space")]
+    TooLarge {
+        /// Text name of the format.
+        format: &'static str,
+        /// Number of matrices.
+        count: usize,
+        /// Rows of a matrix.
+        rows: usize,
+        /// Columns of a matrix.
+        k: usize,
+    },
+    /// The rows handed over do not fit the matrix.
+    #[error(
+        "rows from {first_row} of matrix {matrix} in {bytes} bytes do not fit: {count} matrices of {rows} rows of \
+         {row_bytes} bytes, first rows at multiples of 16"
+    )]
+    BadRows {
+        /// Matrix of the stack.
+        matrix: usize,
+        /// First row.
+        first_row: usize,
+        /// Bytes handed over.
+        bytes: usize,
+        /// Matrices in the stack.
+        count: usize,
+        /// Rows of each.
+        rows: usize,
+        /// Bytes of a row in the file format.
+        row_bytes: usize,
+    },
+    /// No memory.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+}
+
+/// A weight matrix `[rows, k]`, or a stack of equal ones (`[experts, rows, k]`), repacked.
+///
+/// Each matrix of a stack starts a new panel.
+pub struct PackedMatrix {
+    format: Format,
+    count: usize,
+    rows: usize,
+    k: usize,
+    layout: Layout,
+    units: usize,
+    panels: usize,
+    buf: HugeBuf,
+}
+
+impl PackedMatrix {
+    /// Room for one matrix, all weights zero.
+    ///
+    /// # Errors
+    /// See [`PackedMatrix::stacked`].
+    pub fn new(format: Format, rows: usize, k: usize) -> Result<PackedMatrix, PackError> {
+        PackedMatrix::stacked(format, 1, rows, k)
+    }
+
+    /// Room for `count` matrices `[rows, k]`, all weights zero.
+    ///
+    /// # Errors
+    /// [`PackError::PartBlock`] when k is not a whole number of the format's blocks, [`PackError::TooLarge`],
+    /// [`PackError::Memory`].
+    pub fn stacked(format: Format, count: usize, rows: usize, k: usize) -> Result<PackedMatrix, PackError> {
+        let (layout, info) = (layout(format), format.info());
+        if !k.is_multiple_of(info.block) {
+            return Err(PackError::PartBlock { format: info.name, rows, k, block: info.block });
+        }
+        let (units, panels) = (k.div_ceil(layout.unit_blocks * BLOCK), rows.div_ceil(PANEL_ROWS));
+        let bytes = [units, PANEL_TILES, panels, count]
+            .iter()
+            .try_fold(layout.unit_bytes, |a, b| a.checked_mul(*b))
+            .ok_or(PackError::TooLarge { format: info.name, count, rows, k })?;
+        let buf = HugeBuf::zeroed(bytes)?;
+        Ok(PackedMatrix { format, count, rows, k, layout, units, panels, buf })
+    }
+
+    /// The file format of the weights.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Matrices in the stack.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Rows of each matrix.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Columns of each matrix.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Panels of 64 rows of each matrix: what work is divided by.
+    pub fn panels(&self) -> usize {
+        self.panels
+    }
+
+    /// Bytes of memory held.
+    pub fn bytes(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// Bytes of a panel.
+    pub fn panel_bytes(&self) -> usize {
+        self.units * PANEL_TILES * self.layout.unit_bytes
+    }
+
+    /// Units along k.
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
+    /// The first byte of a panel.
+    pub(crate) fn panel(&self, matrix: usize, panel: usize) -> *const u8 {
+        debug_assert!(matrix < self.count && panel < self.panels);
+        self.buf.as_ptr().wrapping_add((matrix * self.panels + panel) * self.panel_bytes())
+    }
+
+    /// The first unit of the tile holding `row`; the next units follow at [`PackedMatrix::unit_step`].
+    pub(crate) fn tile(&self, matrix: usize, row: usize) -> *const u8 {
+        self.panel(matrix, row / PANEL_ROWS).wrapping_add(row % PANEL_ROWS / TILE_ROWS * self.layout.unit_bytes)
+    }
+
+    /// Bytes from a unit of a tile to its next one.
+    pub(crate) fn unit_step(&self) -> usize {
+        PANEL_TILES * self.layout.unit_bytes
+    }
+
+    /// Packs consecutive whole rows, given as they lie in the file. Each row is packed once: this writes into zeros.
+    ///
+    /// # Errors
+    /// [`PackError::BadRows`] when `first_row` is not a multiple of 16, `bytes` is not a whole number of rows, or the
+    /// rows exceed the matrix.
+    ///
+    /// # Safety
+    /// Calls that run at the same time must not write the same tile: give each thread rows of its own tiles (a
+    /// multiple of 16 rows, but for the last). Nothing may read those rows meanwhile.
+    pub unsafe fn pack_rows(&self, matrix: usize, first_row: usize, bytes: &[u8]) -> Result<(), PackError> {
+        let row_bytes = self.format.info().row_bytes(self.k);
+        let n = bytes.len().checked_div(row_bytes).unwrap_or(0);
+        let fits = n.checked_add(first_row).is_some_and(|end| end <= self.rows) && matrix < self.count;
+        if !fits || n * row_bytes != bytes.len() || !first_row.is_multiple_of(TILE_ROWS) {
+            let (count, rows, bytes) = (self.count, self.rows, bytes.len());
+            return Err(PackError::BadRows { matrix, first_row, bytes, count, rows, row_bytes });
+        }
+        for at in (0..n).step_by(TILE_ROWS) {
+            let rows = &bytes[at * row_bytes..n.min(at + TILE_ROWS) * row_bytes];
+            // SAFETY: `row < self.rows`, and the caller keeps other threads off this tile.
+            unsafe { self.pack_tile(matrix, first_row + at, rows, row_bytes) }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// `row` is a multiple of 16 inside the matrix; nobody else uses the tile.
+    unsafe fn pack_tile(&self, matrix: usize, row: usize, rows: &[u8], row_bytes: usize) {
+        let layout = self.layout;
+        let per_unit = layout.unit_blocks * BLOCK / layout.put_weights;
+        let chunk = self.format.info().row_bytes(layout.put_weights);
+        let mut unit = self.tile(matrix, row).cast_mut();
+        for u in 0..self.units {
+            // SAFETY: the units of the tile lie in `buf` at this step, and are not shared.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(unit, layout.unit_bytes) };
+            for (r, row) in rows.chunks_exact(row_bytes).enumerate() {
+                let from = u * per_unit * chunk;
+                let src = &row[from..row_bytes.min(from + per_unit * chunk)];
+                for (at, weights) in src.chunks(chunk).enumerate() {
+                    (layout.put)(bytes, r, at, weights);
+                }
+            }
+            unit = unit.wrapping_add(self.unit_step());
+        }
+    }
+
+    /// Decodes row `row` of matrix `matrix` to exactly the f32 values of the format's `decode`.
+    ///
+    /// # Panics
+    /// When the row does not exist, `out` is not k long, or this CPU lacks `isa`: the caller checked ids and sizes.
+    pub fn unpack_row(&self, isa: Isa, matrix: usize, row: usize, out: &mut [f32]) {
+        assert!(matrix < self.count && row < self.rows, "row {row} of matrix {matrix} does not exist");
+        assert_eq!(out.len(), self.k, "a row has {} weights", self.k);
+        unpack::row(isa, self, matrix, row, out);
+    }
+}

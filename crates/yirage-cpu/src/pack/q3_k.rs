@@ -1,0 +1,73 @@
+//! Q3_K in tiles. Unit of 256 k: f16 d (32 bytes), the 12 file bytes of 6-bit scales as three columns of u32 (3 x 64),
+//! then for each of the 8 blocks a one-bit plane (bit 2 of the codes, 64 bytes) and a two-bit plane (128).
+
+use super::planes::{join, ones_pair, put_half, put_ones, put_twos, twos_pair, words};
+use super::tile::{Codes, Scales, Tile, decode_four};
+use crate::linear::lanes::Lanes;
+
+/// See the module description.
+#[allow(non_camel_case_types)] // the name of the file format
+pub(crate) struct Q3_K;
+
+impl Tile for Q3_K {
+    const UNIT_BLOCKS: usize = 8;
+    const UNIT_BYTES: usize = 1760;
+    const PUT: usize = 256;
+
+    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
+        debug_assert_eq!(at, 0);
+        put_half(unit, row, &src[108..]);
+        for column in 0..3 {
+            let at = 32 + 64 * column + 4 * row;
+            unit[at..at + 4].copy_from_slice(&src[96 + 4 * column..100 + 4 * column]);
+        }
+        let high = words::<8>(src);
+        for b in 0..8 {
+            put_ones(&mut unit[224 + 192 * b..], row, &high, b as u32);
+            let low = words::<8>(&src[32 + b / 4 * 32..]);
+            put_twos(&mut unit[288 + 192 * b..], row, &low, 2 * (b as u32 % 4));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let (d, bias) = (L::f16(unit), L::splat(32.0));
+            let (c0, c1, c2) = (L::load(unit.add(32)), L::load(unit.add(96)), L::load(unit.add(160)));
+            let columns = [
+                L::or(L::field(c0, 0, 4, 0), L::field(c2, 0, 2, 4)),
+                L::or(L::field(c1, 0, 4, 0), L::field(c2, 2, 2, 4)),
+                L::or(L::field(c0, 4, 4, 0), L::field(c2, 4, 2, 4)),
+                L::or(L::field(c1, 4, 4, 0), L::field(c2, 6, 2, 4)),
+            ];
+            for (c, column) in columns.into_iter().enumerate() {
+                for i in 0..4 {
+                    let scale = L::sub(L::byte(column, i), bias);
+                    L::store(into.scale[4 * c + i].as_mut_ptr(), L::mul(d, scale));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+        // SAFETY: as promised by the caller.
+        unsafe { decode_four::<Self, L>(unit, b, g, scales) }
+    }
+}
+
+impl Codes for Q3_K {
+    const BITS: u32 = 3;
+    const OFFSET: i32 = 4;
+    const HALVES: usize = 2;
+
+    #[inline(always)]
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let p = unit.add(224 + 192 * b);
+            join::<L>(twos_pair::<L>(p.add(64), i, 0), ones_pair::<L>(p, i, 2))
+        }
+    }
+}

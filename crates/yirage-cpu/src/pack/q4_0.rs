@@ -1,0 +1,48 @@
+//! Q4_0 in tiles. Unit of 64 k: f16 scales of block 0 (32 bytes), of block 1, then nibbles of block 0 (256 bytes) and
+//! block 1.
+
+use super::planes::{nibbles_pair, put_half, put_nibbles, split_nibbles};
+use super::tile::{Codes, Scales, Tile, decode_four};
+use crate::linear::lanes::Lanes;
+
+/// See the module description.
+#[allow(non_camel_case_types)] // the name of the file format
+pub(crate) struct Q4_0;
+
+impl Tile for Q4_0 {
+    const UNIT_BLOCKS: usize = 2;
+    const UNIT_BYTES: usize = 576;
+    const PUT: usize = 32;
+
+    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
+        put_half(&mut unit[32 * at..], row, src);
+        put_nibbles(&mut unit[64 + 256 * at..], row, &split_nibbles(&src[2..]));
+    }
+
+    #[inline(always)]
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            for b in 0..2 {
+                L::store(into.scale[b].as_mut_ptr(), L::f16(unit.add(32 * b)));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+        // SAFETY: as promised by the caller.
+        unsafe { decode_four::<Self, L>(unit, b, g, scales) }
+    }
+}
+
+impl Codes for Q4_0 {
+    const BITS: u32 = 4;
+    const OFFSET: i32 = 8;
+
+    #[inline(always)]
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+        // SAFETY: as promised by the caller.
+        unsafe { nibbles_pair::<L>(unit.add(64 + 256 * b), i) }
+    }
+}

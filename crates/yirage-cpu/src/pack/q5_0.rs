@@ -1,0 +1,56 @@
+//! Q5_0 in tiles. Unit of 64 k: f16 scales of block 0 (32 bytes), of block 1, then for each block a one-bit plane (bit
+//! 4 of the codes, 64 bytes) and nibbles (256).
+
+use super::planes::{
+    add_fifth_bits, join, nibbles_pair, ones_pair, put_half, put_nibbles, put_ones, split_nibbles, words,
+};
+use super::tile::{Codes, Scales, Tile, decode_four};
+use crate::linear::lanes::Lanes;
+
+/// See the module description.
+#[allow(non_camel_case_types)] // the name of the file format
+pub(crate) struct Q5_0;
+
+impl Tile for Q5_0 {
+    const UNIT_BLOCKS: usize = 2;
+    const UNIT_BYTES: usize = 704;
+    const PUT: usize = 32;
+
+    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
+        let mut codes = split_nibbles(&src[6..]);
+        add_fifth_bits(&mut codes, words::<1>(&src[2..])[0]);
+        put_half(&mut unit[32 * at..], row, src);
+        put_ones(&mut unit[64 + 320 * at..], row, &codes, 4);
+        put_nibbles(&mut unit[128 + 320 * at..], row, &codes);
+    }
+
+    #[inline(always)]
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            for b in 0..2 {
+                L::store(into.scale[b].as_mut_ptr(), L::f16(unit.add(32 * b)));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+        // SAFETY: as promised by the caller.
+        unsafe { decode_four::<Self, L>(unit, b, g, scales) }
+    }
+}
+
+impl Codes for Q5_0 {
+    const BITS: u32 = 5;
+    const OFFSET: i32 = 16;
+
+    #[inline(always)]
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let p = unit.add(64 + 320 * b);
+            join::<L>(nibbles_pair::<L>(p.add(64), i), ones_pair::<L>(p, i, 4))
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a kernel must know of a packed format.
+
+use crate::linear::lanes::Lanes;
+
+/// Rows of a tile: the lanes of a 512-bit register of 32-bit numbers.
+pub const TILE_ROWS: usize = 16;
+/// Tiles interleaved in a panel, so that activations fetched once serve 64 rows of one memory stream.
+pub const PANEL_TILES: usize = 4;
+/// Rows of a panel.
+pub const PANEL_ROWS: usize = TILE_ROWS * PANEL_TILES;
+/// Weights along k that share one activation scale.
+pub const BLOCK: usize = 32;
+
+/// Scales and mins of a unit as f32, `[32-block * halves + half][row]`.
+#[repr(C, align(64))]
+pub(crate) struct Scales {
+    /// What a code (less its offset) is multiplied by.
+    pub(crate) scale: [[f32; TILE_ROWS]; 16],
+    /// What is added then, for formats with mins (mostly negative).
+    pub(crate) min: [[f32; TILE_ROWS]; 16],
+}
+
+impl Scales {
+    /// All zero.
+    pub(crate) fn zero() -> Scales {
+        Scales { scale: [[0.0; TILE_ROWS]; 16], min: [[0.0; TILE_ROWS]; 16] }
+    }
+}
+
+/// A packed format: `UNIT_BLOCKS` 32-blocks of 16 rows in `UNIT_BYTES` consecutive bytes, with no byte more than in
+/// the file.
+///
+/// # Safety
+/// The unsafe methods need a whole unit at `unit` and the instruction set of `L`.
+pub(crate) trait Tile {
+    /// 32-blocks of a unit: 1, 2 or 8.
+    const UNIT_BLOCKS: usize;
+    /// Bytes of a unit of 16 rows.
+    const UNIT_BYTES: usize;
+    /// Weights handed to `put` at once: a file block, or 32 plain floats (the last ones of a row may be fewer).
+    const PUT: usize;
+
+    /// Puts weights of row `row` (0..16) into a unit of zeros, the `at`-th `PUT` weights of the unit.
+    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]);
+    /// Decodes the scales of the unit.
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales);
+    /// The weights k = 4g..4g+4 of 32-block `b`, exactly the f32 values of the format's `decode`.
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4];
+}
+
+/// A packed format with integer codes: weight = scale * (code - OFFSET) + min.
+///
+/// # Safety
+/// As for [`Tile`].
+pub(crate) trait Codes: Tile {
+    /// Bits of a code.
+    const BITS: u32;
+    /// What was added to make codes unsigned: 0 or a power of two.
+    const OFFSET: i32;
+    /// Scales per 32-block: 1, or 2 (one for 16 weights).
+    const HALVES: usize = 1;
+    /// Whether there are mins.
+    const MINS: bool = false;
+
+    /// The codes of the k-groups 2i and 2i+1 of 32-block `b`.
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2];
+}
+
+/// [`Tile::four`] of a format with codes. One rounding at most: a product of scale and code always fits 24 bits.
+///
+/// # Safety
+/// As for [`Tile`].
+#[inline(always)]
+pub(crate) unsafe fn decode_four<T: Codes, L: Lanes>(unit: *const u8, b: usize, g: usize, s: &Scales) -> [L::F; 4] {
+    // SAFETY: as promised by the caller; the tables hold UNIT_BLOCKS * HALVES <= 16 rows.
+    unsafe {
+        let codes = T::pair::<L>(unit, b, g / 2)[g % 2];
+        let at = b * T::HALVES + g / 4 * (T::HALVES - 1);
+        let scale = L::floats(s.scale[at].as_ptr());
+        let offset = L::splat(T::OFFSET as f32);
+        let mut out = [scale; 4];
+        for (i, w) in out.iter_mut().enumerate() {
+            let mut code = L::byte(codes, i);
+            if T::OFFSET != 0 {
+                code = L::sub(code, offset);
+            }
+            *w = if T::MINS { L::fma(scale, code, L::floats(s.min[at].as_ptr())) } else { L::mul(scale, code) };
+        }
+        out
+    }
+}

@@ -1,0 +1,219 @@
+//! Matrix kernels against f64 sums, against each other, and against themselves in other batches.
+mod linear_support;
+
+use linear_support::*;
+use yirage_cpu::activation::{Form, Layout};
+use yirage_cpu::isa::Isa;
+use yirage_cpu::linear::{Kernel, Linear, Precision, linear};
+use yirage_cpu::pack::PackedMatrix;
+use yirage_ir::Format;
+
+const BOTH: [Precision; 2] = [Precision::Fast, Precision::Exact];
+/// Allowed error in units of f32::EPSILON * sum |w x|. Up to 24 block sums (fast) or 768 products (exact) are added
+/// one after the other, each to half an epsilon of the sum so far, which is the square root of the sum of squares
+/// for random signs: far below this.
+const C: f64 = 16.0;
+
+/// The activations a kernel really sees.
+fn seen(form: Form, x: &[f32], tokens: usize, k: usize) -> Vec<f32> {
+    match form {
+        Form::F32 => x.to_vec(),
+        Form::Bf16 | Form::RoundedF32 => x.iter().map(|v| half::bf16::from_f32(*v).to_f32()).collect(),
+        Form::Q8 => {
+            let layout = Layout::new(form, tokens, k);
+            let out = stored(Isa::Scalar, layout, x);
+            let mut seen = Vec::new();
+            for t in 0..tokens {
+                for b in 0..k / 32 {
+                    let (scale, codes) = layout.quantized(&out, t, b).unwrap();
+                    seen.extend(codes.iter().map(|c| scale * *c as i8 as f32));
+                }
+            }
+            seen
+        }
+    }
+}
+
+#[test]
+fn every_kernel_is_near_the_f64_sum() {
+    let mut rng = Rng(3);
+    for &format in Format::ALL {
+        for &k in ks(format) {
+            let (rows, tokens) = (83, 19);
+            let bytes = weights(&mut rng, format, rows, k);
+            let (m, w) = (packed(format, rows, k, &bytes), decoded(format, rows, k, &bytes));
+            let mut x = rng.floats(tokens * k);
+            x.iter_mut().step_by(53).for_each(|v| *v *= 20.0);
+            x[..k.min(32)].fill(0.0);
+            for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
+                let form = Kernel::new(isa, precision, format).unwrap().form();
+                let (x_seen, got) = (seen(form, &x, tokens, k), product(isa, precision, &m, &x, tokens, 1));
+                for (at, got) in got.iter().enumerate() {
+                    let terms = w[at % rows * k..][..k].iter().zip(&x_seen[at / rows * k..][..k]);
+                    let terms: Vec<f64> = terms.map(|(w, x)| f64::from(*w) * f64::from(*x)).collect();
+                    let (want, size) = (terms.iter().sum::<f64>(), terms.iter().map(|t| t.abs()).sum::<f64>());
+                    let error = (f64::from(*got) - want).abs();
+                    assert!(
+                        error <= C * f64::from(f32::EPSILON) * size,
+                        "{format:?} {isa} {precision:?} k {k} at {at}: {got} for {want}, size {size}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn exact_kernels_are_the_plain_loop() {
+    let mut rng = Rng(4);
+    for &format in Format::ALL {
+        let (rows, tokens, k) = (20, 3, *ks(format).last().unwrap());
+        let bytes = weights(&mut rng, format, rows, k);
+        let (m, w) = (packed(format, rows, k, &bytes), decoded(format, rows, k, &bytes));
+        let x = rng.floats(tokens * k);
+        let plain = |t: usize, r: usize| (0..k).fold(0f32, |a, i| w[r * k + i].mul_add(x[t * k + i], a));
+        let want: Vec<f32> = (0..tokens * rows).map(|at| plain(at / rows, at % rows)).collect();
+        for isa in isas() {
+            assert_eq!(bits(&product(isa, Precision::Exact, &m, &x, tokens, 1)), bits(&want), "{format:?} {isa}");
+        }
+    }
+}
+
+#[test]
+fn all_instruction_sets_agree_bit_for_bit() {
+    let mut rng = Rng(5);
+    for &format in Format::ALL {
+        let (rows, tokens, k) = (130, 31, *ks(format).last().unwrap());
+        let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+        let x = rng.floats(tokens * k);
+        let want = bits(&product(Isa::Scalar, Precision::Fast, &m, &x, tokens, 1));
+        for isa in isas() {
+            if Kernel::new(isa, Precision::Fast, format).unwrap().form() != Form::Bf16 {
+                assert_eq!(bits(&product(isa, Precision::Fast, &m, &x, tokens, 1)), want, "{format:?} {isa}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_its_batch_or_on_the_split() {
+    let mut rng = Rng(6);
+    let total = 100;
+    for &format in Format::ALL {
+        let (rows, k) = (150, *ks(format).last().unwrap());
+        let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+        let x = rng.floats(total * k);
+        for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
+            let all = bits(&product(isa, precision, &m, &x, total, 1));
+            for n in [1, 2, 3, 5, 8, 15, 16, 17, 33, 64, 100] {
+                let first = (total - n) / 2;
+                let part = product(isa, precision, &m, &x[first * k..][..n * k], n, 1 + n % 3);
+                assert_eq!(bits(&part), all[first * rows..][..n * rows], "{format:?} {isa} {precision:?} {n} tokens");
+            }
+        }
+    }
+}
+
+#[test]
+fn int8_activations_lose_little() {
+    let mut rng = Rng(7);
+    for &format in Format::ALL {
+        let (rows, tokens, k) = (64, 8, 768);
+        let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+        let x = rng.floats(tokens * k);
+        let isa = Isa::detect();
+        let [fast, exact] = BOTH.map(|p| product(isa, p, &m, &x, tokens, 1));
+        let error: f64 = fast.iter().zip(&exact).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+        let power: f64 = exact.iter().map(|b| f64::from(*b).powi(2)).sum();
+        assert!(error <= 5e-4 * power, "{format:?}: {}", error / power);
+    }
+}
+
+/// Odd row counts, a wide result matrix, a stack of matrices, and adding to what is there.
+#[test]
+fn only_the_rows_that_exist_are_written_and_accumulating_adds_once() {
+    let mut rng = Rng(8);
+    for format in [Format::Q8_0, Format::Q4_1, Format::F32, Format::BF16, Format::IQ4_NL] {
+        for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
+            for rows in [1, 15, 16, 17, 63, 64, 65, 150] {
+                let (count, tokens, k, ldo) = (2, 5, 96, rows + 3);
+                let row_bytes = format.info().row_bytes(k);
+                let bytes = weights(&mut rng, format, count * rows, k);
+                let m = PackedMatrix::stacked(format, count, rows, k).unwrap();
+                for e in 0..count {
+                    unsafe { m.pack_rows(e, 0, &bytes[e * rows * row_bytes..][..rows * row_bytes]).unwrap() };
+                }
+                let kernel = Kernel::new(isa, precision, format).unwrap();
+                let layout = Layout::new(kernel.form(), tokens, k);
+                let x = rng.floats(tokens * k);
+                let activations = stored(isa, layout, &x);
+                let single = packed(format, rows, k, &bytes[rows * row_bytes..]);
+                let want = product(isa, precision, &single, &x, tokens, 1);
+                for accumulate in [false, true] {
+                    let before = rng.floats(tokens * ldo);
+                    let mut out = before.clone();
+                    let job = Linear {
+                        kernel: &kernel,
+                        weights: &m,
+                        matrix: 1,
+                        layout,
+                        activations: activations.as_ptr(),
+                        out: out.as_mut_ptr(),
+                        ldo,
+                        accumulate,
+                    };
+                    unsafe { linear(&job, 0..m.panels()) };
+                    for t in 0..tokens {
+                        for c in 0..ldo {
+                            let at = t * ldo + c;
+                            let want = match (c < rows, accumulate) {
+                                (false, _) => before[at],
+                                (true, false) => want[t * rows + c],
+                                (true, true) => before[at] + want[t * rows + c],
+                            };
+                            assert_eq!(out[at].to_bits(), want.to_bits(), "{format:?} {isa} {rows} rows, {t} {c}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn activations_that_are_no_numbers_reach_the_result() {
+    let mut rng = Rng(9);
+    for &format in Format::ALL {
+        let (rows, tokens, k) = (20, 18, 256);
+        let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut x = rng.floats(tokens * k);
+            x[7 * k + 100] = bad;
+            x[17 * k] = bad;
+            for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
+                for (at, v) in product(isa, precision, &m, &x, tokens, 1).iter().enumerate() {
+                    let hit = matches!(at / rows, 7 | 17);
+                    assert!(!(hit && v.is_finite()), "{format:?} {isa} {precision:?}: {bad} vanished at {at}");
+                    assert!(hit || v.is_finite(), "{format:?} {isa} {precision:?}: {bad} spread to {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn activations_of_zeros_or_tiny_numbers_stay_finite() {
+    let mut rng = Rng(10);
+    for &format in Format::ALL {
+        let (rows, tokens, k) = (20, 3, 256);
+        let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+        let mut x = vec![0f32; tokens * k];
+        x[k..2 * k].fill(1e-42);
+        x[2 * k..].fill(1e30);
+        for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
+            let got = product(isa, precision, &m, &x, tokens, 1);
+            assert!(got.iter().all(|v| v.is_finite()), "{format:?} {isa} {precision:?}");
+            assert!(got[..rows].iter().all(|v| *v == 0.0), "{format:?} {isa} {precision:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Shared by the tests of packed weights and matrix kernels.
+#![allow(dead_code)] // each test file uses a part
+
+use yirage_cpu::activation::Layout;
+use yirage_cpu::isa::Isa;
+use yirage_cpu::linear::{Kernel, Linear, Precision, linear};
+use yirage_cpu::pack::PackedMatrix;
+use yirage_ir::Format;
+
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+    /// -1..1
+    pub(crate) fn float(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+    /// Roughly normal.
+    pub(crate) fn normal(&mut self) -> f32 {
+        (0..6).map(|_| self.float()).sum::<f32>() / std::f32::consts::SQRT_2
+    }
+    pub(crate) fn floats(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.normal()).collect()
+    }
+}
+
+pub(crate) fn isas() -> Vec<Isa> {
+    let (have, lack): (Vec<Isa>, Vec<Isa>) = Isa::ALL.iter().partition(|isa| isa.available());
+    if !lack.is_empty() {
+        eprintln!("SKIPPED on this CPU: {lack:?}");
+    }
+    have
+}
+
+/// The binary16 fields of a block that must be finite.
+fn halves(format: Format) -> &'static [usize] {
+    match format {
+        Format::Q4_0 | Format::Q5_0 | Format::Q8_0 | Format::IQ4_NL => &[0],
+        Format::Q4_1 | Format::Q5_1 | Format::Q4_K | Format::Q5_K => &[0, 2],
+        Format::Q6_K => &[208],
+        Format::Q2_K => &[80, 82],
+        Format::Q3_K => &[108],
+        Format::MXFP4 | Format::F32 | Format::F16 | Format::BF16 => &[],
+    }
+}
+
+/// Rows of random blocks with finite scales of both signs.
+pub(crate) fn weights(rng: &mut Rng, format: Format, rows: usize, k: usize) -> Vec<u8> {
+    let info = format.info();
+    let mut out = Vec::with_capacity(info.row_bytes(k) * rows);
+    for _ in 0..rows * k / info.block {
+        match format {
+            Format::F32 => out.extend(rng.normal().to_le_bytes()),
+            Format::F16 => out.extend(half::f16::from_f32(rng.normal()).to_le_bytes()),
+            Format::BF16 => out.extend(half::bf16::from_f32(rng.normal()).to_le_bytes()),
+            _ => {
+                let start = out.len();
+                out.extend((0..info.bytes).map(|_| rng.next() as u8));
+                for at in halves(format) {
+                    let scale = half::f16::from_f32(rng.float() * 0.01);
+                    out[start + at..start + at + 2].copy_from_slice(&scale.to_le_bytes());
+                }
+                if format == Format::MXFP4 {
+                    out[start] = 120 + (rng.next() % 10) as u8;
+                }
+            }
+        }
+    }
+    out
+}
+
+pub(crate) fn packed(format: Format, rows: usize, k: usize, bytes: &[u8]) -> PackedMatrix {
+    let m = PackedMatrix::new(format, rows, k).unwrap();
+    unsafe { m.pack_rows(0, 0, bytes).unwrap() };
+    m
+}
+
+/// The rows as the format's definition decodes them.
+pub(crate) fn decoded(format: Format, rows: usize, k: usize, bytes: &[u8]) -> Vec<f32> {
+    let mut out = vec![0f32; rows * k];
+    (format.info().decode)(bytes, &mut out);
+    out
+}
+
+pub(crate) fn stored(isa: Isa, layout: Layout, x: &[f32]) -> Vec<u8> {
+    let mut out = vec![0xa5u8; layout.bytes()];
+    unsafe { layout.store(isa, x.as_ptr(), layout.k(), 0..layout.tokens(), out.as_mut_ptr()) };
+    out
+}
+
+/// The whole product, with the panels in `parts` calls.
+pub(crate) fn product(
+    isa: Isa,
+    precision: Precision,
+    m: &PackedMatrix,
+    x: &[f32],
+    tokens: usize,
+    parts: usize,
+) -> Vec<f32> {
+    let kernel = Kernel::new(isa, precision, m.format()).unwrap();
+    let layout = Layout::new(kernel.form(), tokens, m.k());
+    let activations = stored(isa, layout, x);
+    let mut out = vec![f32::NAN; tokens * m.rows()];
+    let job = Linear {
+        kernel: &kernel,
+        weights: m,
+        matrix: 0,
+        layout,
+        activations: activations.as_ptr(),
+        out: out.as_mut_ptr(),
+        ldo: m.rows(),
+        accumulate: false,
+    };
+    for part in 0..parts {
+        let range = m.panels() * part / parts..m.panels() * (part + 1) / parts;
+        unsafe { linear(&job, range) };
+    }
+    out
+}
+
+pub(crate) fn bits(v: &[f32]) -> Vec<u32> {
+    v.iter().map(|v| v.to_bits()).collect()
+}
+
+/// A k the format can have.
+pub(crate) fn ks(format: Format) -> &'static [usize] {
+    match format.info().block {
+        1 => &[1, 5, 33, 100, 256],
+        32 => &[32, 96, 256],
+        _ => &[256, 768],
+    }
+}
