@@ -18,7 +18,8 @@ pub fn plan_weights(graph: &Graph, target: &Target) -> Result<WeightPlan, Compil
         let layout = if product || quantised { target.product_layout.clone() } else { ROWS.to_string() };
         // Rows of a product's weight are outputs: splitting them needs no sum across devices.
         let shard_axis = if product { Some(v.ty.shape.len() as u32 - 2) } else { None };
-        WeightEntry { name: v.name.clone(), ty: v.ty.clone(), layout, shard_axis }
+        let grouped = readers(graph, id).find_map(|op| if let Op::Linear(l) = op { Some(l.groups) } else { None });
+        WeightEntry { name: v.name.clone(), ty: v.ty.clone(), layout, groups: grouped.unwrap_or(1), shard_axis }
     };
     Ok(WeightPlan { entries: graph.inputs_of(Source::Weight).map(entry).collect() })
 }

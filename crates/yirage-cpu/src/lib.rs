@@ -2,6 +2,7 @@
 
 pub mod activation;
 pub mod attention;
+mod device;
 pub mod isa;
 pub mod linear;
 pub mod memory;
@@ -9,3 +10,5 @@ pub mod pack;
 pub mod pool;
 pub mod rows;
 mod simd;
+
+pub use device::Cpu;

@@ -13,6 +13,8 @@ pub struct WeightEntry {
     pub ty: Type,
     /// The layout in device memory: `rows` as in the file, or the target's product layout.
     pub layout: String,
+    /// Equal matrices that a two-dimensional weight is made of, one below the other (grouped products); else 1.
+    pub groups: u32,
     /// The dimension along which the weight may be split over devices.
     pub shard_axis: Option<u32>,
 }
@@ -38,7 +40,7 @@ impl WeightPlan {
         let mut out = String::new();
         for e in &self.entries {
             let axis = e.shard_axis.map_or("-".to_string(), |a| a.to_string());
-            let _ = writeln!(out, "weight %{}: {} layout={} shard={axis}", e.name, e.ty, e.layout);
+            let _ = writeln!(out, "weight %{}: {} layout={} groups={} shard={axis}", e.name, e.ty, e.layout, e.groups);
         }
         out
     }

@@ -1,0 +1,214 @@
+//! The backend and the device.
+
+use super::program::CpuProgram;
+use super::state::CpuState;
+use super::weight::{Sink, packed_bytes};
+use crate::isa::Isa;
+use crate::pool::{Facts, Pool};
+use std::sync::{Arc, Mutex, PoisonError};
+use yirage_hal::{
+    Backend, Bindings, Device, DeviceInfo, HalError, MemoryReport, OpenOptions, PoolBytes, Program, StateHandle,
+    Unavailable, WeightSink,
+};
+use yirage_ir::{Format, Op, Type};
+use yirage_plan::{Accepts, KernelFacts, Plan, Precision, Target, WeightEntry};
+
+/// The CPU backend.
+pub struct Cpu;
+
+impl Backend for Cpu {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
+        Ok(vec![info(Isa::detect(), &Facts::read().budget(None))])
+    }
+
+    fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
+        if ordinal != 0 {
+            return Err(HalError::Option { option: "device", why: format!("there is one cpu, 0, and no {ordinal}") });
+        }
+        let isa = match &options.isa {
+            Some(name) => Isa::parse(name).map_err(|e| HalError::Option { option: "isa", why: e.to_string() })?,
+            None => Isa::detect(),
+        };
+        let budget = Facts::read().budget(options.threads);
+        let pool = Pool::new(budget.0).map_err(|e| HalError::Option { option: "threads", why: e.to_string() })?;
+        let mut notes = Vec::new();
+        if let Some(why) = pool.pinning_refused() {
+            notes.push(format!("threads are not pinned: {why}"));
+        }
+        let shared = Shared { isa, pool, memory: Mutex::default() };
+        Ok((Arc::new(CpuDevice { info: info(isa, &budget), shared: Arc::new(shared) }), notes))
+    }
+}
+
+fn info(isa: Isa, budget: &(usize, String)) -> DeviceInfo {
+    DeviceInfo {
+        backend: "cpu",
+        ordinal: 0,
+        name: model_name().unwrap_or_else(|| "unnamed processor".into()),
+        arch: format!("{}/{isa}", std::env::consts::ARCH),
+        memory_bytes: available_memory().unwrap_or(0),
+        facts: vec![
+            ("threads", budget.0.to_string()),
+            ("threads_reason", budget.1.clone()),
+            ("isa_available", available_isas().join(" ")),
+        ],
+    }
+}
+
+fn available_isas() -> Vec<&'static str> {
+    Isa::ALL.iter().filter(|i| i.available()).map(|i| i.name()).collect()
+}
+
+fn model_name() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_string())
+}
+
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("MemAvailable"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
+/// What a device shares with its weights and programs.
+pub(super) struct Shared {
+    pub(super) isa: Isa,
+    pub(super) pool: Pool,
+    memory: Mutex<MemoryReport>,
+}
+
+/// Which account bytes are booked to.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    Weights,
+    Cache,
+    Arena,
+}
+
+/// Bytes booked for as long as the value lives.
+pub(super) struct Booked {
+    shared: Arc<Shared>,
+    purpose: Purpose,
+    bytes: u64,
+}
+
+impl Shared {
+    fn account<R>(&self, purpose: Purpose, change: impl FnOnce(&mut PoolBytes) -> R) -> R {
+        let mut report = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        change(match purpose {
+            Purpose::Weights => &mut report.weights,
+            Purpose::Cache => &mut report.cache,
+            Purpose::Arena => &mut report.arena,
+        })
+    }
+}
+
+/// Books bytes to a purpose.
+pub(super) fn book(shared: &Arc<Shared>, purpose: Purpose, bytes: u64) -> Booked {
+    shared.account(purpose, |pool| {
+        pool.used += bytes;
+        pool.peak = pool.peak.max(pool.used);
+    });
+    Booked { shared: shared.clone(), purpose, bytes }
+}
+
+impl Drop for Booked {
+    fn drop(&mut self) {
+        self.shared.account(self.purpose, |pool| pool.used -= self.bytes);
+    }
+}
+
+struct CpuDevice {
+    info: DeviceInfo,
+    shared: Arc<Shared>,
+}
+
+/// Ops that run row by row within one kernel.
+const ROW_OPS: &[&str] = &[
+    "embed",
+    "quantize",
+    "rms_norm",
+    "layer_norm",
+    "softmax",
+    "unary",
+    "binary",
+    "glu",
+    "concat",
+    "rope",
+    "kv_append",
+    "route",
+    "expert_bias",
+    "expert_sum",
+];
+
+impl Device for CpuDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn target(&self, precision: Precision) -> Target {
+        let variant = format!("{}.{precision}", self.shared.isa);
+        let product = |name: &str, op: &str| KernelFacts {
+            name: format!("cpu/{name}@1"),
+            variant: variant.clone(),
+            accepts: Accepts::Products { ops: vec![op.into()], formats: Format::ALL.to_vec() },
+        };
+        let op = |name: &str| KernelFacts {
+            name: format!("cpu/{name}@1"),
+            variant: variant.clone(),
+            accepts: Accepts::Op(name.into()),
+        };
+        let rows = KernelFacts {
+            name: "cpu/rows@1".into(),
+            variant: variant.clone(),
+            accepts: Accepts::Rows(ROW_OPS.iter().map(|o| o.to_string()).collect()),
+        };
+        debug_assert!(ROW_OPS.iter().all(|o| Op::NAMES.contains(o)));
+        Target {
+            family: "cpu".into(),
+            arch: self.info.arch.clone(),
+            workers: self.shared.pool.count() as u32,
+            precision,
+            product_layout: "tiles16x64@1".into(),
+            q8a_block_bytes: 48,
+            q8a_row_multiple: 64,
+            align: 64,
+            kernels: vec![
+                rows,
+                product("products", "linear"),
+                product("experts", "expert_linear"),
+                op("attention"),
+                op("gather"),
+            ],
+        }
+    }
+
+    fn memory(&self) -> MemoryReport {
+        *self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
+        packed_bytes(entry)
+    }
+
+    fn state_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError> {
+        Ok(CpuState::shape(block, k_width)?.block_bytes() as u64)
+    }
+
+    fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
+        Ok(Box::new(Sink::new(&self.shared, entry)?))
+    }
+
+    fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError> {
+        Ok(StateHandle(Arc::new(CpuState::new(&self.shared, block, k_width, blocks, Purpose::Cache)?)))
+    }
+
+    fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        Ok(Box::new(CpuProgram::new(&self.shared, plan, bindings)?))
+    }
+}

@@ -1,0 +1,166 @@
+//! Products of one input with several weights of any formats.
+
+use super::attend::Plans;
+use super::operand::{Env, Operand, WeightRef};
+use super::program::{Binder, BoundOp, Kernel};
+use crate::activation::{Form, Layout};
+use crate::isa::Isa;
+use crate::linear::{self, Linear, Precision};
+use crate::pack::PackedMatrix;
+use crate::pool::WorkerCtx;
+use std::ops::Range;
+use std::sync::Arc;
+use yirage_hal::HalError;
+use yirage_ir::{DType, Op};
+
+/// One weight's part.
+struct Product {
+    weight: Arc<WeightRef>,
+    kernel: linear::Kernel,
+    groups: usize,
+    out: Operand,
+    /// Where the input lies in the form the kernel reads, if not in the arena.
+    staged: Option<usize>,
+}
+
+/// An input form to make before multiplying.
+struct Staging {
+    form: Form,
+    groups: usize,
+    offset: usize,
+}
+
+/// Products that share an input.
+pub(super) struct Products {
+    x: Operand,
+    quantised: bool,
+    staging: Vec<Staging>,
+    products: Vec<Product>,
+}
+
+/// The precision at which a product of this input runs: quantised inputs decide it; float inputs of block-quantised
+/// weights mean exact de-quantisation.
+pub(super) fn precision(quantised: bool, block: usize, wanted: Precision) -> Precision {
+    match (quantised, block) {
+        (true, _) => Precision::Fast,
+        (false, 1) => wanted,
+        (false, _) => Precision::Exact,
+    }
+}
+
+/// A product's weight, repacked.
+pub(super) fn packed(operand: &Operand) -> Result<Arc<WeightRef>, HalError> {
+    match operand {
+        Operand::Weight(w) if w.get()?.packed().is_some() => Ok(w.clone()),
+        _ => Err(HalError::Load("a product's weight is not repacked".into())),
+    }
+}
+
+impl Products {
+    pub(super) fn new(binder: &mut Binder, ops: Vec<BoundOp>) -> Result<Products, HalError> {
+        let first = ops.first().ok_or_else(|| HalError::Load("a region without products".into()))?;
+        let x = first.ins[0].clone();
+        let quantised = x.ty().is_some_and(|t| t.dtype == DType::Q8A);
+        if !quantised {
+            x.want_floats("the input of a product")?;
+        }
+        let tokens = x.rows().map_or(0, |d| d.get(&binder.plan.bucket));
+        let mut made = Products { x, quantised, staging: Vec::new(), products: Vec::new() };
+        for bound in ops {
+            let Op::Linear(op) = &bound.op else {
+                return Err(HalError::Load(format!("`{}` is not a product of this kernel", bound.op.name())));
+            };
+            let (weight, groups) = (packed(&bound.ins[1])?, op.groups as usize);
+            let matrix = weight.get()?.packed().ok_or_else(|| HalError::Load("not repacked".into()))?;
+            if matrix.count() != groups {
+                let count = matrix.count();
+                return Err(HalError::Load(format!("a product of {groups} groups with a stack of {count} matrices")));
+            }
+            let wanted = precision(quantised, matrix.format().info().block, binder.precision);
+            let kernel = linear::Kernel::new(binder.shared.isa, wanted, matrix.format());
+            let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
+            let staged =
+                if quantised { None } else { Some(made.stage(binder, kernel.form(), groups, tokens, matrix.k())) };
+            made.products.push(Product { weight: weight.clone(), kernel, groups, out: bound.outs[0].clone(), staged });
+        }
+        Ok(made)
+    }
+
+    /// Scratch for the input in `form`, shared by all products that read it so.
+    fn stage(&mut self, binder: &mut Binder, form: Form, groups: usize, tokens: usize, k: usize) -> usize {
+        if let Some(i) = self.staging.iter().position(|s| s.form == form && s.groups == groups) {
+            return i;
+        }
+        let offset = binder.scratch.take(groups * Layout::new(form, tokens, k).bytes());
+        self.staging.push(Staging { form, groups, offset });
+        self.staging.len() - 1
+    }
+
+    /// Makes this worker's share of tokens in each form.
+    unsafe fn fill_staging(&self, env: &Env, isa: Isa, tokens: usize, ctx: WorkerCtx<'_>) {
+        let share = tokens * ctx.index / ctx.count..tokens * (ctx.index + 1) / ctx.count;
+        let width = self.x.width();
+        for s in &self.staging {
+            let layout = Layout::new(s.form, tokens, width / s.groups);
+            for g in 0..s.groups {
+                // SAFETY: the scratch was sized for the bucket's tokens; workers take disjoint tokens.
+                unsafe {
+                    let x = self.x.floats(env).add(g * layout.k()).cast_const();
+                    let out = env.scratch.as_ptr().add(s.offset + g * layout.bytes());
+                    layout.store(isa, x, width, share.clone(), out);
+                }
+            }
+        }
+    }
+
+    unsafe fn multiply(&self, env: &Env, p: &Product, matrix: &PackedMatrix, panels: Range<usize>, tokens: usize) {
+        let form = if self.quantised { Form::Q8 } else { p.kernel.form() };
+        let layout = Layout::new(form, tokens, matrix.k());
+        for g in 0..p.groups {
+            let activations = match p.staged {
+                None => self.x.floats(env).cast::<u8>().cast_const(),
+                Some(i) => env.scratch.as_ptr().wrapping_add(self.staging[i].offset + g * layout.bytes()).cast_const(),
+            };
+            let job = Linear {
+                kernel: &p.kernel,
+                weights: matrix,
+                matrix: g,
+                layout,
+                activations,
+                out: p.out.floats(env).wrapping_add(g * matrix.rows()),
+                ldo: p.out.width(),
+                accumulate: false,
+            };
+            // SAFETY: activations are whole since the barrier; workers take disjoint panels.
+            unsafe { linear::linear(&job, panels.clone()) };
+        }
+    }
+}
+
+impl Kernel for Products {
+    unsafe fn run(&self, env: &Env, _: &Plans, isa: Isa, ctx: WorkerCtx<'_>) {
+        let tokens = self.x.rows().map_or(0, |d| d.get(env.dims));
+        if !self.staging.is_empty() {
+            // SAFETY: the caller's contract.
+            unsafe { self.fill_staging(env, isa, tokens, ctx) };
+            ctx.barrier();
+        }
+        let matrices: Vec<_> = self.products.iter().filter_map(|p| Some((p, p.weight.get().ok()?.packed()?))).collect();
+        let total: usize = matrices.iter().map(|(_, m)| m.panels() * m.panel_bytes()).sum();
+        let (from, to) = (total * ctx.index / ctx.count, total * (ctx.index + 1) / ctx.count);
+        let mut before = 0;
+        for (p, m) in matrices {
+            let panels = share(before, m, from)..share(before, m, to);
+            before += m.panels() * m.panel_bytes();
+            if !panels.is_empty() {
+                // SAFETY: panels of different workers are disjoint: the edges are one function of the byte position.
+                unsafe { self.multiply(env, p, m, panels, tokens) };
+            }
+        }
+    }
+}
+
+/// The panel of `m` at which a share that ends at byte `edge` ends, when the matrix begins at byte `before`.
+fn share(before: usize, m: &PackedMatrix, edge: usize) -> usize {
+    ((edge.saturating_sub(before) + m.panel_bytes() / 2) / m.panel_bytes()).min(m.panels())
+}

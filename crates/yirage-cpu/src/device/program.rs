@@ -1,0 +1,261 @@
+//! A plan loaded on the CPU: phases of kernels that all workers walk together.
+
+use super::attend::{Attend, Plans};
+use super::cpu::{Booked, Purpose, Shared, book};
+use super::experts::Experts;
+use super::gather::GatherRows;
+use super::operand::{Env, Operand, StateRef, WeightRef};
+use super::products::Products;
+use super::rows_kernel::RowsKernel;
+use crate::isa::Isa;
+use crate::linear::Precision;
+use crate::memory::HugeBuf;
+use crate::pool::WorkerCtx;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use yirage_hal::{Bindings, HalError, Program, SlotValues};
+use yirage_ir::{Dims, Graph, Node, NodeKind, Op, Source, ValueId};
+use yirage_plan::Plan;
+use yirage_plan::verify::state_of;
+
+/// A kernel bound to its operands.
+pub(super) trait Kernel: Send + Sync {
+    /// Runs one worker's share. All workers call it, and pass the same barriers.
+    ///
+    /// # Safety
+    /// Earlier phases are finished; no other kernel of the phase writes what this one reads or writes (plans are
+    /// verified to that end).
+    unsafe fn run(&self, env: &Env, plans: &Plans, isa: Isa, ctx: WorkerCtx<'_>);
+}
+
+/// Hands out scratch memory: kernels of one phase get disjoint bytes, phases share them.
+#[derive(Default)]
+pub(super) struct ScratchSizes {
+    used: usize,
+    peak: usize,
+}
+
+impl ScratchSizes {
+    /// The offset of `bytes` more bytes.
+    pub(super) fn take(&mut self, bytes: usize) -> usize {
+        let at = self.used;
+        self.used += bytes.next_multiple_of(64);
+        self.peak = self.peak.max(self.used);
+        at
+    }
+}
+
+/// What binding a kernel needs to know.
+pub(super) struct Binder<'a> {
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) plan: &'a Plan,
+    pub(super) bindings: &'a Bindings,
+    pub(super) precision: Precision,
+    pub(super) scratch: ScratchSizes,
+    pub(super) plans: Plans,
+    /// Quantised values held token by token: those that chosen experts read.
+    token_major: HashSet<ValueId>,
+    slots: HashMap<ValueId, usize>,
+}
+
+/// The program.
+pub(super) struct CpuProgram {
+    shared: Arc<Shared>,
+    phases: Vec<Vec<Box<dyn Kernel>>>,
+    plans: Plans,
+    arena: HugeBuf,
+    scratch: HugeBuf,
+    outputs: Vec<(usize, yirage_ir::Type)>,
+    _booked: Booked,
+}
+
+impl CpuProgram {
+    pub(super) fn new(shared: &Arc<Shared>, plan: &Plan, bindings: &Bindings) -> Result<CpuProgram, HalError> {
+        let mut binder = Binder::new(shared, plan, bindings)?;
+        let mut phases: Vec<Vec<Box<dyn Kernel>>> = Vec::new();
+        for step in &plan.steps {
+            if step.phase as usize == phases.len() {
+                phases.push(Vec::new());
+                binder.scratch.used = 0;
+            }
+            let kernel = binder.bind(step.node as usize, &plan.kernels[step.kernel as usize].name)?;
+            phases[step.phase as usize].push(kernel);
+        }
+        let outputs = plan.graph.outputs.iter().map(|&id| match binder.value(id)? {
+            Operand::Arena { offset, ty } => Ok((offset, ty)),
+            _ => Err(HalError::Load("an output is not a computed value".into())),
+        });
+        let outputs = outputs.collect::<Result<_, _>>()?;
+        let memory = |bytes: usize| {
+            HugeBuf::zeroed(bytes).map_err(|e| HalError::OutOfMemory {
+                pool: "arena",
+                wanted: bytes as u64,
+                detail: e.to_string(),
+            })
+        };
+        let (arena, scratch) = (memory(plan.arena as usize)?, memory(binder.scratch.peak)?);
+        let booked = book(shared, Purpose::Arena, (arena.len() + scratch.len()) as u64);
+        let plans = binder.plans;
+        Ok(CpuProgram { shared: shared.clone(), phases, plans, arena, scratch, outputs, _booked: booked })
+    }
+}
+
+impl Program for CpuProgram {
+    fn run(&mut self, dims: &Dims, slots: &SlotValues) -> Result<(), HalError> {
+        self.plans.prepare(dims, slots, self.shared.pool.count())?;
+        let failed = Mutex::new(None);
+        let env = Env { dims, slots, arena: &self.arena, scratch: &self.scratch, failed: &failed };
+        let (phases, plans, isa) = (&self.phases, &self.plans, self.shared.isa);
+        let run = self.shared.pool.try_run(|ctx| {
+            for phase in phases {
+                for kernel in phase {
+                    // SAFETY: the barrier below ends every phase before the next begins, and the plan is verified.
+                    unsafe { kernel.run(&env, plans, isa, ctx) };
+                }
+                ctx.barrier();
+            }
+        });
+        run.map_err(|e| HalError::Device(e.to_string()))?;
+        match failed.into_inner() {
+            Ok(Some(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn output(&self, index: usize, dims: &Dims) -> Result<&[f32], HalError> {
+        let (offset, ty) = self.outputs.get(index).ok_or_else(|| HalError::Step(format!("no output {index}")))?;
+        // SAFETY: verified plans place the whole value inside the arena, 64-byte aligned; nothing runs meanwhile.
+        Ok(unsafe { std::slice::from_raw_parts(self.arena.as_ptr().add(*offset).cast::<f32>(), ty.elems(dims)) })
+    }
+}
+
+impl<'a> Binder<'a> {
+    fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
+        let own = format!("{}.", shared.isa);
+        let mut precision = Precision::Exact;
+        for k in &plan.kernels {
+            match k.variant.strip_prefix(&own) {
+                Some("fast") => precision = Precision::Fast,
+                Some("exact") => {}
+                _ => {
+                    let (name, variant, isa) = (&k.name, &k.variant, shared.isa);
+                    return Err(HalError::Load(format!(
+                        "kernel {name} wants variant {variant}, this device runs {isa}"
+                    )));
+                }
+            }
+        }
+        let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
+        let token_major = token_major(&plan.graph);
+        let (scratch, plans) = (ScratchSizes::default(), Plans::default());
+        Ok(Binder { shared, plan, bindings, precision, scratch, plans, token_major, slots })
+    }
+
+    fn bind(&mut self, n: usize, kernel: &str) -> Result<Box<dyn Kernel>, HalError> {
+        let ops = self.ops(n)?;
+        Ok(match kernel {
+            "cpu/rows@1" => Box::new(RowsKernel::new(ops)?),
+            "cpu/products@1" => Box::new(Products::new(self, ops)?),
+            "cpu/experts@1" => Box::new(Experts::new(self, ops)?),
+            "cpu/attention@1" => Box::new(Attend::new(self, ops)?),
+            "cpu/gather@1" => Box::new(GatherRows::new(ops)?),
+            other => return Err(HalError::Load(format!("this device has no kernel {other}"))),
+        })
+    }
+
+    /// The ops of a node with their operands: itself, or those of its region.
+    fn ops(&self, n: usize) -> Result<Vec<BoundOp>, HalError> {
+        let node = &self.plan.graph.nodes[n];
+        match &node.kind {
+            NodeKind::Op(op) => {
+                let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
+                let token_major = node.outs.iter().any(|o| self.token_major.contains(o));
+                Ok(vec![BoundOp {
+                    op: op.clone(),
+                    ins: operands(&node.ins)?,
+                    outs: operands(&node.outs)?,
+                    token_major,
+                }])
+            }
+            NodeKind::Region(region) => {
+                let bind = |inner: &Node| self.inner_op(n, node, &region.graph, inner);
+                region.graph.nodes.iter().map(bind).collect()
+            }
+        }
+    }
+
+    fn inner_op(&self, n: usize, outer: &Node, graph: &Graph, inner: &Node) -> Result<BoundOp, HalError> {
+        let NodeKind::Op(op) = &inner.kind else {
+            return Err(HalError::Load("this device runs no region inside a region".into()));
+        };
+        let operands = |ids: &[ValueId]| {
+            let of = |&id: &ValueId| self.inner_value(n, outer, graph, id);
+            ids.iter().map(of).collect::<Result<Vec<_>, _>>()
+        };
+        let leaves = |id: &ValueId| {
+            let at = graph.outputs.iter().position(|o| o == id);
+            at.is_some_and(|at| self.token_major.contains(&outer.outs[at]))
+        };
+        let token_major = inner.outs.iter().any(leaves);
+        Ok(BoundOp { op: op.clone(), ins: operands(&inner.ins)?, outs: operands(&inner.outs)?, token_major })
+    }
+
+    fn inner_value(&self, n: usize, outer: &Node, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
+        if let Some(state) = state_of(graph, id) {
+            let at = graph.inputs.iter().position(|&i| i == state);
+            let at = at.ok_or_else(|| HalError::Load("a region's state is not its input".into()))?;
+            return self.value(outer.ins[at]);
+        }
+        if let Some(at) = graph.inputs.iter().position(|&i| i == id) {
+            return self.value(outer.ins[at]);
+        }
+        if let Some(at) = graph.outputs.iter().position(|&o| o == id) {
+            return self.value(outer.outs[at]);
+        }
+        self.placed(Some(n as u32), graph, id)
+    }
+
+    fn value(&self, id: ValueId) -> Result<Operand, HalError> {
+        let graph = &self.plan.graph;
+        let value = graph.value(id);
+        if let Some(state) = state_of(graph, id) {
+            let name = &graph.value(state).name;
+            let handle = self.bindings.states.get(name);
+            let handle = handle.ok_or_else(|| HalError::Load(format!("state `{name}` is not bound")))?;
+            return Ok(Operand::State(Arc::new(StateRef(handle.0.clone()))));
+        }
+        match value.source {
+            Source::Slot => Ok(Operand::Slot { index: self.slots[&id], ty: value.ty.clone() }),
+            Source::Weight => {
+                let handle = self.bindings.weights.get(&value.name);
+                let handle = handle.ok_or_else(|| HalError::Load(format!("weight `{}` is not bound", value.name)))?;
+                Ok(Operand::Weight(Arc::new(WeightRef(handle.0.clone()))))
+            }
+            _ => self.placed(None, graph, id),
+        }
+    }
+
+    fn placed(&self, region: Option<u32>, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
+        let place = self.plan.place(region, id);
+        let place = place.ok_or_else(|| HalError::Load(format!("`{}` has no place", graph.value(id).name)))?;
+        Ok(Operand::Arena { offset: place.offset as usize, ty: graph.ty(id).clone() })
+    }
+}
+
+/// An op and where its inputs and outputs lie.
+pub(super) struct BoundOp {
+    pub(super) op: Op,
+    pub(super) ins: Vec<Operand>,
+    pub(super) outs: Vec<Operand>,
+    /// Whether its quantised output is held token by token.
+    pub(super) token_major: bool,
+}
+
+/// The values that products with chosen experts read.
+fn token_major(graph: &Graph) -> HashSet<ValueId> {
+    let by_expert = |node: &&Node| match &node.kind {
+        NodeKind::Op(op) => op.name() == "expert_linear",
+        NodeKind::Region(r) => r.graph.nodes.iter().any(|n| n.name() == "expert_linear"),
+    };
+    graph.nodes.iter().filter(by_expert).map(|n| n.ins[0]).collect()
+}

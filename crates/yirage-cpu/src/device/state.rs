@@ -1,0 +1,75 @@
+//! Cache states: the blocks of one layer.
+
+use super::cpu::{Booked, Purpose, Shared, book};
+use crate::attention::{Cache, KvType, Shape};
+use crate::memory::HugeBuf;
+use std::sync::Arc;
+use yirage_hal::HalError;
+use yirage_ir::{DType, Dims, Format, Type};
+
+/// One layer's cache.
+pub(super) struct CpuState {
+    buf: HugeBuf,
+    shape: Shape,
+    blocks: usize,
+    _booked: Booked,
+}
+
+impl CpuState {
+    /// The storage of a block of this type, of which `k_width` elements a head are keys.
+    pub(super) fn shape(block: &Type, k_width: u32) -> Result<Shape, HalError> {
+        let sizes: Vec<usize> = block.shape.iter().map(|d| d.get(&Dims::default())).collect();
+        let kv = match block.dtype {
+            DType::Stored(Format::F32) => KvType::F32,
+            DType::Stored(Format::F16) => KvType::F16,
+            DType::Stored(Format::BF16) => KvType::Bf16,
+            other => return Err(HalError::Load(format!("a cache of {other} is not f32, f16 or bf16"))),
+        };
+        let [_, kv_heads, width] = sizes[..] else {
+            return Err(HalError::Load(format!("state {block}: [positions, heads, width] wanted")));
+        };
+        let k_width = k_width as usize;
+        let latent = k_width == width;
+        let v_width = if latent { 1 } else { width.saturating_sub(k_width) };
+        Shape { heads: kv_heads, kv_heads, k_width, v_width, v_in_k: latent, kv }
+            .check()
+            .map_err(|e| HalError::Load(e.to_string()))
+    }
+
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        block: &Type,
+        k_width: u32,
+        blocks: usize,
+        purpose: Purpose,
+    ) -> Result<CpuState, HalError> {
+        let shape = CpuState::shape(block, k_width)?;
+        let bytes = blocks * shape.block_bytes();
+        let buf = HugeBuf::zeroed(bytes).map_err(|e| HalError::OutOfMemory {
+            pool: "cache",
+            wanted: bytes as u64,
+            detail: e.to_string(),
+        })?;
+        Ok(CpuState { buf, shape, blocks, _booked: book(shared, purpose, bytes as u64) })
+    }
+
+    /// How a block is stored.
+    pub(super) fn stored(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Blocks granted.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// The cache as `shape` sees it, which must store blocks of the same size.
+    pub(super) fn cache(&self, shape: Shape) -> Result<Cache, HalError> {
+        if shape.block_bytes() != self.shape.block_bytes() || shape.kv != self.shape.kv {
+            return Err(HalError::Load(format!("attention of {shape:?} does not fit a cache of {:?}", self.shape)));
+        }
+        // SAFETY: the buffer holds `blocks` blocks of this size and lives as long as `self`, which the program that
+        // uses the cache keeps.
+        unsafe { Cache::new(shape, self.buf.as_ptr(), self.blocks) }.map_err(|e| HalError::Load(e.to_string()))
+    }
+}
