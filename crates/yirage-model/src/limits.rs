@@ -37,7 +37,7 @@ pub const SAFETENSORS_SHARDS: usize = 10_000;
 
 /// Bytes of a `config.json` or `generation_config.json`. Parsed, JSON takes up to ten times its length.
 pub const CONFIG_BYTES: u64 = 4 << 20;
-/// Layers of a model: bounds every per-layer list.
-pub const LAYERS: u32 = 65_536;
+/// Layers of a model: bounds every per-layer list. The deepest published ones have some 150.
+pub const LAYERS: u32 = 4_096;
 /// Ids in a list of end-of-sequence tokens.
 pub const EOS_IDS: usize = 1_024;

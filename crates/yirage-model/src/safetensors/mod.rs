@@ -70,7 +70,7 @@ impl SafeTensors {
             check_size(&entry.shape.0, &dtype, end - begin).map_err(error)?;
             tensors.push(SafeTensor { name: tensor, shape: entry.shape.0, dtype, range });
         }
-        tensors.sort_by(|a, b| (a.range.start, a.range.end).cmp(&(b.range.start, b.range.end)));
+        tensors.sort_by_key(|t| (t.range.start, t.range.end));
         check_contiguous(&tensors, name, data_offset, len)?;
         Ok(SafeTensors { name: name.to_owned(), data_offset, metadata: header.metadata, tensors })
     }

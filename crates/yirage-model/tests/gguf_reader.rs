@@ -1,0 +1,117 @@
+//! Reading true GGUF files: values against what the PyPI `gguf` writer was told (`fuzz/make_seeds.py`), and real models.
+#![allow(clippy::unwrap_used)]
+
+mod gguf_support;
+
+use gguf_support::{big_model, corpus, shared};
+use yirage_ir::Format;
+use yirage_model::gguf::{Array, GgmlType, Gguf, Value};
+use yirage_model::{Checkpoint, CheckpointKind, ModelError, StoredType};
+
+fn seed(name: &str) -> Gguf {
+    Gguf::parse(&std::fs::read(corpus("gguf").join(name)).unwrap(), name).unwrap()
+}
+
+#[test]
+fn every_value_type_reads_as_written() {
+    for name in ["all_types.gguf", "version2.gguf"] {
+        let g = seed(name);
+        assert_eq!(g.version(), if name == "version2.gguf" { 2 } else { 3 });
+        assert_eq!(g.architecture(), Some("llama"));
+        assert_eq!(g.get("t.u8"), Some(&Value::U8(200)));
+        assert_eq!(g.get("t.i8"), Some(&Value::I8(-100)));
+        assert_eq!(g.get("t.u16"), Some(&Value::U16(60000)));
+        assert_eq!(g.get("t.i16"), Some(&Value::I16(-30000)));
+        assert_eq!(g.get("t.u32"), Some(&Value::U32(4_000_000_000)));
+        assert_eq!(g.get("t.i32"), Some(&Value::I32(-2_000_000_000)));
+        assert_eq!(g.get("t.f32"), Some(&Value::F32(1e-6)));
+        assert_eq!(g.get("t.bool"), Some(&Value::Bool(true)));
+        assert_eq!(g.get("t.string"), Some(&Value::String("grüße 🦙".into())));
+        assert_eq!(g.get("t.u64"), Some(&Value::U64(1 << 63)));
+        assert_eq!(g.get("t.i64"), Some(&Value::I64(-(1 << 62))));
+        assert_eq!(g.get("t.f64"), Some(&Value::F64(0.1)));
+        assert_eq!(g.get("absent"), None);
+        let strings = g.get("t.strings").unwrap().as_strings().unwrap();
+        assert_eq!(strings.iter().collect::<Vec<_>>(), ["", "a", "ß", "🦙 llama"]);
+        assert_eq!((strings.get(2), strings.get(4), strings.len()), (Some("ß"), None, 4));
+        assert_eq!(g.get("t.ints"), Some(&Value::Array(Array::I32(vec![1, -2, 3]))));
+        assert_eq!(g.get("t.floats"), Some(&Value::Array(Array::F32(vec![0.5, -1.5]))));
+        assert_eq!(g.get("t.bools"), Some(&Value::Array(Array::Bool(vec![true, false, true]))));
+        let nested = vec![Array::I32(vec![1, 2]), Array::I32(vec![3])];
+        assert_eq!(g.get("t.nested"), Some(&Value::Array(Array::Array(nested))));
+    }
+}
+
+#[test]
+fn f32_values_read_as_the_decimal_that_was_meant() {
+    assert_eq!(Value::F32(1e-6).as_f64(), Some(1e-6));
+    assert_eq!(Value::F32(10000.0).as_f64(), Some(10000.0));
+    assert_eq!(Value::F32(0.1).as_f64(), Some(0.1));
+    assert_eq!(Value::F32(f32::INFINITY).as_f64(), Some(f64::INFINITY));
+    assert_eq!(Value::U32(1).as_f64(), None);
+}
+
+#[test]
+fn tensors_are_row_major_and_in_place() {
+    let path = corpus("gguf").join("all_types.gguf");
+    let c = Checkpoint::open(&path).unwrap();
+    assert_eq!(c.kind(), CheckpointKind::Gguf);
+    assert_eq!(c.total_bytes(), std::fs::metadata(&path).unwrap().len());
+    let a = c.tensor("a.weight").unwrap();
+    assert_eq!((a.shape.as_slice(), a.elements()), (&[3, 4][..], 12));
+    assert_eq!(c.format(a).unwrap(), Format::F32);
+    let expected: Vec<u8> = (0..12).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    assert_eq!(c.bytes(a), expected);
+    let b = c.tensor("b.weight").unwrap();
+    assert_eq!((b.shape.as_slice(), c.bytes(b)), (&[5][..], &[0, 0, 0, 0x3c, 0, 0x40, 0, 0x42, 0, 0x44][..]));
+    assert_eq!(c.tensor("c.weight").unwrap().shape, [2, 3, 4]);
+    c.release(a, 0..usize::MAX);
+    assert_eq!(c.bytes(a), expected);
+}
+
+#[test]
+fn unsupported_formats_are_listed_and_refused_on_use() {
+    let c = Checkpoint::open(corpus("gguf").join("quantised.gguf")).unwrap();
+    assert_eq!(c.gguf().unwrap().alignment(), 64);
+    let iq1 = c.tensor("iq1.weight").unwrap();
+    assert_eq!(iq1.dtype, StoredType::Ggml(GgmlType(19)));
+    assert_eq!((iq1.shape.as_slice(), c.bytes(iq1).len()), (&[1, 256][..], 50));
+    let error = c.format(iq1).unwrap_err();
+    assert!(matches!(&error, ModelError::UnsupportedFormat { tensor, .. } if tensor == "iq1.weight"));
+    assert!(error.to_string().contains("IQ1_S (GGUF type 19)"), "{error}");
+    assert!(c.format(c.tensor("i32.weight").unwrap()).is_err());
+    let missing = c.require("blk.0.attn_q.weight").unwrap_err();
+    assert!(missing.to_string().contains("blk.0.attn_q.weight"));
+}
+
+#[test]
+fn stories_have_their_tensors() {
+    for (name, ty) in [("f32", 0), ("q8_0", 8)] {
+        let Some(path) = shared(&format!("models/stories260K/stories260K-{name}.gguf")) else { return };
+        let c = Checkpoint::open(&path).unwrap();
+        let g = c.gguf().unwrap();
+        assert_eq!((c.tensors().len(), g.data_offset(), g.alignment()), (47, 14336, 32));
+        let embedding = g.tensors().iter().find(|t| t.name == "token_embd.weight").unwrap();
+        assert_eq!((embedding.shape.as_slice(), embedding.ty.0), (&[512, 64][..], ty));
+        let end = g.tensors().iter().map(|t| t.range.end).max().unwrap();
+        assert!(c.total_bytes() - end < 32, "the file ends with its last tensor");
+    }
+}
+
+#[test]
+fn real_models_open_with_the_offsets_that_the_pypi_reader_finds() {
+    for (name, tensors, data_offset, entries, tokens) in [
+        ("gemma-3-270m-q4_k_m.gguf", 236, 6_525_120, 33, 262_144),
+        ("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 291, 5_947_776, 26, 151_936),
+        ("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 339, 5_950_528, 26, 151_936),
+        ("smollm2-135m-instruct-q4_1.gguf", 272, 1_785_664, 33, 49_152),
+    ] {
+        let Some(path) = big_model(name) else { continue };
+        let c = Checkpoint::open(&path).unwrap();
+        let g = c.gguf().unwrap();
+        assert_eq!((g.tensors().len(), g.data_offset(), g.metadata().len()), (tensors, data_offset, entries), "{name}");
+        assert_eq!(g.get("tokenizer.ggml.tokens").unwrap().as_strings().unwrap().len(), tokens);
+        let end = g.tensors().iter().map(|t| t.range.end).max().unwrap();
+        assert!(c.total_bytes() - end < 32, "{name}: {end} of {}", c.total_bytes());
+    }
+}

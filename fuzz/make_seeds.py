@@ -1,0 +1,127 @@
+"""Writes the hand-made seeds of the container targets, by writers that are not ours.
+
+    python3 -m pip install gguf numpy safetensors
+    python3 fuzz/make_seeds.py
+
+The reader tests check the values that are written here, so the writers are their oracle.
+"""
+
+import json
+import pathlib
+
+import gguf
+import numpy as np
+from safetensors.numpy import save_file
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+T = gguf.GGUFValueType
+
+
+def writer(name, arch="llama", **kw):
+    return gguf.GGUFWriter(CORPUS / "gguf" / name, arch, **kw)
+
+
+def finish(w):
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def all_types():
+    w = writer("all_types.gguf")
+    for key, value, ty in [
+        ("t.u8", 200, T.UINT8), ("t.i8", -100, T.INT8), ("t.u16", 60000, T.UINT16), ("t.i16", -30000, T.INT16),
+        ("t.u32", 4000000000, T.UINT32), ("t.i32", -2000000000, T.INT32), ("t.f32", 1e-6, T.FLOAT32),
+        ("t.bool", True, T.BOOL), ("t.string", "grüße 🦙", T.STRING), ("t.u64", 2**63, T.UINT64),
+        ("t.i64", -(2**62), T.INT64), ("t.f64", 0.1, T.FLOAT64),
+    ]:
+        w.add_key_value(key, value, ty)
+    w.add_array("t.strings", ["", "a", "ß", "🦙 llama"])
+    w.add_array("t.ints", [1, -2, 3])
+    w.add_array("t.floats", [0.5, -1.5])
+    w.add_array("t.bools", [True, False, True])
+    w.add_array("t.nested", [[1, 2], [3]])
+    w.add_tensor("a.weight", np.arange(12, dtype=np.float32).reshape(3, 4))
+    w.add_tensor("b.weight", np.arange(5, dtype=np.float16))
+    w.add_tensor("c.weight", np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+    finish(w)
+
+
+def quantised():
+    w = writer("quantised.gguf")
+    w.add_custom_alignment(64)
+    q8 = np.zeros((2, 34), dtype=np.uint8)
+    q8[:, 2:] = np.arange(32, dtype=np.uint8)
+    w.add_tensor("q8.weight", q8, raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    w.add_tensor("iq1.weight", np.zeros((1, 50), dtype=np.uint8), raw_dtype=gguf.GGMLQuantizationType.IQ1_S)
+    w.add_tensor("i32.weight", np.arange(3, dtype=np.int32))
+    finish(w)
+
+
+def model(name, arch, extra):
+    """A header with all the keys that the translation reads, and a vocabulary."""
+    w = writer(name, arch)
+    w.add_context_length(64)
+    w.add_embedding_length(8)
+    w.add_block_count(2)
+    w.add_feed_forward_length(16)
+    w.add_head_count(2)
+    w.add_head_count_kv(1)
+    w.add_layer_norm_rms_eps(1e-6)
+    w.add_rope_freq_base(10000.0)
+    w.add_tokenizer_model("gpt2")
+    w.add_token_list(["a", "b", "<|im_end|>", "<|endoftext|>"])
+    w.add_token_types([1, 1, 3, 3])
+    w.add_eos_token_id(2)
+    w.add_bos_token_id(3)
+    extra(w)
+    w.add_tensor("token_embd.weight", np.zeros((4, 8), dtype=np.float32))
+    finish(w)
+
+
+def gemma3(w):
+    w.add_key_length(4)
+    w.add_sliding_window(16)
+    w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+    w.add_rope_scaling_factor(8.0)
+
+
+def gpt_oss(w):
+    w.add_sliding_window(8)
+    w.add_expert_count(4)
+    w.add_expert_used_count(2)
+    w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+    w.add_rope_scaling_factor(32.0)
+    w.add_rope_scaling_orig_ctx_len(4096)
+
+
+def tensors():
+    folder = CORPUS / "safetensors"
+    save_file(
+        {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.arange(4, dtype=np.float16),
+         "blocks": np.arange(8, dtype=np.uint8).reshape(2, 2, 2), "ids": np.arange(2, dtype=np.int64),
+         "empty": np.zeros((0, 4), dtype=np.float32), "scalar": np.array(7.0, dtype=np.float32)},
+        folder / "mixed.safetensors", metadata={"format": "pt"})
+    save_file({}, folder / "nothing.safetensors")
+    header = {"q": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]},
+              "w": {"dtype": "BF16", "shape": [2], "data_offsets": [4, 8]}}
+    raw = json.dumps(header).encode()
+    (folder / "fp8_bf16.safetensors").write_bytes(len(raw).to_bytes(8, "little") + raw + bytes(8))
+
+
+def main():
+    for folder in ["gguf", "safetensors"]:
+        (CORPUS / folder).mkdir(parents=True, exist_ok=True)
+    all_types()
+    quantised()
+    model("llama.gguf", "llama", lambda w: None)
+    model("gemma3.gguf", "gemma3", gemma3)
+    model("gpt-oss.gguf", "gpt-oss", gpt_oss)
+    old = bytearray((CORPUS / "gguf" / "all_types.gguf").read_bytes())
+    old[4] = 2
+    (CORPUS / "gguf" / "version2.gguf").write_bytes(old)
+    tensors()
+
+
+main()
