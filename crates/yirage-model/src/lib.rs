@@ -1,13 +1,17 @@
 //! Models on disk: safetensors, GGUF, configurations, architectures, tokenizers, chat templates.
 #![forbid(unsafe_code)]
 
+pub mod arch;
 pub mod checkpoint;
 pub mod config;
 pub mod error;
 pub mod flaw;
 pub mod gguf;
 pub mod limits;
+pub mod rope;
 pub mod safetensors;
+pub mod tokenizer;
+pub mod weights;
 
 pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo};
 pub use config::{GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};

@@ -1,0 +1,126 @@
+//! Attention over the cache, as most architectures have it.
+
+use super::CacheGroup;
+use super::emit::{Emit, Rotation};
+use crate::error::ModelError;
+use yirage_ir::op::{Attention, KvAppend};
+use yirage_ir::{F32, ValueId};
+
+/// The sizes of attention.
+#[derive(Clone, Copy)]
+pub(super) struct Heads {
+    pub(super) hidden: u32,
+    pub(super) heads: u32,
+    pub(super) kv_heads: u32,
+    /// Elements of a query and key head.
+    pub(super) width: u32,
+    /// Elements of a value head.
+    pub(super) v_width: u32,
+}
+
+impl Heads {
+    /// From the usual keys.
+    pub(super) fn read(e: &Emit<'_>) -> Result<Heads, ModelError> {
+        let width = e.size("head_dim")?;
+        // Only GGUF metadata states the width of values apart for models of this kind.
+        let v_width = if e.is_gguf() && e.config.has("v_head_dim") { e.size("v_head_dim")? } else { width };
+        let (heads, kv_heads) = (e.size("num_attention_heads")?, e.size("num_key_value_heads")?);
+        let h = Heads { hidden: e.size("hidden_size")?, heads, kv_heads, width, v_width };
+        e.product(heads.max(kv_heads), width.max(v_width), "num_attention_heads times head_dim")?;
+        Ok(h)
+    }
+
+    /// Width of all queries.
+    pub(super) fn q(&self) -> u32 {
+        self.heads * self.width
+    }
+
+    /// Width of all keys.
+    pub(super) fn k(&self) -> u32 {
+        self.kv_heads * self.width
+    }
+
+    /// Width of all values.
+    pub(super) fn v(&self) -> u32 {
+        self.kv_heads * self.v_width
+    }
+
+    /// The usual factor of scores.
+    pub(super) fn scale(&self) -> f32 {
+        (1.0 / f64::from(self.width).sqrt()) as f32
+    }
+
+    /// Queries, keys and values by the layer's three projections, with these biases.
+    pub(super) fn project(
+        &self,
+        e: &mut Emit<'_>,
+        layer: u32,
+        x: ValueId,
+        bias: bool,
+    ) -> Result<[ValueId; 3], ModelError> {
+        let mut one = |part: &str, n: u32| {
+            let hf = format!("model.layers.{layer}.self_attn.{part}_proj");
+            let bias = e.biased(bias, &format!("{hf}.bias"));
+            e.linear(&format!("l{layer}.{part}"), &hf, x, [n, self.hidden], bias)
+        };
+        Ok([one("q", self.q())?, one("k", self.k())?, one("v", self.v())?])
+    }
+
+    /// The output projection.
+    pub(super) fn output(&self, e: &mut Emit<'_>, layer: u32, x: ValueId, bias: bool) -> Result<ValueId, ModelError> {
+        let hf = format!("model.layers.{layer}.self_attn.o_proj");
+        let bias = e.biased(bias, &format!("{hf}.bias"));
+        e.linear(&format!("l{layer}.o"), &hf, x, [self.hidden, self.heads * self.v_width], bias)
+    }
+}
+
+/// How a layer attends.
+#[derive(Clone, Copy)]
+pub(super) struct Attend {
+    pub(super) rotation: Option<Rotation>,
+    pub(super) scale: f32,
+    /// 0 is none.
+    pub(super) softcap: f32,
+    pub(super) window: Option<u32>,
+    pub(super) sinks: Option<ValueId>,
+}
+
+impl Attend {
+    /// Causal attention to everything.
+    pub(super) fn full(rotation: Option<Rotation>, scale: f32) -> Attend {
+        Attend { rotation, scale, softcap: 0.0, window: None, sinks: None }
+    }
+
+    /// Rotates, appends to the cache and attends; the result holds one value head a query head.
+    pub(super) fn emit(
+        &self,
+        e: &mut Emit<'_>,
+        layer: u32,
+        h: &Heads,
+        [mut q, mut k, v]: [ValueId; 3],
+    ) -> Result<ValueId, ModelError> {
+        if let Some(r) = self.rotation {
+            q = e.rotate(&format!("l{layer}.q.rope"), q, h.width, r)?;
+            k = e.rotate(&format!("l{layer}.k.rope"), k, h.width, r)?;
+        }
+        let (kv_heads, k_width, v_width) = (h.kv_heads, h.width, h.v_width);
+        let group = CacheGroup::Paged { kv_heads, k_width, v_width, window: self.window };
+        let [state, slots, table] = e.state(layer, group)?;
+        let kv = e.op(&format!("l{layer}.kv"), KvAppend { kv_heads }, &[state, k, v, slots])?;
+        let op = Attention {
+            heads: h.heads,
+            kv_heads,
+            k_width,
+            v_width,
+            scale: F32(self.scale),
+            softcap: F32(self.softcap),
+            window: self.window.unwrap_or(0),
+            causal: true,
+            cached: true,
+            v_in_k: false,
+        };
+        let mut ins = vec![q, kv, e.slots.positions, e.slots.seqs, table];
+        ins.extend(self.sinks);
+        e.op(&format!("l{layer}.attn"), op, &ins)
+    }
+}

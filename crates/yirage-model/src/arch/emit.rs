@@ -1,0 +1,455 @@
+//! What every architecture file builds with: slots, weights, cache groups, rotary tables, the head.
+//!
+//! It knows how a graph is put together, not how any model is.
+
+use super::{BuildOptions, CacheGroup, Model, names};
+use crate::checkpoint::Checkpoint;
+use crate::config::{ConfigSource, LayerType, Quantization, RawConfig, RopeConfig, RopeScaling};
+use crate::error::ModelError;
+use crate::rope;
+use crate::weights::{WeightBinding, WeightSource, WeightView};
+use std::collections::HashMap;
+use yirage_ir::op::{Binary, BinaryKind, Embed, Gather, LayerNorm, Linear, RmsNorm, Rope, Unary, UnaryKind};
+use yirage_ir::{BuildError, DType, Dim, F32, Format, GraphBuilder, Op, Sym, Type, ValueId};
+
+/// Largest size of any single dimension that a configuration may state; products of two stay within u32.
+pub(super) const LARGEST: u32 = 1 << 24;
+
+/// The slots that every model has.
+#[derive(Clone, Copy)]
+pub(super) struct Slots {
+    pub(super) ids: ValueId,
+    pub(super) positions: ValueId,
+    pub(super) seqs: ValueId,
+    pub(super) rows: ValueId,
+}
+
+/// A rotary embedding: its tables and what they are applied to.
+#[derive(Clone, Copy)]
+pub(super) struct Rotation {
+    cos: ValueId,
+    sin: ValueId,
+    rotary: u32,
+    interleaved: bool,
+}
+
+/// Tables still to be computed: their configuration, the rotating width, and the binding of the cosines (the sines'
+/// is the next).
+struct Table {
+    config: RopeConfig,
+    rotary: u32,
+    binding: usize,
+    cos: ValueId,
+    sin: ValueId,
+}
+
+/// A cache group and its two slots.
+struct Group {
+    group: CacheGroup,
+    slots: ValueId,
+    table: ValueId,
+}
+
+/// A model under construction.
+pub(super) struct Emit<'a> {
+    pub(super) config: &'a RawConfig,
+    pub(super) checkpoint: &'a Checkpoint,
+    pub(super) slots: Slots,
+    options: BuildOptions,
+    post_norms: bool,
+    graph: GraphBuilder,
+    weights: Vec<WeightBinding>,
+    bound: HashMap<String, ValueId>,
+    groups: Vec<Group>,
+    state_group: Vec<(String, usize)>,
+    tables: Vec<Table>,
+}
+
+impl<'a> Emit<'a> {
+    pub(super) fn new(
+        checkpoint: &'a Checkpoint,
+        config: &'a RawConfig,
+        options: BuildOptions,
+    ) -> Result<Emit<'a>, ModelError> {
+        if !matches!(options.kv, Format::F32 | Format::F16 | Format::BF16) {
+            return Err(ModelError::Unsupported {
+                what: format!("a cache of {}", options.kv.info().name),
+                why: "keys and values are kept as f32, f16 or bf16".into(),
+            });
+        }
+        let mut graph = GraphBuilder::new(config.model_type()?.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+        let mut slot = |name: &str, dim: Sym| graph.slot(name, Type::new(DType::I32, [dim]));
+        let mut four = || -> Result<Slots, BuildError> {
+            let (ids, positions) = (slot("ids", Sym::Tokens)?, slot("positions", Sym::Tokens)?);
+            Ok(Slots { ids, positions, seqs: slot("seqs", Sym::Tokens)?, rows: slot("rows", Sym::Rows)? })
+        };
+        let slots = four().map_err(|e| misfit(config, &e))?;
+        Ok(Emit {
+            config,
+            checkpoint,
+            slots,
+            options,
+            post_norms: false,
+            graph,
+            weights: Vec::new(),
+            bound: HashMap::new(),
+            groups: Vec::new(),
+            state_group: Vec::new(),
+            tables: Vec::new(),
+        })
+    }
+
+    /// Says that `post_attention_layernorm` is applied to the output of attention, not before the feed-forward part.
+    pub(super) fn with_post_norms(&mut self) {
+        self.post_norms = true;
+    }
+
+    pub(super) fn is_gguf(&self) -> bool {
+        self.config.source() == ConfigSource::Gguf
+    }
+
+    /// A size that the configuration states: 1 to [`LARGEST`].
+    pub(super) fn size(&self, key: &str) -> Result<u32, ModelError> {
+        match self.config.u32(key)? {
+            n @ 1..=LARGEST => Ok(n),
+            _ => Err(self.config.invalid(key, &format!("an integer from 1 to {LARGEST}"))),
+        }
+    }
+
+    /// The epsilon of norms.
+    pub(super) fn eps(&self, key: &str) -> Result<f32, ModelError> {
+        Ok(self.config.f64(key)? as f32)
+    }
+
+    /// The product of two sizes.
+    pub(super) fn product(&self, a: u32, b: u32, what: &str) -> Result<u32, ModelError> {
+        a.checked_mul(b).filter(|&n| n <= LARGEST).ok_or_else(|| ModelError::Config {
+            file: self.config.file().to_owned(),
+            key: what.to_owned(),
+            expected: format!("a product of at most {LARGEST}"),
+            found: format!("{a} times {b}"),
+        })
+    }
+
+    /// The file's name for a tensor named as in Hugging Face checkpoints.
+    pub(super) fn stored_name(&self, hf: &str) -> String {
+        if self.is_gguf() { names::gguf(hf, self.post_norms) } else { names::safetensors(hf, self.checkpoint) }
+    }
+
+    /// Whether the checkpoint has the tensor.
+    pub(super) fn has(&self, hf: &str) -> bool {
+        self.checkpoint.tensor(&self.stored_name(hf)).is_some()
+    }
+
+    /// Whether a bias exists: safetensors models say so in their configuration, GGUF files by having it.
+    pub(super) fn biased(&self, stated: bool, hf: &str) -> bool {
+        if self.is_gguf() { self.has(hf) } else { stated }
+    }
+
+    /// The whole of a tensor, which must have this shape.
+    pub(super) fn whole(&self, hf: &str, shape: &[u32]) -> Result<WeightView, ModelError> {
+        let tensor = self.checkpoint.require(&self.stored_name(hf))?;
+        let want: Vec<usize> = shape.iter().map(|&n| n as usize).collect();
+        if tensor.shape == want {
+            return Ok(WeightView::dense(tensor.name.clone(), 0, want));
+        }
+        Err(ModelError::Config {
+            file: self.checkpoint.label(),
+            key: format!("tensor {:?}", tensor.name),
+            expected: format!("the shape {want:?}, as {} implies", self.config.file()),
+            found: format!("{:?}", tensor.shape),
+        })
+    }
+
+    /// A strided part of a tensor, which must have the shape `of`.
+    pub(super) fn part(
+        &self,
+        hf: &str,
+        of: &[u32],
+        offset: u32,
+        shape: &[u32],
+        strides: &[u32],
+    ) -> Result<WeightView, ModelError> {
+        let whole = self.whole(hf, of)?;
+        let wide = |list: &[u32]| list.iter().map(|&n| n as usize).collect();
+        Ok(WeightView { offset: offset as usize, shape: wide(shape), strides: wide(strides), ..whole })
+    }
+
+    /// Rows `first` to `first + rows` of a matrix (or elements of a vector) of shape `of`.
+    pub(super) fn rows_of(&self, hf: &str, of: &[u32], first: u32, rows: u32) -> Result<WeightView, ModelError> {
+        let mut view = self.whole(hf, of)?;
+        view.offset = first as usize * view.strides[0];
+        view.shape[0] = rows as usize;
+        Ok(view)
+    }
+
+    /// Declares a weight of `shape` made of `views`. A name that is bound already gives the same weight.
+    pub(super) fn weight(&mut self, name: &str, shape: &[u32], views: Vec<WeightView>) -> Result<ValueId, ModelError> {
+        let Some(first) = views.first() else { return Err(self.config.invalid(name, "at least one tensor")) };
+        let format = self.checkpoint.format(self.checkpoint.require(&first.tensor)?)?;
+        self.bind(name, format, shape, WeightSource::Stored(views))
+    }
+
+    /// Declares a weight of any source.
+    pub(super) fn bind(
+        &mut self,
+        name: &str,
+        format: Format,
+        shape: &[u32],
+        source: WeightSource,
+    ) -> Result<ValueId, ModelError> {
+        if let Some(&id) = self.bound.get(name) {
+            return Ok(id);
+        }
+        let ty = Type::new(DType::Stored(format), shape.iter().copied());
+        let shape = shape.iter().map(|&n| n as usize).collect();
+        let binding = WeightBinding { name: name.to_owned(), format, shape, source };
+        // Tables are computed once everything else is known to fit.
+        if !matches!(binding.source, WeightSource::Computed(_)) {
+            binding.check(self.checkpoint)?;
+        }
+        let id = self.graph.weight(name, ty).map_err(|e| misfit(self.config, &e))?;
+        self.weights.push(binding);
+        self.bound.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    /// Declares the whole of one tensor as a weight.
+    pub(super) fn tensor(&mut self, name: &str, hf: &str, shape: &[u32]) -> Result<ValueId, ModelError> {
+        let view = self.whole(hf, shape)?;
+        self.weight(name, shape, vec![view])
+    }
+
+    /// Adds an op with one output.
+    pub(super) fn op(&mut self, name: &str, op: impl Into<Op>, ins: &[ValueId]) -> Result<ValueId, ModelError> {
+        self.graph.op(name, op, ins).map_err(|e| misfit(self.config, &e))
+    }
+
+    /// Adds an op with several outputs.
+    pub(super) fn ops(
+        &mut self,
+        names: &[&str],
+        op: impl Into<Op>,
+        ins: &[ValueId],
+    ) -> Result<Vec<ValueId>, ModelError> {
+        self.graph.op_multi(names, op, ins).map_err(|e| misfit(self.config, &e))
+    }
+
+    /// `a + b`, where `b` may be one row.
+    pub(super) fn add(&mut self, name: &str, a: ValueId, b: ValueId) -> Result<ValueId, ModelError> {
+        self.op(name, Binary { kind: BinaryKind::Add }, &[a, b])
+    }
+
+    /// `x` times the transpose of a weight in `groups` groups.
+    pub(super) fn matmul(&mut self, name: &str, x: ValueId, w: ValueId, groups: u32) -> Result<ValueId, ModelError> {
+        self.op(name, Linear { groups }, &[x, w])
+    }
+
+    /// `name = x * w^T (+ b)` with the weights `name.w` and `name.b`, each from one view.
+    pub(super) fn project(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        [n, k]: [u32; 2],
+        w: WeightView,
+        b: Option<WeightView>,
+    ) -> Result<ValueId, ModelError> {
+        let w = self.weight(&format!("{name}.w"), &[n, k], vec![w])?;
+        let Some(b) = b else { return self.matmul(name, x, w, 1) };
+        let b = self.weight(&format!("{name}.b"), &[n], vec![b])?;
+        let product = self.matmul(&format!("{name}.product"), x, w, 1)?;
+        self.add(name, product, b)
+    }
+
+    /// [`Emit::project`] by the tensors `hf.weight` and, if `bias`, `hf.bias`.
+    pub(super) fn linear(
+        &mut self,
+        name: &str,
+        hf: &str,
+        x: ValueId,
+        shape: [u32; 2],
+        bias: bool,
+    ) -> Result<ValueId, ModelError> {
+        let w = self.whole(&format!("{hf}.weight"), &shape)?;
+        let b = if bias { Some(self.whole(&format!("{hf}.bias"), &shape[..1])?) } else { None };
+        self.project(name, x, shape, w, b)
+    }
+
+    /// RMS norm of groups of `width` elements by the tensor `hf.weight`.
+    pub(super) fn rms_norm(
+        &mut self,
+        name: &str,
+        hf: &str,
+        x: ValueId,
+        norm: RmsNorm,
+    ) -> Result<ValueId, ModelError> {
+        let w = self.tensor(&format!("{name}.w"), &format!("{hf}.weight"), &[norm.width])?;
+        self.op(name, norm, &[x, w])
+    }
+
+    /// Layer norm by the tensors `hf.weight` and `hf.bias`.
+    pub(super) fn layer_norm(
+        &mut self,
+        name: &str,
+        hf: &str,
+        x: ValueId,
+        width: u32,
+        eps: f32,
+    ) -> Result<ValueId, ModelError> {
+        let w = self.tensor(&format!("{name}.w"), &format!("{hf}.weight"), &[width])?;
+        let b = self.tensor(&format!("{name}.b"), &format!("{hf}.bias"), &[width])?;
+        self.op(name, LayerNorm { eps: F32(eps) }, &[x, w, b])
+    }
+
+    /// Rows of the token embedding.
+    pub(super) fn embed(&mut self, hf: &str, hidden: u32, scale: f32) -> Result<ValueId, ModelError> {
+        let vocab = self.size("vocab_size")?;
+        let table = self.tensor("embed.w", hf, &[vocab, hidden])?;
+        self.op("embed", Embed { scale: F32(scale) }, &[table, self.slots.ids])
+    }
+
+    /// The wanted rows.
+    pub(super) fn wanted(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        self.op("wanted", Gather {}, &[x, self.slots.rows])
+    }
+
+    /// The logits of already normalised rows, by the embedding where the configuration ties them, and the output.
+    pub(super) fn logits(&mut self, head: &str, x: ValueId, hidden: u32, softcap: f32) -> Result<(), ModelError> {
+        let vocab = self.size("vocab_size")?;
+        let tied = self.config.bool_or("tie_word_embeddings", false)?;
+        let w = match self.bound.get("embed.w") {
+            Some(&table) if tied => table,
+            _ => self.tensor("head.w", &format!("{head}.weight"), &[vocab, hidden])?,
+        };
+        let logits = if softcap > 0.0 {
+            let raw = self.matmul("raw_logits", x, w, 1)?;
+            self.op("logits", Unary { kind: UnaryKind::Softcap, c: F32(softcap) }, &[raw])?
+        } else {
+            self.matmul("logits", x, w, 1)?
+        };
+        self.graph.output(logits);
+        Ok(())
+    }
+
+    /// The rotation of layers of a type for heads of `width`; layers of equal rotations share tables.
+    pub(super) fn rotation(
+        &mut self,
+        layer: LayerType,
+        width: u32,
+        interleaved: bool,
+    ) -> Result<Rotation, ModelError> {
+        let config = self.config.rope(layer)?;
+        let rotary = config.rotary_dim(width);
+        if let Some(t) = self.tables.iter().find(|t| t.config == config && t.rotary == rotary) {
+            return Ok(Rotation { cos: t.cos, sin: t.sin, rotary, interleaved });
+        }
+        let (binding, at) = (self.weights.len(), self.tables.len());
+        let shape = [self.options.context.max(1), rotary / 2];
+        let empty = || WeightSource::Computed(Vec::new());
+        let cos = self.bind(&format!("rope.{at}.cos"), Format::F32, &shape, empty())?;
+        let sin = self.bind(&format!("rope.{at}.sin"), Format::F32, &shape, empty())?;
+        self.tables.push(Table { config, rotary, binding, cos, sin });
+        Ok(Rotation { cos, sin, rotary, interleaved })
+    }
+
+    /// Rotates heads of `width`.
+    pub(super) fn rotate(&mut self, name: &str, x: ValueId, width: u32, r: Rotation) -> Result<ValueId, ModelError> {
+        let op = Rope { width, rotary: r.rotary, interleaved: r.interleaved };
+        self.op(name, op, &[x, r.cos, r.sin, self.slots.positions])
+    }
+
+    /// Layer `layer`'s cache state in `group`: the state, and the group's `slots` and `table`.
+    pub(super) fn state(&mut self, layer: u32, group: CacheGroup) -> Result<[ValueId; 3], ModelError> {
+        let (heads, width) = match group {
+            CacheGroup::Paged { kv_heads, k_width, v_width, .. } => (kv_heads, k_width + v_width),
+            CacheGroup::Latent { rank, rope } => (1, rank + rope),
+            CacheGroup::Slot { .. } => {
+                let (what, why) = ("a cache of fixed size".to_owned(), "no architecture here keeps one".to_owned());
+                return Err(ModelError::Unsupported { what, why });
+            }
+        };
+        let at = self.group(group)?;
+        let name = format!("kv.{layer}");
+        let ty = Type::new(DType::Stored(self.options.kv), [yirage_ir::op::BLOCK as u32, heads, width]);
+        let state = self.graph.state(&name, ty).map_err(|e| misfit(self.config, &e))?;
+        self.state_group.push((name, at));
+        Ok([state, self.groups[at].slots, self.groups[at].table])
+    }
+
+    fn group(&mut self, group: CacheGroup) -> Result<usize, ModelError> {
+        if let Some(at) = self.groups.iter().position(|g| g.group == group) {
+            return Ok(at);
+        }
+        let at = self.groups.len();
+        let mut slot = |name: String, shape: Vec<Sym>| {
+            let ty = Type::new(DType::I32, shape.into_iter().map(Dim::Sym));
+            self.graph.slot(&name, ty).map_err(|e| misfit(self.config, &e))
+        };
+        let slots = slot(format!("slots.{at}"), vec![Sym::Tokens])?;
+        let table = slot(format!("table.{at}"), vec![Sym::Seqs, Sym::Blocks])?;
+        self.groups.push(Group { group, slots, table });
+        Ok(at)
+    }
+
+    /// Refuses a stored quantisation that the architecture does not read.
+    pub(super) fn plain_storage(&self) -> Result<(), ModelError> {
+        match self.config.quantization()? {
+            Quantization::None => Ok(()),
+            Quantization::Mxfp4 => Err(ModelError::Unsupported {
+                what: "MXFP4 in safetensors".into(),
+                why: format!("{}: only gpt_oss models are read so", self.config.file()),
+            }),
+        }
+    }
+
+    /// The finished model, with its tables computed.
+    pub(super) fn finish(mut self) -> Result<Model, ModelError> {
+        for t in &self.tables {
+            let factors = match &t.config.scaling {
+                RopeScaling::Factors { tensor } => Some(read_factors(self.checkpoint, tensor, t.rotary)?),
+                _ => None,
+            };
+            let tables = rope::Frequencies::new(&t.config, t.rotary, self.options.context, factors.as_deref())
+                .tables(self.options.context.max(1));
+            self.weights[t.binding].source = WeightSource::Computed(tables.0);
+            self.weights[t.binding + 1].source = WeightSource::Computed(tables.1);
+        }
+        Ok(Model {
+            name: self.config.model_type()?.to_owned(),
+            vocab_size: self.size("vocab_size")?,
+            context: self.config.u32("max_position_embeddings")?,
+            graph: self.graph.finish(),
+            weights: self.weights,
+            groups: self.groups.into_iter().map(|g| g.group).collect(),
+            state_group: self.state_group,
+        })
+    }
+}
+
+/// The error for a graph whose parts do not fit: sizes in the configuration contradict each other.
+fn misfit(config: &RawConfig, e: &BuildError) -> ModelError {
+    ModelError::Config {
+        file: config.file().to_owned(),
+        key: "the model's sizes".into(),
+        expected: "sizes that fit together".into(),
+        found: e.to_string(),
+    }
+}
+
+/// The divisors of the frequencies that a tensor holds.
+fn read_factors(checkpoint: &Checkpoint, tensor: &str, rotary: u32) -> Result<Vec<f64>, ModelError> {
+    let info = checkpoint.require(tensor)?;
+    let format = checkpoint.format(info)?;
+    let n = rotary as usize / 2;
+    let mut values = vec![0f32; n];
+    if info.elements() != n || format.info().block != 1 {
+        return Err(ModelError::Config {
+            file: checkpoint.label(),
+            key: format!("tensor {tensor:?}"),
+            expected: format!("{n} floats, one for each rotating pair"),
+            found: format!("{} elements of {}", info.elements(), format.info().name),
+        });
+    }
+    (format.info().decode)(checkpoint.bytes(info), &mut values);
+    Ok(values.into_iter().map(f64::from).collect())
+}

@@ -1,0 +1,110 @@
+//! Architectures: one file and one line of [`ARCHITECTURES`] each. A file reads the configuration and emits the model
+//! as a device-free [`Graph`], with a binding to stored elements for each weight.
+//!
+//! Architectures know nothing of devices, layouts, kernels, precision of activations, batches or memory; of the cache
+//! they know only which groups of layers keep what per position.
+//!
+//! # The graph's interface
+//! Slots: `ids`, `positions`, `seqs` (the row of the block tables) of i32 `[Tokens]`; `rows` of i32 `[Rows]`, the token
+//! rows whose logits are wanted; and for each cache group g `slots.g` of i32 `[Tokens]` (block times 32 plus the place
+//! in it) and `table.g` of i32 `[Seqs, Blocks]`. States: `kv.l` for each layer l, typed as one block of 32 positions.
+//! Output: `logits` of f32 `[Rows, vocab]`.
+
+mod attention;
+mod emit;
+mod ffn;
+mod llama;
+mod names;
+
+use crate::checkpoint::Checkpoint;
+use crate::config::{ConfigSource, RawConfig};
+use crate::error::ModelError;
+use crate::weights::WeightBinding;
+use emit::Emit;
+use yirage_ir::{Format, Graph};
+
+/// What the caller decides about a model's graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BuildOptions {
+    /// Element format of the cache: F32, F16 or BF16.
+    pub kv: Format,
+    /// Positions that the tables of the rotary embedding cover: the longest sequence that will be computed. The dynamic
+    /// scaling takes its factor from this number.
+    pub context: u32,
+}
+
+/// What a group of layers keeps of each position. Layers of one group share block tables.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CacheGroup {
+    /// Keys and values of each head.
+    Paged {
+        /// Heads.
+        kv_heads: u32,
+        /// Elements of a key.
+        k_width: u32,
+        /// Elements of a value.
+        v_width: u32,
+        /// Positions that a token sees, its own included; older blocks may be given back.
+        window: Option<u32>,
+    },
+    /// One compressed row for all heads (latent attention).
+    Latent {
+        /// Elements from which keys and values are made.
+        rank: u32,
+        /// Elements of the key that carry the position.
+        rope: u32,
+    },
+    /// A fixed number of bytes a sequence, whatever its length.
+    Slot {
+        /// The number.
+        bytes: u64,
+    },
+}
+
+/// A model, ready to be compiled and loaded.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Model {
+    /// The architecture's name: `model_type` of its configuration.
+    pub name: String,
+    /// What it computes.
+    pub graph: Graph,
+    /// A binding for each weight of the graph, in the graph's order.
+    pub weights: Vec<WeightBinding>,
+    /// The cache groups; group g has the slots `slots.g` and `table.g`.
+    pub groups: Vec<CacheGroup>,
+    /// Each state's name and its group.
+    pub state_group: Vec<(String, usize)>,
+    /// Width of the logits.
+    pub vocab_size: u32,
+    /// The longest context the model was made for.
+    pub context: u32,
+}
+
+/// An architecture: its `model_type`, whether it is also read from GGUF, and what emits it.
+type Architecture = (&'static str, bool, fn(&mut Emit<'_>) -> Result<(), ModelError>);
+
+/// Every architecture: the only list.
+const ARCHITECTURES: &[Architecture] = &[("llama", true, llama::emit)];
+
+/// The graph and weight bindings of a checkpoint's model.
+///
+/// # Errors
+/// [`ModelError::Unsupported`] for architectures and features that are not known, naming them;
+/// [`ModelError::MissingTensor`], [`ModelError::UnsupportedFormat`] and [`ModelError::Config`] for files whose tensors
+/// and configuration do not fit together.
+pub fn build(checkpoint: &Checkpoint, config: &RawConfig, options: BuildOptions) -> Result<Model, ModelError> {
+    let name = config.model_type()?;
+    let gguf = config.source() == ConfigSource::Gguf;
+    let Some((_, _, emit)) = ARCHITECTURES.iter().find(|a| a.0 == name && (a.1 || !gguf)) else {
+        let known: Vec<&str> = ARCHITECTURES.iter().filter(|a| a.1 || !gguf).map(|a| a.0).collect();
+        let container = if gguf { "GGUF" } else { "safetensors" };
+        return Err(ModelError::Unsupported {
+            what: format!("the architecture {name:?}"),
+            why: format!("{}: from {container} files these are known: {}", config.file(), known.join(", ")),
+        });
+    };
+    config.check_supported()?;
+    let mut e = Emit::new(checkpoint, config, options)?;
+    emit(&mut e)?;
+    e.finish()
+}

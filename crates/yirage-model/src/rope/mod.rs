@@ -1,0 +1,55 @@
+//! Tables of the rotary embedding (Su et al., arXiv 2104.09864) for every scaling: a scaling is nothing but the
+//! frequencies and a factor. Computed in f64, rounded once.
+//!
+//! This module knows no file and no graph.
+
+mod dynamic;
+mod llama3;
+mod yarn;
+
+pub use yarn::score_factor;
+
+use crate::config::{RopeConfig, RopeScaling};
+
+/// The frequencies of a rotation and the factor of its cosines and sines.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Frequencies {
+    /// Radians a position, one for each rotating pair.
+    pub per_position: Vec<f64>,
+    /// Factor of cosines and sines.
+    pub factor: f64,
+}
+
+impl Frequencies {
+    /// The frequencies of `rotary` rotating elements for sequences of up to `context` positions. `factors` holds the
+    /// divisors of [`RopeScaling::Factors`]; where absent, none divides.
+    pub fn new(config: &RopeConfig, rotary: u32, context: u32, factors: Option<&[f64]>) -> Frequencies {
+        let plain = base_frequencies(config.theta, rotary);
+        let factor = if let RopeScaling::Yarn { .. } = config.scaling { yarn::factor(&config.scaling) } else { 1.0 };
+        let per_position = match &config.scaling {
+            RopeScaling::Default => plain,
+            RopeScaling::Linear { factor } => plain.into_iter().map(|f| f / factor).collect(),
+            RopeScaling::Dynamic { factor, original } => {
+                base_frequencies(dynamic::base(config.theta, *factor, *original, context, rotary), rotary)
+            }
+            RopeScaling::Llama3 { .. } => llama3::scale(plain, &config.scaling),
+            RopeScaling::Yarn { .. } => yarn::blend(plain, config.theta, rotary, &config.scaling),
+            RopeScaling::Factors { .. } => match factors {
+                Some(factors) => plain.into_iter().zip(factors).map(|(f, d)| f / d).collect(),
+                None => plain,
+            },
+        };
+        Frequencies { per_position, factor }
+    }
+
+    /// Cosines and sines, `[positions, pairs]` each.
+    pub fn tables(&self, positions: u32) -> (Vec<f32>, Vec<f32>) {
+        let angles = (0..positions).flat_map(|p| self.per_position.iter().map(move |f| f64::from(p) * f));
+        angles.map(|a| ((a.cos() * self.factor) as f32, (a.sin() * self.factor) as f32)).unzip()
+    }
+}
+
+/// `theta^(-2i/rotary)`.
+fn base_frequencies(theta: f64, rotary: u32) -> Vec<f64> {
+    (0..rotary / 2).map(|i| theta.powf(-2.0 * f64::from(i) / f64::from(rotary))).collect()
+}
