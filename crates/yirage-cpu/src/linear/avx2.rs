@@ -9,7 +9,7 @@ use super::float;
 use super::lanes::{Avx2Lanes, Lanes};
 use super::pass::{Pass, PassFn};
 use super::unroll::unroll;
-use crate::activation::Meta;
+use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
 use std::arch::x86_64::*;
 
@@ -18,50 +18,50 @@ type Floats = [__m256; 2];
 
 /// Kernels for f32 activations.
 pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
-    [float_pass::<F, 1, 1>, float_pass::<F, 2, 2>, float_pass::<F, 4, 4>, float_pass::<F, 8, 4>, float_pass::<F, 16, 4>]
+    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 4>, float_pass::<F, 4>]
 }
 
 /// Kernels for int8 activations.
 pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
-    [codes_pass::<F, 1, 1>, codes_pass::<F, 2, 2>, codes_pass::<F, 4, 4>, codes_pass::<F, 8, 4>, codes_pass::<F, 16, 4>]
+    [codes_pass::<F, 1>, codes_pass::<F, 2>, codes_pass::<F, 4>, codes_pass::<F, 4>, codes_pass::<F, 4>]
 }
 
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn float_pass<F: Tile, const N: usize, const T: usize>(p: &Pass) {
+unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
     // SAFETY: as promised by the caller.
-    unsafe { float::pass::<Avx2Lanes, F, N, T>(p) }
+    unsafe { float::pass::<Avx2Lanes, F, T>(p) }
 }
 
-/// One pass for a tile of `N` tokens: a block's codes are unpacked once, then used by `T` tokens at a time.
+/// One pass: a block's codes are unpacked once, then used by `T` tokens at a time.
 ///
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn codes_pass<F: Codes, const N: usize, const T: usize>(p: &Pass) {
+unsafe fn codes_pass<F: Codes, const T: usize>(p: &Pass) {
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
         let mut scales = Scales::zero();
-        let mut acc = [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES];
+        let mut acc = [[[_mm256_setzero_ps(); 2]; TOKEN_TILE]; PANEL_TILES];
         let mut w = p.w;
         for u in 0..p.units {
             for tile in &mut acc {
                 F::scales::<Avx2Lanes>(w, &mut scales);
                 for b in 0..F::UNIT_BLOCKS {
-                    let at = (u * F::UNIT_BLOCKS + b) * N;
+                    let at = (u * F::UNIT_BLOCKS + b) * p.tokens;
                     let codes = unpack::<F>(w, b);
-                    for first in (0..N).step_by(T) {
+                    for first in (0..p.tokens).step_by(T) {
                         let x = p.x.add((at + first) * BLOCK);
-                        let sums = tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
-                        block::<F, T>(&codes, x, p.metas.add(at + first), &scales, b, &mut *sums);
+                        let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
+                        block::<F, T>(&codes, x, p.metas.add(at + first), &scales, b, sums);
                     }
                 }
                 w = w.add(F::UNIT_BYTES);
             }
         }
         for (i, tile) in acc.iter().enumerate() {
-            for (t, v) in tile.iter().enumerate() {
+            for (t, v) in tile[..p.tokens].iter().enumerate() {
                 p.put::<Avx2Lanes>(i, t, *v);
             }
         }

@@ -21,7 +21,7 @@ const AHEAD: usize = 6;
 
 /// Kernels for f32 activations.
 pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
-    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 16>]
+    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 8>]
 }
 
 /// Kernels for int8 activations.
@@ -36,9 +36,9 @@ pub(super) const BF16_PASSES: [PassFn; 5] =
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn float_pass<F: Tile, const N: usize>(p: &Pass) {
+unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
     // SAFETY: as promised by the caller.
-    unsafe { float::pass::<Avx512Lanes, F, N, N>(p) }
+    unsafe { float::pass::<Avx512Lanes, F, T>(p) }
 }
 
 /// Eight groups of one token, in two chains of half the latency.

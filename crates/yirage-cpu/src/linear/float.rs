@@ -5,14 +5,14 @@ use super::pass::Pass;
 use super::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, Scales, Tile};
 
-/// One pass for a tile of `N` tokens, `T` at a time (`T` divides `N`).
+/// One pass, `T` tokens at a time (`T` divides the tile's tokens).
 ///
 /// # Safety
 /// As for [`super::pass::PassFn`]; the instruction set of `L`.
 #[inline(always)]
-pub(crate) unsafe fn pass<L: Lanes, F: Tile, const N: usize, const T: usize>(p: &Pass) {
+pub(crate) unsafe fn pass<L: Lanes, F: Tile, const T: usize>(p: &Pass) {
     let mut scales = Scales::zero();
-    for first in (0..N).step_by(T) {
+    for first in (0..p.tokens).step_by(T) {
         // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
         unsafe {
             let mut acc = [[L::splat(0.0); T]; PANEL_TILES];
@@ -22,7 +22,7 @@ pub(crate) unsafe fn pass<L: Lanes, F: Tile, const N: usize, const T: usize>(p: 
                     F::scales::<L>(w, &mut scales);
                     let mut sums = *tile;
                     for b in 0..F::UNIT_BLOCKS {
-                        let x = p.x.cast::<f32>().add(((u * F::UNIT_BLOCKS + b) * N + first) * BLOCK);
+                        let x = p.x.cast::<f32>().add(((u * F::UNIT_BLOCKS + b) * p.tokens + first) * BLOCK);
                         block::<L, F, T>(w, b, &scales, x, &mut sums);
                     }
                     *tile = sums;

@@ -153,6 +153,7 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
                 let first_row = panel * PANEL_ROWS;
                 let pass_args = Pass {
                     w: weights.panel(job.matrix, panel),
+                    tokens: tile.tokens,
                     units: weights.units(),
                     x: job.activations.wrapping_add(numbers),
                     metas: job.activations.wrapping_add(metas).cast(),

@@ -8,6 +8,8 @@ use crate::pack::TILE_ROWS;
 pub(crate) struct Pass {
     /// The panel: `[unit][tile]`.
     pub(crate) w: *const u8,
+    /// Tokens of the tile: 1, 2, 4, 8 or 16.
+    pub(crate) tokens: usize,
     /// Units along k.
     pub(crate) units: usize,
     /// Numbers of the token tile: `[32-block][token][32]`.
@@ -24,10 +26,10 @@ pub(crate) struct Pass {
     pub(crate) accumulate: bool,
 }
 
-/// A kernel for a fixed number of tokens.
+/// A kernel; it may be made for one number of tokens, or for multiples of one.
 ///
 /// # Safety
-/// All of [`Pass`] holds for that number of tokens, and the CPU has the kernel's instruction set.
+/// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
 pub(crate) type PassFn = unsafe fn(&Pass);
 
 impl Pass {

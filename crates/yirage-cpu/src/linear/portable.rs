@@ -3,43 +3,43 @@
 use super::float;
 use super::lanes::PortableLanes;
 use super::pass::{Pass, PassFn};
-use crate::activation::Meta;
+use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS, Tile};
 use std::array::from_fn;
 
 /// Kernels for f32 activations.
 pub(crate) fn float_passes<F: Tile>() -> [PassFn; 5] {
-    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 16>]
+    [float_pass::<F>; 5]
 }
 
 /// Kernels for int8 activations.
 pub(crate) fn codes_passes<F: Codes>() -> [PassFn; 5] {
-    [codes_pass::<F, 1>, codes_pass::<F, 2>, codes_pass::<F, 4>, codes_pass::<F, 8>, codes_pass::<F, 16>]
+    [codes_pass::<F>; 5]
 }
 
 /// # Safety
 /// As for [`PassFn`].
-unsafe fn float_pass<F: Tile, const N: usize>(p: &Pass) {
+unsafe fn float_pass<F: Tile>(p: &Pass) {
     // SAFETY: as promised by the caller.
-    unsafe { float::pass::<PortableLanes, F, N, 1>(p) }
+    unsafe { float::pass::<PortableLanes, F, 1>(p) }
 }
 
 /// # Safety
 /// As for [`PassFn`].
-unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
+unsafe fn codes_pass<F: Codes>(p: &Pass) {
     let mut scales = Scales::zero();
-    let mut acc = [[[0f32; TILE_ROWS]; N]; PANEL_TILES];
+    let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
     let mut w = p.w;
     for u in 0..p.units {
         for tile in &mut acc {
             // SAFETY: the unit lies in the panel.
             unsafe { F::scales::<PortableLanes>(w, &mut scales) };
             for b in 0..F::UNIT_BLOCKS {
-                let at = (u * F::UNIT_BLOCKS + b) * N;
+                let at = (u * F::UNIT_BLOCKS + b) * p.tokens;
                 // SAFETY: block and tokens exist.
                 unsafe {
                     let pairs: [[[u8; 64]; 2]; 4] = from_fn(|i| F::pair::<PortableLanes>(w, b, i));
-                    for (t, acc) in tile.iter_mut().enumerate() {
+                    for (t, acc) in tile[..p.tokens].iter_mut().enumerate() {
                         let x = p.x.add((at + t) * BLOCK).cast::<[i8; BLOCK]>().read_unaligned();
                         let meta = p.metas.add(at + t).read_unaligned();
                         block::<F>(pairs.as_flattened(), &x, &meta, &scales, b, acc);
@@ -50,7 +50,7 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
         }
     }
     for (i, tile) in acc.iter().enumerate() {
-        for (t, v) in tile.iter().enumerate() {
+        for (t, v) in tile[..p.tokens].iter().enumerate() {
             // SAFETY: as promised by the caller.
             unsafe { p.put::<PortableLanes>(i, t, *v) }
         }

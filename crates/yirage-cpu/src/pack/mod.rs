@@ -202,6 +202,11 @@ impl PackedMatrix {
         self.buf.len()
     }
 
+    /// The packed bytes, for checksums and for reading ahead.
+    pub fn packed_bytes(&self) -> &[u8] {
+        self.buf.as_slice()
+    }
+
     /// Bytes of a panel.
     pub fn panel_bytes(&self) -> usize {
         self.units * PANEL_TILES * self.layout.unit_bytes
