@@ -3,7 +3,7 @@
 
 /// Positions per cache block. Attention reads keys in blocks at absolute multiples of this number, so it is a property
 /// of the numerics and not a tuning knob.
-pub const BLOCK: usize = 32;
+pub const BLOCK: usize = yirage_ir::op::BLOCK;
 
 /// Blocks one cache group may have: `block * BLOCK + offset` and the signed table entries must both stay below 2^31.
 pub const MAX_POOL_BLOCKS: u32 = (1 << 26) - 1;
