@@ -3,7 +3,7 @@
 use yirage_model::config::{GenerationConfig, RawConfig};
 
 /// Parses `data` as both, and reads everything that a configuration answers.
-pub fn run(data: &[u8]) {
+pub(crate) fn run(data: &[u8]) {
     let Ok(config) = RawConfig::from_json(data, "fuzz") else { return };
     let _ = (config.check_supported(), config.model_type(), config.architectures());
     if let (Ok(types), Ok(windows)) = (config.layer_types(), config.windows()) {

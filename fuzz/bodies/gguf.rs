@@ -5,7 +5,7 @@ use yirage_model::config::{GenerationConfig, RawConfig};
 use yirage_model::gguf::Gguf;
 
 /// Parses `data`; whatever parses must be usable without surprise.
-pub fn run(data: &[u8]) {
+pub(crate) fn run(data: &[u8]) {
     let Ok(gguf) = Gguf::parse(data, "fuzz") else { return };
     let mut ranges: Vec<_> = gguf.tensors().iter().map(|t| t.range.clone()).collect();
     ranges.sort_by_key(|r| r.start);

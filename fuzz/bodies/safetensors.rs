@@ -3,7 +3,7 @@
 use yirage_model::safetensors::{SafeTensors, ShardIndex};
 
 /// Parses `data` as either; whatever parses must be usable without surprise.
-pub fn run(data: &[u8]) {
+pub(crate) fn run(data: &[u8]) {
     if let Ok(index) = ShardIndex::parse(data, "fuzz") {
         assert!(index.weight_map.values().all(|&shard| shard < index.shards.len()));
         assert!(index.shards.iter().all(|s| !s.contains('/') && s != ".."));
