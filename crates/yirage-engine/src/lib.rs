@@ -1,8 +1,21 @@
 //! The engine: scheduler, KV manager, sampling, runner, request streams.
+//!
+//! Scheduler, KV manager, sampler and stop matching are pure values: no device, clock or input; they are tested by
+//! simulation. [`Engine`] joins them with a model on a device. Texts are the caller's: the engine speaks in token ids.
 #![forbid(unsafe_code)]
 
+mod engine;
+mod error;
 pub mod kv;
 pub mod limits;
+mod load;
+mod options;
+mod runner;
 pub mod sampling;
 pub mod scheduler;
 pub mod text;
+
+pub use engine::{Engine, Event, ModelFacts, Request};
+pub use error::EngineError;
+pub use load::{LoadBytes, Progress};
+pub use options::{DEFAULT_CONTEXT, EngineOptions};

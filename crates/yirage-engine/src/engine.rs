@@ -1,0 +1,293 @@
+//! The engine: requests in, tokens out, one step after another.
+
+use crate::error::EngineError;
+use crate::kv::KvManager;
+use crate::load::{self, LoadBytes, Progress};
+use crate::options::EngineOptions;
+use crate::runner::Runner;
+use crate::sampling::{CheckedParams, Logprobs, Sampler, SamplingParams, TokenCounts};
+use crate::scheduler::{
+    self, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Scheduler, SeqId, Stats, StepResult, Usage,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_hal::{Device, MemoryReport};
+use yirage_model::Checkpoint;
+use yirage_plan::WeightPlan;
+
+/// A request for tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Token ids of the prompt, at least one.
+    pub prompt: Vec<u32>,
+    /// New tokens at most; none is as many as fit.
+    pub max_new_tokens: Option<u32>,
+    /// Tokens that end the sequence; the one that did is reported as its last.
+    pub stop_ids: Vec<u32>,
+    /// How tokens are chosen.
+    pub sampling: SamplingParams,
+    /// Whose logits are reported as [`Event::Logits`]; [`LogitsWanted::Last`] reports none.
+    pub logits: LogitsWanted,
+}
+
+impl Request {
+    /// Greedy tokens after `prompt`.
+    pub fn greedy(prompt: Vec<u32>, max_new_tokens: u32) -> Request {
+        Request {
+            prompt,
+            max_new_tokens: Some(max_new_tokens),
+            stop_ids: Vec::new(),
+            sampling: SamplingParams::greedy(),
+            logits: LogitsWanted::Last,
+        }
+    }
+}
+
+/// What a step made known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Logits of a position, for requests that want all.
+    Logits {
+        /// The sequence.
+        seq: SeqId,
+        /// The position whose successor they predict.
+        position: usize,
+        /// One a token of the vocabulary.
+        logits: Vec<f32>,
+    },
+    /// A new token.
+    Token {
+        /// The sequence.
+        seq: SeqId,
+        /// Its id.
+        token: u32,
+        /// Its position, counted from the prompt's beginning.
+        position: usize,
+        /// Log-probabilities, if asked for.
+        logprobs: Option<Logprobs>,
+    },
+    /// A sequence ended.
+    Finished {
+        /// The sequence.
+        seq: SeqId,
+        /// Why.
+        reason: FinishReason,
+        /// Its counts.
+        usage: Usage,
+    },
+}
+
+/// What a loaded model is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFacts {
+    /// The architecture.
+    pub architecture: String,
+    /// Width of the logits.
+    pub vocabulary: u32,
+    /// Positions a sequence may have here.
+    pub context: u32,
+    /// Positions the model was made for.
+    pub trained_context: u32,
+    /// Memory predicted before the load.
+    pub bytes: LoadBytes,
+}
+
+/// What the engine keeps of a sequence beside the scheduler.
+struct Sequence {
+    sampling: CheckedParams,
+    counts: TokenCounts,
+    logits: LogitsWanted,
+}
+
+/// An engine: one model on one device.
+///
+/// [`Engine::add`] queues requests, [`Engine::step`] runs one step and reports what became known. Output does not
+/// depend on what else runs: the same request gives the same tokens alone, in any batch, with any chunk size.
+pub struct Engine {
+    facts: ModelFacts,
+    device: Arc<dyn Device>,
+    weights: WeightPlan,
+    scheduler: Scheduler,
+    runner: Runner,
+    sampler: Sampler,
+    sequences: HashMap<SeqId, Sequence>,
+}
+
+impl Engine {
+    /// Loads the model of `checkpoint` on `device`. What it takes is checked before anything is loaded.
+    ///
+    /// # Errors
+    /// [`EngineError::WouldNotFit`] with the numbers; and whatever is wrong with files, options or the device.
+    pub fn load(
+        checkpoint: &Checkpoint,
+        device: Arc<dyn Device>,
+        options: &EngineOptions,
+        progress: Progress,
+    ) -> Result<Engine, EngineError> {
+        let prepared = load::prepare(checkpoint, &*device, options)?;
+        let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
+        let chunk = options.chunk.max(options.max_seqs);
+        let scheduler = Scheduler::new(
+            Config {
+                max_seqs: options.max_seqs,
+                token_budget: chunk,
+                prefill_chunk: chunk,
+                max_prefills: options.max_seqs,
+                max_context: prepared.context,
+                ..Config::default()
+            },
+            kv,
+        )?;
+        let bindings = load::bind(checkpoint, &*device, &prepared, progress)?;
+        let vocabulary = prepared.model.vocab_size;
+        let groups = prepared.groups.len();
+        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, vocabulary as usize)?;
+        let facts = ModelFacts {
+            architecture: prepared.model.name,
+            vocabulary,
+            context: prepared.context,
+            trained_context: prepared.model.context,
+            bytes: prepared.bytes,
+        };
+        let (weights, sampler, sequences) = (prepared.weights, Sampler::new(), HashMap::new());
+        Ok(Engine { facts, device, weights, scheduler, runner, sampler, sequences })
+    }
+
+    /// What was loaded.
+    pub fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    /// Memory the device holds.
+    pub fn memory(&self) -> MemoryReport {
+        self.device.memory()
+    }
+
+    /// How weights are held.
+    pub fn weight_plan(&self) -> &WeightPlan {
+        &self.weights
+    }
+
+    /// Counters of the scheduler.
+    pub fn stats(&self) -> Stats {
+        self.scheduler.stats()
+    }
+
+    /// Queues a request.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownToken`], [`EngineError::Sampling`], [`EngineError::Admission`].
+    pub fn add(&mut self, request: Request) -> Result<SeqId, EngineError> {
+        let vocabulary = self.facts.vocabulary;
+        if let Some(at) = request.prompt.iter().position(|&id| id >= vocabulary) {
+            return Err(EngineError::UnknownToken { id: request.prompt[at], at, vocabulary });
+        }
+        let sampling = request.sampling.checked(vocabulary as usize)?;
+        let counts = TokenCounts::new(&request.prompt);
+        let seq = self.scheduler.add(scheduler::Request {
+            prompt: request.prompt,
+            max_new_tokens: request.max_new_tokens,
+            stop_ids: request.stop_ids,
+            logits: request.logits,
+            cache_salt: Vec::new(),
+        })?;
+        self.sequences.insert(seq, Sequence { sampling, counts, logits: request.logits });
+        Ok(seq)
+    }
+
+    /// Ends a sequence now; its end is reported here or, if it is being computed, by the next step.
+    pub fn finish(&mut self, seq: SeqId, reason: FinishReason) -> Option<Event> {
+        match self.scheduler.finish(seq, reason) {
+            Ended::Now(event) => Some(self.report(event)),
+            Ended::AtCommit | Ended::Unknown => None,
+        }
+    }
+
+    /// Whether nothing waits or runs.
+    pub fn is_idle(&self) -> bool {
+        self.scheduler.is_idle()
+    }
+
+    /// Runs one step. A request can fail; the engine goes on.
+    ///
+    /// # Errors
+    /// Only the engine's own mistakes; a failing device ends the step's sequences with [`FinishReason::Error`].
+    pub fn step(&mut self) -> Result<Vec<Event>, EngineError> {
+        let batch = self.scheduler.schedule()?;
+        if batch.entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        if let Err(e) = self.runner.run(&batch) {
+            let ended = self.scheduler.fail_step(&e.to_string());
+            return Ok(ended.into_iter().map(|e| self.report(e)).collect());
+        }
+        let mut events = Vec::new();
+        let mut logprobs = HashMap::new();
+        let mut results = Vec::with_capacity(batch.entries.len());
+        let mut row = 0;
+        for entry in &batch.entries {
+            self.report_logits(entry, row, &mut events)?;
+            row += entry.rows.len();
+            let outcome = if entry.sample { self.sample(entry, row - 1, &mut logprobs)? } else { Outcome::Ran };
+            results.push(StepResult { seq: entry.seq, outcome });
+        }
+        for event in self.scheduler.commit(&results)? {
+            let mut event = self.report(event);
+            if let Event::Token { seq, logprobs: of, .. } = &mut event {
+                *of = logprobs.remove(seq);
+            }
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    fn report_logits(&self, entry: &Entry, first_row: usize, events: &mut Vec<Event>) -> Result<(), EngineError> {
+        let wanted = self.sequences.get(&entry.seq).is_some_and(|s| s.logits == LogitsWanted::All);
+        if wanted {
+            for (i, &r) in entry.rows.iter().enumerate() {
+                let logits = self.runner.logits(first_row + i)?.to_vec();
+                events.push(Event::Logits { seq: entry.seq, position: (entry.start + r) as usize, logits });
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(
+        &mut self,
+        entry: &Entry,
+        row: usize,
+        logprobs: &mut HashMap<SeqId, Logprobs>,
+    ) -> Result<Outcome, EngineError> {
+        let Some(seq) = self.sequences.get(&entry.seq) else {
+            return Ok(Outcome::Failed("the engine lost the sequence".into()));
+        };
+        let logits = self.runner.logits(row)?;
+        let position = entry.start + entry.tokens.len() as u32;
+        let chosen = self.sampler.sample(logits, &seq.sampling, &seq.counts, None, entry.seq.0, position);
+        Ok(match chosen {
+            Ok(sampled) => {
+                if let Some(l) = sampled.logprobs {
+                    logprobs.insert(entry.seq, l);
+                }
+                Outcome::Token(sampled.token)
+            }
+            Err(e) => Outcome::Failed(e.to_string()),
+        })
+    }
+
+    /// The engine's event for one of the scheduler's; ended sequences are forgotten.
+    fn report(&mut self, event: scheduler::Event) -> Event {
+        match event {
+            scheduler::Event::Token { seq, token, position } => {
+                if let Some(s) = self.sequences.get_mut(&seq) {
+                    s.counts.push(token);
+                }
+                Event::Token { seq, token, position, logprobs: None }
+            }
+            scheduler::Event::Finished { seq, reason, usage } => {
+                self.sequences.remove(&seq);
+                Event::Finished { seq, reason, usage }
+            }
+        }
+    }
+}

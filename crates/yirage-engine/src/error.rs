@@ -1,0 +1,85 @@
+//! What can go wrong in an engine, grouped by whose it is.
+
+use crate::kv::KvError;
+use crate::sampling::ParamError;
+use crate::scheduler::{AdmissionError, CommitError, ConfigError, StepInFlight};
+use thiserror::Error;
+use yirage_compile::CompileError;
+use yirage_hal::HalError;
+use yirage_model::ModelError;
+
+/// An error of the engine.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// The model's files.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model cannot be compiled for the device.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] HalError),
+    /// Limits that contradict each other.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The cache cannot be managed.
+    #[error(transparent)]
+    Cache(#[from] KvError),
+    /// A request that cannot run.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    /// Sampling parameters out of range.
+    #[error(transparent)]
+    Sampling(#[from] ParamError),
+    /// A token id the model does not have.
+    #[error("token id {id} at place {at} of the prompt: the model has {vocabulary} tokens")]
+    UnknownToken {
+        /// The id.
+        id: u32,
+        /// Where it stands in the prompt.
+        at: usize,
+        /// Tokens of the model.
+        vocabulary: u32,
+    },
+    /// More memory is needed than there is.
+    #[error(
+        "the model would not fit: weights {weights} + cache {cache} + work space {arena} = {} bytes, {available} \
+         available; choose a shorter context, a 16-bit cache, or a smaller model or quantisation",
+        weights + cache + arena
+    )]
+    WouldNotFit {
+        /// Bytes of weights.
+        weights: u64,
+        /// Bytes of the cache.
+        cache: u64,
+        /// Bytes of plans' arenas.
+        arena: u64,
+        /// Bytes the device could give.
+        available: u64,
+    },
+    /// A step was scheduled while one was in flight: the engine's own mistake.
+    #[error(transparent)]
+    InFlight(#[from] StepInFlight),
+    /// A commit that does not fit its step: the engine's own mistake.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl EngineError {
+    /// Whether the device or the program lacks something the model needs (rather than the input being wrong).
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self,
+            EngineError::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. })
+                | EngineError::Compile(CompileError::NoKernel { .. })
+                | EngineError::Device(HalError::Unsupported { .. })
+                | EngineError::Cache(KvError::Unsupported { .. })
+        )
+    }
+
+    /// Whether memory does not suffice.
+    pub fn would_not_fit(&self) -> bool {
+        matches!(self, EngineError::WouldNotFit { .. } | EngineError::Device(HalError::OutOfMemory { .. }))
+    }
+}

@@ -1,0 +1,197 @@
+//! From files to a model on a device: what it will take is known before anything is loaded.
+
+use crate::error::EngineError;
+use crate::kv::{CacheGroup, GroupConfig};
+use crate::limits::BLOCK;
+use crate::options::{DEFAULT_CONTEXT, EngineOptions};
+use std::collections::HashMap;
+use yirage_compile::{compile, plan_weights};
+use yirage_hal::{Bindings, Device};
+use yirage_ir::{Dims, Source, Type};
+use yirage_model::arch::{self, BuildOptions, Model};
+use yirage_model::weights::{WeightBinding, materialise};
+use yirage_model::{Checkpoint, ModelError, RawConfig};
+use yirage_plan::{Plan, WeightEntry, WeightPlan};
+
+/// Bytes of a weight that are read before their pages are given back.
+const PIECE: usize = 8 << 20;
+
+/// Progress of a load: bytes of weights done, and of all.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// A model's numbers before it is loaded.
+pub(crate) struct Prepared {
+    pub(crate) model: Model,
+    pub(crate) weights: WeightPlan,
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) groups: Vec<GroupConfig>,
+    pub(crate) context: u32,
+    pub(crate) bytes: LoadBytes,
+}
+
+/// Memory a model takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LoadBytes {
+    /// Weights.
+    pub weights: u64,
+    /// Cache.
+    pub cache: u64,
+    /// Arenas of the plans.
+    pub arena: u64,
+}
+
+/// Builds, plans and compiles the model, and checks that it fits.
+pub(crate) fn prepare(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    options: &EngineOptions,
+) -> Result<Prepared, EngineError> {
+    let config = RawConfig::load(checkpoint)?;
+    let trained = config.opt_u32("max_position_embeddings")?;
+    let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
+    let model = arch::build(checkpoint, &config, BuildOptions { kv: options.kv_format(), context })?;
+    let target = device.target(options.precision);
+    let weights = plan_weights(&model.graph, &target)?;
+    let mut plans = Vec::new();
+    for bucket in buckets(options, context) {
+        plans.push(compile(&model.graph, bucket, &target, &weights)?);
+    }
+    let groups = group_configs(&model, options, context);
+    let bytes = bytes_needed(device, &model, &weights, &plans, &groups)?;
+    let available = device.info().memory_bytes;
+    if available > 0 && bytes.weights + bytes.cache + bytes.arena > available {
+        let LoadBytes { weights, cache, arena } = bytes;
+        return Err(EngineError::WouldNotFit { weights, cache, arena, available });
+    }
+    Ok(Prepared { model, weights, plans, groups, context, bytes })
+}
+
+/// The sizes plans are made for: steps of decoding sequences only, and steps with prefill.
+fn buckets(options: &EngineOptions, context: u32) -> Vec<Dims> {
+    let blocks = context.div_ceil(BLOCK as u32);
+    let (seqs, rows) = (options.max_seqs, options.logit_rows.max(options.max_seqs));
+    let decode = Dims { tokens: options.max_seqs, seqs, blocks, rows: options.max_seqs };
+    let prefill = Dims { tokens: options.chunk.max(options.max_seqs), seqs, blocks, rows };
+    vec![decode, prefill]
+}
+
+/// The KV manager's view of the model's cache groups: widths of all heads together, and pools large enough for
+/// `cache_seqs` sequences of full length.
+fn group_configs(model: &Model, options: &EngineOptions, context: u32) -> Vec<GroupConfig> {
+    let group = |(g, group): (usize, &arch::CacheGroup)| {
+        let layers = model.state_group.iter().filter(|(_, of)| *of == g).count() as u32;
+        let group = match *group {
+            arch::CacheGroup::Paged { kv_heads, k_width, v_width, window } => {
+                CacheGroup::Paged { k_width: kv_heads * k_width, v_width: kv_heads * v_width, window, layers }
+            }
+            arch::CacheGroup::Latent { rank, rope } => CacheGroup::Latent { rank, rope, layers },
+            arch::CacheGroup::Slot { bytes } => CacheGroup::Slot { bytes },
+        };
+        let each = group.peak_blocks(context as usize, options.chunk as usize) as u32;
+        // One block more a running sequence: short sequences begin blocks of their own.
+        GroupConfig { group, blocks: each * options.cache_seqs.max(1) + options.max_seqs }
+    };
+    model.groups.iter().enumerate().map(group).collect()
+}
+
+fn bytes_needed(
+    device: &dyn Device,
+    model: &Model,
+    weights: &WeightPlan,
+    plans: &[Plan],
+    groups: &[GroupConfig],
+) -> Result<LoadBytes, EngineError> {
+    let mut bytes = LoadBytes { arena: plans.iter().map(|p| p.arena).sum(), ..LoadBytes::default() };
+    for entry in &weights.entries {
+        bytes.weights += device.weight_bytes(entry)?;
+    }
+    for (name, group) in &model.state_group {
+        let block = state_type(model, name)?;
+        let one = device.state_block_bytes(&block, k_width(&model.groups[*group]))?;
+        bytes.cache += one * u64::from(groups[*group].blocks);
+    }
+    Ok(bytes)
+}
+
+fn state_type(model: &Model, name: &str) -> Result<Type, EngineError> {
+    let id = model.graph.inputs_of(Source::State).find(|&id| model.graph.value(id).name == name);
+    let missing = || ModelError::Unsupported { what: format!("state `{name}`"), why: "the graph has none".into() };
+    Ok(model.graph.ty(id.ok_or_else(missing)?).clone())
+}
+
+/// Elements of a head's key in a block of the state.
+fn k_width(group: &arch::CacheGroup) -> u32 {
+    match *group {
+        arch::CacheGroup::Paged { k_width, .. } => k_width,
+        arch::CacheGroup::Latent { rank, rope } => rank + rope,
+        arch::CacheGroup::Slot { .. } => 0,
+    }
+}
+
+/// Loads weights and grants the cache.
+pub(crate) fn bind(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    prepared: &Prepared,
+    progress: Progress,
+) -> Result<Bindings, EngineError> {
+    let mut bindings = Bindings::default();
+    let by_name: HashMap<&str, &WeightBinding> = prepared.model.weights.iter().map(|w| (w.name.as_str(), w)).collect();
+    let total: u64 = prepared.weights.entries.iter().map(|e| e.ty.bytes(&Dims::default()) as u64).sum();
+    let mut done = 0;
+    for entry in &prepared.weights.entries {
+        let missing = || ModelError::Unsupported {
+            what: format!("weight `{}`", entry.name),
+            why: "the architecture declares it without a source".into(),
+        };
+        let binding = by_name.get(entry.name.as_str()).ok_or_else(missing)?;
+        let handle = load_weight(checkpoint, device, entry, binding, &mut |bytes| {
+            done += bytes;
+            progress(done, total);
+        })?;
+        bindings.weights.insert(entry.name.clone(), handle);
+    }
+    for (name, group) in &prepared.model.state_group {
+        let blocks = prepared.groups[*group].blocks as usize;
+        let state =
+            device.state(&state_type(&prepared.model, name)?, k_width(&prepared.model.groups[*group]), blocks)?;
+        bindings.states.insert(name.clone(), state);
+    }
+    Ok(bindings)
+}
+
+/// One weight, piece by piece; the file's pages are given back after each piece.
+fn load_weight(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    entry: &WeightEntry,
+    binding: &WeightBinding,
+    done: &mut dyn FnMut(u64),
+) -> Result<yirage_hal::WeightHandle, EngineError> {
+    let mut sink = device.weight(entry)?;
+    let step = sink.row_step();
+    let rows_at_once = (PIECE / binding.row_bytes().max(1) / step).max(1) * step;
+    let mut scratch = Vec::new();
+    let mut first = 0;
+    while first < binding.rows() {
+        let rows = first..binding.rows().min(first + rows_at_once);
+        let bytes = materialise(checkpoint, binding, rows.clone(), &mut scratch)?;
+        sink.write_rows(first, bytes)?;
+        done(bytes.len() as u64);
+        first = rows.end;
+        release(checkpoint, binding, first);
+    }
+    Ok(sink.finish()?)
+}
+
+/// Gives back the pages of tensors that have been read: all of them once the weight is whole, and the beginning of a
+/// tensor that is read from front to back.
+fn release(checkpoint: &Checkpoint, binding: &WeightBinding, rows_done: usize) {
+    for name in binding.tensors() {
+        if let Some(t) = checkpoint.tensor(name) {
+            let whole = t.range.len();
+            let done = if rows_done == binding.rows() { whole } else { (rows_done * binding.row_bytes()).min(whole) };
+            checkpoint.release(t, 0..done);
+        }
+    }
+}

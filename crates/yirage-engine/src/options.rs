@@ -1,0 +1,51 @@
+//! What the owner of an engine decides.
+
+use yirage_ir::Format;
+use yirage_plan::Precision;
+
+/// Options of an engine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EngineOptions {
+    /// How products are computed.
+    pub precision: Precision,
+    /// Format of cached keys and values: F32, F16 or BF16; none is F32 for the exact precision, else BF16.
+    pub kv: Option<Format>,
+    /// Positions a sequence may have; none is what the model was made for, at most [`DEFAULT_CONTEXT`].
+    pub context: Option<u32>,
+    /// Sequences that run at once.
+    pub max_seqs: u32,
+    /// Sequences of full length that the cache holds.
+    pub cache_seqs: u32,
+    /// Tokens of a step, and of a prefill chunk.
+    pub chunk: u32,
+    /// Rows of logits of a step; a chunk of a request for all logits is at most this long.
+    pub logit_rows: u32,
+    /// Whether the cached beginnings of prompts are used again.
+    pub prefix_cache: bool,
+}
+
+/// The longest context without being asked for.
+pub const DEFAULT_CONTEXT: u32 = 4096;
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            precision: Precision::Fast,
+            kv: None,
+            context: None,
+            max_seqs: 16,
+            cache_seqs: 1,
+            chunk: 512,
+            logit_rows: 64,
+            prefix_cache: true,
+        }
+    }
+}
+
+impl EngineOptions {
+    /// The format of the cache.
+    pub fn kv_format(&self) -> Format {
+        let of_precision = if self.precision == Precision::Exact { Format::F32 } else { Format::BF16 };
+        self.kv.unwrap_or(of_precision)
+    }
+}

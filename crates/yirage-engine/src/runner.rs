@@ -1,0 +1,91 @@
+//! The runner: turns a batch into slots, picks the plan, runs it.
+//!
+//! It knows the names of the graph's slots and nothing else of the graph.
+
+use crate::error::EngineError;
+use crate::limits::BLOCK;
+use crate::scheduler::{Batch, Entry};
+use yirage_hal::{Bindings, Device, Executor, HalError};
+use yirage_ir::Dims;
+use yirage_plan::Plan;
+
+/// Executors of one model, smallest bucket first.
+pub(crate) struct Runner {
+    executors: Vec<Executor>,
+    groups: usize,
+    vocabulary: usize,
+    ran: usize,
+    rows: usize,
+}
+
+impl Runner {
+    pub(crate) fn new(
+        device: &dyn Device,
+        plans: &[Plan],
+        bindings: &Bindings,
+        groups: usize,
+        vocabulary: usize,
+    ) -> Result<Runner, EngineError> {
+        let executors = plans.iter().map(|p| Executor::new(device, p, bindings)).collect::<Result<_, _>>()?;
+        Ok(Runner { executors, groups, vocabulary, ran: 0, rows: 0 })
+    }
+
+    /// Runs a batch; [`Runner::logits`] then has its rows in the batch's order.
+    pub(crate) fn run(&mut self, batch: &Batch) -> Result<(), EngineError> {
+        let dims = dims_of(batch);
+        let fits = |e: &Executor| dims.exceeds(&e.bucket()).is_none();
+        let none = || HalError::Step(format!("no plan takes a step of {dims:?}"));
+        self.ran = self.executors.iter().position(fits).ok_or_else(none)?;
+        self.rows = dims.rows as usize;
+        let executor = &mut self.executors[self.ran];
+        let entries = &batch.entries;
+        executor.set("ids", entries.iter().flat_map(|e| e.tokens.iter().map(|&t| t as i32)));
+        executor.set("positions", entries.iter().flat_map(positions));
+        executor.set("seqs", entries.iter().enumerate().flat_map(|(i, e)| e.tokens.iter().map(move |_| i as i32)));
+        executor.set("rows", wanted_rows(entries));
+        for g in 0..self.groups {
+            executor.set(&format!("slots.{g}"), entries.iter().flat_map(|e| e.slots[g].iter().map(|&s| s as i32)));
+            let width = dims.blocks as usize;
+            executor.set(&format!("table.{g}"), entries.iter().flat_map(|e| padded(&e.tables[g], width)));
+        }
+        Ok(executor.run(&dims)?)
+    }
+
+    /// Row `row` of the last step's logits.
+    pub(crate) fn logits(&self, row: usize) -> Result<&[f32], EngineError> {
+        let all = self.executors[self.ran].output(0)?;
+        let range = row * self.vocabulary..(row + 1) * self.vocabulary;
+        let missing = || HalError::Step(format!("row {row} of {} rows of logits", self.rows));
+        Ok(all.get(range).ok_or_else(missing)?)
+    }
+}
+
+fn dims_of(batch: &Batch) -> Dims {
+    let ends = batch.entries.iter().map(|e| (e.start as usize + e.tokens.len()).div_ceil(BLOCK));
+    Dims {
+        tokens: batch.tokens() as u32,
+        seqs: batch.entries.len() as u32,
+        blocks: ends.max().unwrap_or(0) as u32,
+        rows: batch.rows() as u32,
+    }
+}
+
+fn positions(entry: &Entry) -> impl Iterator<Item = i32> {
+    (entry.start as i32..).take(entry.tokens.len())
+}
+
+/// Token rows of the batch whose logits are wanted.
+fn wanted_rows(entries: &[Entry]) -> Vec<i32> {
+    let mut out = Vec::new();
+    let mut first = 0;
+    for e in entries {
+        out.extend(e.rows.iter().map(|&r| first + r as i32));
+        first += e.tokens.len() as i32;
+    }
+    out
+}
+
+/// A block table of exactly `width` entries.
+fn padded(table: &[i32], width: usize) -> impl Iterator<Item = i32> {
+    table.iter().copied().chain(std::iter::repeat(-1)).take(width)
+}
