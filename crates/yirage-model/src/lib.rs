@@ -8,6 +8,7 @@ pub mod error;
 pub mod flaw;
 pub mod gguf;
 pub mod limits;
+pub mod lint;
 pub mod rope;
 pub mod safetensors;
 pub mod tokenizer;

@@ -48,6 +48,29 @@ const FLOATS: &[(&str, &str)] = &[
 /// Key here, tensor whose presence it states.
 const PRESENCE: &[(&str, &str)] = &[("attention_bias", "blk.0.attn_q.bias"), ("mlp_bias", "blk.0.ffn_up.bias")];
 
+/// Suffixes of `<architecture>.` that are read one by one.
+const OTHERS: &[&str] = &[
+    "vocab_size",
+    "attention.sliding_window_pattern",
+    "rope.dimension_count",
+    "rope.freq_base",
+    "rope.freq_base_swa",
+    "rope.scale_linear",
+    "rope.scaling.type",
+    "rope.scaling.factor",
+    "rope.scaling.attn_factor",
+    "rope.scaling.original_context_length",
+    "rope.scaling.yarn_attn_factor",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
+];
+
+/// Whether the translation reads the key `<architecture>.<suffix>`.
+pub(crate) fn is_read(suffix: &str) -> bool {
+    let in_table = |table: &[(&str, &str)]| table.iter().any(|(s, _)| *s == suffix);
+    in_table(INTEGERS) || in_table(FLOATS) || OTHERS.contains(&suffix)
+}
+
 /// The error for a metadata value of another type than `expected`.
 pub(super) fn mismatch(gguf: &Gguf, key: &str, expected: &str, found: &Value) -> ModelError {
     let found = match found {

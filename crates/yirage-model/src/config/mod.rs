@@ -19,6 +19,7 @@ mod layers;
 mod quantization;
 mod rope;
 
+pub(crate) use from_gguf::is_read as is_read_from_gguf;
 pub use generation::GenerationConfig;
 pub use layers::LayerType;
 pub use quantization::Quantization;

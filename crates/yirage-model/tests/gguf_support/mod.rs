@@ -1,5 +1,5 @@
 //! Shared by the container tests: a byte-level GGUF writer that can also write lies, and a count of allocated bytes.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::print_stderr)]
 
 pub mod alloc;
 pub mod writer;
