@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arch;
+pub mod chat;
 pub mod checkpoint;
 pub mod config;
 pub mod error;

@@ -1,0 +1,284 @@
+//! The small components of a `tokenizer.json`: normalisers, pre-tokenisers, decoders, post-processors.
+//!
+//! Every component is known by its `type`; one that is not known is a typed error with that name, never skipped.
+
+use serde_json::Value;
+
+use super::decode::{Decoder, Spelling};
+use super::error::TokenizerError;
+use super::limits;
+use super::normalize::Normalizer;
+use super::pattern::Pattern;
+use super::split::{Behavior, Prepend, Step};
+use super::vocab::TokenTable;
+
+/// All components of a file.
+pub(super) struct Parts {
+    pub(super) normalizers: Vec<Normalizer>,
+    pub(super) splitting: Splitting,
+    pub(super) decoder: Decoder,
+    pub(super) template: (Vec<u32>, Vec<u32>),
+}
+
+/// The pre-tokenisers of a file.
+#[derive(Default)]
+pub(super) struct Splitting {
+    pub(super) steps: Vec<Step>,
+    /// The vocabulary is written in the GPT-2 byte alphabet.
+    pub(super) byte_level: bool,
+}
+
+const BYTE_LEVEL_SPLIT: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+/// The components of a chain, `Sequence`s opened, in order.
+fn flatten<'v>(name: &str, value: &'v Value, list_key: &str) -> Result<Vec<&'v Value>, TokenizerError> {
+    let mut out = Vec::new();
+    open(name, value, list_key, 0, &mut out)?;
+    TokenizerError::limit(name, "number of components in a chain", out.len(), limits::MAX_COMPONENTS)?;
+    Ok(out)
+}
+
+fn open<'v>(
+    name: &str,
+    value: &'v Value,
+    list_key: &str,
+    depth: usize,
+    out: &mut Vec<&'v Value>,
+) -> Result<(), TokenizerError> {
+    TokenizerError::limit(name, "nesting of Sequence components", depth, limits::MAX_NESTING)?;
+    match (value, value.get("type").and_then(Value::as_str)) {
+        (Value::Null, _) => Ok(()),
+        (_, Some("Sequence")) => {
+            let list = value.get(list_key).and_then(Value::as_array);
+            let list = list.ok_or_else(|| TokenizerError::field(name, list_key, "is not a list"))?;
+            list.iter().try_for_each(|part| open(name, part, list_key, depth + 1, out))
+        }
+        (_, Some(_)) => {
+            out.push(value);
+            Ok(())
+        }
+        (_, None) => Err(TokenizerError::field(name, list_key, "a component has no `type`")),
+    }
+}
+
+fn kind(value: &Value) -> &str {
+    value.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn flag(value: &Value, key: &str, default: bool) -> bool {
+    value.get(key).and_then(Value::as_bool).unwrap_or(default)
+}
+
+fn text<'v>(name: &str, value: &'v Value, key: &str) -> Result<&'v str, TokenizerError> {
+    let field = || format!("{}.{key}", kind(value));
+    value.get(key).and_then(Value::as_str).ok_or_else(|| TokenizerError::field(name, field(), "is not a string"))
+}
+
+fn pattern(name: &str, value: &Value) -> Result<Pattern, TokenizerError> {
+    let pattern = value.get("pattern").unwrap_or(&Value::Null);
+    match (pattern.get("String").and_then(Value::as_str), pattern.get("Regex").and_then(Value::as_str)) {
+        (Some(literal), _) => Ok(Pattern::Literal(literal.to_owned())),
+        (None, Some(source)) => Pattern::regex(name, source),
+        (None, None) => {
+            let field = format!("{}.pattern", kind(value));
+            Err(TokenizerError::field(name, field, "is neither {\"String\": ...} nor {\"Regex\": ...}"))
+        }
+    }
+}
+
+pub(super) fn normalizers(name: &str, value: &Value) -> Result<Vec<Normalizer>, TokenizerError> {
+    let parts = flatten(name, value, "normalizers")?;
+    parts
+        .into_iter()
+        .map(|part| {
+            Ok(match kind(part) {
+                "NFC" => Normalizer::Nfc,
+                "NFD" => Normalizer::Nfd,
+                "NFKC" => Normalizer::Nfkc,
+                "NFKD" => Normalizer::Nfkd,
+                "Lowercase" => Normalizer::Lowercase,
+                "Strip" => {
+                    Normalizer::Strip { left: flag(part, "strip_left", true), right: flag(part, "strip_right", true) }
+                }
+                "Prepend" => Normalizer::Prepend(text(name, part, "prepend")?.to_owned()),
+                "Replace" => Normalizer::Replace(pattern(name, part)?, text(name, part, "content")?.to_owned()),
+                other => return Err(TokenizerError::unsupported(name, "normalizer", other)),
+            })
+        })
+        .collect()
+}
+
+pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, TokenizerError> {
+    let mut out = Splitting::default();
+    for part in flatten(name, value, "pretokenizers")? {
+        if out.byte_level {
+            let found = format!("{} after ByteLevel", kind(part));
+            return Err(TokenizerError::unsupported(name, "pre_tokenizer", found));
+        }
+        let regex = |source: &str, behavior: Behavior, invert: bool| {
+            Ok::<_, TokenizerError>(Step::Split { pattern: Pattern::regex(name, source)?, behavior, invert })
+        };
+        match kind(part) {
+            "ByteLevel" => {
+                out.byte_level = true;
+                if flag(part, "add_prefix_space", true) {
+                    out.steps.push(Step::SpacePrefix);
+                }
+                if flag(part, "use_regex", true) {
+                    out.steps.push(regex(BYTE_LEVEL_SPLIT, Behavior::Isolated, false)?);
+                }
+            }
+            "Split" => out.steps.push(Step::Split {
+                pattern: pattern(name, part)?,
+                behavior: behavior(name, part)?,
+                invert: flag(part, "invert", false),
+            }),
+            "Digits" if flag(part, "individual_digits", false) => {
+                out.steps.push(regex(r"\p{N}", Behavior::Isolated, false)?);
+            }
+            "Digits" => out.steps.push(regex(r"\p{N}+", Behavior::Isolated, false)?),
+            "Whitespace" => out.steps.push(regex(r"\w+|[^\w\s]+", Behavior::Removed, true)?),
+            "WhitespaceSplit" => out.steps.push(regex(r"\s", Behavior::Removed, false)?),
+            "Punctuation" => out.steps.push(Step::Split {
+                pattern: Pattern::regex(name, r"[\p{P}\$\+<=>\^`\|~]")?,
+                behavior: if part.get("behavior").is_some() { behavior(name, part)? } else { Behavior::Isolated },
+                invert: false,
+            }),
+            "Metaspace" => out.steps.push(metaspace(name, part)?),
+            other => return Err(TokenizerError::unsupported(name, "pre_tokenizer", other)),
+        }
+    }
+    Ok(out)
+}
+
+fn behavior(name: &str, part: &Value) -> Result<Behavior, TokenizerError> {
+    Ok(match text(name, part, "behavior")? {
+        "Isolated" => Behavior::Isolated,
+        "Removed" => Behavior::Removed,
+        "MergedWithPrevious" => Behavior::MergedWithPrevious,
+        "MergedWithNext" => Behavior::MergedWithNext,
+        "Contiguous" => Behavior::Contiguous,
+        other => return Err(TokenizerError::unsupported(name, "pre_tokenizer", format!("Split with {other}"))),
+    })
+}
+
+fn one_char(name: &str, part: &Value, key: &str) -> Result<char, TokenizerError> {
+    let mut chars = text(name, part, key)?.chars();
+    match (chars.next(), chars.next()) {
+        (Some(c), None) => Ok(c),
+        _ => Err(TokenizerError::field(name, format!("{}.{key}", kind(part)), "is not one character")),
+    }
+}
+
+fn prepend(name: &str, part: &Value) -> Result<Prepend, TokenizerError> {
+    match part.get("prepend_scheme").and_then(Value::as_str) {
+        Some("always") => Ok(Prepend::Always),
+        Some("first") => Ok(Prepend::First),
+        Some("never") => Ok(Prepend::Never),
+        Some(other) => Err(TokenizerError::unsupported(name, "pre_tokenizer", format!("Metaspace with {other}"))),
+        None if flag(part, "add_prefix_space", true) => Ok(Prepend::Always),
+        None => Ok(Prepend::Never),
+    }
+}
+
+fn metaspace(name: &str, part: &Value) -> Result<Step, TokenizerError> {
+    let mark = one_char(name, part, "replacement")?;
+    Ok(Step::Metaspace { mark, prepend: prepend(name, part)?, cut: flag(part, "split", true) })
+}
+
+pub(super) fn decoder(name: &str, value: &Value) -> Result<Decoder, TokenizerError> {
+    let parts = flatten(name, value, "decoders")?;
+    if parts.is_empty() {
+        let spelling = Spelling::Plain { replace: Vec::new(), byte_fallback: false, raw_added: false };
+        return Ok(Decoder { spelling, strip_start: None, joiner: " " });
+    }
+    if let [part] = parts[..]
+        && kind(part) == "ByteLevel"
+    {
+        return Ok(Decoder { spelling: Spelling::ByteLevel { raw_added: false }, strip_start: None, joiner: "" });
+    }
+    let mut replace = Vec::new();
+    let (mut byte_fallback, mut fused, mut strip_start) = (false, false, None);
+    for part in parts {
+        let refuse = |detail: &str| Err(TokenizerError::unsupported(name, "decoder", detail));
+        match kind(part) {
+            "Replace" => match pattern(name, part)? {
+                Pattern::Literal(_) if fused => return refuse("Replace after Fuse"),
+                Pattern::Literal(from) => replace.push((from, text(name, part, "content")?.to_owned())),
+                _ => return refuse("Replace with a regular expression"),
+            },
+            "ByteFallback" => byte_fallback = true,
+            "Fuse" => fused = true,
+            "Metaspace" => {
+                let mark = one_char(name, part, "replacement")?;
+                replace.push((mark.to_string(), " ".to_owned()));
+                strip_start = (prepend(name, part)? != Prepend::Never).then_some((' ', 1));
+            }
+            "Strip" => {
+                let count = |key: &str| part.get(key).and_then(Value::as_u64).unwrap_or(0) as usize;
+                if count("stop") > 0 || !fused {
+                    return refuse("Strip of single tokens or of the end");
+                }
+                strip_start = Some((one_char(name, part, "content")?, count("start")));
+            }
+            other => return refuse(other),
+        }
+    }
+    let spelling = Spelling::Plain { replace, byte_fallback, raw_added: false };
+    Ok(Decoder { spelling, strip_start, joiner: "" })
+}
+
+/// The tokens a post-processor puts in front of and behind a single text.
+pub(super) fn template(name: &str, value: &Value, vocab: &TokenTable) -> Result<(Vec<u32>, Vec<u32>), TokenizerError> {
+    let (mut prefix, mut suffix) = (Vec::new(), Vec::new());
+    for part in flatten(name, value, "processors")? {
+        match kind(part) {
+            "ByteLevel" => {}
+            "TemplateProcessing" => single(name, part, vocab, &mut prefix, &mut suffix)?,
+            "RobertaProcessing" | "BertProcessing" => {
+                prefix.push(pair_id(name, part, "cls", vocab)?);
+                suffix.push(pair_id(name, part, "sep", vocab)?);
+            }
+            other => return Err(TokenizerError::unsupported(name, "post_processor", other)),
+        }
+    }
+    Ok((prefix, suffix))
+}
+
+fn single(
+    name: &str,
+    part: &Value,
+    vocab: &TokenTable,
+    prefix: &mut Vec<u32>,
+    suffix: &mut Vec<u32>,
+) -> Result<(), TokenizerError> {
+    let wrong = |detail: String| TokenizerError::field(name, "post_processor.single", detail);
+    let pieces = part.get("single").and_then(Value::as_array).ok_or_else(|| wrong("is not a list".to_owned()))?;
+    TokenizerError::limit(name, "number of pieces in the template", pieces.len(), limits::MAX_COMPONENTS)?;
+    let mut seen_text = false;
+    for piece in pieces {
+        if piece.get("Sequence").is_some() {
+            seen_text = true;
+            continue;
+        }
+        let token = piece.get("SpecialToken").and_then(|t| t.get("id")).and_then(Value::as_str);
+        let token = token.ok_or_else(|| wrong(format!("has a piece that is neither token nor text: {piece}")))?;
+        let ids = part.get("special_tokens").and_then(|t| t.get(token)).and_then(|t| t.get("ids"));
+        let ids = ids.and_then(Value::as_array).ok_or_else(|| wrong(format!("names {token:?} without ids")))?;
+        TokenizerError::limit(name, "number of ids of a template token", ids.len(), limits::MAX_COMPONENTS)?;
+        for id in ids {
+            let target = if seen_text { &mut *suffix } else { &mut *prefix };
+            target.push(known_id(name, id, vocab)?);
+        }
+    }
+    Ok(())
+}
+
+fn pair_id(name: &str, part: &Value, key: &str, vocab: &TokenTable) -> Result<u32, TokenizerError> {
+    known_id(name, part.get(key).and_then(|pair| pair.get(1)).unwrap_or(&Value::Null), vocab)
+}
+
+fn known_id(name: &str, value: &Value, vocab: &TokenTable) -> Result<u32, TokenizerError> {
+    let id = value.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|&id| vocab.text(id).is_some());
+    id.ok_or_else(|| TokenizerError::field(name, "post_processor", format!("names the unknown id {value}")))
+}

@@ -1,0 +1,29 @@
+//! Every budget a tokenizer file or a text is held to. The numbers are several times what any known model needs; a
+//! file beyond them is refused with a typed error instead of being allowed to eat the machine.
+
+/// Longest `tokenizer.json`, in bytes (the largest known one has 33 MB).
+pub const MAX_FILE_BYTES: usize = 512 << 20;
+/// Largest token id plus one (the largest known vocabulary has 262,208 entries).
+pub const MAX_VOCAB: usize = 1 << 22;
+/// Most merge rules (the largest known list has 514,906).
+pub const MAX_MERGES: usize = 1 << 23;
+/// Longest token, in bytes of its text form.
+pub const MAX_TOKEN_BYTES: usize = 1 << 14;
+/// Most bytes of token text in total.
+pub const MAX_VOCAB_BYTES: usize = 1 << 28;
+/// Most added or special tokens that are searched for in text.
+pub const MAX_ADDED: usize = 1 << 16;
+/// Most different lengths among the special tokens of a GGUF file: each length is one pass over the text.
+pub const MAX_SPECIAL_LENGTHS: usize = 1 << 9;
+/// Longest pattern of a splitting or replacing component, in bytes.
+pub const MAX_PATTERN_BYTES: usize = 1 << 14;
+/// Most memory of one compiled pattern, in bytes.
+pub const MAX_PATTERN_PROGRAM: usize = 10 << 20;
+/// Most backtracking steps of one pattern search.
+pub const MAX_BACKTRACK: usize = 1_000_000;
+/// Most components (normalisers, splitters, decoders) in one chain, and how deep chains may nest.
+pub const MAX_COMPONENTS: usize = 64;
+/// Deepest nesting of `Sequence` components.
+pub const MAX_NESTING: usize = 8;
+/// Longest text of one encode call, in bytes.
+pub const MAX_TEXT_BYTES: usize = 1 << 28;

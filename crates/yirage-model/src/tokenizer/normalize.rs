@@ -1,0 +1,74 @@
+//! Normalisers: rewrites of the text before it is cut into words.
+
+use std::borrow::Cow;
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick, is_nfkc_quick};
+
+use super::error::TokenizerError;
+use super::pattern::Pattern;
+
+/// One rewrite.
+#[derive(Debug)]
+pub(super) enum Normalizer {
+    /// Canonical composition.
+    Nfc,
+    /// Canonical decomposition.
+    Nfd,
+    /// Compatibility composition.
+    Nfkc,
+    /// Compatibility decomposition.
+    Nfkd,
+    /// Unicode lower case.
+    Lowercase,
+    /// Cut white space off the left and right end.
+    Strip { left: bool, right: bool },
+    /// Put text in front of a non-empty text.
+    Prepend(String),
+    /// Replace every match.
+    Replace(Pattern, String),
+}
+
+/// Applies the rewrites in order.
+pub(super) fn apply<'a>(steps: &[Normalizer], mut text: Cow<'a, str>) -> Result<Cow<'a, str>, TokenizerError> {
+    for step in steps {
+        text = one(step, text)?;
+    }
+    Ok(text)
+}
+
+fn one<'a>(step: &Normalizer, text: Cow<'a, str>) -> Result<Cow<'a, str>, TokenizerError> {
+    Ok(match step {
+        Normalizer::Nfc if is_nfc_quick(text.chars()) == IsNormalized::Yes => text,
+        Normalizer::Nfc => Cow::Owned(text.nfc().collect()),
+        Normalizer::Nfd => Cow::Owned(text.nfd().collect()),
+        Normalizer::Nfkc if is_nfkc_quick(text.chars()) == IsNormalized::Yes => text,
+        Normalizer::Nfkc => Cow::Owned(text.nfkc().collect()),
+        Normalizer::Nfkd => Cow::Owned(text.nfkd().collect()),
+        // Character by character: a final sigma does not depend on its neighbours here.
+        Normalizer::Lowercase => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
+        Normalizer::Strip { left, right } => {
+            let mut kept = text.as_ref();
+            kept = if *left { kept.trim_start() } else { kept };
+            kept = if *right { kept.trim_end() } else { kept };
+            if kept.len() == text.len() { text } else { Cow::Owned(kept.to_owned()) }
+        }
+        Normalizer::Prepend(_) if text.is_empty() => text,
+        Normalizer::Prepend(prefix) => Cow::Owned(format!("{prefix}{text}")),
+        Normalizer::Replace(pattern, content) => replace(pattern, content, text)?,
+    })
+}
+
+fn replace<'a>(pattern: &Pattern, content: &str, text: Cow<'a, str>) -> Result<Cow<'a, str>, TokenizerError> {
+    let mut out = String::new();
+    let mut done = 0;
+    pattern.each(&text, |found| {
+        out.push_str(&text[done..found.start]);
+        out.push_str(content);
+        done = found.end;
+    })?;
+    if done == 0 {
+        return Ok(text);
+    }
+    out.push_str(&text[done..]);
+    Ok(Cow::Owned(out))
+}

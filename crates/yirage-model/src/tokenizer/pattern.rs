@@ -1,0 +1,163 @@
+//! Search patterns from tokenizer files, under budgets.
+//!
+//! Files are untrusted: compiled size, backtracking steps and time are bounded. The tail `|\s+(?!\S)|\s+`, which almost
+//! every published splitting pattern ends in, is the only reason those patterns need a backtracking matcher. It is
+//! taken off and done by hand, so that the rest runs on a linear-time automaton.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::error::{TokenizerError, shorten};
+use super::limits;
+
+const SPACE_TAILS: [&str; 2] = [r"|\s+(?!\S)|\s+", r"|\s+(?!\S)"];
+const SEARCH_TIME: Duration = Duration::from_secs(10);
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) enum Pattern {
+    /// A plain string.
+    Literal(String),
+    /// A regular expression without look-around.
+    Linear(regex::Regex),
+    /// `head|\s+(?!\S)|\s+`: the head as an automaton, the tail by hand.
+    SpaceTail(regex::Regex),
+    /// Anything else.
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+impl Pattern {
+    /// Compiles a regular expression; `name` is the file it came from.
+    pub(super) fn regex(name: &str, source: &str) -> Result<Self, TokenizerError> {
+        TokenizerError::limit(name, "length of a pattern in bytes", source.len(), limits::MAX_PATTERN_BYTES)?;
+        if let Some(head) = SPACE_TAILS.iter().find_map(|tail| source.strip_suffix(tail))
+            && let Ok(head) = linear(head)
+        {
+            return Ok(Self::SpaceTail(head));
+        }
+        if let Ok(regex) = linear(source) {
+            return Ok(Self::Linear(regex));
+        }
+        fancy_regex::RegexBuilder::new(source)
+            .backtrack_limit(limits::MAX_BACKTRACK)
+            .delegate_size_limit(limits::MAX_PATTERN_PROGRAM)
+            .delegate_dfa_size_limit(limits::MAX_PATTERN_PROGRAM)
+            .build()
+            .map(|regex| Self::Backtracking(Box::new(regex)))
+            .map_err(|error| TokenizerError::Pattern {
+                name: name.to_owned(),
+                pattern: shorten(source),
+                detail: shorten(&error.to_string()),
+            })
+    }
+
+    /// Calls `visit` with every match, left to right, not overlapping, empty matches left out.
+    pub(super) fn each(&self, text: &str, mut visit: impl FnMut(Range<usize>)) -> Result<(), TokenizerError> {
+        match self {
+            Self::Literal(needle) if needle.is_empty() => {}
+            Self::Literal(needle) => text.match_indices(needle.as_str()).for_each(|(at, m)| visit(at..at + m.len())),
+            Self::Linear(regex) => regex.find_iter(text).map(|m| m.range()).filter(|r| !r.is_empty()).for_each(visit),
+            Self::SpaceTail(head) => each_with_space_tail(head, text, visit),
+            Self::Backtracking(regex) => return each_backtracking(regex, text, visit),
+        }
+        Ok(())
+    }
+}
+
+fn linear(source: &str) -> Result<regex::Regex, regex::Error> {
+    regex::RegexBuilder::new(source)
+        .size_limit(limits::MAX_PATTERN_PROGRAM)
+        .dfa_size_limit(limits::MAX_PATTERN_PROGRAM)
+        .build()
+}
+
+/// At equal starts the head wins, as alternatives in order do. A run of white space followed by something else gives
+/// up its last character when it has more than one: that is what `\s+(?!\S)|\s+` matches.
+fn each_with_space_tail(head: &regex::Regex, text: &str, mut visit: impl FnMut(Range<usize>)) {
+    let mut at = 0;
+    while at < text.len() {
+        let first = head.find_at(text, at).map(|m| m.range()).filter(|r| !r.is_empty());
+        let until = first.as_ref().map_or(text.len(), |r| r.start);
+        let run = text[at..until].char_indices().find(|(_, c)| c.is_whitespace()).map(|(offset, _)| at + offset);
+        let found = match (run, first) {
+            (Some(start), _) => space_match(text, start),
+            (None, Some(range)) => range,
+            (None, None) => return,
+        };
+        at = found.end;
+        visit(found);
+    }
+}
+
+fn space_match(text: &str, start: usize) -> Range<usize> {
+    let rest = &text[start..];
+    let end = rest.find(|c: char| !c.is_whitespace()).map_or(text.len(), |offset| start + offset);
+    let last = text[start..end].char_indices().next_back().map_or(0, |(offset, _)| offset);
+    if end < text.len() && last > 0 { start..start + last } else { start..end }
+}
+
+fn each_backtracking(
+    regex: &fancy_regex::Regex,
+    text: &str,
+    mut visit: impl FnMut(Range<usize>),
+) -> Result<(), TokenizerError> {
+    let deadline = Instant::now() + SEARCH_TIME;
+    let mut at = 0;
+    while at < text.len() {
+        let fault = |detail: String| TokenizerError::Search { pattern: shorten(regex.as_str()), offset: at, detail };
+        if Instant::now() > deadline {
+            return Err(fault(format!("more than {} s spent", SEARCH_TIME.as_secs())));
+        }
+        let Some(found) = regex.find_from_pos(text, at).map_err(|e| fault(shorten(&e.to_string())))? else { break };
+        if found.end() > found.start() {
+            visit(found.range());
+        }
+        let step = text[found.end()..].chars().next().map_or(1, char::len_utf8);
+        at = if found.end() > at { found.end() } else { at + step };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const QWEN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+    const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+    fn matches(pattern: &Pattern, text: &str) -> Vec<Range<usize>> {
+        let mut out = Vec::new();
+        pattern.each(text, |r| out.push(r)).unwrap();
+        out
+    }
+
+    fn oracle(source: &str, text: &str) -> Vec<Range<usize>> {
+        fancy_regex::Regex::new(source).unwrap().find_iter(text).map(|m| m.unwrap().range()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_hand_made_tail_agrees_with_a_backtracking_matcher(text in "[ \t\n\r\u{a0}\u{3000}a1.'sé]{0,24}") {
+            for source in [QWEN, GPT2] {
+                let pattern = Pattern::regex("t", source).unwrap();
+                prop_assert!(matches!(pattern, Pattern::SpaceTail(_)));
+                prop_assert_eq!(matches(&pattern, &text), oracle(source, &text));
+            }
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_explodes_is_an_error_and_not_a_hang() {
+        let pattern = Pattern::regex("t", r"(a+a+)+(?=b)c").unwrap();
+        let error = pattern.each(&"a".repeat(64), |_| {}).unwrap_err();
+        assert!(matches!(error, TokenizerError::Search { .. }), "{error}");
+    }
+
+    #[test]
+    fn oversized_and_broken_patterns_are_typed_errors() {
+        for source in [r"(\p{L}{1000}){1000}", "(", &"a".repeat(limits::MAX_PATTERN_BYTES + 1)] {
+            assert!(Pattern::regex("t", source).is_err());
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Pre-tokenisers: how a fragment of text is cut into words before pairs are merged.
+//!
+//! Steps narrow byte ranges of one text; a step that changes characters rebuilds that text once.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::error::TokenizerError;
+use super::pattern::Pattern;
+
+/// What happens to the matches of a splitting pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behavior {
+    /// Matches become pieces of their own.
+    Isolated,
+    /// Matches disappear.
+    Removed,
+    /// A match ends the piece before it.
+    MergedWithPrevious,
+    /// A match begins the piece after it.
+    MergedWithNext,
+    /// Like `Isolated`, but neighbouring matches form one piece.
+    Contiguous,
+}
+
+/// When a word-start mark is put in front of a text that lacks one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prepend {
+    /// Never.
+    Never,
+    /// Only in front of the fragment that begins the text.
+    First,
+    /// In front of every fragment.
+    Always,
+}
+
+/// One pre-tokeniser.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Cut at a pattern; `invert` swaps matches and gaps.
+    Split { pattern: Pattern, behavior: Behavior, invert: bool },
+    /// Put a space in front of every piece that lacks one.
+    SpacePrefix,
+    /// Replace spaces by a mark, put one in front, cut before each mark.
+    Metaspace { mark: char, prepend: Prepend, cut: bool },
+}
+
+/// A text and the ranges of it that are words so far.
+#[derive(Debug)]
+pub(super) struct Pieces<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) ranges: Vec<Range<usize>>,
+}
+
+/// Applies all steps to a fragment; `at_start` is true for the fragment that begins the caller's text.
+pub(super) fn apply<'a>(steps: &[Step], text: Cow<'a, str>, at_start: bool) -> Result<Pieces<'a>, TokenizerError> {
+    let whole = 0..text.len();
+    let mut pieces = Pieces { ranges: if text.is_empty() { vec![] } else { vec![whole] }, text };
+    for step in steps {
+        match step {
+            Step::Split { pattern, behavior, invert } => split(&mut pieces, pattern, *behavior, *invert)?,
+            Step::SpacePrefix => rebuild(&mut pieces, |piece, _, out| {
+                if !piece.starts_with(' ') {
+                    out.push(' ');
+                }
+                out.push_str(piece);
+            }),
+            Step::Metaspace { mark, prepend, cut } => metaspace(&mut pieces, *mark, *prepend, *cut, at_start)?,
+        }
+    }
+    Ok(pieces)
+}
+
+fn split(pieces: &mut Pieces<'_>, pattern: &Pattern, behavior: Behavior, invert: bool) -> Result<(), TokenizerError> {
+    let mut out = Vec::with_capacity(pieces.ranges.len());
+    let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
+    for range in &pieces.ranges {
+        parts.clear();
+        let (base, piece) = (range.start, &pieces.text[range.clone()]);
+        let mut done = 0;
+        pattern.each(piece, |found| {
+            if found.start > done {
+                parts.push((done..found.start, invert));
+            }
+            done = found.end;
+            parts.push((found, !invert));
+        })?;
+        if done < piece.len() {
+            parts.push((done..piece.len(), invert));
+        }
+        arrange(&parts, behavior, |r| out.push(base + r.start..base + r.end));
+    }
+    pieces.ranges = out;
+    Ok(())
+}
+
+fn arrange(parts: &[(Range<usize>, bool)], behavior: Behavior, mut emit: impl FnMut(Range<usize>)) {
+    let mut open: Option<(Range<usize>, bool)> = None;
+    for (range, is_match) in parts.iter().cloned() {
+        let joins = match (&open, behavior) {
+            (None, _) | (_, Behavior::Isolated | Behavior::Removed) => false,
+            (Some((_, before)), Behavior::MergedWithPrevious) => is_match && !before,
+            (Some((_, before)), Behavior::MergedWithNext) => *before && !is_match,
+            (Some((_, before)), Behavior::Contiguous) => *before == is_match,
+        };
+        match &mut open {
+            Some((current, before)) if joins => {
+                current.end = range.end;
+                *before = is_match;
+            }
+            _ => {
+                let keep = open.replace((range, is_match));
+                flush(keep, behavior, &mut emit);
+            }
+        }
+    }
+    flush(open, behavior, &mut emit);
+}
+
+fn flush(part: Option<(Range<usize>, bool)>, behavior: Behavior, emit: &mut impl FnMut(Range<usize>)) {
+    match part {
+        Some((range, is_match)) if !(is_match && behavior == Behavior::Removed) => emit(range),
+        _ => {}
+    }
+}
+
+fn rebuild(pieces: &mut Pieces<'_>, write: impl Fn(&str, usize, &mut String)) {
+    let mut text = String::with_capacity(pieces.text.len() + pieces.ranges.len());
+    for range in &mut pieces.ranges {
+        let start = text.len();
+        write(&pieces.text[range.clone()], range.start, &mut text);
+        *range = start..text.len();
+    }
+    pieces.text = Cow::Owned(text);
+}
+
+fn metaspace(
+    pieces: &mut Pieces<'_>,
+    mark: char,
+    prepend: Prepend,
+    cut: bool,
+    at_start: bool,
+) -> Result<(), TokenizerError> {
+    rebuild(pieces, |piece, offset, out| {
+        let wanted = match prepend {
+            Prepend::Never => false,
+            Prepend::Always => true,
+            Prepend::First => at_start && offset == 0,
+        };
+        if wanted && !piece.starts_with([' ', mark]) {
+            out.push(mark);
+        }
+        out.extend(piece.chars().map(|c| if c == ' ' { mark } else { c }));
+    });
+    if cut {
+        split(pieces, &Pattern::Literal(mark.to_string()), Behavior::MergedWithNext, false)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(behavior: Behavior, invert: bool, text: &str) -> Vec<String> {
+        let steps = [Step::Split { pattern: Pattern::Literal("-".into()), behavior, invert }];
+        let pieces = apply(&steps, Cow::Borrowed(text), true).unwrap();
+        pieces.ranges.iter().map(|r| pieces.text[r.clone()].to_owned()).collect()
+    }
+
+    #[test]
+    fn behaviours_agree_with_the_published_example() {
+        let text = "the-final--countdown";
+        assert_eq!(cut(Behavior::Removed, false, text), ["the", "final", "countdown"]);
+        assert_eq!(cut(Behavior::Isolated, false, text), ["the", "-", "final", "-", "-", "countdown"]);
+        assert_eq!(cut(Behavior::MergedWithPrevious, false, text), ["the-", "final-", "-", "countdown"]);
+        assert_eq!(cut(Behavior::MergedWithNext, false, text), ["the", "-final", "-", "-countdown"]);
+        assert_eq!(cut(Behavior::Contiguous, false, text), ["the", "-", "final", "--", "countdown"]);
+        assert_eq!(cut(Behavior::Removed, true, text), ["-", "-", "-"]);
+    }
+
+    #[test]
+    fn metaspace_marks_words() {
+        let steps = [Step::Metaspace { mark: '▁', prepend: Prepend::First, cut: true }];
+        let pieces = apply(&steps, Cow::Borrowed("Hey my  friend"), true).unwrap();
+        let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
+        assert_eq!(words, ["▁Hey", "▁my", "▁", "▁friend"]);
+        assert_eq!(apply(&steps, Cow::Borrowed("Hey"), false).unwrap().text, "Hey");
+    }
+}
