@@ -1,0 +1,80 @@
+//! The tidy rules: each is a function from the repository's text to findings, one file a rule, tested on small trees.
+
+mod arrows;
+mod dependencies;
+mod hosts;
+mod links;
+mod manifest;
+mod paths;
+mod pure;
+mod size;
+mod tree;
+mod unfinished;
+mod unsafe_code;
+mod vendors;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+pub(crate) use tree::{File, Tree};
+
+/// One broken rule at one place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    /// Path from the repository's root, with `/`.
+    pub(crate) path: String,
+    /// Line, counted from 1; 0 for the file as a whole.
+    pub(crate) line: usize,
+    /// What is wrong and what to do.
+    pub(crate) message: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.message)
+    }
+}
+
+/// A rule: looks at the whole tree and adds what it finds.
+type Rule = fn(&Tree, &mut Vec<Finding>);
+
+/// Every rule, by name.
+pub(crate) const RULES: &[(&str, Rule)] = &[
+    ("files are small", size::check),
+    ("no vendor word in device-free crates", vendors::check),
+    ("dependencies follow the arrows", arrows::check),
+    ("unsafe is forbidden where it is not needed", unsafe_code::check),
+    ("pure crates do no I/O", pure::check),
+    ("nothing unfinished", unfinished::check),
+    ("no machine's own paths", paths::check),
+    ("the hub's address stands in one file", hosts::check),
+    ("links resolve", links::check),
+    ("every dependency is explained", dependencies::check),
+];
+
+/// Runs every rule over the repository at `root`; findings come sorted by place.
+///
+/// # Errors
+/// The repository could not be read.
+pub(crate) fn check(root: &Path) -> io::Result<Vec<Finding>> {
+    let tree = Tree::read(root)?;
+    let mut findings = Vec::new();
+    for (_, rule) in RULES {
+        rule(&tree, &mut findings);
+    }
+    findings.sort();
+    Ok(findings)
+}
+
+#[cfg(test)]
+fn run(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
+    let mut findings = Vec::new();
+    rule(&Tree::of(files), &mut findings);
+    findings.iter().map(Finding::to_string).collect()
+}

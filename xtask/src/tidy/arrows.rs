@@ -1,0 +1,80 @@
+//! Dependencies point one way. The table is the architecture; a crate that is not in it has no place yet.
+//!
+//! Only what a crate is built from counts: its tests may use anything (a compiler test may run its plan).
+
+use super::{Finding, Tree, manifest};
+
+/// Each crate and the crates of ours it may be built from.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("yirage-ir", &[]),
+    ("yirage-plan", &["yirage-ir"]),
+    ("yirage-hal", &["yirage-ir", "yirage-plan"]),
+    ("yirage-compile", &["yirage-ir", "yirage-plan"]),
+    ("yirage-cpu", &["yirage-ir", "yirage-plan", "yirage-hal"]),
+    ("yirage-mmap", &[]),
+    ("yirage-model", &["yirage-ir", "yirage-mmap"]),
+    ("yirage-hub", &[]),
+    ("yirage-engine", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile", "yirage-model"]),
+    ("yirage-conformance", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile"]),
+    (
+        "yirage",
+        &[
+            "yirage-ir",
+            "yirage-plan",
+            "yirage-hal",
+            "yirage-compile",
+            "yirage-cpu",
+            "yirage-mmap",
+            "yirage-model",
+            "yirage-hub",
+            "yirage-engine",
+            "yirage-conformance",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+    for manifest in manifest::members(tree, findings) {
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == manifest.folder) else {
+            let message =
+                format!("crate `{}` is not in the table of arrows: add it there with its one job", manifest.folder);
+            findings.push(Finding::new(manifest.path, 0, message));
+            continue;
+        };
+        for name in manifest.dependencies() {
+            if ARROWS.iter().any(|(ours, _)| *ours == name) && !allowed.contains(&name.as_str()) {
+                let message = format!("`{}` must not depend on `{name}`", manifest.folder);
+                findings.push(Finding::new(manifest.path, 0, message));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run;
+    use super::check;
+
+    #[test]
+    fn a_compiler_that_knows_devices_is_found() {
+        let found = run(
+            check,
+            &[
+                ("crates/yirage-ir/Cargo.toml", "[dependencies]\nhalf = \"2\"\n[dev-dependencies]\nyirage-hal = \"1\""),
+                (
+                    "crates/yirage-compile/Cargo.toml",
+                    "[dependencies]\nyirage-ir = \"1\"\n[target.'cfg(unix)'.dependencies]\nyirage-hal = \"1\"",
+                ),
+            ],
+        );
+        assert_eq!(found, ["crates/yirage-compile/Cargo.toml:0: `yirage-compile` must not depend on `yirage-hal`"]);
+    }
+
+    #[test]
+    fn a_crate_without_a_place_and_a_broken_manifest_are_found() {
+        let found = run(check, &[("crates/yirage-misc/Cargo.toml", ""), ("xtask/Cargo.toml", "[")]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("not TOML") && found[1].contains("not in the table of arrows"), "{found:?}");
+    }
+}
