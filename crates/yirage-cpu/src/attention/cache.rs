@@ -1,0 +1,107 @@
+//! The memory of one layer's keys and values, and writing to it.
+
+use super::cell::{self, Cell};
+use super::{AttentionError, BLOCK, KvType, Shape};
+use crate::rows::Src;
+use crate::simd::LANES;
+use std::ops::Range;
+
+/// One layer's blocks, somewhere in memory. Copies name the same memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Cache {
+    shape: Shape,
+    base: *mut u8,
+    blocks: usize,
+}
+
+// SAFETY: a Cache is an address; its unsafe users vouch for who touches what when.
+unsafe impl Send for Cache {}
+// SAFETY: as above.
+unsafe impl Sync for Cache {}
+
+impl Cache {
+    /// A cache of `blocks` blocks at `base`. What is not yet written may hold anything.
+    ///
+    /// # Safety
+    /// `blocks * shape.block_bytes()` bytes at `base` (aligned to 4, best to 64) are valid for reads and writes as long
+    /// as the value and its copies are used.
+    ///
+    /// # Errors
+    /// [`AttentionError::Shape`].
+    pub unsafe fn new(shape: Shape, base: *mut u8, blocks: usize) -> Result<Cache, AttentionError> {
+        Ok(Cache { shape: shape.check()?, base, blocks })
+    }
+
+    /// Heads, widths and storage.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Blocks of the layer.
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// Address of one head of a block.
+    #[inline(always)]
+    pub(super) unsafe fn head(&self, block: usize, head: usize) -> *mut u8 {
+        debug_assert!(block < self.blocks && head < self.shape.kv_heads);
+        // SAFETY: the caller vouches for the block and head.
+        unsafe { self.base.add((block * self.shape.kv_heads + head) * self.shape.head_bytes()) }
+    }
+
+    /// Writes keys `[token][kv_heads * k_width]` and values `[token][kv_heads * v_width]` of a range of tokens to their
+    /// slots (`block * 32 + offset`; a negative slot is skipped). `v` is not read with `v_in_k`.
+    ///
+    /// # Safety
+    /// The rows of the range must be readable, and no other thread may write the same slots or read their heads' blocks
+    /// at these positions meanwhile. Different threads may write different slots.
+    ///
+    /// # Errors
+    /// [`AttentionError::Length`], [`AttentionError::Slot`]; tokens before the wrong one are written.
+    pub unsafe fn append(&self, tokens: Range<usize>, k: Src, v: Src, slots: &[i32]) -> Result<(), AttentionError> {
+        if slots.len() < tokens.end {
+            return Err(AttentionError::Length { what: "slots", got: slots.len(), wanted: tokens.end });
+        }
+        for token in tokens {
+            let Ok(slot) = usize::try_from(slots[token]) else { continue };
+            if slot >= self.blocks * BLOCK {
+                let slots = self.blocks * BLOCK;
+                return Err(AttentionError::Slot { token, slot: slot as i32, slots });
+            }
+            // SAFETY: the slot exists, the caller vouches for the rows.
+            unsafe {
+                match self.shape.kv {
+                    KvType::F32 => self.write::<cell::F32>(slot, k.row(token), v.row(token)),
+                    KvType::F16 => self.write::<cell::F16>(slot, k.row(token), v.row(token)),
+                    KvType::Bf16 => self.write::<cell::Bf16>(slot, k.row(token), v.row(token)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn write<C: Cell>(&self, slot: usize, k: *const f32, v: *const f32) {
+        let s = &self.shape;
+        let (block, at) = (slot / BLOCK, slot % BLOCK);
+        for head in 0..s.kv_heads {
+            // SAFETY: the caller vouches for block and rows; all offsets lie inside the head's parts.
+            unsafe {
+                let base = self.head(block, head);
+                let tile = base.add(at / LANES * LANES * s.k_pad() * C::BYTES);
+                for d in 0..s.k_pad() {
+                    let x = if d < s.k_width { *k.add(head * s.k_width + d) } else { 0.0 };
+                    C::put(tile, d, at % LANES, x);
+                }
+                if s.v_in_k {
+                    continue;
+                }
+                let values = base.add(s.k_bytes());
+                for d in 0..s.v_pad() {
+                    let x = if d < s.v_width { *v.add(head * s.v_width + d) } else { 0.0 };
+                    C::put(values.add(d / LANES * BLOCK * LANES * C::BYTES), at, d % LANES, x);
+                }
+            }
+        }
+    }
+}

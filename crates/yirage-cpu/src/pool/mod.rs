@@ -1,0 +1,320 @@
+//! The worker pool: n threads (the caller is worker 0) that run one closure together.
+//!
+//! Idle workers spin for some tens of microseconds, yield for some hundreds, then sleep, so an idle engine burns no
+//! processor and an oversubscribed machine advances. Deliberately unknown here: kernels, plans, tensors.
+
+mod affinity;
+mod barrier;
+mod budget;
+mod wait;
+
+pub use affinity::allowed_cpus;
+pub use budget::{Facts, thread_budget};
+
+use barrier::{Barrier, Line};
+use std::any::Any;
+use std::cell::{Cell, UnsafeCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use thiserror::Error;
+use wait::Backoff;
+
+/// Why a pool could not be made or a run not finished.
+#[derive(Debug, Error)]
+pub enum PoolError {
+    /// No worker at all, or more than [`MAX_WORKERS`].
+    #[error("a pool of {0} threads was asked for: choose 1 to {MAX_WORKERS}")]
+    Count(usize),
+    /// The operating system refused a thread.
+    #[error("thread {index} of {count} could not be started: {source}; ask for fewer threads")]
+    Spawn {
+        /// Worker number.
+        index: usize,
+        /// Workers wanted.
+        count: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A worker panicked; the pool is whole again.
+    #[error("worker {index} of {count} panicked: {message}")]
+    Panicked {
+        /// Worker number.
+        index: usize,
+        /// Workers of the pool.
+        count: usize,
+        /// The panic's text.
+        message: String,
+    },
+    /// A closure run by a pool used a pool.
+    #[error("a pool was used from inside one of a pool's own workers: it would wait for itself")]
+    Nested,
+}
+
+/// Most threads a pool may have.
+pub const MAX_WORKERS: usize = 1024;
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a worker knows of itself while it runs a closure.
+#[derive(Clone, Copy)]
+pub struct WorkerCtx<'a> {
+    /// This worker's number, below `count`.
+    pub index: usize,
+    /// Workers that run the closure.
+    pub count: usize,
+    barrier: &'a Barrier,
+}
+
+/// Unwinds a worker whose peer has panicked.
+struct Abandoned;
+
+impl WorkerCtx<'_> {
+    /// Waits until all workers have arrived; what they wrote before is visible after. All workers must call it equally
+    /// often. If a worker panics, the others leave the closure here.
+    #[inline]
+    pub fn barrier(&self) {
+        if self.barrier.wait(self.index).is_err() {
+            resume_unwind(Box::new(Abandoned));
+        }
+    }
+}
+
+/// A broadcast closure with its lifetime erased; it is used only while `run` waits.
+type Job = *const (dyn Fn(WorkerCtx<'_>) + Sync);
+
+#[repr(align(128))]
+struct Worker {
+    /// Number of the last run this worker has finished.
+    done: AtomicU32,
+    asleep: AtomicBool,
+}
+
+struct Shared {
+    workers: Box<[Worker]>,
+    barrier: Barrier,
+    /// Number of the run being asked for.
+    asked: Line,
+    job: UnsafeCell<Option<Job>>,
+    stop: AtomicBool,
+    panic: Mutex<Option<(usize, Box<dyn Any + Send>)>>,
+}
+
+// SAFETY: `job` is written by the caller while no worker reads it: before `asked` is advanced (Release), and again only
+// after every worker's `done` has been seen (Acquire). The closure behind it is Sync.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; nothing in it belongs to a thread.
+unsafe impl Send for Shared {}
+
+/// A fixed set of threads. Dropping it ends them.
+pub struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// Run number, and one run at a time.
+    turn: Mutex<u32>,
+    cpus: Vec<usize>,
+    unpinned: Option<String>,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// Starts `count - 1` threads, each pinned to its own processor of the allowed set if there are enough. Where
+    /// pinning is refused the threads run unpinned and [`Pool::pinning_refused`] says why.
+    ///
+    /// # Errors
+    /// [`PoolError::Count`], [`PoolError::Spawn`].
+    pub fn new(count: usize) -> Result<Pool, PoolError> {
+        if count == 0 || count > MAX_WORKERS {
+            return Err(PoolError::Count(count));
+        }
+        let worker = || Worker { done: AtomicU32::new(0), asleep: AtomicBool::new(false) };
+        let shared = Arc::new(Shared {
+            workers: (0..count).map(|_| worker()).collect(),
+            barrier: Barrier::new(count),
+            asked: Line::default(),
+            job: UnsafeCell::new(None),
+            stop: AtomicBool::new(false),
+            panic: Mutex::new(None),
+        });
+        let cpus = allowed_cpus().ok().filter(|c| c.len() >= count).unwrap_or_default();
+        let mut pool = Pool { shared, threads: Vec::new(), turn: Mutex::new(0), cpus, unpinned: None };
+        if pool.cpus.is_empty() {
+            pool.unpinned = Some(format!("fewer than {count} processors are allowed to this process"));
+        }
+        let refused = Arc::new(Mutex::new(None));
+        for index in 1..count {
+            let (shared, refused, cpu) = (pool.shared.clone(), refused.clone(), pool.cpus.get(index).copied());
+            let body = move || {
+                if let Some(Err(why)) = cpu.map(affinity::pin) {
+                    lock(&refused).get_or_insert(why);
+                }
+                work(&shared, index);
+            };
+            let thread = std::thread::Builder::new().name(format!("yirage-cpu-{index}")).spawn(body);
+            pool.threads.push(thread.map_err(|source| PoolError::Spawn { index, count, source })?);
+        }
+        // One empty run: every thread has tried to pin itself afterwards.
+        pool.try_run(|_| {})?;
+        if let Some(why) = lock(&refused).take() {
+            pool.unpinned = Some(why);
+        }
+        Ok(pool)
+    }
+
+    /// Threads that run a closure, the caller included.
+    pub fn count(&self) -> usize {
+        self.shared.workers.len()
+    }
+
+    /// Why threads are not pinned, or None if each has its own processor.
+    pub fn pinning_refused(&self) -> Option<&str> {
+        self.unpinned.as_deref()
+    }
+
+    /// Pins the calling thread to worker 0's processor, for a thread that does nothing but call [`Pool::run`]. The pool
+    /// never does this by itself: the caller's thread is not its own.
+    ///
+    /// # Errors
+    /// Why the system refused, as text.
+    pub fn pin_caller(&self) -> Result<(), String> {
+        match (&self.unpinned, self.cpus.first()) {
+            (Some(why), _) => Err(why.clone()),
+            (None, Some(&cpu)) => affinity::pin(cpu),
+            (None, None) => Err("the allowed processors are unknown".to_owned()),
+        }
+    }
+
+    /// Runs `f` once on every worker (the caller is worker 0) and returns when all have finished.
+    ///
+    /// # Errors
+    /// [`PoolError::Panicked`] with the first panic; all workers have left the closure and the pool can be used again.
+    /// [`PoolError::Nested`] from inside a run.
+    pub fn try_run<F: Fn(WorkerCtx<'_>) + Sync>(&self, f: F) -> Result<(), PoolError> {
+        match self.broadcast(&f)? {
+            None => Ok(()),
+            Some((index, payload)) => {
+                Err(PoolError::Panicked { index, count: self.count(), message: message(&*payload) })
+            }
+        }
+    }
+
+    /// [`Pool::try_run`], but a worker's panic continues on the caller.
+    ///
+    /// # Panics
+    /// If `f` panics on any worker, or from inside a run.
+    pub fn run<F: Fn(WorkerCtx<'_>) + Sync>(&self, f: F) {
+        match self.broadcast(&f) {
+            Ok(None) => {}
+            Ok(Some((_, payload))) => resume_unwind(payload),
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn broadcast(&self, f: &(dyn Fn(WorkerCtx<'_>) + Sync)) -> Result<Option<(usize, Box<dyn Any + Send>)>, PoolError> {
+        if INSIDE.get() {
+            return Err(PoolError::Nested);
+        }
+        let mut turn = lock(&self.turn);
+        *turn = turn.wrapping_add(1);
+        let shared = &*self.shared;
+        // SAFETY: only the lifetime changes; `f` outlives this call, which waits for every worker to be done with it.
+        let job: Job = unsafe { std::mem::transmute::<*const (dyn Fn(WorkerCtx<'_>) + Sync + '_), Job>(f) };
+        // SAFETY: no worker reads the cell between its `done` and the next `asked` (see Shared).
+        unsafe { *shared.job.get() = Some(job) };
+        shared.asked.0.store(*turn, Ordering::Release);
+        // Pairs with the fence in `rest`: either we see the worker asleep, or it sees the new number.
+        fence(Ordering::SeqCst);
+        for (worker, thread) in shared.workers[1..].iter().zip(&self.threads) {
+            if worker.asleep.load(Ordering::Relaxed) {
+                thread.thread().unpark();
+            }
+        }
+        execute(shared, 0, f);
+        for worker in &shared.workers[1..1 + self.threads.len()] {
+            let mut backoff = Backoff::new();
+            while worker.done.load(Ordering::Acquire) != *turn {
+                backoff.snooze();
+            }
+        }
+        shared.barrier.mend();
+        Ok(lock(&shared.panic).take())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.threads.iter().map(JoinHandle::thread).for_each(Thread::unpark);
+        for thread in self.threads.drain(..) {
+            // Workers catch every panic of a job, so there is nothing left to report.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One worker's share of a run; a panic is kept for the caller and frees those who wait at the barrier.
+fn execute(shared: &Shared, index: usize, f: &(dyn Fn(WorkerCtx<'_>) + Sync)) {
+    let ctx = WorkerCtx { index, count: shared.workers.len(), barrier: &shared.barrier };
+    INSIDE.set(true);
+    let result = catch_unwind(AssertUnwindSafe(|| f(ctx)));
+    INSIDE.set(false);
+    if let Err(payload) = result {
+        if !payload.is::<Abandoned>() {
+            lock(&shared.panic).get_or_insert((index, payload));
+        }
+        shared.barrier.break_up();
+    }
+}
+
+/// The life of a worker thread.
+fn work(shared: &Shared, index: usize) {
+    let me = &shared.workers[index];
+    let mut last = 0;
+    loop {
+        let mut backoff = Backoff::new();
+        let asked = loop {
+            let asked = shared.asked.0.load(Ordering::Acquire);
+            if asked != last {
+                break asked;
+            }
+            if shared.stop.load(Ordering::Acquire) {
+                return;
+            }
+            if backoff.should_sleep() {
+                rest(shared, me, last);
+            } else {
+                backoff.snooze();
+            }
+        };
+        last = asked;
+        // SAFETY: `asked` was advanced after the cell was written, and the caller waits for `done` below.
+        if let Some(job) = unsafe { *shared.job.get() } {
+            // SAFETY: the caller keeps the closure alive until `done`.
+            execute(shared, index, unsafe { &*job });
+        }
+        me.done.store(asked, Ordering::Release);
+    }
+}
+
+/// Sleeps unless there is something to do. A wake-up for nothing is harmless: the caller checks again.
+fn rest(shared: &Shared, me: &Worker, last: u32) {
+    me.asleep.store(true, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+    if shared.asked.0.load(Ordering::Acquire) == last && !shared.stop.load(Ordering::Acquire) {
+        std::thread::park();
+    }
+    me.asleep.store(false, Ordering::Relaxed);
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a value that is no text".to_owned())
+}

@@ -1,0 +1,97 @@
+//! What joins the experts of a token, and rows taken by number.
+
+use super::{Dst, Src, load, store};
+use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, Lanes, launch};
+use std::ops::Range;
+
+/// `out[t] = sum over ranks r, ascending, of weights[t][r] * x[t][r * width ..]`.
+///
+/// # Safety
+/// Rows of the range exist: `ranks * width` elements in `x`, `ranks` in `weights`, `width` in `out`, which overlaps
+/// neither.
+pub unsafe fn expert_sum(isa: Isa, rows: Range<usize>, ranks: usize, width: usize, x: Src, weights: Src, out: Dst) {
+    launch(isa, SumKernel { rows, ranks, width, x, weights, out });
+}
+
+struct SumKernel {
+    rows: Range<usize>,
+    ranks: usize,
+    width: usize,
+    x: Src,
+    weights: Src,
+    out: Dst,
+}
+
+impl Kernel for SumKernel {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let n = self.width;
+        for t in self.rows {
+            // SAFETY: the contract of `expert_sum`.
+            unsafe {
+                let (x, w, out) = (self.x.row(t), self.weights.row(t), self.out.row(t));
+                for i in (0..n).step_by(LANES) {
+                    let mut acc = V::splat(0.0);
+                    for r in 0..self.ranks {
+                        acc = load::<V>(x.add(r * n + i), n - i, 0.0).fma(V::splat(*w.add(r)), acc);
+                    }
+                    store(acc, out.add(i), n - i);
+                }
+            }
+        }
+    }
+}
+
+/// `out[t][r * width ..] = x[t][r * width ..] + bias[chosen[t][r]]` for each rank r; an expert that does not exist gives
+/// NaN.
+///
+/// # Safety
+/// Rows of the range exist in `x` and `out` with `ranks * width` elements; `out` is `x` or does not overlap it.
+///
+/// # Panics
+/// If `chosen` (`[rows][ranks]`) is too short.
+pub unsafe fn expert_bias(
+    rows: Range<usize>,
+    ranks: usize,
+    width: usize,
+    x: Src,
+    bias: &[f32],
+    chosen: &[i32],
+    out: Dst,
+) {
+    assert!(chosen.len() >= rows.end * ranks, "{} chosen experts for rows to {}", chosen.len(), rows.end);
+    for t in rows {
+        for r in 0..ranks {
+            let expert = usize::try_from(chosen[t * ranks + r]).ok();
+            let at = expert.and_then(|e| e.checked_mul(width));
+            let row = at.and_then(|a| bias.get(a..a.checked_add(width)?));
+            for i in 0..width {
+                let b = row.map_or(f32::NAN, |b| b[i]);
+                // SAFETY: the contract.
+                unsafe { *out.row(t).add(r * width + i) = *x.row(t).add(r * width + i) + b };
+            }
+        }
+    }
+}
+
+/// `out[r] = x[ids[r]]` for the range; ids outside `0..count` give NaN.
+///
+/// # Safety
+/// `x` has `count` rows, `out` has the rows of the range; they do not overlap.
+///
+/// # Panics
+/// If there are too few ids.
+pub unsafe fn gather(rows: Range<usize>, width: usize, ids: &[i32], x: Src, count: usize, out: Dst) {
+    assert!(ids.len() >= rows.end, "{} ids for rows to {}", ids.len(), rows.end);
+    for r in rows {
+        // SAFETY: the contract; the source row exists.
+        unsafe {
+            match usize::try_from(ids[r]).ok().filter(|&i| i < count) {
+                Some(i) => std::ptr::copy_nonoverlapping(x.row(i), out.row(r), width),
+                None => std::slice::from_raw_parts_mut(out.row(r), width).fill(f32::NAN),
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Row-wise operations: each works on a range of rows (tokens), so that threads take ranges and the result of a row
+//! does not depend on the range. Sums run over 64 partial sums in a fixed order, the same at every instruction-set
+//! level, so a row's bits do not depend on the level either.
+//!
+//! Rows lie anywhere, a stride apart ([`Src`], [`Dst`]). An output may be exactly an input's memory (in place), or must
+//! not overlap it. Deliberately unknown here: matrices, caches, threads.
+
+mod binary;
+mod choose;
+mod glu;
+mod mixture;
+mod norm;
+mod rope;
+mod route;
+mod softmax;
+mod unary;
+
+pub use binary::{BinaryKind, binary, binary_row};
+pub use choose::{Candidate, Filter, argmax, candidates};
+pub use glu::{GluKind, glu};
+pub use mixture::{expert_bias, expert_sum, gather};
+pub use norm::{LayerNorm, RmsNorm, layer_norm, rms_norm};
+pub use rope::{Rope, rope};
+pub use route::{MAX_EXPERTS, Route, Scoring, route};
+pub use softmax::softmax;
+pub use unary::{UnaryKind, unary};
+
+use crate::simd::{LANES, Lanes};
+
+/// Rows that are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Src {
+    base: *const f32,
+    stride: usize,
+}
+
+/// Rows that are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Dst {
+    base: *mut f32,
+    stride: usize,
+}
+
+// SAFETY: addresses; the unsafe functions that use them say who may touch what.
+unsafe impl Send for Src {}
+// SAFETY: as above.
+unsafe impl Sync for Src {}
+// SAFETY: as above.
+unsafe impl Send for Dst {}
+// SAFETY: as above.
+unsafe impl Sync for Dst {}
+
+impl Src {
+    /// Row r starts at `base + r * stride` floats.
+    pub fn new(base: *const f32, stride: usize) -> Src {
+        Src { base, stride }
+    }
+
+    /// Address of a row.
+    ///
+    /// # Safety
+    /// The row must exist.
+    #[inline(always)]
+    pub(crate) unsafe fn row(self, r: usize) -> *const f32 {
+        // SAFETY: the caller vouches for the row.
+        unsafe { self.base.add(r * self.stride) }
+    }
+}
+
+impl Dst {
+    /// Row r starts at `base + r * stride` floats.
+    pub fn new(base: *mut f32, stride: usize) -> Dst {
+        Dst { base, stride }
+    }
+
+    /// Address of a row.
+    ///
+    /// # Safety
+    /// The row must exist.
+    #[inline(always)]
+    pub(crate) unsafe fn row(self, r: usize) -> *mut f32 {
+        // SAFETY: the caller vouches for the row.
+        unsafe { self.base.add(r * self.stride) }
+    }
+}
+
+/// Up to 16 floats from `p`, `fill` in the other lanes.
+#[inline(always)]
+pub(crate) unsafe fn load<V: Lanes>(p: *const f32, n: usize, fill: f32) -> V {
+    if n >= LANES {
+        // SAFETY: the caller vouches for n floats.
+        return unsafe { V::load(p) };
+    }
+    // SAFETY: as above.
+    V::part(unsafe { std::slice::from_raw_parts(p, n) }, fill)
+}
+
+/// The first `n` (at most 16) lanes to `p`.
+#[inline(always)]
+pub(crate) unsafe fn store<V: Lanes>(v: V, p: *mut f32, n: usize) {
+    if n >= LANES {
+        // SAFETY: the caller vouches for n floats.
+        unsafe { v.store(p) }
+    } else {
+        let all = v.array();
+        // SAFETY: as above; n is at most 16.
+        unsafe { std::ptr::copy_nonoverlapping(all.as_ptr(), p, n) }
+    }
+}
+
+/// A step of a reduction over a row's elements.
+pub(crate) trait Term {
+    /// Value of lanes past the row's end: it must change nothing.
+    fn fill(&self) -> f32;
+    /// The accumulator with `x` taken in.
+    fn take<V: Lanes>(&self, acc: V, x: V) -> V;
+}
+
+/// Sum of `n` elements' terms: vector c of the row goes to accumulator c mod 4.
+#[inline(always)]
+pub(crate) unsafe fn reduce<V: Lanes, T: Term>(term: &T, p: *const f32, n: usize) -> f32 {
+    let mut acc = [V::splat(0.0); 4];
+    let mut i = 0;
+    while i + 4 * LANES <= n {
+        for (a, acc) in acc.iter_mut().enumerate() {
+            // SAFETY: the caller vouches for n floats.
+            *acc = term.take(*acc, unsafe { V::load(p.add(i + a * LANES)) });
+        }
+        i += 4 * LANES;
+    }
+    for acc in &mut acc {
+        if i < n {
+            // SAFETY: as above.
+            *acc = term.take(*acc, unsafe { load(p.add(i), n - i, term.fill()) });
+            i += LANES;
+        }
+    }
+    acc[0].add(acc[1]).add(acc[2].add(acc[3])).sum()
+}
+
+/// A function of one element.
+pub(crate) trait Map {
+    /// Lanes in, lanes out.
+    fn at<V: Lanes>(&self, x: V) -> V;
+}
+
+/// `out[i] = f(x[i])`.
+#[inline(always)]
+pub(crate) unsafe fn map<V: Lanes, F: Map>(f: &F, x: *const f32, out: *mut f32, n: usize) {
+    for i in (0..n).step_by(LANES) {
+        // SAFETY: the caller vouches for n floats of both.
+        unsafe { store(f.at(load::<V>(x.add(i), n - i, 0.0)), out.add(i), n - i) };
+    }
+}
+
+/// A function of two elements.
+pub(crate) trait Map2 {
+    /// Lanes in, lanes out.
+    fn at<V: Lanes>(&self, a: V, b: V) -> V;
+}
+
+/// `out[i] = f(a[i], b[i])`.
+#[inline(always)]
+pub(crate) unsafe fn map2<V: Lanes, F: Map2>(f: &F, a: *const f32, b: *const f32, out: *mut f32, n: usize) {
+    for i in (0..n).step_by(LANES) {
+        // SAFETY: the caller vouches for n floats of all three.
+        unsafe {
+            let (x, y) = (load::<V>(a.add(i), n - i, 0.0), load::<V>(b.add(i), n - i, 0.0));
+            store(f.at(x, y), out.add(i), n - i);
+        }
+    }
+}

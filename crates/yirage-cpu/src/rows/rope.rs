@@ -1,0 +1,105 @@
+//! Rotary position embedding (Su et al., 2021) by table.
+
+use super::{Dst, Src, load, store};
+use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, Lanes, launch};
+use std::ops::Range;
+
+/// Heads that rotate, and the tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Rope<'a> {
+    /// Heads of a row.
+    pub heads: usize,
+    /// Elements of a head.
+    pub width: usize,
+    /// Elements of a head that rotate: even, at most `width`. The rest is copied.
+    pub rotary: usize,
+    /// Pairs are neighbours `(2i, 2i + 1)` instead of `(i, i + rotary / 2)`.
+    pub interleaved: bool,
+    /// `[positions][rotary / 2]` cosines.
+    pub cos: &'a [f32],
+    /// As many sines.
+    pub sin: &'a [f32],
+}
+
+/// Pair `(a, b)` with `(c, s)` of the row's position becomes `(a c - b s, b c + a s)`. Positions outside the tables give
+/// NaN.
+///
+/// # Safety
+/// The rows of the range exist in `x` and `out`; `out` is `x` or does not overlap it.
+///
+/// # Panics
+/// If widths or tables do not fit together or positions are too few.
+pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: Rope<'_>, positions: &[i32], x: Src, out: Dst) {
+    let fits = rope.rotary.is_multiple_of(2) && rope.rotary <= rope.width && rope.cos.len() == rope.sin.len();
+    assert!(
+        fits,
+        "rotary {} of heads of {}, tables {} and {}",
+        rope.rotary,
+        rope.width,
+        rope.cos.len(),
+        rope.sin.len()
+    );
+    assert!(positions.len() >= rows.end, "{} positions for rows to {}", positions.len(), rows.end);
+    launch(isa, RopeKernel { rows, rope, positions, x, out });
+}
+
+struct RopeKernel<'a> {
+    rows: Range<usize>,
+    rope: Rope<'a>,
+    positions: &'a [i32],
+    x: Src,
+    out: Dst,
+}
+
+impl Kernel for RopeKernel<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let r = &self.rope;
+        let half = r.rotary / 2;
+        for row in self.rows {
+            let at = usize::try_from(self.positions[row]).ok().map(|p| p.saturating_mul(half));
+            let at = at.filter(|&a| a.checked_add(half).is_some_and(|end| end <= r.cos.len()));
+            for h in 0..r.heads {
+                // SAFETY: the contract of `rope`; the table row lies inside the tables.
+                unsafe {
+                    let (x, out) = (self.x.row(row).add(h * r.width), self.out.row(row).add(h * r.width));
+                    std::ptr::copy(x.add(r.rotary), out.add(r.rotary), r.width - r.rotary);
+                    match at {
+                        None => std::slice::from_raw_parts_mut(out, r.rotary).fill(f32::NAN),
+                        Some(at) if r.interleaved => neighbours(&r.cos[at..at + half], &r.sin[at..at + half], x, out),
+                        Some(at) => halves::<V>(&r.cos[at..at + half], &r.sin[at..at + half], x, out),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn halves<V: Lanes>(cos: &[f32], sin: &[f32], x: *const f32, out: *mut f32) {
+    let half = cos.len();
+    for i in (0..half).step_by(LANES) {
+        let n = half - i;
+        // SAFETY: the caller vouches for 2 * half elements of x and out; i is below half.
+        unsafe {
+            let (a, b) = (load::<V>(x.add(i), n, 0.0), load::<V>(x.add(half + i), n, 0.0));
+            let (c, s) = (load::<V>(cos.as_ptr().add(i), n, 0.0), load::<V>(sin.as_ptr().add(i), n, 0.0));
+            store(V::splat(0.0).sub(b).fma(s, a.mul(c)), out.add(i), n);
+            store(a.fma(s, b.mul(c)), out.add(half + i), n);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn neighbours(cos: &[f32], sin: &[f32], x: *const f32, out: *mut f32) {
+    for (i, (c, s)) in cos.iter().zip(sin).enumerate() {
+        // SAFETY: the caller vouches for 2 * half elements of x and out.
+        unsafe {
+            let (a, b) = (*x.add(2 * i), *x.add(2 * i + 1));
+            *out.add(2 * i) = (-b).mul_add(*s, a * c);
+            *out.add(2 * i + 1) = a.mul_add(*s, b * c);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Softmax over a row.
+
+use super::{Dst, Map, Src, Term, load, map, reduce};
+use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, Lanes, launch, math};
+use std::ops::Range;
+
+/// Softmax of the `width` elements of each row (all -inf gives NaN, as the definition does).
+///
+/// # Safety
+/// The rows of the range exist in `x` and `out`; `out` is `x` or does not overlap it.
+pub unsafe fn softmax(isa: Isa, rows: Range<usize>, width: usize, x: Src, out: Dst) {
+    launch(isa, SoftmaxKernel { rows, width, x, out });
+}
+
+/// Largest element of a row; NaN elements are passed over.
+#[inline(always)]
+pub(super) unsafe fn largest<V: Lanes>(p: *const f32, n: usize) -> f32 {
+    let mut best = [V::splat(f32::NEG_INFINITY); 4];
+    for (c, i) in (0..n).step_by(LANES).enumerate() {
+        // SAFETY: the caller vouches for n floats.
+        let x = unsafe { load::<V>(p.add(i), n - i, f32::NEG_INFINITY) };
+        best[c % 4] = x.max(best[c % 4]);
+    }
+    best[0].max(best[1]).max(best[2].max(best[3])).largest()
+}
+
+/// `e^(x - max)`.
+pub(super) struct Shifted {
+    pub(super) max: f32,
+}
+
+impl Map for Shifted {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        math::exp(x.sub(V::splat(self.max)))
+    }
+}
+
+/// Sum of `e^(x - max)`.
+impl Term for Shifted {
+    #[inline(always)]
+    fn fill(&self) -> f32 {
+        f32::NEG_INFINITY
+    }
+    #[inline(always)]
+    fn take<V: Lanes>(&self, acc: V, x: V) -> V {
+        acc.add(self.at(x))
+    }
+}
+
+struct Normal {
+    shifted: Shifted,
+    sum: f32,
+}
+
+impl Map for Normal {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        self.shifted.at(x).div(V::splat(self.sum))
+    }
+}
+
+struct SoftmaxKernel {
+    rows: Range<usize>,
+    width: usize,
+    x: Src,
+    out: Dst,
+}
+
+impl Kernel for SoftmaxKernel {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        for r in self.rows {
+            // SAFETY: the contract of `softmax`.
+            unsafe {
+                let (x, out) = (self.x.row(r), self.out.row(r));
+                let shifted = Shifted { max: largest::<V>(x, self.width) };
+                let sum = reduce::<V, _>(&shifted, x, self.width);
+                map::<V, _>(&Normal { shifted, sum }, x, out, self.width);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Functions of one element.
+
+use super::{Dst, Map, Src, map};
+use crate::isa::Isa;
+use crate::simd::{Kernel, Lanes, launch, math};
+use std::ops::Range;
+
+/// Which function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum UnaryKind {
+    /// `c * x`.
+    Scale(f32),
+    /// `x * sigmoid(x)`.
+    Silu,
+    /// `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))` (Hendrycks and Gimpel, 2016).
+    GeluTanh,
+    /// `0.5 x (1 + erf(x / sqrt 2))`.
+    GeluErf,
+    /// `tanh x`.
+    Tanh,
+    /// `1 / (1 + e^-x)`.
+    Sigmoid,
+    /// `max(x, 0)`.
+    Relu,
+    /// `e^x`.
+    Exp,
+    /// `c * tanh(x / c)`.
+    Softcap(f32),
+}
+
+/// The function of `width` elements of each row.
+///
+/// # Safety
+/// The rows of the range exist in `x` and `out`; `out` is `x` or does not overlap it.
+pub unsafe fn unary(isa: Isa, rows: Range<usize>, width: usize, kind: UnaryKind, x: Src, out: Dst) {
+    let call = Call { rows, width, x, out };
+    match kind {
+        UnaryKind::Scale(c) => launch(isa, Each(call, Scale(c))),
+        UnaryKind::Silu => launch(isa, Each(call, Silu)),
+        UnaryKind::GeluTanh => launch(isa, Each(call, GeluTanh)),
+        UnaryKind::GeluErf => launch(isa, Each(call, GeluErf)),
+        UnaryKind::Tanh => launch(isa, Each(call, Tanh)),
+        UnaryKind::Sigmoid => launch(isa, Each(call, Sigmoid)),
+        UnaryKind::Relu => launch(isa, Each(call, Relu)),
+        UnaryKind::Exp => launch(isa, Each(call, Exp)),
+        UnaryKind::Softcap(c) => launch(isa, Each(call, Softcap(c))),
+    }
+}
+
+struct Call {
+    rows: Range<usize>,
+    width: usize,
+    x: Src,
+    out: Dst,
+}
+
+struct Each<F>(Call, F);
+
+impl<F: Map> Kernel for Each<F> {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let Each(call, f) = self;
+        for r in call.rows {
+            // SAFETY: the contract of `unary`.
+            unsafe { map::<V, F>(&f, call.x.row(r), call.out.row(r), call.width) };
+        }
+    }
+}
+
+struct Scale(f32);
+struct Relu;
+struct Exp;
+struct Tanh;
+struct Sigmoid;
+struct Softcap(f32);
+/// Also a gate of [`super::glu`].
+pub(super) struct Silu;
+/// Also a gate of [`super::glu`].
+pub(super) struct GeluTanh;
+/// Also a gate of [`super::glu`].
+pub(super) struct GeluErf;
+
+impl Map for Scale {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        x.mul(V::splat(self.0))
+    }
+}
+impl Map for Relu {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        // The order keeps NaN.
+        V::splat(0.0).max(x)
+    }
+}
+impl Map for Exp {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        math::exp(x)
+    }
+}
+impl Map for Tanh {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        math::tanh(x)
+    }
+}
+impl Map for Sigmoid {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        math::sigmoid(x)
+    }
+}
+impl Map for Softcap {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        math::tanh(x.div(V::splat(self.0))).mul(V::splat(self.0))
+    }
+}
+impl Map for Silu {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        x.mul(math::sigmoid(x))
+    }
+}
+impl Map for GeluTanh {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        // 0.5 (1 + tanh u) = sigmoid(2u) keeps the small values of negative x.
+        let u = x.mul(x).mul(x).fma(V::splat(0.044_715), x).mul(V::splat(1.595_769));
+        x.mul(math::sigmoid(u))
+    }
+}
+impl Map for GeluErf {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        x.mul(math::normal_cdf(x))
+    }
+}

@@ -1,0 +1,132 @@
+//! Lanes without intrinsics. `mul_add` keeps the bits of the vector levels; where the processor has no fused
+//! multiply-add it is slow, which no processor of the last decade is.
+
+use super::{LANES, Lanes};
+
+/// An array; the compiler makes vectors of it where it can.
+#[derive(Clone, Copy)]
+pub(super) struct Plain([f32; LANES]);
+
+macro_rules! each {
+    ($i:ident => $e:expr) => {{
+        let mut out = [0f32; LANES];
+        let mut $i = 0;
+        while $i < LANES {
+            out[$i] = $e;
+            $i += 1;
+        }
+        Plain(out)
+    }};
+}
+
+impl Lanes for Plain {
+    const ROWS: usize = 4;
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Plain([x; LANES])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self {
+        // SAFETY: the caller vouches for sixteen floats.
+        Plain(unsafe { p.cast::<[f32; LANES]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats.
+        unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(p: *const u16) -> Self {
+        // SAFETY: the caller vouches for sixteen halves.
+        let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
+        each!(i => half::f16::from_bits(raw[i]).to_f32())
+    }
+    #[inline(always)]
+    unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self) {
+        // SAFETY: the caller vouches for thirty-two values.
+        let raw = unsafe { p.cast::<[u16; 2 * LANES]>().read_unaligned() };
+        let bf16 = |x: u16| f32::from_bits(u32::from(x) << 16);
+        (each!(i => bf16(raw[2 * i])), each!(i => bf16(raw[2 * i + 1])))
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        each!(i => self.0[i] + b.0[i])
+    }
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        each!(i => self.0[i] - b.0[i])
+    }
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        each!(i => self.0[i] * b.0[i])
+    }
+    #[inline(always)]
+    fn div(self, b: Self) -> Self {
+        each!(i => self.0[i] / b.0[i])
+    }
+    #[inline(always)]
+    fn fma(self, b: Self, c: Self) -> Self {
+        each!(i => self.0[i].mul_add(b.0[i], c.0[i]))
+    }
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        each!(i => if self.0[i] > b.0[i] { self.0[i] } else { b.0[i] })
+    }
+    #[inline(always)]
+    fn min(self, b: Self) -> Self {
+        each!(i => if self.0[i] < b.0[i] { self.0[i] } else { b.0[i] })
+    }
+    #[inline(always)]
+    fn round(self) -> Self {
+        each!(i => self.0[i].round_ties_even())
+    }
+    #[inline(always)]
+    fn pow2(self) -> Self {
+        each!(i => f32::from_bits(((self.0[i] as i32 + 127) as u32) << 23))
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        each!(i => self.0[i].abs())
+    }
+    #[inline(always)]
+    fn with_sign(self, sign: Self) -> Self {
+        each!(i => self.0[i].copysign(sign.0[i]))
+    }
+    #[inline(always)]
+    fn if_less(self, b: Self, x: Self, y: Self) -> Self {
+        each!(i => if self.0[i] < b.0[i] { x.0[i] } else { y.0[i] })
+    }
+    #[inline(always)]
+    fn keep(self, from: usize, to: usize, other: Self) -> Self {
+        each!(i => if i >= from && i < to { self.0[i] } else { other.0[i] })
+    }
+    #[inline(always)]
+    fn any_greater(self, b: Self) -> bool {
+        let mut any = false;
+        for i in 0..LANES {
+            any |= self.0[i] > b.0[i];
+        }
+        any
+    }
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let mut v = self.0;
+        for step in [8, 4, 2, 1] {
+            for i in 0..step {
+                v[i] += v[i + step];
+            }
+        }
+        v[0]
+    }
+    #[inline(always)]
+    fn largest(self) -> f32 {
+        let mut v = self.0;
+        for step in [8, 4, 2, 1] {
+            for i in 0..step {
+                v[i] = if v[i] > v[i + step] { v[i] } else { v[i + step] };
+            }
+        }
+        v[0]
+    }
+}
