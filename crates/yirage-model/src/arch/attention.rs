@@ -3,7 +3,7 @@
 use super::CacheGroup;
 use super::emit::{Emit, Rotation};
 use crate::error::ModelError;
-use yirage_ir::op::{Attention, KvAppend};
+use yirage_ir::op::{Attention, KvAppend, RmsNorm};
 use yirage_ir::{F32, ValueId};
 
 /// The sizes of attention.
@@ -66,6 +66,21 @@ impl Heads {
         Ok([one("q", self.q())?, one("k", self.k())?, one("v", self.v())?])
     }
 
+    /// RMS norms of queries and keys: of each head where `norm` has a head's width, else of whole rows.
+    pub(super) fn normalise(
+        &self,
+        e: &mut Emit<'_>,
+        layer: u32,
+        [q, k, v]: [ValueId; 3],
+        [of_q, of_k]: [&RmsNorm; 2],
+    ) -> Result<[ValueId; 3], ModelError> {
+        let mut one = |part: &str, x: ValueId, norm: &RmsNorm| {
+            let hf = format!("model.layers.{layer}.self_attn.{part}_norm");
+            e.rms_norm(&format!("l{layer}.{part}.norm"), &hf, x, norm)
+        };
+        Ok([one("q", q, of_q)?, one("k", k, of_k)?, v])
+    }
+
     /// The output projection.
     pub(super) fn output(&self, e: &mut Emit<'_>, layer: u32, x: ValueId, bias: bool) -> Result<ValueId, ModelError> {
         let hf = format!("model.layers.{layer}.self_attn.o_proj");
@@ -89,6 +104,11 @@ impl Attend {
     /// Causal attention to everything.
     pub(super) fn full(rotation: Option<Rotation>, scale: f32) -> Attend {
         Attend { rotation, scale, softcap: 0.0, window: None, sinks: None }
+    }
+
+    /// The same with a window.
+    pub(super) fn within(self, window: Option<u32>) -> Attend {
+        Attend { window, ..self }
     }
 
     /// Rotates, appends to the cache and attends; the result holds one value head a query head.

@@ -116,6 +116,12 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// A number that is not negative, or `default` where absent.
+    pub(super) fn positive(&self, key: &str, default: f64) -> Result<f64, ModelError> {
+        let value = self.config.f64_or(key, default)?;
+        if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(self.config.invalid(key, "a number from 0 on")) }
+    }
+
     /// The epsilon of norms.
     pub(super) fn eps(&self, key: &str) -> Result<f32, ModelError> {
         Ok(self.config.f64(key)? as f32)
@@ -276,15 +282,9 @@ impl<'a> Emit<'a> {
     }
 
     /// RMS norm of groups of `width` elements by the tensor `hf.weight`.
-    pub(super) fn rms_norm(
-        &mut self,
-        name: &str,
-        hf: &str,
-        x: ValueId,
-        norm: RmsNorm,
-    ) -> Result<ValueId, ModelError> {
+    pub(super) fn rms_norm(&mut self, name: &str, hf: &str, x: ValueId, norm: &RmsNorm) -> Result<ValueId, ModelError> {
         let w = self.tensor(&format!("{name}.w"), &format!("{hf}.weight"), &[norm.width])?;
-        self.op(name, norm, &[x, w])
+        self.op(name, norm.clone(), &[x, w])
     }
 
     /// Layer norm by the tensors `hf.weight` and `hf.bias`.
@@ -332,12 +332,7 @@ impl<'a> Emit<'a> {
     }
 
     /// The rotation of layers of a type for heads of `width`; layers of equal rotations share tables.
-    pub(super) fn rotation(
-        &mut self,
-        layer: LayerType,
-        width: u32,
-        interleaved: bool,
-    ) -> Result<Rotation, ModelError> {
+    pub(super) fn rotation(&mut self, layer: LayerType, width: u32, interleaved: bool) -> Result<Rotation, ModelError> {
         let config = self.config.rope(layer)?;
         let rotary = config.rotary_dim(width);
         if let Some(t) = self.tables.iter().find(|t| t.config == config && t.rotary == rotary) {

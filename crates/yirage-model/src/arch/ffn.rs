@@ -33,7 +33,8 @@ fn unknown(e: &Emit<'_>, name: &str) -> ModelError {
     }
 }
 
-/// A gated feed-forward part `down(gate(x) * up(x))` with tensors under `hf`.
+/// A gated feed-forward part `down(gate(x) * up(x))`.
+#[derive(Clone, Copy)]
 pub(super) struct Gated {
     pub(super) hidden: u32,
     pub(super) inner: u32,
@@ -42,15 +43,38 @@ pub(super) struct Gated {
 }
 
 impl Gated {
-    /// Emits it under the name `name`.
+    /// From the usual keys.
+    pub(super) fn read(e: &Emit<'_>, bias: bool) -> Result<Gated, ModelError> {
+        let (hidden, inner) = (e.size("hidden_size")?, e.size("intermediate_size")?);
+        e.product(inner, 2, "intermediate_size")?;
+        Ok(Gated { hidden, inner, kind: gate(e)?, bias })
+    }
+
+    /// Emits layer `l`'s under the usual names.
+    pub(super) fn emit_layer(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+        self.emit(e, &format!("l{l}.ffn"), &format!("model.layers.{l}.mlp"), x)
+    }
+
+    /// Emits it under the name `name` from the tensors under `hf`.
     pub(super) fn emit(&self, e: &mut Emit<'_>, name: &str, hf: &str, x: ValueId) -> Result<ValueId, ModelError> {
-        let mut linear = |part: &str, x: ValueId, shape: [u32; 2]| {
+        let mut half = |part: &str| {
             let hf = format!("{hf}.{part}_proj");
             let bias = e.biased(self.bias, &format!("{hf}.bias"));
-            e.linear(&format!("{name}.{part}"), &hf, x, shape, bias)
+            e.linear(&format!("{name}.{part}"), &hf, x, [self.inner, self.hidden], bias)
         };
-        let gate = linear("gate", x, [self.inner, self.hidden])?;
-        let up = linear("up", x, [self.inner, self.hidden])?;
+        let (gate, up) = (half("gate")?, half("up")?);
+        self.finish(e, name, hf, gate, up)
+    }
+
+    /// What follows gate and up.
+    pub(super) fn finish(
+        &self,
+        e: &mut Emit<'_>,
+        name: &str,
+        hf: &str,
+        gate: ValueId,
+        up: ValueId,
+    ) -> Result<ValueId, ModelError> {
         let act = e.op(&format!("{name}.act"), Glu { kind: self.kind }, &[gate, up])?;
         let hf = format!("{hf}.down_proj");
         let bias = e.biased(self.bias, &format!("{hf}.bias"));

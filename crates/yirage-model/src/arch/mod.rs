@@ -11,10 +11,26 @@
 //! Output: `logits` of f32 `[Rows, vocab]`.
 
 mod attention;
+mod decoder;
+mod deepseek_v3;
 mod emit;
+mod experts;
 mod ffn;
+mod gemma2;
+mod gemma3;
+mod gpt2;
+mod gptneox;
+mod gptoss;
 mod llama;
+mod mistral;
+mod mixtral;
 mod names;
+mod olmo2;
+mod phi3;
+mod qwen2;
+mod qwen3;
+mod qwen3moe;
+mod smollm3;
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, RawConfig};
@@ -84,7 +100,23 @@ pub struct Model {
 type Architecture = (&'static str, bool, fn(&mut Emit<'_>) -> Result<(), ModelError>);
 
 /// Every architecture: the only list.
-const ARCHITECTURES: &[Architecture] = &[("llama", true, llama::emit)];
+const ARCHITECTURES: &[Architecture] = &[
+    ("llama", true, llama::emit),
+    ("mistral", false, mistral::emit),
+    ("qwen2", true, qwen2::emit),
+    ("qwen3", true, qwen3::emit),
+    ("qwen3_moe", true, qwen3moe::emit),
+    ("mixtral", true, mixtral::emit),
+    ("gemma2", true, gemma2::emit),
+    ("gemma3_text", true, gemma3::emit),
+    ("phi3", true, phi3::emit),
+    ("olmo2", false, olmo2::emit),
+    ("smollm3", false, smollm3::emit),
+    ("gpt2", false, gpt2::emit),
+    ("gpt_neox", false, gptneox::emit),
+    ("gpt_oss", true, gptoss::emit),
+    ("deepseek_v3", false, deepseek_v3::emit),
+];
 
 /// The graph and weight bindings of a checkpoint's model.
 ///

@@ -1,0 +1,78 @@
+//! Gated experts without biases, from one tensor an expert or from stacked ones.
+
+use super::emit::Emit;
+use super::ffn;
+use crate::error::ModelError;
+use yirage_ir::ValueId;
+use yirage_ir::op::{ExpertLinear, ExpertSum, Glu, GluKind, Route};
+
+/// What a family calls its tensors.
+pub(super) struct Names {
+    pub(super) router: &'static str,
+    pub(super) experts: &'static str,
+    /// Gate, up, down.
+    pub(super) parts: [&'static str; 3],
+}
+
+/// The sizes of a layer's experts and how they are chosen.
+pub(super) struct Experts {
+    pub(super) hidden: u32,
+    pub(super) inner: u32,
+    pub(super) count: u32,
+    pub(super) kind: GluKind,
+    pub(super) route: Route,
+}
+
+impl Experts {
+    /// From the usual keys; `inner` is the key of an expert's inner width.
+    pub(super) fn read(e: &Emit<'_>, inner: &str, route: Route) -> Result<Experts, ModelError> {
+        let (hidden, inner) = (e.size("hidden_size")?, e.size(inner)?);
+        Ok(Experts { hidden, inner, count: e.size("num_experts")?, kind: ffn::gate(e)?, route })
+    }
+
+    /// Emits layer `l`'s experts; `correction` joins the choice only.
+    pub(super) fn emit(
+        &self,
+        e: &mut Emit<'_>,
+        l: u32,
+        x: ValueId,
+        names: &Names,
+        correction: Option<ValueId>,
+    ) -> Result<ValueId, ModelError> {
+        let (top_k, hf) = (self.route.top_k, format!("model.layers.{l}"));
+        let router = format!("{hf}.{}", names.router);
+        let logits = e.linear(&format!("l{l}.router"), &router, x, [self.count, self.hidden], false)?;
+        let mut ins = vec![logits];
+        ins.extend(correction);
+        let chosen = e.ops(&[&format!("l{l}.chances"), &format!("l{l}.chosen")], self.route.clone(), &ins)?;
+        let gate = self.weight(e, l, names, 0)?;
+        let gate = e.op(&format!("l{l}.ffn.gate"), ExpertLinear { top_k, shared: true }, &[x, gate, chosen[1]])?;
+        let up = self.weight(e, l, names, 1)?;
+        let up = e.op(&format!("l{l}.ffn.up"), ExpertLinear { top_k, shared: true }, &[x, up, chosen[1]])?;
+        let act = e.op(&format!("l{l}.ffn.act"), Glu { kind: self.kind }, &[gate, up])?;
+        let down = self.weight(e, l, names, 2)?;
+        let down = e.op(&format!("l{l}.ffn.down"), ExpertLinear { top_k, shared: false }, &[act, down, chosen[1]])?;
+        e.op(&format!("l{l}.ffn"), ExpertSum { top_k }, &[down, chosen[0]])
+    }
+
+    /// One of the three matrices of all experts.
+    fn weight(&self, e: &mut Emit<'_>, l: u32, names: &Names, part: usize) -> Result<ValueId, ModelError> {
+        let label = ["gate", "up", "down"][part];
+        let [n, k] = if part == 2 { [self.hidden, self.inner] } else { [self.inner, self.hidden] };
+        let (name, shape) = (format!("l{l}.ffn.{label}.w"), [self.count, n, k]);
+        let stacked = format!("blk.{l}.ffn_{label}_exps.weight");
+        if e.is_gguf() && e.has(&stacked) {
+            return e.tensor(&name, &stacked, &shape);
+        }
+        let one = |i: u32| {
+            // GGUF files of the first mixtures hold a tensor an expert, too.
+            let tensor = match e.is_gguf() {
+                true => format!("blk.{l}.ffn_{label}.{i}.weight"),
+                false => format!("model.layers.{l}.{}.{i}.{}.weight", names.experts, names.parts[part]),
+            };
+            e.whole(&tensor, &[n, k])
+        };
+        let views = (0..self.count).map(one).collect::<Result<Vec<_>, _>>()?;
+        e.weight(&name, &shape, views)
+    }
+}

@@ -1,0 +1,138 @@
+//! Runs a model's graph by the scalar reference, with a cache of f32 blocks that a test lays out.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use yirage_ir::dim::Dims;
+use yirage_ir::{Format, Source, Tensor};
+use yirage_model::arch::{BuildOptions, Model, build};
+use yirage_model::weights::materialise;
+use yirage_model::{Checkpoint, ModelError, RawConfig};
+
+/// A path in the folder of shared test data beside the checkout, if it is there.
+pub(crate) fn shared(path: &str) -> Option<PathBuf> {
+    let full = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
+    if full.exists() {
+        return Some(full);
+    }
+    eprintln!("SKIPPED: {} is not there", full.display());
+    None
+}
+
+/// A loaded model and one sequence's cache.
+pub(crate) struct Runner {
+    pub(crate) model: Model,
+    tensors: HashMap<String, Tensor>,
+    blocks: usize,
+    length: usize,
+}
+
+/// Builds the model of `path` with an f32 cache.
+pub(crate) fn load(path: &Path, context: u32) -> Result<(Checkpoint, Model), ModelError> {
+    let checkpoint = Checkpoint::open(path)?;
+    let config = RawConfig::load(&checkpoint)?;
+    let model = build(&checkpoint, &config, BuildOptions { kv: Format::F32, context })?;
+    Ok((checkpoint, model))
+}
+
+impl Runner {
+    /// Loads all weights; the cache has room for `context` positions, rounded up to blocks.
+    pub(crate) fn new(path: &Path, context: u32) -> Result<Runner, ModelError> {
+        let (checkpoint, model) = load(path, context)?;
+        yirage_ir::verify(&model.graph).expect("a built graph verifies");
+        let mut tensors = HashMap::new();
+        let mut scratch = Vec::new();
+        for w in &model.weights {
+            let bytes = materialise(&checkpoint, w, 0..w.rows(), &mut scratch)?.to_vec();
+            tensors.insert(w.name.clone(), Tensor::stored(w.format, w.shape.clone(), bytes));
+        }
+        let blocks = (context as usize).div_ceil(32);
+        let mut runner = Runner { model, tensors, blocks, length: 0 };
+        runner.reset();
+        Ok(runner)
+    }
+
+    /// Forgets the sequence; what the cache held becomes garbage that must never be read.
+    pub(crate) fn reset(&mut self) {
+        self.length = 0;
+        let graph = &self.model.graph;
+        for state in graph.inputs_of(Source::State) {
+            let ty = graph.ty(state);
+            let mut shape = vec![self.blocks];
+            shape.extend(ty.shape.iter().map(|d| d.get(&Dims::default())));
+            let garbage = vec![f32::NAN; shape.iter().product()];
+            let mut tensor = Tensor::f32(shape, garbage);
+            tensor.dtype = ty.dtype;
+            self.tensors.insert(graph.value(state).name.clone(), tensor);
+        }
+    }
+
+    /// Appends `ids` to the sequence; logits of the wanted rows of this step. Blocks are used from the last to the
+    /// first, differently in each group, so that a graph that confuses them fails.
+    pub(crate) fn step(&mut self, ids: &[u32], rows: &[usize]) -> Vec<Vec<f32>> {
+        let positions: Vec<i32> = (self.length..self.length + ids.len()).map(|p| p as i32).collect();
+        let n = ids.len();
+        let t = &mut self.tensors;
+        t.insert("ids".into(), Tensor::i32([n], ids.iter().map(|&i| i as i32).collect()));
+        t.insert("seqs".into(), Tensor::i32([n], vec![0; n]));
+        t.insert("rows".into(), Tensor::i32([rows.len()], rows.iter().map(|&r| r as i32).collect()));
+        for (g, _) in self.model.groups.iter().enumerate() {
+            let table: Vec<i32> =
+                (0..self.blocks).map(|b| ((2 * self.blocks - 1 - b - g) % self.blocks) as i32).collect();
+            let slots = positions.iter().map(|&p| table[p as usize / 32] * 32 + p % 32).collect();
+            t.insert(format!("slots.{g}"), Tensor::i32([n], slots));
+            t.insert(format!("table.{g}"), Tensor::i32([1, self.blocks], table));
+        }
+        t.insert("positions".into(), Tensor::i32([n], positions));
+        self.length += n;
+        let out = yirage_ir::interp::evaluate(&self.model.graph, &mut self.tensors).expect("all inputs are given");
+        (0..rows.len()).map(|r| out[0].row(r)).collect()
+    }
+}
+
+/// Index of the largest value, the first among equals.
+pub(crate) fn argmax(row: &[f32]) -> usize {
+    let mut best = 0;
+    for (i, v) in row.iter().enumerate() {
+        if *v > row[best] {
+            best = i;
+        }
+    }
+    best
+}
+
+/// Compares a model with a golden file of the format `tinyrandom-golden-v1`; gives what disagrees.
+pub(crate) fn check_golden(folder: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(folder.join("golden.json")).map_err(|e| e.to_string())?;
+    let golden: serde_json::Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    let context = golden["context"].as_u64().unwrap_or(64) as u32;
+    let mut runner = Runner::new(folder, context).map_err(|e| e.to_string())?;
+    let ints = |v: &serde_json::Value| -> Vec<u32> {
+        v.as_array().expect("a list").iter().map(|x| x.as_u64().expect("an id") as u32).collect()
+    };
+    for (c, case) in golden["cases"].as_array().expect("cases").iter().enumerate() {
+        let ids = ints(&case["ids"]);
+        let want: Vec<f64> = case["last_logits"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+        let std = case["std"].as_f64().expect("a number");
+        runner.reset();
+        let all: Vec<usize> = (0..ids.len()).collect();
+        let logits = runner.step(&ids, &all);
+        let last = logits.last().expect("a row");
+        let worst = last.iter().zip(&want).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
+        if !(worst <= 1e-4 * std) || last.iter().any(|v| !v.is_finite()) {
+            return Err(format!("case {c}: max |d| {worst:e} of std {std}"));
+        }
+        let argmaxes: Vec<u32> = logits.iter().map(|r| argmax(r) as u32).collect();
+        if argmaxes != ints(&case["argmax_each_pos"]) {
+            return Err(format!("case {c}: argmax {argmaxes:?}"));
+        }
+        let mut next = argmax(last) as u32;
+        for (step, &want) in ints(&case["greedy16"]).iter().take(3).enumerate() {
+            if next != want {
+                return Err(format!("case {c}: greedy token {step} is {next}, not {want}"));
+            }
+            next = argmax(&runner.step(&[next], &[0])[0]) as u32;
+        }
+    }
+    Ok(())
+}
