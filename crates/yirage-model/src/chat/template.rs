@@ -176,7 +176,7 @@ fn without_generation_tags(source: &str) -> String {
     while let Some(at) = rest.find("{%") {
         out.push_str(&rest[..at]);
         let tag = &rest[at..];
-        let Some(end) = tag.find("%}") else {
+        let Some(end) = tag[2..].find("%}").map(|end| end + 2) else {
             rest = tag;
             break;
         };
@@ -266,7 +266,7 @@ fn context(inputs: &ChatInputs<'_>) -> Value {
     all.extend(inputs.enable_thinking.map(|v| ("enable_thinking".to_owned(), v.into())));
     all.extend(inputs.reasoning_effort.map(|v| ("reasoning_effort".to_owned(), v.into())));
     all.extend(inputs.kwargs.iter().map(|(name, value)| (name.clone(), from_json(value))));
-    all.into_iter().collect()
+    Value::from_pairs(all)
 }
 
 /// Key order stays as it was: templates print tools in the order their author wrote them.
@@ -281,6 +281,6 @@ fn from_json(json: &Json) -> Value {
         },
         Json::String(text) => Value::from(text.as_str()),
         Json::Array(items) => items.iter().map(from_json).collect(),
-        Json::Object(entries) => entries.iter().map(|(key, value)| (key.as_str(), from_json(value))).collect(),
+        Json::Object(entries) => Value::from_pairs(entries.iter().map(|(key, value)| (key.clone(), from_json(value)))),
     }
 }

@@ -72,9 +72,6 @@ pub struct GgufVocab<'a> {
 impl Tokenizer {
     /// Builds a tokenizer from GGUF metadata.
     ///
-    /// Measured as in the module documentation of [`super`]: gemma-3 (262,144 tokens) and Qwen2.5 (151,936 tokens,
-    /// 151,387 merge rules); figures in `docs` of the crate's benchmark `tokenizer_load`.
-    ///
     /// # Errors
     /// [`TokenizerError::Unsupported`] for a model or splitting rule this crate lacks, [`TokenizerError::Field`] for
     /// tables that contradict each other, [`TokenizerError::Limit`] beyond [`super::limits`].

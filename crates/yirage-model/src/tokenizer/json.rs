@@ -1,7 +1,7 @@
 //! Tokenizers from `tokenizer.json`.
 //!
 //! The file is read in one pass: vocabulary and merge rules go straight from the bytes into the flat tables, nothing
-//! of them is kept as JSON. Loading gemma-3's 33 MB this way is measured in the module documentation of [`super`].
+//! of them is kept as JSON.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,0 +1,146 @@
+//! Random text against the reference library on the same `tokenizer.json`, and GGUF vocabularies against the
+//! `tokenizer.json` of the same model.
+
+mod tokenizer_support;
+
+use tokenizer_support::{column, from_gguf, model_file};
+use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
+
+const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: true };
+
+/// A small generator of its own, so that failures repeat.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % sides
+    }
+
+    /// Words, code, white space of all kinds, scripts, emoji, combining marks, control characters.
+    fn text(&mut self) -> String {
+        const PARTS: [&str; 40] = [
+            "hello",
+            " the",
+            "World",
+            "'s",
+            "'LL",
+            "'re",
+            "don't",
+            "HTTPServer",
+            "fooBar",
+            "x_1",
+            "123",
+            "4567890",
+            "3.14",
+            " ",
+            "  ",
+            "   ",
+            "\n",
+            "\r\n",
+            "\n\n",
+            "\t",
+            "\u{a0}",
+            "\u{3000}",
+            "{",
+            "});",
+            "//",
+            "#[a]",
+            "<|im_start|>",
+            "<bos>",
+            "日本語",
+            "今天",
+            "안녕",
+            "мир",
+            "مرحبا",
+            "नमस्ते",
+            "🙂",
+            "👩‍👩‍👧",
+            "e\u{301}",
+            "\u{200d}",
+            "½²",
+            "ǅſ",
+        ];
+        let mut text = String::new();
+        for _ in 0..1 + self.roll(14) {
+            match self.roll(5) {
+                0 => text.extend(char::from_u32(self.roll(0x3000) as u32)),
+                1 => text.extend(char::from_u32(self.roll(0x2_0000) as u32)),
+                2 => text.push((b' ' + self.roll(95) as u8) as char),
+                _ => text.push_str(PARTS[self.roll(PARTS.len())]),
+            }
+        }
+        text
+    }
+}
+
+#[test]
+fn random_text_encodes_and_decodes_as_the_reference_library_does() {
+    for name in ["llama3", "qwen2_5", "gemma3", "gptoss"] {
+        let Some(path) = model_file(&format!("tokenizers/{name}/tokenizer.json")) else { continue };
+        let (ours, oracle) = (column(name).unwrap(), tokenizers::Tokenizer::from_file(path).unwrap());
+        let mut dice = Dice(42);
+        let mut wrong = Vec::new();
+        for _ in 0..3000 {
+            let text = dice.text();
+            let wanted = oracle.encode_fast(text.as_str(), false).unwrap().get_ids().to_vec();
+            let found = ours.encode(&text, PLAIN).unwrap();
+            if found != wanted {
+                wrong.push(format!("{text:?}: {found:?} not {wanted:?}"));
+            } else {
+                assert_eq!(ours.decode(&found, false), oracle.decode(&wanted, false).unwrap(), "{name}: {text:?}");
+            }
+        }
+        assert!(wrong.is_empty(), "{name}: {} of 3000: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+    }
+}
+
+#[test]
+fn gguf_and_json_of_the_same_model_agree() {
+    for (file, name) in [("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "qwen2_5"), ("gemma-3-270m-q4_k_m.gguf", "gemma3")]
+    {
+        let (Some(path), Some(json)) = (model_file(file), column(name)) else { continue };
+        let gguf = from_gguf(&path);
+        let mut dice = Dice(7);
+        let mut wrong = Vec::new();
+        for _ in 0..3000 {
+            let text = composed(&json, &dice.text());
+            let (found, wanted) = (gguf.encode(&text, PLAIN).unwrap(), json.encode(&text, PLAIN).unwrap());
+            if found != wanted {
+                wrong.push(format!("{text:?}: {found:?} not {wanted:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{name}: {} of 3000: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+    }
+}
+
+/// The text after the normalisation that only `tokenizer.json` asks for.
+fn composed(json: &Tokenizer, text: &str) -> String {
+    json.decode(&json.encode(text, PLAIN).unwrap(), false)
+}
+
+/// Prints how long loading takes; run with `--release -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, not a test"]
+fn loading_time() {
+    for name in ["gemma3", "gptoss", "qwen2_5", "gguf:gemma-3-270m-q4_k_m"] {
+        let before = peak();
+        let bytes = model_file(&format!("tokenizers/{name}/tokenizer.json")).and_then(|p| std::fs::read(p).ok());
+        let start = std::time::Instant::now();
+        let tokenizer = match &bytes {
+            Some(bytes) => Some(Tokenizer::from_json(bytes, name).unwrap()),
+            None => column(name),
+        };
+        eprintln!(
+            "{name}: {:?}, peak {before} -> {} kB, {:?}",
+            start.elapsed(),
+            peak(),
+            tokenizer.map(|t| t.vocab_size())
+        );
+    }
+}
+
+fn peak() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or("?").trim().to_owned()
+}
