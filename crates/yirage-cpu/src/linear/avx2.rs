@@ -45,13 +45,15 @@ unsafe fn codes_pass<F: Codes, const T: usize>(p: &Pass) {
         let mut scales = Scales::zero();
         let mut acc = [[[_mm256_setzero_ps(); 2]; TOKEN_TILE]; PANEL_TILES];
         let mut w = p.w;
+        // the kernels for 1 and 2 tokens get no more: a constant keeps their codes in registers
+        let chunks = if T < 4 { 1 } else { p.tokens / T };
         for u in 0..p.units {
             for tile in &mut acc {
                 F::scales::<Avx2Lanes>(w, &mut scales);
                 for b in 0..F::UNIT_BLOCKS {
                     let at = (u * F::UNIT_BLOCKS + b) * p.tokens;
                     let codes = unpack::<F>(w, b);
-                    for first in (0..p.tokens).step_by(T) {
+                    for first in (0..chunks).map(|c| c * T) {
                         let x = p.x.add((at + first) * BLOCK);
                         let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
                         block::<F, T>(&codes, x, p.metas.add(at + first), &scales, b, sums);

@@ -47,12 +47,22 @@ impl Pass {
             if have >= TILE_ROWS {
                 L::store(out, if self.accumulate { L::add(L::floats(out), v) } else { v });
             } else if have > 0 {
-                let mut part = [0f32; TILE_ROWS];
-                L::store(part.as_mut_ptr(), v);
-                for (i, v) in part[..have].iter().enumerate() {
-                    *out.add(i) = if self.accumulate { *out.add(i) + v } else { *v };
-                }
+                let mut rows = [0f32; TILE_ROWS];
+                L::store(rows.as_mut_ptr(), v);
+                put_part(out, &rows[..have], self.accumulate);
             }
         }
+    }
+}
+
+/// The last rows of a matrix. Not inlined: it would be in every kernel.
+///
+/// # Safety
+/// `out` is writable for `rows`.
+#[inline(never)]
+unsafe fn put_part(out: *mut f32, rows: &[f32], accumulate: bool) {
+    for (i, v) in rows.iter().enumerate() {
+        // SAFETY: as promised by the caller.
+        unsafe { *out.add(i) = if accumulate { *out.add(i) + v } else { *v } }
     }
 }

@@ -1,6 +1,5 @@
 //! Kernels in plain Rust: the fallback of every CPU, and what the others are compared with.
 
-use super::float;
 use super::lanes::PortableLanes;
 use super::pass::{Pass, PassFn};
 use crate::activation::{Meta, TOKEN_TILE};
@@ -17,11 +16,47 @@ pub(crate) fn codes_passes<F: Codes>() -> [PassFn; 5] {
     [codes_pass::<F>; 5]
 }
 
+/// The loop of [`super::float`] without its unrolling, which only makes this code large.
+///
 /// # Safety
 /// As for [`PassFn`].
 unsafe fn float_pass<F: Tile>(p: &Pass) {
-    // SAFETY: as promised by the caller.
-    unsafe { float::pass::<PortableLanes, F, 1>(p) }
+    let mut scales = Scales::zero();
+    let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
+    let mut w = p.w;
+    for u in 0..p.units {
+        for tile in &mut acc {
+            // SAFETY: the unit lies in the panel.
+            unsafe { F::scales::<PortableLanes>(w, &mut scales) };
+            for at in 0..F::UNIT_BLOCKS * 8 {
+                let (b, g) = (at / 8, at % 8);
+                // SAFETY: block and group lie in the unit.
+                let weights = unsafe { F::four::<PortableLanes>(w, b, g, &scales) };
+                for (t, acc) in tile[..p.tokens].iter_mut().enumerate() {
+                    let token = ((u * F::UNIT_BLOCKS + b) * p.tokens + t) * BLOCK + 4 * g;
+                    // SAFETY: the token exists.
+                    let x = unsafe { p.x.cast::<f32>().add(token).cast::<[f32; 4]>().read_unaligned() };
+                    for (w, x) in weights.iter().zip(x) {
+                        for (acc, w) in acc.iter_mut().zip(w) {
+                            *acc = w.mul_add(x, *acc);
+                        }
+                    }
+                }
+            }
+            w = w.wrapping_add(F::UNIT_BYTES);
+        }
+    }
+    put(p, &acc);
+}
+
+/// Writes the results of a panel.
+fn put(p: &Pass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
+    for (i, tile) in acc.iter().enumerate() {
+        for (t, v) in tile[..p.tokens].iter().enumerate() {
+            // SAFETY: the callers' contract.
+            unsafe { p.put::<PortableLanes>(i, t, *v) }
+        }
+    }
 }
 
 /// # Safety
@@ -49,12 +84,7 @@ unsafe fn codes_pass<F: Codes>(p: &Pass) {
             w = w.wrapping_add(F::UNIT_BYTES);
         }
     }
-    for (i, tile) in acc.iter().enumerate() {
-        for (t, v) in tile[..p.tokens].iter().enumerate() {
-            // SAFETY: as promised by the caller.
-            unsafe { p.put::<PortableLanes>(i, t, *v) }
-        }
-    }
+    put(p, &acc);
 }
 
 /// Exact sums of codes times activations over the groups `from..from + groups.len()`, less the offset's share.
