@@ -1,5 +1,5 @@
 //! Finds real tokenizers and golden files, and skips loudly where a machine has none.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
