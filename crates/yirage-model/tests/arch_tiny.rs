@@ -1,0 +1,34 @@
+//! Shapes and options that the larger fixtures lack, against logits of the reference implementation; made by
+//! `tools/oracle/make_tiny.py`. The GGUF files are written by the `gguf` package.
+
+mod arch_support;
+
+use arch_support::check_golden;
+use std::path::{Path, PathBuf};
+
+fn folders(kind: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tiny").join(kind);
+    let mut list: Vec<PathBuf> = std::fs::read_dir(&root).unwrap().map(|e| e.unwrap().path()).collect();
+    list.sort();
+    list
+}
+
+fn check_all(kind: &str, count: usize) {
+    let list = folders(kind);
+    assert_eq!(list.len(), count);
+    let failures: Vec<String> = list
+        .iter()
+        .filter_map(|f| check_golden(f).err().map(|e| format!("{}: {e}", f.file_name().unwrap().display())))
+        .collect();
+    assert!(failures.is_empty(), "{} of {count} fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn safetensors_of_other_shapes_agree_with_the_reference() {
+    check_all("safetensors", 20);
+}
+
+#[test]
+fn gguf_files_agree_with_the_reference() {
+    check_all("gguf", 10);
+}
