@@ -1,0 +1,129 @@
+//! Filetests: text graph in, one pass, checked text out.
+//!
+//! A file is a graph, a line `--- PASS [exact|fast]`, and the graph that the pass must give. `YIRAGE_BLESS=1` writes the
+//! second part anew; review the difference before committing it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use yirage_compile::{PIPELINE, compile, plan_weights};
+use yirage_ir::{Dims, Format, Op, text, verify};
+use yirage_plan::{Accepts, KernelFacts, Precision, Target};
+
+fn target(precision: Precision) -> Target {
+    let kernel = |name: &str, accepts: Accepts| KernelFacts { name: name.into(), variant: "test".into(), accepts };
+    let products = Accepts::Products {
+        ops: vec!["linear".into(), "expert_linear".into()],
+        formats: Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect(),
+    };
+    Target {
+        family: "test".into(),
+        arch: "none".into(),
+        workers: 2,
+        precision,
+        product_layout: "tiles".into(),
+        q8a_block_bytes: 36,
+        q8a_row_multiple: 32,
+        align: 64,
+        kernels: vec![
+            kernel("test/rows@1", Accepts::Rows(Op::NAMES.iter().map(|n| n.to_string()).collect())),
+            kernel("test/products@1", products),
+            kernel("test/attention@1", Accepts::Op("attention".into())),
+            kernel("test/gather@1", Accepts::Op("gather".into())),
+        ],
+    }
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// The input, the pass's name, the precision and the wanted output of a file.
+fn parts(content: &str) -> (&str, &str, Precision, &str) {
+    let (input, rest) = content.split_once("--- ").unwrap();
+    let (head, output) = rest.split_once('\n').unwrap_or((rest, ""));
+    let mut words = head.split_whitespace();
+    let pass = words.next().unwrap();
+    (input, pass, words.next().unwrap_or("fast").parse().unwrap(), output)
+}
+
+#[test]
+fn passes_give_the_checked_text() {
+    let files = files();
+    assert!(files.len() >= 5);
+    for file in files {
+        let content = fs::read_to_string(&file).unwrap();
+        let (input, pass, precision, want) = parts(&content);
+        let graph = text::parse(input).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let pass = PIPELINE.iter().find(|p| p.name == pass).unwrap_or_else(|| panic!("no pass {pass}"));
+        let out = (pass.run)(&graph, &target(precision)).unwrap();
+        verify(&out).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let got = text::print(&out);
+        if std::env::var_os("YIRAGE_BLESS").is_some() {
+            let at = content.len() - want.len();
+            fs::write(&file, format!("{}{got}", &content[..at])).unwrap();
+        } else {
+            assert_eq!(got, want, "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn plans_round_trip_and_are_byte_identical() {
+    for file in files() {
+        let content = fs::read_to_string(&file).unwrap();
+        let graph = text::parse(parts(&content).0).unwrap();
+        let target = target(Precision::Fast);
+        let weights = plan_weights(&graph, &target).unwrap();
+        let bucket = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
+        let plan = compile(&graph, bucket, &target, &weights).unwrap();
+        let printed = yirage_plan::text::print(&plan);
+        assert_eq!(yirage_plan::text::print(&compile(&graph, bucket, &target, &weights).unwrap()), printed);
+        let again = yirage_plan::text::parse(&printed).unwrap();
+        yirage_plan::verify(&again).unwrap();
+        assert_eq!(yirage_plan::text::print(&again), printed);
+    }
+}
+
+#[test]
+fn broken_plans_are_refused() {
+    let content = fs::read_to_string(&files()[0]).unwrap();
+    let graph = text::parse(parts(&content).0).unwrap();
+    let target = target(Precision::Fast);
+    let weights = plan_weights(&graph, &target).unwrap();
+    let plan = compile(&graph, Dims { tokens: 8, seqs: 1, blocks: 2, rows: 1 }, &target, &weights).unwrap();
+    let broken = |change: &dyn Fn(&mut yirage_plan::Plan)| {
+        let mut plan = plan.clone();
+        change(&mut plan);
+        yirage_plan::verify(&plan).unwrap_err().to_string()
+    };
+    assert!(broken(&|p| p.steps[1].phase = 0).contains("before it is whole"));
+    assert!(broken(&|p| drop(p.steps.pop())).contains("never runs"));
+    assert!(broken(&|p| p.places.iter_mut().for_each(|x| x.offset = 0)).contains("share bytes"));
+    assert!(broken(&|p| p.arena = 64).contains("outside the arena"));
+    assert!(broken(&|p| drop(p.places.pop())).contains("has no place"));
+    let twice = broken(&|p| {
+        let again = p.steps[0].clone();
+        p.steps.insert(0, again);
+    });
+    assert!(twice.contains("runs twice"));
+}
+
+#[test]
+fn a_missing_kernel_names_op_types_and_target() {
+    let graph = text::parse(
+        "graph g { slot %ids: i32[Tokens] weight %t: f32[8, 32] weight %w: iq4_nl[64, 32]
+         %x = embed{scale=1.0}(%t, %ids): f32[Tokens, 32]
+         %y = linear{groups=1}(%x, %w): f32[Tokens, 64] output %y }",
+    )
+    .unwrap();
+    let target = target(Precision::Fast);
+    let weights = plan_weights(&graph, &target).unwrap();
+    let error = compile(&graph, Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 }, &target, &weights).unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("linear") && message.contains("iq4_nl") && message.contains("test none"), "{message}");
+    let other = yirage_plan::WeightPlan::default();
+    assert!(compile(&graph, Dims::default(), &target, &other).unwrap_err().to_string().contains("does not fit"));
+}

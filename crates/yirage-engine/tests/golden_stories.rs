@@ -1,0 +1,48 @@
+//! stories260K against its golden file, from GGUF (f32, Q8_0) and from safetensors, in both precisions.
+
+mod golden_support;
+
+use golden_support::{Bounds, check_golden, json, options, shared};
+use yirage_ir::Format;
+use yirage_plan::Precision;
+
+fn files() -> Option<(std::path::PathBuf, serde_json::Value)> {
+    Some((shared("models/stories260K")?, json(&shared("golden/stories.json")?)))
+}
+
+const EXACT: Bounds = Bounds { logit: 2e-3, margin: 0.0, nll: 1e-4, tokens: true };
+
+#[test]
+fn f32_gguf_is_exact_in_both_precisions() {
+    let Some((folder, golden)) = files() else { return };
+    for precision in [Precision::Exact, Precision::Fast] {
+        let options = yirage_engine::EngineOptions { kv: Some(Format::F32), ..options(precision) };
+        check_golden(&folder.join("stories260K-f32.gguf"), &golden, &options, &EXACT);
+    }
+}
+
+#[test]
+fn safetensors_are_exact() {
+    let Some((folder, golden)) = files() else { return };
+    check_golden(&folder.join("hf"), &golden, &options(Precision::Exact), &EXACT);
+}
+
+#[test]
+fn sixteen_bit_caches_stay_close() {
+    let Some((folder, golden)) = files() else { return };
+    for kv in [Format::F16, Format::BF16] {
+        let options = yirage_engine::EngineOptions { kv: Some(kv), ..options(Precision::Exact) };
+        let logit = if kv == Format::F16 { 2e-2 } else { 1.5e-1 };
+        let bounds = Bounds { logit, margin: 0.3, nll: 5e-3, tokens: false };
+        check_golden(&folder.join("stories260K-f32.gguf"), &golden, &options, &bounds);
+    }
+}
+
+#[test]
+fn q8_0_stays_close() {
+    let Some((folder, golden)) = files() else { return };
+    for precision in [Precision::Exact, Precision::Fast] {
+        let bounds = Bounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false };
+        check_golden(&folder.join("stories260K-q8_0.gguf"), &golden, &options(precision), &bounds);
+    }
+}
