@@ -155,7 +155,7 @@ unsafe fn finish<F: Codes>(dot: __m256i, minus_sum: i32) -> __m256 {
         if F::BITS > 6 || F::OFFSET == 0 {
             return _mm256_cvtepi32_ps(dot);
         }
-        let count = _mm_cvtsi32_si128(F::OFFSET.ilog2() as i32);
+        let count = _mm_cvtsi32_si128(F::OFFSET_SHIFT as i32);
         _mm256_cvtepi32_ps(_mm256_add_epi32(dot, _mm256_sll_epi32(_mm256_set1_epi32(minus_sum), count)))
     }
 }

@@ -108,14 +108,21 @@ macro_rules! two_halves {
     };
 }
 
-/// Start of an integer sum: the offset's share, so that it costs nothing later.
+/// Start of an integer sum: the offset's share, so that it costs nothing later. One instruction with a broadcast
+/// memory operand; LLVM would shift in a general register and move that across.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn start<F: Codes>(minus_sum: i32) -> __m512i {
+fn start<F: Codes>(minus_sum: &i32) -> __m512i {
     if F::OFFSET == 0 {
         return _mm512_setzero_si512();
     }
-    _mm512_sll_epi32(_mm512_set1_epi32(minus_sum), _mm_cvtsi32_si128(F::OFFSET.ilog2() as i32))
+    let out: __m512i;
+    // SAFETY: reads the number it is given.
+    unsafe {
+        asm!("vpslld {out}, dword ptr [{sum}]{{1to16}}, {shift}", out = lateout(zmm_reg) out,
+            sum = in(reg) minus_sum, shift = const F::OFFSET_SHIFT, options(nostack, pure, readonly, preserves_flags));
+    }
+    out
 }
 
 /// `acc += dot * scale * activation scale (+ min * activation sum)` of a block with one scale.
@@ -155,21 +162,21 @@ macro_rules! block {
             let m1 = if $F::MINS { _mm512_load_ps($scales.min[at + 1].as_ptr()) } else { s1 };
             unroll!(I < $n {
                 let m = &*metas.add(I);
-                let mut i = start::<$F>(m.minus_first);
-                let mut j = start::<$F>(m.minus_sum - m.minus_first);
+                let mut i = start::<$F>(&m.minus_first);
+                let mut j = _mm512_sub_epi32(start::<$F>(&m.minus_sum), i);
                 two_halves!(i, j, q, x, I * BLOCK);
                 $acc[I] = add_halves::<$F>($acc[I], [i, j], [s0, s1], [m0, m1], m);
             });
         } else if $n == 1 {
             let m = &*metas;
-            let mut i = start::<$F>(m.minus_sum);
+            let mut i = start::<$F>(&m.minus_sum);
             one_token!(i, q, x);
             $acc[0] = add::<$F>($acc[0], i, s0, m0, m);
         } else {
             unroll!(I < $n {
                 if I % 2 == 0 {
                     let (m, n) = (&*metas.add(I), &*metas.add(I + 1));
-                    let (mut i, mut j) = (start::<$F>(m.minus_sum), start::<$F>(n.minus_sum));
+                    let (mut i, mut j) = (start::<$F>(&m.minus_sum), start::<$F>(&n.minus_sum));
                     two_tokens!(i, j, q, x, I * BLOCK);
                     $acc[I] = add::<$F>($acc[I], i, s0, m0, m);
                     $acc[(I + 1) % $n] = add::<$F>($acc[(I + 1) % $n], j, s0, m0, n);

@@ -57,6 +57,8 @@ pub(crate) trait Codes: Tile {
     const BITS: u32;
     /// What was added to make codes unsigned: 0 or a power of two.
     const OFFSET: i32;
+    /// Its logarithm (0 without offset).
+    const OFFSET_SHIFT: u32 = if Self::OFFSET == 0 { 0 } else { Self::OFFSET.ilog2() };
     /// Scales per 32-block: 1, or 2 (one for 16 weights).
     const HALVES: usize = 1;
     /// Whether there are mins.
