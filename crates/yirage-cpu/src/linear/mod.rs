@@ -21,10 +21,12 @@ pub(crate) mod lanes;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
 mod float;
 mod pass;
 mod portable;
 pub(crate) mod unpack;
+#[cfg(target_arch = "x86_64")]
 mod unroll;
 
 use crate::activation::{Form, Layout};
