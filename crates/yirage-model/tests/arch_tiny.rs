@@ -3,18 +3,10 @@
 
 mod arch_support;
 
-use arch_support::check_golden;
-use std::path::{Path, PathBuf};
-
-fn folders(kind: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tiny").join(kind);
-    let mut list: Vec<PathBuf> = std::fs::read_dir(&root).unwrap().map(|e| e.unwrap().path()).collect();
-    list.sort();
-    list
-}
+use arch_support::{check_golden, tiny};
 
 fn check_all(kind: &str, count: usize) {
-    let list = folders(kind);
+    let list = tiny(kind);
     assert_eq!(list.len(), count);
     let failures: Vec<String> = list
         .iter()

@@ -19,6 +19,14 @@ pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
+/// Folders of the committed tiny models, `safetensors` or `gguf`.
+pub(crate) fn tiny(kind: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tiny").join(kind);
+    let mut list: Vec<PathBuf> = std::fs::read_dir(&root).unwrap().map(|e| e.unwrap().path()).collect();
+    list.sort();
+    list
+}
+
 /// A loaded model and one sequence's cache.
 pub(crate) struct Runner {
     pub(crate) model: Model,
