@@ -1,4 +1,6 @@
 //! Matrix kernels against f64 sums, against each other, and against themselves in other batches.
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests are tests; what is skipped is said
+
 mod linear_support;
 
 use linear_support::*;

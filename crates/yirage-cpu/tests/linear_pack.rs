@@ -1,4 +1,6 @@
 //! Packing and unpacking weights.
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests are tests; what is skipped is said
+
 mod linear_support;
 
 use linear_support::*;
