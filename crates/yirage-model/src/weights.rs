@@ -213,50 +213,58 @@ pub fn materialise<'a>(
     rows: Range<usize>,
     scratch: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], ModelError> {
-    binding.check(checkpoint)?;
     if rows.start > rows.end || rows.end > binding.rows() {
         return Err(binding.error(checkpoint, format!("rows within {}", binding.rows()), format!("{rows:?}")));
     }
-    let elements = rows.start * binding.width()..rows.end * binding.width();
+    let elements = rows.start.saturating_mul(binding.width())..rows.end.saturating_mul(binding.width());
     scratch.clear();
     match &binding.source {
         WeightSource::Computed(values) => {
+            binding.check(checkpoint)?;
             scratch.extend(values[elements].iter().flat_map(|v| v.to_le_bytes()));
             Ok(scratch)
         }
         WeightSource::PackedMxfp4 { blocks, scales } => {
+            binding.check(checkpoint)?;
             pack_mxfp4(checkpoint, [blocks, scales], rows, binding.width() / 32, scratch)?;
             Ok(scratch)
         }
-        WeightSource::Stored(views) => stored_bytes(checkpoint, binding.format, views, elements, scratch),
+        WeightSource::Stored(views) => stored_bytes(checkpoint, binding, views, elements, scratch),
     }
 }
 
+/// Only the views that hold some of `elements` are looked at: a weight may have one for each of hundreds of experts.
 fn stored_bytes<'a>(
     checkpoint: &'a Checkpoint,
-    format: Format,
+    binding: &WeightBinding,
     views: &[WeightView],
     elements: Range<usize>,
     scratch: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], ModelError> {
-    let bytes_of = |n: usize| format.info().row_bytes(n);
-    let mut before = 0;
+    let bytes_of = |n: usize| binding.format.info().row_bytes(n);
+    let (mut before, mut found) = (0usize, 0);
     for view in views {
-        let (first, end) = (elements.start.max(before), elements.end.min(before + view.elements()));
+        let after = before.saturating_add(view.elements());
+        let (first, end) = (elements.start.max(before), elements.end.min(after));
         let part = first.saturating_sub(before)..end.saturating_sub(before);
-        before += view.elements();
+        before = after;
         if part.is_empty() {
             continue;
         }
+        binding.check_view(checkpoint, view)?;
         let stored = checkpoint.bytes(checkpoint.require(&view.tensor)?);
         let run = view.run();
         let one_run = part.start / run == (part.end - 1) / run;
         if one_run && part.len() == elements.len() {
             return Ok(&stored[bytes_of(view.stored_index(part.start))..][..bytes_of(part.len())]);
         }
+        found += part.len();
         gather(view, part, |at, n| scratch.extend_from_slice(&stored[bytes_of(at)..][..bytes_of(n)]));
     }
-    Ok(scratch)
+    if found == elements.len() {
+        return Ok(scratch);
+    }
+    Err(binding.error(checkpoint, format!("elements {elements:?}"), format!("{before} in all its parts")))
 }
 
 /// Calls `take(stored index, elements)` for each contiguous piece of the view's elements in `part`, in order.

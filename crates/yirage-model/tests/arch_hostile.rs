@@ -113,3 +113,11 @@ fn layers_that_keep_the_same_share_a_group() {
     assert_eq!(kinds, [CacheGroup::Latent { rank: 12, rope: 6 }]);
     assert_eq!(states.len(), 2);
 }
+
+#[test]
+fn a_context_beyond_any_table_is_refused_with_the_number() {
+    let (checkpoint, config) = fixture("llama-yarn");
+    let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json").unwrap();
+    let err = build(&checkpoint, &config, BuildOptions { context: u32::MAX, ..OPTIONS }).unwrap_err();
+    assert!(err.to_string().contains("4294967295"), "{err}");
+}

@@ -15,6 +15,9 @@ use yirage_ir::{BuildError, DType, Dim, F32, Format, GraphBuilder, Op, Sym, Type
 /// Largest size of any single dimension that a configuration may state; products of two stay within u32.
 pub(super) const LARGEST: u32 = 1 << 24;
 
+/// Largest number of elements of a table of cosines: 16 times what a million positions of usual heads take.
+const LARGEST_TABLE: u64 = 1 << 30;
+
 /// The slots that every model has.
 #[derive(Clone, Copy)]
 pub(super) struct Slots {
@@ -337,6 +340,12 @@ impl<'a> Emit<'a> {
         let rotary = config.rotary_dim(width);
         if let Some(t) = self.tables.iter().find(|t| t.config == config && t.rotary == rotary) {
             return Ok(Rotation { cos: t.cos, sin: t.sin, rotary, interleaved });
+        }
+        if u64::from(self.options.context) * u64::from(rotary / 2) > LARGEST_TABLE {
+            return Err(ModelError::Unsupported {
+                what: format!("a context of {} positions", self.options.context),
+                why: format!("its rotary tables would hold more than {LARGEST_TABLE} elements; choose a smaller one"),
+            });
         }
         let (binding, at) = (self.weights.len(), self.tables.len());
         let shape = [self.options.context.max(1), rotary / 2];

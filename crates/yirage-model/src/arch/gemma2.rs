@@ -26,7 +26,11 @@ pub(super) fn frame(e: &mut Emit<'_>, h: &Heads, rotations: [Rotation; 2], head_
     let head_norm = RmsNorm { width: h.width, ..decoder.norm.clone() };
     let bias = e.config.bool_or("attention_bias", false)?;
     let mlp = Gated::read(e, false)?;
-    let scale = 1.0 / e.positive("query_pre_attn_scalar", f64::from(h.width))?.sqrt();
+    let scalar = e.positive("query_pre_attn_scalar", f64::from(h.width))?;
+    if scalar == 0.0 {
+        return Err(e.config.invalid("query_pre_attn_scalar", "a number above 0"));
+    }
+    let scale = 1.0 / scalar.sqrt();
     let softcap = e.positive("attn_logit_softcapping", 0.0)?;
     let windows = e.config.windows()?;
     let mut x = e.embed("model.embed_tokens.weight", h.hidden, f64::from(h.hidden).sqrt() as f32)?;
