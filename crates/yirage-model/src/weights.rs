@@ -61,8 +61,8 @@ impl WeightView {
 
     /// Index of the last stored element, or `None` where that does not fit in memory or the view is empty.
     fn last(&self) -> Option<usize> {
-        let pairs = self.shape.iter().zip(&self.strides);
-        pairs.fold(Some(self.offset), |sum, (&n, &s)| sum?.checked_add(n.checked_sub(1)?.checked_mul(s)?))
+        let mut pairs = self.shape.iter().zip(&self.strides);
+        pairs.try_fold(self.offset, |sum, (&n, &s)| sum.checked_add(n.checked_sub(1)?.checked_mul(s)?))
     }
 }
 

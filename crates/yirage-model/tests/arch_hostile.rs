@@ -1,5 +1,7 @@
 //! Configurations that lie, are unknown, or ask for what is not there: errors with names, never a panic.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 mod arch_support;
 
 use arch_support::tiny;

@@ -1,5 +1,7 @@
 //! Real GGUF models in the folder that `YIRAGE_MODELS` names: the scalar reference on the first golden prompt.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 mod arch_support;
 
 use arch_support::{Runner, argmax, shared};

@@ -1,5 +1,7 @@
 //! A real model of 260,000 parameters, from GGUF (f32 and Q8_0) and from safetensors, against its golden file.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 mod arch_support;
 
 use arch_support::{Runner, argmax, shared};

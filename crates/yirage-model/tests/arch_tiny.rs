@@ -1,6 +1,8 @@
 //! Shapes and options that the larger fixtures lack, against logits of the reference implementation; made by
 //! `tools/oracle/make_tiny.py`. The GGUF files are written by the `gguf` package.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 mod arch_support;
 
 use arch_support::{check_golden, tiny};
