@@ -48,9 +48,9 @@ pub(crate) fn tanh<V: Lanes>(x: V) -> V {
     x.abs().if_less(V::splat(0.65), near, far)
 }
 
-/// `erfc |x|` and `erf x` for |x| < 1 share one call: `0.5 (1 + erf(x / sqrt 2))`, the normal distribution, relative
-/// error below 1e-6 down to x = -13. Below |x / sqrt 2| = 1 by an odd polynomial (1e-9), else
-/// `e^(-y^2) t P(t)` with `t = 1 / (1 + y / 2)` (1.5e-8).
+/// `0.5 (1 + erf(x / sqrt 2))`, the normal distribution; relative error below 1e-6, in the tail below -4 growing as
+/// `x^2` times an f32 rounding. With `y = |x / sqrt 2|`: below 1 an odd polynomial (1e-9), else `e^(-y^2) t P(t)` with
+/// `t = 1 / (1 + y / 2)` (1.5e-8).
 #[inline(always)]
 pub(crate) fn normal_cdf<V: Lanes>(x: V) -> V {
     let (one, half) = (V::splat(1.0), V::splat(0.5));
