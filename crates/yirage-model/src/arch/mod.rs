@@ -1,4 +1,4 @@
-//! Architectures: one file and one line of [`ARCHITECTURES`] each. A file reads the configuration and emits the model
+//! Architectures: one file and one line of `ARCHITECTURES` each. A file reads the configuration and emits the model
 //! as a device-free [`Graph`], with a binding to stored elements for each weight.
 //!
 //! Architectures know nothing of devices, layouts, kernels, precision of activations, batches or memory; of the cache
