@@ -4,6 +4,7 @@ use super::reduce;
 use super::softmax::largest;
 use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Lanes, launch, math};
+use std::cmp::Ordering;
 
 /// Index of the largest element, the first of equals; NaN is passed over. 0 if there is none.
 pub fn argmax(isa: Isa, x: &[f32]) -> usize {
@@ -68,19 +69,21 @@ pub fn candidates(isa: Isa, logits: &[f32], filter: Filter, out: &mut Vec<Candid
     let limited = filter.top_k > 0 || filter.top_p < 1.0;
     let total = if filter.top_k == 0 && filter.top_p < 1.0 { total(isa, logits, max, inverse) } else { 0.0 };
     let last = if limited { last_bucket(isa, logits, max, inverse, &filter, total) } else { BUCKETS };
-    // The scaled logit stands in for the probability until the end.
+    // The logit stands in for the probability until all are sorted: it alone tells close ones apart.
     for (id, &x) in logits.iter().enumerate() {
         if x > f32::NEG_INFINITY && bucket(x, max, inverse) <= last {
-            out.push(Candidate { id: id as u32, probability: (x - max) * inverse });
+            out.push(Candidate { id: id as u32, probability: x });
         }
     }
     if limited {
-        out.sort_unstable_by(|a, b| b.probability.total_cmp(&a.probability).then(a.id.cmp(&b.id)));
+        // No NaN came in; the two zeros are equal.
+        let order = |a: &Candidate, b: &Candidate| b.probability.partial_cmp(&a.probability).unwrap_or(Ordering::Equal);
+        out.sort_unstable_by(|a, b| order(a, b).then(a.id.cmp(&b.id)));
         if filter.top_k > 0 {
             out.truncate(filter.top_k);
         }
     }
-    launch(isa, Exponentials(out));
+    launch(isa, Exponentials { of: out, max, inverse });
     if filter.top_p < 1.0 {
         let total = if filter.top_k > 0 { out.iter().map(|c| f64::from(c.probability)).sum() } else { total };
         keep_mass(out, f64::from(filter.top_p) * total);
@@ -190,17 +193,22 @@ fn last_bucket(isa: Isa, logits: &[f32], max: f32, inverse: f32, filter: &Filter
     BUCKETS - 1
 }
 
-/// Scaled logits to probabilities relative to the best.
-struct Exponentials<'a>(&'a mut [Candidate]);
+/// Logits to probabilities relative to the best.
+struct Exponentials<'a> {
+    of: &'a mut [Candidate],
+    max: f32,
+    inverse: f32,
+}
 
 impl Kernel for Exponentials<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        for part in self.0.chunks_mut(LANES) {
+        for part in self.of.chunks_mut(LANES) {
             let mut x = [0f32; LANES];
             x.iter_mut().zip(part.iter()).for_each(|(x, c)| *x = c.probability);
-            let p = math::exp(V::of(&x)).array();
+            let x = V::of(&x).sub(V::splat(self.max)).mul(V::splat(self.inverse));
+            let p = math::exp(x).array();
             part.iter_mut().zip(p).for_each(|(c, p)| c.probability = p);
         }
     }

@@ -1,0 +1,277 @@
+//! Choices: of experts, of the best token, and of the tokens that may be sampled.
+
+use yirage_cpu::isa::Isa;
+use yirage_cpu::rows::*;
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 ^ (self.0 >> 29)
+    }
+    fn below(&mut self, n: usize) -> usize {
+        ((self.next() >> 20) % n as u64) as usize
+    }
+    /// Multiples of 1/8, so that there are ties.
+    fn coarse(&mut self, n: usize, size: i64) -> Vec<f32> {
+        (0..n).map(|_| ((self.next() >> 20) as i64 % (16 * size) - 8 * size) as f32 / 8.0).collect()
+    }
+    fn fine(&mut self, n: usize, size: f32) -> Vec<f32> {
+        (0..n).map(|_| ((self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * size).collect()
+    }
+}
+
+fn levels() -> impl Iterator<Item = Isa> {
+    Isa::ALL.iter().copied().filter(|i| i.available())
+}
+
+fn order(values: &[f64]) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..values.len()).collect();
+    all.sort_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
+    all
+}
+
+/// The definition, with everything sorted, in f64.
+fn route_reference(r: &Route<'_>, logits: &[f32]) -> (Vec<usize>, Vec<f64>) {
+    let x: Vec<f64> = logits.iter().map(|&x| x.into()).collect();
+    let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = x.iter().map(|x| (x - max).exp()).sum();
+    let score = |x: &f64| match r.scoring {
+        Scoring::Softmax => (x - max).exp() / sum,
+        Scoring::SoftmaxTopK => *x,
+        Scoring::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+    };
+    let scores: Vec<f64> = x.iter().map(score).collect();
+    let mut choice: Vec<f64> =
+        scores.iter().enumerate().map(|(i, s)| s + r.bias.map_or(0.0, |b| f64::from(b[i]))).collect();
+    if r.groups > 1 {
+        let size = r.experts / r.groups;
+        let two = |g: &[f64]| order(g).iter().take(2).map(|&i| g[i]).sum::<f64>();
+        let values: Vec<f64> = choice.chunks(size).map(two).collect();
+        for g in &order(&values)[r.top_groups..] {
+            choice[g * size..][..size].fill(f64::NEG_INFINITY);
+        }
+    }
+    let chosen = order(&choice)[..r.top_k].to_vec();
+    let mut weights: Vec<f64> = chosen.iter().map(|&e| scores[e]).collect();
+    if r.scoring == Scoring::SoftmaxTopK {
+        weights.iter_mut().for_each(|w| *w = (*w - max).exp());
+    }
+    if r.normalize || r.scoring == Scoring::SoftmaxTopK {
+        let sum: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|w| *w /= sum);
+    }
+    weights.iter_mut().for_each(|w| *w *= f64::from(r.scale));
+    (chosen, weights)
+}
+
+#[test]
+fn routes_follow_the_definition() {
+    let mut rng = Rng(1);
+    for round in 0..300 {
+        let (experts, groups) = [(4, 1), (8, 2), (60, 1), (128, 8), (256, 8), (33, 3), (1, 1), (6, 6)][rng.below(8)];
+        let top_groups = 1 + rng.below(groups);
+        let top_k = 1 + rng.below((experts / groups * top_groups).min(8));
+        let scoring = [Scoring::Softmax, Scoring::SoftmaxTopK, Scoring::Sigmoid][rng.below(3)];
+        // Ties only where equal logits give equal scores in both precisions.
+        let logits = if rng.below(2) == 0 { rng.coarse(2 * experts, 3) } else { rng.fine(2 * experts, 3.0) };
+        let bias = rng.coarse(experts, 1);
+        let bias = (rng.below(2) == 0 && groups == 1 && scoring == Scoring::SoftmaxTopK).then_some(&bias[..]);
+        let scale = [1.0, 2.5][rng.below(2)];
+        let normalize = rng.below(2) == 0;
+        let r = Route { experts, top_k, scoring, normalize, scale, bias, groups, top_groups };
+        let mut first = None;
+        for isa in levels() {
+            let (mut weights, mut chosen) = (vec![0f32; 2 * top_k], vec![0i32; 2 * top_k]);
+            let src = Src::new(logits.as_ptr(), experts);
+            // SAFETY: two rows of logits.
+            unsafe { route(isa, 0..2, r, src, &mut weights, &mut chosen) };
+            for t in 0..2 {
+                let (ids, ws) = route_reference(&r, &logits[t * experts..][..experts]);
+                let got: Vec<usize> = chosen[t * top_k..][..top_k].iter().map(|&e| e as usize).collect();
+                // Sums of two scores may round to a tie where exact ones differ: compare those without groups exactly.
+                if groups == 1 {
+                    assert_eq!(got, ids, "round {round} {isa} {r:?}");
+                    for (a, b) in weights[t * top_k..][..top_k].iter().zip(ws) {
+                        assert!((f64::from(*a) - b).abs() < 1e-6 * b.abs() + 1e-9, "{r:?}");
+                    }
+                }
+                let mut distinct = got.clone();
+                distinct.sort_unstable();
+                distinct.dedup();
+                assert_eq!(distinct.len(), top_k);
+                let mut used: Vec<usize> = got.iter().map(|e| e / (experts / groups)).collect();
+                used.sort_unstable();
+                used.dedup();
+                assert!(used.len() <= top_groups);
+            }
+            let all = (weights, chosen);
+            assert_eq!(&all, first.get_or_insert(all.clone()), "{isa}");
+        }
+    }
+}
+
+#[test]
+fn groups_by_their_two_best_and_bias_only_for_the_choice() {
+    // Group sums of the two best: 0.5+0.5, 0.9+0.0, 0.6+0.55 with these sigmoid scores.
+    let logit = |p: f64| (p / (1.0 - p)).ln() as f32;
+    let logits = [0.5, 0.5, 0.9, 1e-6, 0.6, 0.55].map(logit);
+    let mut r = Route {
+        experts: 6,
+        top_k: 2,
+        scoring: Scoring::Sigmoid,
+        normalize: false,
+        scale: 1.0,
+        bias: None,
+        groups: 3,
+        top_groups: 1,
+    };
+    let run = |r: Route<'_>| {
+        let (mut w, mut e) = ([0f32; 2], [0i32; 2]);
+        // SAFETY: one row.
+        unsafe { route(Isa::detect(), 0..1, r, Src::new(logits.as_ptr(), 6), &mut w, &mut e) };
+        (w, e)
+    };
+    assert_eq!(run(r).1, [4, 5]);
+    r.top_groups = 3;
+    assert_eq!(run(r).1, [2, 4]);
+    let bias = [0.0, 5.0, 0.0, 0.0, 0.0, 0.0];
+    r.bias = Some(&bias);
+    let (w, e) = run(r);
+    assert_eq!(e, [1, 2]);
+    assert!((w[0] - 0.5).abs() < 1e-6, "the bias must not be in the weight: {w:?}");
+}
+
+#[test]
+fn experts_of_nan_logits_are_still_distinct() {
+    let logits = [f32::NAN; 5];
+    let r = Route {
+        experts: 5,
+        top_k: 3,
+        scoring: Scoring::SoftmaxTopK,
+        normalize: true,
+        scale: 1.0,
+        bias: None,
+        groups: 1,
+        top_groups: 1,
+    };
+    let (mut w, mut e) = ([0f32; 3], [0i32; 3]);
+    // SAFETY: one row.
+    unsafe { route(Isa::detect(), 0..1, r, Src::new(logits.as_ptr(), 5), &mut w, &mut e) };
+    assert_eq!(e, [0, 1, 2]);
+}
+
+#[test]
+fn the_first_of_the_largest() {
+    let mut rng = Rng(2);
+    for n in [1, 2, 15, 16, 17, 63, 64, 65, 1000, 262_144] {
+        let mut x = rng.coarse(n, 50);
+        for isa in levels() {
+            let want = x.iter().enumerate().fold(0, |b, (i, v)| if *v > x[b] { i } else { b });
+            assert_eq!(argmax(isa, &x), want, "{n} at {isa}");
+        }
+        x[n / 2] = f32::NAN;
+        x[n - 1] = 1e9;
+        levels().for_each(|isa| assert_eq!(argmax(isa, &x), n - 1));
+    }
+    for isa in levels() {
+        assert_eq!(argmax(isa, &[]), 0);
+        assert_eq!(argmax(isa, &[f32::NAN; 20]), 0);
+        assert_eq!(argmax(isa, &[f32::NEG_INFINITY; 20]), 0);
+        assert_eq!(argmax(isa, &[0.0, -0.0]), 0);
+    }
+}
+
+/// Everything sorted, in f64: temperature, top-k, top-p of what is left, min-p.
+fn filter_reference(logits: &[f32], f: Filter) -> Vec<(usize, f64)> {
+    let mut all: Vec<(usize, f64)> = logits.iter().enumerate().map(|(i, &x)| (i, f64::from(x))).collect();
+    all.retain(|c| c.1 > f64::NEG_INFINITY);
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    if f.temperature == 0.0 {
+        return vec![(all[0].0, 1.0)];
+    }
+    let max = all[0].1;
+    all.iter_mut().for_each(|c| c.1 = ((c.1 - max) / f64::from(f.temperature)).exp());
+    if f.top_k > 0 {
+        all.truncate(f.top_k);
+    }
+    if f.top_p < 1.0 {
+        let total: f64 = all.iter().map(|c| c.1).sum();
+        let mut sum = 0.0;
+        let last = all.iter().position(|c| {
+            sum += c.1;
+            sum >= f64::from(f.top_p) * total
+        });
+        all.truncate(last.unwrap_or(all.len() - 1) + 1);
+    }
+    all.retain(|c| c.1 >= f64::from(f.min_p));
+    let total: f64 = all.iter().map(|c| c.1).sum();
+    all.iter_mut().for_each(|c| c.1 /= total);
+    all
+}
+
+#[test]
+fn candidates_follow_the_definition() {
+    let mut rng = Rng(3);
+    let mut out = Vec::new();
+    for round in 0..300 {
+        let n = [1, 3, 40, 1000, 32_000][rng.below(5)];
+        let mut logits = if rng.below(3) == 0 { rng.coarse(n, 10) } else { rng.fine(n, 12.0) };
+        if rng.below(3) == 0 && n > 1 {
+            (0..n / 2).for_each(|i| logits[i] = f32::NEG_INFINITY);
+        }
+        let filter = Filter {
+            temperature: [0.0, 0.1, 0.7, 1.0, 3.0][rng.below(5)],
+            top_k: [0, 0, 1, 7, 50, 100_000][rng.below(6)],
+            top_p: [1.0, 1.0, 0.95, 0.5, 1e-9][rng.below(5)],
+            min_p: [0.0, 0.0, 0.05, 1.0][rng.below(4)],
+        };
+        let want = filter_reference(&logits, filter);
+        for isa in levels() {
+            candidates(isa, &logits, filter, &mut out);
+            // The sum at the edge of top-p, and a probability at the edge of min-p, may round to either side.
+            assert!(out.len().abs_diff(want.len()) <= 1, "round {round} {filter:?}: {} for {}", out.len(), want.len());
+            let mut got = out.clone();
+            got.sort_by(|a, b| b.probability.total_cmp(&a.probability).then(a.id.cmp(&b.id)));
+            if out.len() == want.len() && (filter.top_k > 0 || filter.top_p < 1.0) {
+                let ids = |c: &[Candidate]| c.iter().map(|c| c.id as usize).collect::<Vec<_>>();
+                let same = ids(&out) == want.iter().map(|c| c.0).collect::<Vec<_>>();
+                assert!(same, "round {round} {filter:?}: other tokens or another order");
+            }
+            if out.len() == want.len() {
+                for (c, w) in got.iter().zip(&want) {
+                    assert!((f64::from(c.probability) - w.1).abs() < 1e-5 * w.1 + 1e-12, "{filter:?} {c:?} {w:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn strange_logits() {
+    let plain = Filter { temperature: 1.0, top_k: 0, top_p: 0.9, min_p: 0.0 };
+    let mut out = Vec::new();
+    for isa in levels() {
+        candidates(isa, &[f32::NEG_INFINITY; 9], plain, &mut out);
+        assert!(out.is_empty());
+        candidates(isa, &[], plain, &mut out);
+        assert!(out.is_empty());
+        candidates(isa, &[1.0, f32::INFINITY, 2.0], plain, &mut out);
+        assert_eq!(out, [Candidate { id: 1, probability: 1.0 }]);
+        for top_k in [0, 5] {
+            for top_p in [0.9, 1.0] {
+                let filter = Filter { top_k, top_p, ..plain };
+                candidates(isa, &[f32::NAN, 3.0, f32::NAN, 1.0], filter, &mut out);
+                assert_eq!(out[0].id, 1);
+                assert!(out.iter().all(|c| c.id % 2 == 1 && c.probability > 0.0), "{filter:?} {out:?}");
+            }
+        }
+        let cold = Filter { temperature: 1e-30, top_k: 0, top_p: 0.5, min_p: 0.0 };
+        candidates(isa, &[1.0, 2.0, 1.5], cold, &mut out);
+        assert_eq!(out[0], Candidate { id: 1, probability: 1.0 });
+        // Equal logits: the lowest ids.
+        candidates(isa, &[0.0; 100], Filter { top_k: 3, top_p: 1.0, ..plain }, &mut out);
+        assert_eq!(out.iter().map(|c| c.id).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+}

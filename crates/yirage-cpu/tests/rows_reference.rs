@@ -1,0 +1,316 @@
+//! Row operations against f64, at every level, for any range, in place or not.
+
+use yirage_cpu::isa::Isa;
+use yirage_cpu::rows::*;
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn floats(&mut self, n: usize, size: f32) -> Vec<f32> {
+        (0..n).map(|_| ((self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * size).collect()
+    }
+}
+
+const WIDTHS: [usize; 12] = [1, 2, 15, 16, 17, 31, 64, 65, 127, 576, 2048, 2051];
+
+fn src(x: &[f32], stride: usize) -> Src {
+    Src::new(x.as_ptr(), stride)
+}
+
+/// The function over three rows at every level: whole, row by row, and in place; the results must be equal to the bit
+/// and the padding of the stride untouched. Returns the rows without padding.
+fn everywhere(x: &[f32], width: usize, f: &dyn Fn(Isa, std::ops::Range<usize>, Src, Dst)) -> Vec<f32> {
+    let stride = width + 3;
+    let mut padded = vec![7.5f32; 3 * stride];
+    (0..3).for_each(|r| padded[r * stride..][..width].copy_from_slice(&x[r * width..][..width]));
+    let mut first: Option<Vec<f32>> = None;
+    for isa in Isa::ALL.iter().copied().filter(|i| i.available()) {
+        let mut outs = [vec![7.5f32; 3 * stride], vec![7.5f32; 3 * stride], padded.clone()];
+        f(isa, 0..3, src(&padded, stride), Dst::new(outs[0].as_mut_ptr(), stride));
+        (0..3).for_each(|r| f(isa, r..r + 1, src(&padded, stride), Dst::new(outs[1].as_mut_ptr(), stride)));
+        let own = outs[2].as_mut_ptr();
+        f(isa, 0..3, Src::new(own, stride), Dst::new(own, stride));
+        for out in outs {
+            let first = first.get_or_insert_with(|| out.clone());
+            for (i, (a, b)) in first.iter().zip(&out).enumerate() {
+                assert!(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(), "{isa} width {width} at {i}: {a} {b}");
+            }
+            (0..3).for_each(|r| assert!(out[r * stride + width..][..3].iter().all(|&v| v == 7.5)));
+        }
+    }
+    let first = first.unwrap();
+    (0..3).flat_map(|r| first[r * stride..][..width].to_vec()).collect()
+}
+
+fn close(got: &[f32], want: &[f64], abs: f64, rel: f64, what: &str) {
+    assert_eq!(got.len(), want.len());
+    for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
+        let e = (f64::from(g) - w).abs();
+        assert!(e <= abs + rel * w.abs(), "{what} at {i}: {g} for {w}");
+    }
+}
+
+#[test]
+fn norms() {
+    let mut rng = Rng(1);
+    for width in WIDTHS {
+        for size in [1e-4, 1.0, 3e4] {
+            let x = rng.floats(3 * width, size);
+            let (w, b) = (rng.floats(width, 2.0), rng.floats(width, 1.0));
+            for (weight, unit_offset) in [(None, false), (Some(&w[..]), false), (Some(&w[..]), true)] {
+                let norm = RmsNorm { row: width, width, eps: 1e-6, weight, unit_offset };
+                // SAFETY: `everywhere` gives three rows.
+                let got = everywhere(&x, width, &|isa, rows, x, out| unsafe { rms_norm(isa, rows, norm, x, out) });
+                let want: Vec<f64> = x.chunks(width).flat_map(|row| rms(row, weight, unit_offset, 1e-6)).collect();
+                close(&got, &want, 1e-9, 1e-6, "rms_norm");
+            }
+            for bias in [None, Some(&b[..])] {
+                let norm = LayerNorm { eps: 1e-5, weight: &w, bias };
+                // SAFETY: as above.
+                let got = everywhere(&x, width, &|isa, rows, x, out| unsafe { layer_norm(isa, rows, norm, x, out) });
+                let want: Vec<f64> = x.chunks(width).flat_map(|row| layer(row, &w, bias, 1e-5)).collect();
+                close(&got, &want, 5e-6, 5e-6, "layer_norm");
+            }
+        }
+    }
+}
+
+fn rms(x: &[f32], weight: Option<&[f32]>, unit_offset: bool, eps: f32) -> Vec<f64> {
+    let mean = x.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / x.len() as f64;
+    let inverse = 1.0 / (mean + f64::from(eps)).sqrt();
+    let w = |i: usize| weight.map_or(1.0, |w| f64::from(w[i]) + if unit_offset { 1.0 } else { 0.0 });
+    x.iter().enumerate().map(|(i, &v)| f64::from(v) * inverse * w(i)).collect()
+}
+
+fn layer(x: &[f32], w: &[f32], b: Option<&[f32]>, eps: f32) -> Vec<f64> {
+    let mean = x.iter().map(|&v| f64::from(v)).sum::<f64>() / x.len() as f64;
+    let variance = x.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / x.len() as f64;
+    let inverse = 1.0 / (variance + f64::from(eps)).sqrt();
+    let bias = |i: usize| b.map_or(0.0, |b| f64::from(b[i]));
+    x.iter().enumerate().map(|(i, &v)| (f64::from(v) - mean) * inverse * f64::from(w[i]) + bias(i)).collect()
+}
+
+#[test]
+fn norms_of_heads() {
+    let mut rng = Rng(2);
+    let (x, w) = (rng.floats(3 * 5 * 24, 1.0), rng.floats(24, 1.0));
+    let norm = RmsNorm { row: 120, width: 24, eps: 1e-5, weight: Some(&w), unit_offset: false };
+    // SAFETY: `everywhere` gives three rows.
+    let got = everywhere(&x, 120, &|isa, rows, x, out| unsafe { rms_norm(isa, rows, norm, x, out) });
+    let want: Vec<f64> = x.chunks(24).flat_map(|head| rms(head, Some(&w), false, 1e-5)).collect();
+    close(&got, &want, 1e-9, 1e-6, "heads");
+}
+
+/// erfc by its continued fraction and erf by its series.
+fn erfc(x: f64) -> f64 {
+    if x < 0.0 {
+        return 2.0 - erfc(-x);
+    }
+    if x < 2.5 {
+        let (mut term, mut sum) = (x, x);
+        for n in 1..120 {
+            term *= -x * x / n as f64;
+            sum += term / (2 * n + 1) as f64;
+        }
+        return 1.0 - sum * 2.0 / std::f64::consts::PI.sqrt();
+    }
+    let tail = (1..=80).rev().fold(0.0, |t, k| f64::from(k) / 2.0 / (x + t));
+    (-x * x).exp() / ((x + tail) * std::f64::consts::PI.sqrt())
+}
+
+fn exact(kind: UnaryKind, x: f64) -> f64 {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    match kind {
+        UnaryKind::Scale(c) => f64::from(c) * x,
+        UnaryKind::Silu => x * sigmoid(x),
+        UnaryKind::GeluTanh => x * sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)),
+        UnaryKind::GeluErf => 0.5 * x * erfc(-x / std::f64::consts::SQRT_2),
+        UnaryKind::Tanh => x.tanh(),
+        UnaryKind::Sigmoid => sigmoid(x),
+        UnaryKind::Relu => x.max(0.0),
+        UnaryKind::Exp => x.exp(),
+        UnaryKind::Softcap(c) => f64::from(c) * (x / f64::from(c)).tanh(),
+    }
+}
+
+#[test]
+fn functions_of_one_element() {
+    let kinds = [
+        (UnaryKind::Scale(0.3), 1e-7),
+        (UnaryKind::Silu, 4e-7),
+        (UnaryKind::GeluTanh, 1e-5),
+        (UnaryKind::GeluErf, 1e-5),
+        (UnaryKind::Tanh, 3e-7),
+        (UnaryKind::Sigmoid, 4e-7),
+        (UnaryKind::Relu, 0.0),
+        (UnaryKind::Exp, 2e-7),
+        (UnaryKind::Softcap(30.0), 4e-7),
+    ];
+    let mut rng = Rng(3);
+    for (kind, rel) in kinds {
+        for size in [1e-3, 1.0, 8.0, 80.0] {
+            let x = rng.floats(3 * 667, size);
+            // SAFETY: `everywhere` gives three rows.
+            let got = everywhere(&x, 667, &|isa, rows, x, out| unsafe { unary(isa, rows, 667, kind, x, out) });
+            let want: Vec<f64> = x.iter().map(|&x| exact(kind, f64::from(x))).collect();
+            close(&got, &want, 2e-37, rel, &format!("{kind:?} size {size}"));
+        }
+    }
+}
+
+#[test]
+fn extreme_elements() {
+    let x = [0.0, -0.0, 1e30, -1e30, f32::NAN, 1e-40, -1e-40, 88.0, -88.0, 100.0, -100.0, 200.0, -200.0, 3.0, -3.0];
+    let all: Vec<f32> = x.iter().copied().cycle().take(3 * x.len()).collect();
+    use UnaryKind::*;
+    for kind in [Silu, GeluTanh, GeluErf, Tanh, Sigmoid, Relu, Exp, Softcap(5.0)] {
+        // SAFETY: `everywhere` gives three rows.
+        let got = everywhere(&all, x.len(), &|isa, rows, s, out| unsafe { unary(isa, rows, x.len(), kind, s, out) });
+        for (&x, &y) in x.iter().zip(&got) {
+            let want = exact(kind, f64::from(x));
+            if x.is_nan() {
+                assert!(y.is_nan(), "{kind:?} of NaN is {y}");
+            } else if want > f64::from(f32::MAX) {
+                assert_eq!(y, f32::INFINITY, "{kind:?} of {x}");
+            } else {
+                assert!((f64::from(y) - want).abs() <= 1e-30 + 3e-6 * want.abs(), "{kind:?} of {x}: {y} for {want}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_products_and_gates() {
+    let mut rng = Rng(4);
+    for width in WIDTHS {
+        let (a, b) = (rng.floats(3 * width, 9.0), rng.floats(3 * width, 9.0));
+        for kind in [BinaryKind::Add, BinaryKind::Mul] {
+            let op = |x: f32, y: f32| f64::from(if kind == BinaryKind::Add { x + y } else { x * y });
+            // SAFETY: `everywhere` gives three rows, b has three or one.
+            let got =
+                everywhere(&a, width, &|isa, r, x, out| unsafe { binary(isa, r, width, kind, x, src(&b, width), out) });
+            let want: Vec<f64> = a.iter().zip(&b).map(|(&x, &y)| op(x, y)).collect();
+            close(&got, &want, 0.0, 0.0, "binary");
+            // SAFETY: as above.
+            let got = everywhere(&a, width, &|isa, r, x, out| unsafe { binary_row(isa, r, kind, x, &b[..width], out) });
+            let want: Vec<f64> = a.iter().zip(b[..width].iter().cycle()).map(|(&x, &y)| op(x, y)).collect();
+            close(&got, &want, 0.0, 0.0, "binary_row");
+        }
+        for kind in [GluKind::Silu, GluKind::GeluTanh, GluKind::GeluErf, GluKind::GptOss] {
+            // SAFETY: as above.
+            let got =
+                everywhere(&a, width, &|isa, r, x, out| unsafe { glu(isa, r, width, kind, x, src(&b, width), out) });
+            let gate = |g: f64, u: f64| match kind {
+                GluKind::Silu => exact(UnaryKind::Silu, g) * u,
+                GluKind::GeluTanh => exact(UnaryKind::GeluTanh, g) * u,
+                GluKind::GeluErf => exact(UnaryKind::GeluErf, g) * u,
+                GluKind::GptOss => (u.clamp(-7.0, 7.0) + 1.0) * g.min(7.0) / (1.0 + (-1.702 * g.min(7.0)).exp()),
+            };
+            let want: Vec<f64> = a.iter().zip(&b).map(|(&g, &u)| gate(g.into(), u.into())).collect();
+            close(&got, &want, 1e-6, 3e-6, &format!("{kind:?}"));
+        }
+    }
+}
+
+#[test]
+fn rotations() {
+    let mut rng = Rng(5);
+    for (heads, width, rotary) in [(1, 2, 2), (4, 64, 64), (3, 80, 32), (2, 7, 6), (2, 128, 0), (1, 256, 256)] {
+        let half = rotary / 2;
+        let (cos, sin) = (rng.floats(50 * half, 1.0), rng.floats(50 * half, 1.0));
+        let x = rng.floats(3 * heads * width, 2.0);
+        let positions = [49, 0, 17];
+        for interleaved in [false, true] {
+            let spec = Rope { heads, width, rotary, interleaved, cos: &cos, sin: &sin };
+            let row = heads * width;
+            // SAFETY: `everywhere` gives three rows.
+            let got = everywhere(&x, row, &|isa, r, x, out| unsafe { rope(isa, r, spec, &positions, x, out) });
+            let mut want: Vec<f64> = x.iter().map(|&v| v.into()).collect();
+            for (head, v) in want.chunks_mut(width).enumerate() {
+                let p = positions[head / heads] as usize;
+                for i in 0..half {
+                    let (a, b) = if interleaved { (2 * i, 2 * i + 1) } else { (i, i + half) };
+                    let (c, s) = (f64::from(cos[p * half + i]), f64::from(sin[p * half + i]));
+                    (v[a], v[b]) = (v[a] * c - v[b] * s, v[b] * c + v[a] * s);
+                }
+            }
+            close(&got, &want, 5e-7, 2e-7, "rope");
+            if rotary > 0 {
+                // SAFETY: as above.
+                let got = everywhere(&x, row, &|isa, r, x, out| unsafe { rope(isa, r, spec, &[50, -1, 0], x, out) });
+                assert!(got[0].is_nan() && got[row].is_nan() && !got[2 * row].is_nan());
+            }
+        }
+    }
+}
+
+#[test]
+fn softmax_rows() {
+    let mut rng = Rng(6);
+    for width in WIDTHS {
+        let mut x = rng.floats(3 * width, 20.0);
+        x[0] = if width > 1 { f32::NEG_INFINITY } else { 3.0 };
+        // SAFETY: `everywhere` gives three rows.
+        let got = everywhere(&x, width, &|isa, r, x, out| unsafe { softmax(isa, r, width, x, out) });
+        let mut want = Vec::new();
+        for row in x.chunks(width) {
+            let max = row.iter().fold(f64::NEG_INFINITY, |m, &v| m.max(v.into()));
+            let sum: f64 = row.iter().map(|&v| (f64::from(v) - max).exp()).sum();
+            want.extend(row.iter().map(|&v| (f64::from(v) - max).exp() / sum));
+        }
+        close(&got, &want, 1e-12, 2e-6, "softmax");
+        assert!(width == 1 || got[0] == 0.0);
+    }
+}
+
+#[test]
+fn experts_join_in_rank_order() {
+    let mut rng = Rng(7);
+    let (ranks, width) = (4, 37);
+    let (x, w) = (rng.floats(3 * ranks * width, 1.0), rng.floats(3 * ranks, 1.0));
+    let bias = rng.floats(6 * width, 1.0);
+    let chosen = [0, 5, 2, 1, 1, 1, 4, 3, 2, 6, -1, 0];
+    let mut first = None;
+    for isa in Isa::ALL.iter().copied().filter(|i| i.available()) {
+        let mut out = vec![0f32; 3 * width];
+        let dst = Dst::new(out.as_mut_ptr(), width);
+        // SAFETY: all three have three rows.
+        unsafe { expert_sum(isa, 0..3, ranks, width, src(&x, ranks * width), src(&w, ranks), dst) };
+        assert_eq!(&out, first.get_or_insert(out.clone()), "{isa}");
+        for t in 0..3 {
+            for i in 0..width {
+                let part = |r: usize| f64::from(x[(t * ranks + r) * width + i]) * f64::from(w[t * ranks + r]);
+                assert!((f64::from(out[t * width + i]) - (0..ranks).map(part).sum::<f64>()).abs() < 4e-7);
+            }
+        }
+    }
+    let mut out = vec![0f32; 3 * ranks * width];
+    let dst = Dst::new(out.as_mut_ptr(), ranks * width);
+    // SAFETY: both have three rows.
+    unsafe { expert_bias(0..3, ranks, width, src(&x, ranks * width), &bias, &chosen, dst) };
+    for (p, part) in out.chunks(width).enumerate() {
+        for (i, &y) in part.iter().enumerate() {
+            match usize::try_from(chosen[p]).ok().filter(|&e| e < 6) {
+                Some(e) => assert_eq!(y, x[p * width + i] + bias[e * width + i]),
+                None => assert!(y.is_nan()),
+            }
+        }
+    }
+}
+
+#[test]
+fn gathered_rows() {
+    let x: Vec<f32> = (0..20).map(|i| i as f32).collect();
+    let mut out = vec![0f32; 12];
+    // SAFETY: five rows in, four out.
+    unsafe { gather(0..4, 3, &[4, 0, 5, -1], src(&x, 4), 5, Dst::new(out.as_mut_ptr(), 3)) };
+    assert_eq!(out[..6], [16.0, 17.0, 18.0, 0.0, 1.0, 2.0]);
+    assert!(out[6..].iter().all(|v| v.is_nan()));
+}
