@@ -1,2 +1,41 @@
-//! Getting models: catalogue, hub downloads with resume and checksums, the shared cache layout.
+//! Getting models: references, a small catalogue, hub downloads with resume and checksums, the shared cache layout.
+//!
+//! This is the only crate that opens a connection. It knows names, files and checksums; it deliberately does not know
+//! what is *in* a model file, prints nothing (see [`Progress`]), and reads no environment except in
+//! [`HubEnv::from_env`].
+//!
+//! The cache is the one that other tools of the field use, in both directions: what they fetched is found, and what is
+//! fetched here is found by them.
+//!
+//! ```no_run
+//! use yirage_hub::{Hub, HubEnv, ModelRef, Quiet};
+//!
+//! let hub = Hub::new(HubEnv::from_env());
+//! let model = hub.resolve(&ModelRef::parse("smollm2-135m-instruct")?, &Quiet)?;
+//! println!("{} is at {}", model.name, model.path.display());
+//! # Ok::<(), yirage_hub::HubError>(())
+//! ```
 #![forbid(unsafe_code)]
+
+mod api;
+mod cache;
+mod catalogue;
+mod download;
+mod env;
+mod error;
+mod http;
+mod hub;
+mod packages;
+mod progress;
+mod reference;
+mod routes;
+mod select;
+
+pub use cache::{CachedFile, CachedModel, Removed};
+pub use catalogue::{CATALOGUE, Entry, HubSource, PackageSource};
+pub use env::{DEFAULT_ENDPOINT, HubEnv, Retry, Token};
+pub use error::HubError;
+pub use hub::{Hub, Kind, Origin, Resolved};
+pub use progress::{Progress, Quiet};
+pub use reference::{ModelRef, RepoRef};
+pub use routes::{NoRoute, Route};

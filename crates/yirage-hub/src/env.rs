@@ -1,0 +1,164 @@
+//! Where the hub and the cache are: read from the environment once, passed on as a value.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The hub's address when `HF_ENDPOINT` names no mirror. The only place that holds it.
+pub const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
+
+/// An access token; never shown, in debug output neither.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// A token from text; surrounding white space (a token file's line end) is dropped. `None` if nothing is left or
+    /// it holds what a header cannot.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty() && text.chars().all(|letter| letter.is_ascii_graphic())).then(|| Self(text.to_owned()))
+    }
+
+    pub(crate) fn header(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// How a request is tried again after an answer that may change (429, 5xx) or a cut connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// Tries in all without progress in between; at least 1.
+    pub attempts: u32,
+    /// The wait after the first failure; doubled after each further one.
+    pub first_delay: Duration,
+    /// The longest wait. A server that asks for more (`Retry-After`) is believed, and the request given up.
+    pub max_delay: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts: 5, first_delay: Duration::from_millis(500), max_delay: Duration::from_secs(60) }
+    }
+}
+
+/// Everything the hub takes from its surroundings.
+#[derive(Debug, Clone)]
+pub struct HubEnv {
+    /// The hub's address, without a slash at the end (`HF_ENDPOINT`).
+    pub endpoint: String,
+    /// The cache folder that holds `models--…` (`HF_HUB_CACHE`, else `$HF_HOME/hub`).
+    pub cache: PathBuf,
+    /// Sent to the hub, and to no other host (`HF_TOKEN`, else the file `$HF_HOME/token`).
+    pub token: Option<Token>,
+    /// Never open a connection (`HF_HUB_OFFLINE`).
+    pub offline: bool,
+    /// A folder with model files that is looked in first (`YIRAGE_MODELS`).
+    pub models: Option<PathBuf>,
+    /// Whether requests go through the proxies that `ALL_PROXY`, `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name.
+    pub use_proxies: bool,
+    /// The Python whose package client is the last route to the default model.
+    pub python: OsString,
+    /// How long connecting may take, name look-up and TLS included each.
+    pub connect_timeout: Duration,
+    /// How long a connection may stay silent.
+    pub silence_timeout: Duration,
+    /// When and how often to try again.
+    pub retry: Retry,
+}
+
+impl HubEnv {
+    /// The process's environment.
+    pub fn from_env() -> Self {
+        let mut env = Self::from_lookup(|name| std::env::var_os(name).filter(|value| !value.is_empty()));
+        if env.token.is_none() {
+            let home = hf_home(&|name| std::env::var_os(name).filter(|value| !value.is_empty()));
+            env.token = fs::read_to_string(home.join("token")).ok().as_deref().and_then(Token::new);
+        }
+        env
+    }
+
+    /// The same from any table of variables; the token file is not read.
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
+        let text = |name: &str| lookup(name).and_then(|value| value.into_string().ok());
+        let endpoint = text("HF_ENDPOINT").unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
+        Self {
+            endpoint: endpoint.trim().trim_end_matches('/').to_owned(),
+            cache: lookup("HF_HUB_CACHE").map_or_else(|| hf_home(&lookup).join("hub"), PathBuf::from),
+            token: text("HF_TOKEN").as_deref().and_then(Token::new),
+            offline: text("HF_HUB_OFFLINE").is_some_and(|value| is_true(&value)),
+            models: lookup("YIRAGE_MODELS").map(PathBuf::from),
+            use_proxies: true,
+            python: lookup("YIRAGE_PYTHON").unwrap_or_else(|| OsString::from("python3")),
+            connect_timeout: Duration::from_secs(5),
+            silence_timeout: Duration::from_secs(30),
+            retry: Retry::default(),
+        }
+    }
+}
+
+/// `HF_HOME`, else `$XDG_CACHE_HOME/huggingface`, else `~/.cache/huggingface`.
+fn hf_home(lookup: &impl Fn(&str) -> Option<OsString>) -> PathBuf {
+    if let Some(home) = lookup("HF_HOME") {
+        return PathBuf::from(home);
+    }
+    let cache = lookup("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
+        let home = lookup("HOME").or_else(|| lookup("USERPROFILE")).map(PathBuf::from);
+        home.unwrap_or_default().join(".cache")
+    });
+    cache.join("huggingface")
+}
+
+/// What the hub's own client takes for yes.
+fn is_true(value: &str) -> bool {
+    matches!(value.trim().to_ascii_lowercase().as_str(), "1" | "on" | "yes" | "true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> HubEnv {
+        let find = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
+        HubEnv::from_lookup(find)
+    }
+
+    #[test]
+    fn defaults_follow_the_home_folder() {
+        let env = env(&[("HOME", "me")]);
+        assert_eq!(env.cache, PathBuf::from("me/.cache/huggingface/hub"));
+        assert_eq!(env.endpoint, DEFAULT_ENDPOINT);
+        assert!(!env.offline && env.token.is_none() && env.models.is_none());
+    }
+
+    #[test]
+    fn each_variable_has_its_effect() {
+        let all = env(&[
+            ("HF_HOME", "h"),
+            ("HF_ENDPOINT", "http://mirror.test/"),
+            ("HF_TOKEN", "hf_x\n"),
+            ("HF_HUB_OFFLINE", "ON"),
+            ("YIRAGE_MODELS", "m"),
+        ]);
+        assert_eq!(all.cache, PathBuf::from("h/hub"));
+        assert_eq!(all.endpoint, "http://mirror.test");
+        assert_eq!(all.token.as_ref().map(Token::header).as_deref(), Some("Bearer hf_x"));
+        assert!(all.offline && all.models.is_some());
+        assert_eq!(env(&[("HF_HOME", "h"), ("HF_HUB_CACHE", "c")]).cache, PathBuf::from("c"));
+        assert_eq!(env(&[("XDG_CACHE_HOME", "x")]).cache, PathBuf::from("x/huggingface/hub"));
+        assert!(!env(&[("HF_HUB_OFFLINE", "0")]).offline);
+    }
+
+    #[test]
+    fn a_token_is_never_shown_nor_breaks_a_header() {
+        assert!(!format!("{:?}", env(&[("HF_TOKEN", "hf_secret")])).contains("secret"));
+        assert!(Token::new("a\r\nX: y").is_none() && Token::new(" \n").is_none());
+    }
+}

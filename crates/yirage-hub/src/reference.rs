@@ -1,0 +1,128 @@
+//! What a user may write where a model is asked for.
+
+use crate::HubError;
+use crate::catalogue::Entry;
+use std::path::{Path, PathBuf};
+
+/// A repository on the hub and, perhaps, which of its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepoRef {
+    /// `ORG/NAME`.
+    pub repo: String,
+    /// A quantisation (`Q4_K_M`) or a file name; capitals do not matter.
+    pub quant: Option<String>,
+}
+
+/// A model, by one of the ways to name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelRef {
+    /// A GGUF file (for a split one, its first part).
+    File(PathBuf),
+    /// A folder with safetensors and a config.
+    Folder(PathBuf),
+    /// A line of the catalogue.
+    Catalogue(&'static Entry),
+    /// A repository on the hub.
+    Repo(RepoRef),
+}
+
+impl ModelRef {
+    /// Reads a reference: `hf:ORG/REPO[:QUANT]`, else a path that exists, else a catalogue name.
+    ///
+    /// # Errors
+    /// [`HubError::Reference`] if it is none of these.
+    pub fn parse(text: &str) -> Result<Self, HubError> {
+        if let Some(rest) = text.strip_prefix("hf:") {
+            return RepoRef::parse(rest).map(Self::Repo).map_err(|reason| wrong(text, reason));
+        }
+        let path = Path::new(text);
+        if path.is_dir() {
+            return Ok(Self::Folder(path.to_owned()));
+        }
+        if path.is_file() {
+            return Ok(Self::File(path.to_owned()));
+        }
+        if let Some(entry) = Entry::find(text) {
+            return Ok(Self::Catalogue(entry));
+        }
+        let reason = if text.contains(['/', '\\']) || text.to_ascii_lowercase().ends_with(".gguf") {
+            "there is no such file or folder (a repository on the hub is written with hf: before it)"
+        } else {
+            "no file, no folder and no catalogue name"
+        };
+        Err(wrong(text, reason))
+    }
+}
+
+impl RepoRef {
+    /// Reads `ORG/REPO[:QUANT]`.
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let (repo, quant) = match text.split_once(':') {
+            Some((repo, quant)) => (repo, Some(quant)),
+            None => (text, None),
+        };
+        let Some((org, name)) = repo.split_once('/') else {
+            return Err("a repository is ORG/REPO");
+        };
+        if !is_repo_part(org) || !is_repo_part(name) {
+            return Err("ORG and REPO are letters, digits, `-`, `_` and `.`, at most 96 of them");
+        }
+        if quant.is_some_and(|quant| quant.is_empty() || quant.contains(':')) {
+            return Err("after the second `:` stands one quantisation, as in Q4_K_M");
+        }
+        Ok(Self { repo: repo.to_owned(), quant: quant.map(str::to_owned) })
+    }
+}
+
+/// Whether `part` may be an organisation's or repository's name, so that it is safe in a URL and as a folder name.
+pub(crate) fn is_repo_part(part: &str) -> bool {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    (1..=96).contains(&part.len())
+        && part.chars().all(allowed)
+        && !part.starts_with(['-', '.'])
+        && !part.contains("--")
+        && !part.contains("..")
+}
+
+fn wrong(text: &str, reason: &str) -> HubError {
+    HubError::Reference { text: text.to_owned(), reason: reason.to_owned(), names: Entry::names() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories() {
+        let repo = |text: &str| match ModelRef::parse(text) {
+            Ok(ModelRef::Repo(repo)) => (repo.repo, repo.quant),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(repo("hf:Qwen/Qwen2.5-0.5B"), ("Qwen/Qwen2.5-0.5B".into(), None));
+        assert_eq!(repo("hf:a/b-GGUF:q4_k_m"), ("a/b-GGUF".into(), Some("q4_k_m".into())));
+    }
+
+    #[test]
+    fn hostile_repositories_are_refused() {
+        for text in ["hf:", "hf:a", "hf:a/", "hf:/b", "hf:../b", "hf:a/..", "hf:a/b/c", "hf:a/b:", "hf:a/b:c:d"] {
+            assert!(matches!(ModelRef::parse(text), Err(HubError::Reference { .. })), "{text}");
+        }
+        for text in ["hf:a/b?x", "hf:a/b c", "hf:a--b/c", "hf:a/\u{e9}", &format!("hf:a/{}", "x".repeat(97))] {
+            assert!(matches!(ModelRef::parse(text), Err(HubError::Reference { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_before_names_and_a_telling_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("m.gguf");
+        std::fs::write(&file, b"GGUF").unwrap();
+        assert_eq!(ModelRef::parse(file.to_str().unwrap()).unwrap(), ModelRef::File(file.clone()));
+        let path = folder.path().to_str().unwrap();
+        assert_eq!(ModelRef::parse(path).unwrap(), ModelRef::Folder(folder.path().to_owned()));
+        let name = "SmolLM2-135M-instruct";
+        assert!(matches!(ModelRef::parse(name).unwrap(), ModelRef::Catalogue(entry) if entry.name.starts_with("smol")));
+        let message = ModelRef::parse("Qwen/Qwen3-0.6B").unwrap_err().to_string();
+        assert!(message.contains("hf: before it") && message.contains("smollm2-135m-instruct"), "{message}");
+    }
+}
