@@ -1,2 +1,50 @@
-//! The `yirage` command.
-fn main() {}
+//! The `yirage` command: options are parsed, then resolved to typed settings, then a command runs.
+//!
+//! Standard output carries results and nothing else; notes, progress and errors go to standard error. This crate is
+//! the only one that names backends, and the only one that reads options, their environment variables and the
+//! configuration file.
+#![forbid(unsafe_code)]
+
+mod backends;
+mod commands;
+mod console;
+mod failure;
+mod generate;
+mod interrupt;
+mod model;
+mod options;
+mod session;
+mod settings;
+
+use failure::Failure;
+use options::{Command, Invocation};
+use std::process::ExitCode;
+use std::time::Instant;
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let invocation = match options::parse(arguments) {
+        Ok(invocation) => invocation,
+        Err(failure) => return failure::report(&failure, options::wants_json(std::env::args_os())),
+    };
+    let json = invocation.layers.is_on("json");
+    match run(&invocation, started) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure::report(&failure, json),
+    }
+}
+
+fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
+    let layers = &invocation.layers;
+    let console = console::Console::new(layers)?;
+    for note in &invocation.notes {
+        console.note(note);
+    }
+    match invocation.command {
+        Command::Run => commands::run::run(layers, &console, started),
+        Command::Logits => commands::logits::run(layers, &console, started),
+        Command::Perplexity => commands::perplexity::run(layers, &console, started),
+        Command::Tokenize => commands::tokenize::run(layers, &console),
+    }
+}

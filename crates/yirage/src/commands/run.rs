@@ -1,0 +1,122 @@
+//! `yirage run`: one prompt, one answer.
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::generate::{Job, Timings, generate};
+use crate::interrupt::Interrupt;
+use crate::model::{Texts, message};
+use crate::options::Layers;
+use crate::session::Session;
+use crate::settings::{Choosing, PromptSource};
+use serde::Serialize;
+use std::time::Instant;
+use yirage_engine::scheduler::FinishReason;
+
+/// What a model is asked when nobody asks anything: a question for those that answer, a beginning for those that
+/// continue.
+const QUESTION: &str = "Tell me a very short story about a lighthouse keeper and a whale.";
+const BEGINNING: &str = "Once upon a time";
+
+#[derive(Serialize)]
+struct Output<'a> {
+    model: &'a str,
+    prompt_tokens: &'a [u32],
+    tokens: &'a [u32],
+    text: Option<&'a str>,
+    finish_reason: &'a str,
+    timings: Timings,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever is wrong with options, model or device; [`Failure::Interrupted`] after an interrupted answer was printed.
+pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
+    let interrupt = Interrupt::install()?;
+    let source = PromptSource::resolve(layers)?;
+    let max_tokens = layers.number("max-tokens", "a whole number", |_| true)?;
+    let ignore_ends = layers.switch("ignore-eos")?;
+    let mut session = Session::load(layers, console, started)?;
+    let choosing = Choosing::resolve(layers, &session.generation)?;
+    choosing.notes().iter().for_each(|note| console.note(note));
+    let prompt = prompt_ids(&session, source, layers, console)?;
+    let stop_ids = if ignore_ends { Vec::new() } else { session.ends() };
+    let job = Job {
+        prompt: prompt.clone(),
+        max_tokens,
+        stop_ids: &stop_ids,
+        stops: layers.texts("stop"),
+        sampling: choosing.params,
+    };
+    let tokenizer = session.texts.as_ref().map(|t| &t.tokenizer);
+    let stream = !console.json;
+    let answer = generate(&mut session.engine, tokenizer, job, &interrupt, &mut |piece| {
+        if stream { console.write(piece) } else { Ok(()) }
+    })?;
+    let timings = answer.timings(session.load_ms);
+    if console.json {
+        console.value(&Output {
+            model: &session.name,
+            prompt_tokens: &prompt,
+            tokens: &answer.tokens,
+            text: answer.text.as_deref(),
+            finish_reason: answer.finish_reason(),
+            timings,
+        })?;
+    } else {
+        let ids = || answer.tokens.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        // Without a tokenizer the ids are the result.
+        console.line(&if answer.text.is_none() { ids() } else { String::new() })?;
+        console.note(&format!("load {:.0} ms; {}", session.load_ms, answer.summary()));
+    }
+    match answer.reason {
+        FinishReason::Error(why) => Err(Failure::Other(why)),
+        FinishReason::Cancelled => Err(Failure::Interrupted),
+        _ => Ok(()),
+    }
+}
+
+/// The prompt as ids, through the model's template where it has one and is not told otherwise.
+fn prompt_ids(
+    session: &Session,
+    source: PromptSource,
+    layers: &Layers,
+    console: &Console,
+) -> Result<Vec<u32>, Failure> {
+    let raw = layers.switch("raw")?;
+    let system = layers.text("system");
+    let texts = match &source {
+        PromptSource::Ids(ids) => return Ok(ids.clone()),
+        _ => session.texts("--prompt-ids")?,
+    };
+    let template = if raw { None } else { texts.template.as_ref() };
+    let default = if template.is_some() { QUESTION } else { BEGINNING };
+    let text = match source {
+        PromptSource::Text(text) => text,
+        _ => {
+            console.note(&format!("prompt: {default}"));
+            default.to_owned()
+        }
+    };
+    match template {
+        Some(template) => {
+            let mut messages = Vec::new();
+            messages.extend(system.map(|s| message("system", s)));
+            messages.push(message("user", &text));
+            texts.encode_chat(template, &messages)
+        }
+        None => {
+            if !raw {
+                console.note("the model has no chat template: it continues the prompt as it is");
+            }
+            if system.is_some() {
+                console.note(&format!("{} is not used: there is no chat template", layers.label("system")));
+            }
+            raw_ids(texts, &text, layers)
+        }
+    }
+}
+
+fn raw_ids(texts: &Texts, text: &str, layers: &Layers) -> Result<Vec<u32>, Failure> {
+    texts.encode_raw(text, layers.maybe_switch("parse-special")?)
+}

@@ -1,0 +1,73 @@
+//! Logits of given ids, position by position.
+
+use crate::failure::Failure;
+use yirage_engine::sampling::SamplingParams;
+use yirage_engine::scheduler::{FinishReason, LogitsWanted};
+use yirage_engine::{Engine, Event, Request};
+
+/// Computes `ids` and gives `each` the logits of every position, in order.
+///
+/// # Errors
+/// [`Failure`] for ids that cannot be computed, and when a step fails.
+pub(super) fn score(engine: &mut Engine, ids: &[u32], each: &mut dyn FnMut(usize, &[f32])) -> Result<(), Failure> {
+    engine.add(Request {
+        prompt: ids.to_vec(),
+        max_new_tokens: Some(0),
+        stop_ids: Vec::new(),
+        sampling: SamplingParams::greedy(),
+        logits: LogitsWanted::All,
+    })?;
+    let mut positions = 0;
+    while !engine.is_idle() {
+        for event in engine.step()? {
+            match event {
+                Event::Logits { position, logits, .. } => {
+                    each(position, &logits);
+                    positions += 1;
+                }
+                Event::Finished { reason: FinishReason::Error(why), .. } => return Err(Failure::Other(why)),
+                Event::Finished { .. } | Event::Token { .. } => {}
+            }
+        }
+    }
+    if positions == ids.len() {
+        return Ok(());
+    }
+    let what = format!("the engine gave logits of {positions} positions, not {}; please report this", ids.len());
+    Err(Failure::Other(what))
+}
+
+/// ln of the sum of exponentials, in f64.
+pub(super) fn logsumexp(row: &[f32]) -> f64 {
+    let max = row.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
+    if !max.is_finite() {
+        return f64::from(max);
+    }
+    let max = f64::from(max);
+    max + row.iter().map(|&x| (f64::from(x) - max).exp()).sum::<f64>().ln()
+}
+
+/// Index of the largest logit, the smallest among equals.
+pub(super) fn argmax(row: &[f32]) -> usize {
+    let larger = |best: usize, i: usize| if row[i] > row[best] { i } else { best };
+    (1..row.len()).fold(0, larger)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_exponentials_neither_overflow_nor_lose() {
+        assert!((logsumexp(&[1000.0, 1000.0]) - (1000.0 + 2f64.ln())).abs() < 1e-12);
+        assert!((logsumexp(&[0.0; 4]) - 4f64.ln()).abs() < 1e-15);
+        assert_eq!(logsumexp(&[f32::NEG_INFINITY, 3.0]), 3.0);
+        assert_eq!(logsumexp(&[f32::NEG_INFINITY]), f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn equal_logits_go_to_the_smaller_id() {
+        assert_eq!(argmax(&[1.0, 3.0, 3.0, 2.0]), 1);
+        assert_eq!(argmax(&[-1.0]), 0);
+    }
+}

@@ -1,0 +1,73 @@
+//! `yirage tokenize`: text to ids and back.
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::model::{Texts, locate};
+use crate::options::Layers;
+use serde::Serialize;
+use yirage_model::Checkpoint;
+use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
+
+#[derive(Serialize)]
+struct Encoded<'a> {
+    ids: &'a [u32],
+    /// Tokens as the model's files write them.
+    pieces: &'a [Option<&'a str>],
+}
+
+#[derive(Serialize)]
+struct Decoded<'a> {
+    ids: &'a [u32],
+    text: &'a str,
+}
+
+/// Runs the command. No weight is touched.
+///
+/// # Errors
+/// Whatever is wrong with options, files or tokenizer.
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+    let special = layers.switch("special")?;
+    let parse_special = layers.maybe_switch("parse-special")?;
+    let decode = layers.switch("decode")?;
+    let (text, ids) = (layers.text("text"), layers.ids("ids")?);
+    match (decode, text, &ids) {
+        (false, None, _) => return Err(Failure::Usage("--text is missing; ids are turned back by --decode --ids".into())),
+        (true, _, None) => return Err(Failure::Usage("--decode needs --ids; give token ids: --ids 1,2,3".into())),
+        _ => {}
+    }
+    let located = locate(layers, console)?;
+    let checkpoint = Checkpoint::open(&located.path)?;
+    let missing = || Failure::Other(format!("{}: the model has no tokenizer", located.path.display()));
+    let tokenizer = Texts::load(&checkpoint)?.ok_or_else(missing)?.tokenizer;
+    if decode {
+        let ids = ids.unwrap_or_default();
+        return show_text(&tokenizer, &ids, special, console);
+    }
+    let parse_special = parse_special.unwrap_or(tokenizer.default_options().parse_special);
+    let options = EncodeOptions { add_special: special, parse_special };
+    let ids = tokenizer.encode(text.unwrap_or_default(), options)?;
+    let pieces: Vec<Option<&str>> = ids.iter().map(|&id| tokenizer.piece(id)).collect();
+    if console.json {
+        return console.value(&Encoded { ids: &ids, pieces: &pieces });
+    }
+    for (id, piece) in ids.iter().zip(&pieces) {
+        console.line(&format!("{id:>8} {}", piece.unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+fn show_text(tokenizer: &Tokenizer, ids: &[u32], special: bool, console: &Console) -> Result<(), Failure> {
+    if let Some(id) = ids.iter().find(|&&id| tokenizer.piece(id).is_none()) {
+        let size = tokenizer.vocab_size();
+        return Err(Failure::Other(format!("--ids: {id} is no token: the vocabulary has {size} entries")));
+    }
+    let inner = if special { without_frame(tokenizer, ids) } else { ids };
+    let text = tokenizer.decode(inner, false);
+    if console.json { console.value(&Decoded { ids, text: &text }) } else { console.line(&text) }
+}
+
+/// Decoding is the inverse of encoding with the same options: what encoding puts around a text is taken off.
+fn without_frame<'a>(tokenizer: &Tokenizer, ids: &'a [u32]) -> &'a [u32] {
+    let ids = ids.strip_prefix(tokenizer.prefix()).unwrap_or(ids);
+    ids.strip_suffix(tokenizer.suffix()).unwrap_or(ids)
+}

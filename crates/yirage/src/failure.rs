@@ -1,0 +1,123 @@
+//! Every way a command can end badly, with the exit code it ends in.
+//!
+//! 0 is success; 1 a failure of the input or the world; 2 wrong usage; 3 something this program or machine does not
+//! support; 4 something that would not fit into memory; 130 an interrupt.
+
+use serde_json::json;
+use std::error::Error as _;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use thiserror::Error;
+use yirage_engine::EngineError;
+use yirage_engine::sampling::ParamError;
+use yirage_engine::text::StopError;
+use yirage_hal::HalError;
+use yirage_model::ModelError;
+use yirage_model::chat::ChatError;
+use yirage_model::tokenizer::TokenizerError;
+
+/// Why a command failed.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// Arguments that make no sense; the text names the option as it was given.
+    #[error("{0}")]
+    Usage(String),
+    /// What clap has to say: errors of usage, but also help and version.
+    #[error("{0}")]
+    Clap(#[from] clap::Error),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The model's files.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The tokenizer.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The chat template.
+    #[error("{0}; --raw sends the prompt as it is")]
+    Chat(#[from] ChatError),
+    /// Stop strings or ids.
+    #[error("--stop: {0}")]
+    Stop(#[from] StopError),
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] HalError),
+    /// A file that could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something else went wrong; the text says what, where and what to do.
+    #[error("{0}")]
+    Other(String),
+    /// The reader of standard output went away: nobody wants the rest.
+    #[error("standard output was closed")]
+    Closed,
+    /// The user interrupted; what there was has been printed.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Failure {
+    /// An error about a file.
+    pub(crate) fn io(path: &Path, source: io::Error) -> Failure {
+        Failure::Io { path: path.to_path_buf(), source }
+    }
+
+    /// Exit code and the kind's name.
+    fn code(&self) -> (u8, &'static str) {
+        const UNSUPPORTED: (u8, &str) = (3, "unsupported");
+        match self {
+            Failure::Usage(_) | Failure::Stop(_) | Failure::Device(HalError::Option { .. }) => (2, "usage"),
+            Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),
+            Failure::Clap(e) if e.use_stderr() => (2, "usage"),
+            Failure::Clap(_) | Failure::Closed => (0, "ok"),
+            Failure::Engine(e) if e.is_unsupported() => UNSUPPORTED,
+            Failure::Engine(e) if e.would_not_fit() => (4, "would_not_fit"),
+            Failure::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. }) => UNSUPPORTED,
+            Failure::Tokenizer(TokenizerError::Unsupported { .. }) => UNSUPPORTED,
+            Failure::Device(HalError::Unsupported { .. }) => UNSUPPORTED,
+            Failure::Device(HalError::OutOfMemory { .. }) => (4, "would_not_fit"),
+            Failure::Interrupted => (130, "interrupted"),
+            _ => (1, "failure"),
+        }
+    }
+
+    /// The message with its causes, none said twice.
+    fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(e) = cause {
+            let more = e.to_string();
+            if !text.contains(&more) {
+                text.push_str(": ");
+                text.push_str(&more);
+            }
+            cause = e.source();
+        }
+        text
+    }
+}
+
+/// Writes the failure to standard error, as text or (with `--json`) as one JSON object, and gives the exit code.
+pub(crate) fn report(failure: &Failure, json: bool) -> ExitCode {
+    let (code, kind) = failure.code();
+    // Nobody is left to tell when standard error itself fails.
+    let _ = match failure {
+        Failure::Clap(e) if !json || code == 0 => e.print(),
+        Failure::Closed => Ok(()),
+        Failure::Interrupted if !json => Ok(()),
+        _ if json => {
+            let message = failure.chain();
+            let error = json!({"error": {"code": code, "kind": kind, "message": message.trim_end()}});
+            writeln!(io::stderr(), "{error}")
+        }
+        _ => writeln!(io::stderr(), "error: {}", failure.chain()),
+    };
+    ExitCode::from(code)
+}

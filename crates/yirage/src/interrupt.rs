@@ -1,0 +1,47 @@
+//! Ctrl-C: ends a generation where it stands, and everything else at once.
+
+use crate::failure::Failure;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const IDLE: u8 = 0;
+const GENERATING: u8 = 1;
+const ASKED: u8 = 2;
+
+/// The state shared with the signal handler.
+#[derive(Clone)]
+pub(crate) struct Interrupt(Arc<AtomicU8>);
+
+impl Interrupt {
+    /// Installs the handler. Call it once.
+    ///
+    /// # Errors
+    /// [`Failure::Other`] when the system refuses.
+    pub(crate) fn install() -> Result<Interrupt, Failure> {
+        let state = Arc::new(AtomicU8::new(IDLE));
+        let shared = Arc::clone(&state);
+        ctrlc::set_handler(move || {
+            // A first interrupt of a generation asks it to end; any other, also a second one, ends the process.
+            if shared.compare_exchange(GENERATING, ASKED, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+                std::process::exit(130);
+            }
+        })
+        .map_err(|e| Failure::Other(format!("the interrupt handler cannot be installed: {e}")))?;
+        Ok(Interrupt(state))
+    }
+
+    /// A generation begins: from now on an interrupt asks it to end.
+    pub(crate) fn begin(&self) {
+        self.0.store(GENERATING, Ordering::SeqCst);
+    }
+
+    /// Whether the generation was asked to end.
+    pub(crate) fn asked(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == ASKED
+    }
+
+    /// The generation is over.
+    pub(crate) fn end(&self) {
+        self.0.store(IDLE, Ordering::SeqCst);
+    }
+}

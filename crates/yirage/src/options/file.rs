@@ -1,0 +1,122 @@
+//! The configuration file: TOML with one key an option.
+
+use super::layers::{Layers, Origin};
+use super::spec::Kind;
+use super::table::OPTIONS;
+use crate::failure::Failure;
+use std::io;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// Longest configuration file, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Puts the file's values into `layers`: the file of `--config` (or its variable), else the user's own, if it is there.
+pub(super) fn collect(environment: &[(String, String)], layers: &mut Layers) -> Result<(), Failure> {
+    let named = layers.given("config").map(|g| PathBuf::from(g.values.concat()));
+    let Some(path) = named.clone().or_else(|| usual(environment)) else { return Ok(()) };
+    let text = match read(&path) {
+        Ok(text) => text,
+        Err(Failure::Io { source, .. }) if named.is_none() && source.kind() == io::ErrorKind::NotFound => {
+            return Ok(());
+        }
+        Err(failure) => return Err(failure),
+    };
+    parse(&text, &path, layers)
+}
+
+fn usual(environment: &[(String, String)]) -> Option<PathBuf> {
+    let variable = |name: &str| environment.iter().find(|(k, v)| k == name && !v.is_empty()).map(|(_, v)| v);
+    let folder = match variable("XDG_CONFIG_HOME") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(variable("HOME")?).join(".config"),
+    };
+    Some(folder.join("yirage/config.toml"))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let length = std::fs::metadata(path).map_err(|e| Failure::io(path, e))?.len();
+    if length > MAX_BYTES {
+        let what = format!("{}: {length} bytes are more than the {MAX_BYTES} of any configuration", path.display());
+        return Err(Failure::Usage(what));
+    }
+    std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))
+}
+
+fn parse(text: &str, path: &Path, layers: &mut Layers) -> Result<(), Failure> {
+    let at = path.display();
+    let table: Table = text.parse().map_err(|e| Failure::Usage(format!("{at}: {e}")))?;
+    for (key, value) in &table {
+        let spec = OPTIONS.iter().find(|s| s.name != "config" && (s.key() == *key || s.name == key));
+        let spec = spec.ok_or_else(|| {
+            Failure::Usage(format!("{at}: there is no option {key:?}; `yirage config explain` lists all"))
+        })?;
+        let values = match (value, spec.kind) {
+            (Value::Array(items), Kind::Texts(_)) => items.iter().map(scalar).collect(),
+            // Token ids read well as an array, too.
+            (Value::Array(items), Kind::Text("IDS")) => {
+                items.iter().map(scalar).collect::<Option<Vec<_>>>().map(|ids| vec![ids.join(",")])
+            }
+            _ => scalar(value).map(|v| vec![v]),
+        };
+        let values = values.ok_or_else(|| {
+            Failure::Usage(format!("{at}: {key}: a {} is no value for this option", value.type_str()))
+        })?;
+        layers.add(spec.name, Origin::File(path.to_path_buf()), values);
+    }
+    Ok(())
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(n) => Some(n.to_string()),
+        Value::Float(x) => Some(x.to_string()),
+        Value::Boolean(b) => Some(b.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Layers, String> {
+        let mut layers = Layers::default();
+        parse(text, Path::new("c.toml"), &mut layers).map_err(|e| e.to_string())?;
+        Ok(layers)
+    }
+
+    #[test]
+    fn every_scalar_and_both_spellings() {
+        let layers =
+            parsed("max_tokens = 5\ntop-p = 0.5\nraw = true\nmodel = \"a b\"\nstop = [\"x\", \"y\"]\nids = [1, 2]\n");
+        let layers = layers.unwrap();
+        let value = |name| layers.given(name).map(|g| g.values.clone()).unwrap();
+        assert_eq!(value("max-tokens"), ["5"]);
+        assert_eq!(value("top-p"), ["0.5"]);
+        assert_eq!(value("raw"), ["true"]);
+        assert_eq!(value("model"), ["a b"]);
+        assert_eq!(value("stop"), ["x", "y"]);
+        assert_eq!(value("ids"), ["1,2"]);
+    }
+
+    #[test]
+    fn errors_name_file_and_key() {
+        for (text, part) in [("sede = 1", "\"sede\""), ("seed = [1]", "seed: a array"), ("seed = ", "line 1")] {
+            let message = parsed(text).unwrap_err();
+            assert!(message.starts_with("c.toml: ") && message.contains(part), "{message}");
+        }
+        assert!(parsed("config = \"other.toml\"").is_err());
+    }
+
+    #[test]
+    fn the_usual_place_follows_the_environment() {
+        let set = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
+        };
+        assert_eq!(usual(&set(&[("HOME", "/h")])), Some("/h/.config/yirage/config.toml".into()));
+        assert_eq!(usual(&set(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")])), Some("/x/yirage/config.toml".into()));
+        assert_eq!(usual(&[]), None);
+    }
+}

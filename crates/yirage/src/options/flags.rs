@@ -1,0 +1,101 @@
+//! The command line's part of the table: clap's arguments, and what they matched.
+
+use super::command::{self, Command};
+use super::layers::{Layers, Origin};
+use super::spec::{Default, Kind, Spec};
+use super::table::OPTIONS;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches};
+
+const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supported here, 4 would not fit in memory.\n\
+    Every option can also be an environment variable (--max-tokens: YIRAGE_MAX_TOKENS) or a line of\n\
+    ~/.config/yirage/config.toml (max_tokens = 100); flags win over variables, variables over the file.";
+
+/// The whole command line.
+pub(crate) fn root() -> clap::Command {
+    let mut root = clap::Command::new("yirage")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("One LLM engine for every accelerator")
+        .after_help(EXIT_CODES)
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    for &command in Command::ALL {
+        root = root.subcommand(subcommand(command));
+    }
+    root
+}
+
+fn subcommand(command: Command) -> clap::Command {
+    let mut out = clap::Command::new(command.name()).about(command.about()).args_override_self(true);
+    if let Some(positional) = command.positional() {
+        out = out.arg(positional.id(command::POSITIONAL));
+    }
+    for spec in OPTIONS.iter().filter(|s| s.commands.contains(&command)) {
+        out = out.arg(argument(spec));
+        if spec.kind == Kind::Switch {
+            out = out.arg(opposite(spec));
+        }
+    }
+    out
+}
+
+fn argument(spec: &Spec) -> Arg {
+    let shown = match spec.default {
+        Default::Value(v) => v,
+        Default::Described(words) => words,
+    };
+    let help = format!("{} [default: {shown}] [env: {}]", spec.help, spec.variable());
+    let arg = Arg::new(spec.name).long(spec.name).help(help);
+    let arg = if let Some(letter) = spec.short { arg.short(letter) } else { arg };
+    match spec.kind {
+        Kind::Switch => arg.action(ArgAction::SetTrue).overrides_with(opposite_id(spec)),
+        Kind::Choice(words) => arg.value_parser(PossibleValuesParser::new(words)),
+        Kind::Number(word) => arg.value_name(word).allow_negative_numbers(true),
+        Kind::Text(word) => arg.value_name(word).allow_hyphen_values(true),
+        Kind::Texts(word) => arg.value_name(word).allow_hyphen_values(true).action(ArgAction::Append),
+    }
+}
+
+/// `--no-NAME`, shown only where it says something: for switches that are on by themselves.
+fn opposite(spec: &Spec) -> Arg {
+    let id = opposite_id(spec);
+    let shown = spec.default != Default::Value("false");
+    let help = format!("The opposite of --{}", spec.name);
+    Arg::new(id.clone()).long(id).help(help).hide(!shown).action(ArgAction::SetTrue).overrides_with(spec.name)
+}
+
+fn opposite_id(spec: &Spec) -> String {
+    format!("no-{}", spec.name)
+}
+
+/// Puts what was given on the command line into `layers`.
+pub(super) fn collect(matches: &ArgMatches, layers: &mut Layers) {
+    for spec in OPTIONS {
+        let values = match spec.kind {
+            Kind::Switch => switch(matches, spec),
+            _ => matches.try_get_many::<String>(spec.name).ok().flatten().map(|v| v.cloned().collect()),
+        };
+        if let Some(values) = values {
+            layers.add(spec.name, Origin::Flag, values);
+        }
+    }
+}
+
+fn switch(matches: &ArgMatches, spec: &Spec) -> Option<Vec<String>> {
+    let given = |id: &str| matches.try_get_one::<bool>(id).ok().flatten().copied() == Some(true);
+    match (given(spec.name), given(&opposite_id(spec))) {
+        (true, _) => Some(vec!["true".into()]),
+        (_, true) => Some(vec!["false".into()]),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clap_accepts_the_definitions() {
+        root().debug_assert();
+    }
+}

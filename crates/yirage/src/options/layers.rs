@@ -1,0 +1,153 @@
+//! Raw values of options with their origins: flag over variable over file over default.
+
+use super::spec::{Default, Kind, Spec};
+use super::table::OPTIONS;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value came from; later ones beat earlier ones.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The configuration file.
+    File(PathBuf),
+    /// This environment variable.
+    Variable(String),
+    /// The command line.
+    Flag,
+}
+
+impl Origin {
+    /// How far up it stands: 0 for the default, 3 for flags.
+    pub(crate) fn rank(&self) -> u8 {
+        match self {
+            Origin::Default => 0,
+            Origin::File(_) => 1,
+            Origin::Variable(_) => 2,
+            Origin::Flag => 3,
+        }
+    }
+
+    /// The name of the layer.
+    pub(crate) fn word(&self) -> &'static str {
+        ["default", "file", "env", "flag"][usize::from(self.rank())]
+    }
+}
+
+/// A raw value that won.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Given {
+    /// Where it came from.
+    pub(crate) origin: Origin,
+    /// The raw texts; one, except for lists.
+    pub(crate) values: Vec<String>,
+}
+
+/// The options of one invocation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Layers {
+    given: BTreeMap<&'static str, Given>,
+}
+
+impl Layers {
+    /// Adds a value; it holds unless one from a higher layer is there.
+    pub(super) fn add(&mut self, name: &'static str, origin: Origin, values: Vec<String>) {
+        let beaten = self.given.get(name).is_some_and(|g| g.origin.rank() >= origin.rank());
+        if !beaten {
+            self.given.insert(name, Given { origin, values });
+        }
+    }
+
+    /// What was said about an option above its default.
+    pub(crate) fn given(&self, name: &str) -> Option<&Given> {
+        self.given.get(name)
+    }
+
+    /// How errors call the option `name` as it was given.
+    pub(crate) fn label(&self, name: &str) -> impl fmt::Display {
+        match self.given(name).map(|g| &g.origin) {
+            Some(Origin::Variable(variable)) => variable.clone(),
+            Some(Origin::File(path)) => format!("{}: {}", path.display(), name.replace('-', "_")),
+            _ => format!("--{name}"),
+        }
+    }
+}
+
+/// The option called `name`.
+///
+/// # Panics
+/// For a name the table lacks: names are written in this program only, and each is read by some test.
+pub(crate) fn spec(name: &str) -> &'static Spec {
+    OPTIONS.iter().find(|s| s.name == name).unwrap_or_else(|| panic!("the table of options has no {name:?}"))
+}
+
+/// The default of `name` where it is a value.
+pub(super) fn default_of(name: &str) -> Option<&'static str> {
+    match spec(name).default {
+        Default::Value(value) => Some(value),
+        Default::Described(_) => None,
+    }
+}
+
+/// Puts environment variables into `layers`; gives notes about variables that look like options but are none.
+pub(super) fn environment(variables: &[(String, String)], layers: &mut Layers) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (variable, value) in variables.iter().filter(|(k, _)| k.starts_with("YIRAGE_")) {
+        let found = OPTIONS.iter().find(|s| s.variable() == *variable || s.other_variable == Some(variable));
+        match found {
+            // An empty variable is how shells and service files unset one.
+            Some(_) if value.is_empty() => {}
+            Some(spec) => {
+                let values = match spec.kind {
+                    Kind::Texts(_) => value.lines().map(str::to_owned).collect(),
+                    _ => vec![value.clone()],
+                };
+                layers.add(spec.name, Origin::Variable(variable.clone()), values);
+            }
+            None => notes.push(format!("{variable} is set, but there is no such option; see `yirage config explain`")),
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
+    }
+
+    #[test]
+    fn flags_beat_variables_beat_files() {
+        let mut layers = Layers::default();
+        layers.add("seed", Origin::File("c.toml".into()), vec!["1".into()]);
+        assert_eq!(layers.label("seed").to_string(), "c.toml: seed");
+        layers.add("seed", Origin::Variable("YIRAGE_SEED".into()), vec!["2".into()]);
+        layers.add("seed", Origin::File("c.toml".into()), vec!["3".into()]);
+        assert_eq!(layers.given("seed").unwrap().values, ["2"]);
+        layers.add("seed", Origin::Flag, vec!["4".into()]);
+        assert_eq!(layers.given("seed").unwrap().values, ["4"]);
+        assert_eq!(layers.label("seed").to_string(), "--seed");
+    }
+
+    #[test]
+    fn variables_are_named_after_options() {
+        let mut layers = Layers::default();
+        let set = [("YIRAGE_MAX_TOKENS", "5"), ("YIRAGE_TOP_K", ""), ("YIRAGE_STOP", "a\nb"), ("YIRAGE_SEDE", "1")];
+        let notes = environment(&variables(&set), &mut layers);
+        assert_eq!(layers.given("max-tokens").unwrap().values, ["5"]);
+        assert_eq!(layers.given("top-k"), None);
+        assert_eq!(layers.given("stop").unwrap().values, ["a", "b"]);
+        assert!(notes.len() == 1 && notes[0].contains("YIRAGE_SEDE"), "{notes:?}");
+    }
+
+    #[test]
+    fn the_second_variable_counts_too() {
+        let mut layers = Layers::default();
+        environment(&variables(&[("YIRAGE_CPU_ISA", "scalar")]), &mut layers);
+        assert_eq!(layers.label("isa").to_string(), "YIRAGE_CPU_ISA");
+    }
+}

@@ -1,0 +1,58 @@
+//! Options: one table, from which flags, environment variables, keys of the configuration file, help texts and
+//! `yirage config explain` come.
+//!
+//! Parsing gives [`Layers`] of raw strings with their origins. What they mean is for `settings` to say: nothing raw
+//! gets past it.
+
+mod command;
+mod file;
+mod flags;
+mod layers;
+mod read;
+mod spec;
+mod table;
+
+pub(crate) use command::Command;
+pub(crate) use flags::root;
+pub(crate) use layers::{Layers, Origin};
+pub(crate) use read::parse_ids;
+pub(crate) use spec::{Default, Spec};
+pub(crate) use table::OPTIONS;
+
+use crate::failure::Failure;
+use std::ffi::OsString;
+
+/// What was asked for.
+pub(crate) struct Invocation {
+    /// The command.
+    pub(crate) command: Command,
+    /// Its positional arguments.
+    pub(crate) positional: Vec<String>,
+    /// All options with their origins.
+    pub(crate) layers: Layers,
+    /// What the user should know about how options were given.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Parses a command line, the process's environment and the configuration file.
+///
+/// # Errors
+/// [`Failure::Clap`] and [`Failure::Usage`] for what makes no sense, [`Failure::Io`] for an unreadable file.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Failure> {
+    let matches = root().try_get_matches_from(arguments)?;
+    let (command, matches) = command::chosen(&matches)?;
+    let environment: Vec<(String, String)> =
+        std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
+    let mut layers = Layers::default();
+    flags::collect(matches, &mut layers);
+    let notes = layers::environment(&environment, &mut layers);
+    file::collect(&environment, &mut layers)?;
+    let positional = matches.try_get_many::<String>(command::POSITIONAL).ok().flatten();
+    let positional = positional.map(|values| values.cloned().collect()).unwrap_or_default();
+    Ok(Invocation { command, positional, layers, notes })
+}
+
+/// Whether a command line that could not be parsed asked for JSON.
+pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.any(|a| a == "--json")
+}

@@ -1,0 +1,170 @@
+//! Raw values to typed ones, with errors that name the option as it was given.
+
+use super::layers::{Layers, default_of, spec};
+use super::spec::Kind;
+use crate::failure::Failure;
+use std::fmt::Display;
+use std::str::FromStr;
+
+impl Layers {
+    /// The text of an option, or its default where that is a value.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.given(name) {
+            Some(given) => given.values.first().map(String::as_str),
+            None => default_of(name),
+        }
+    }
+
+    /// All texts of a list.
+    pub(crate) fn texts(&self, name: &str) -> &[String] {
+        self.given(name).map_or(&[], |g| &g.values)
+    }
+
+    /// Whether a switch is on; a value that makes no sense counts as off.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.maybe_switch(name).is_ok_and(|v| v == Some(true))
+    }
+
+    /// A switch whose default is a value.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] unless it is true, false, 1, 0, on, off, yes or no.
+    pub(crate) fn switch(&self, name: &str) -> Result<bool, Failure> {
+        Ok(self.maybe_switch(name)? == Some(true))
+    }
+
+    /// A switch, `None` where nobody said anything and the default is not a value.
+    ///
+    /// # Errors
+    /// As [`Layers::switch`].
+    pub(crate) fn maybe_switch(&self, name: &str) -> Result<Option<bool>, Failure> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "1" | "on" | "yes" => Ok(Some(true)),
+            "false" | "0" | "off" | "no" => Ok(Some(false)),
+            _ => Err(self.wrong(name, "true or false")),
+        }
+    }
+
+    /// A word among those the table allows.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] naming the words.
+    pub(crate) fn choice(&self, name: &str) -> Result<&'static str, Failure> {
+        self.maybe_choice(name).map(|word| word.or(default_of(name)).unwrap_or_default())
+    }
+
+    /// A word among those the table allows, `None` where nobody said anything.
+    ///
+    /// # Errors
+    /// As [`Layers::choice`].
+    pub(crate) fn maybe_choice(&self, name: &str) -> Result<Option<&'static str>, Failure> {
+        let Kind::Choice(words) = spec(name).kind else { return Ok(None) };
+        let Some(given) = self.given(name) else { return Ok(None) };
+        let found = words.iter().copied().find(|w| given.values.first().is_some_and(|v| v.eq_ignore_ascii_case(w)));
+        found.map(Some).ok_or_else(|| self.wrong(name, &words.join(", ")))
+    }
+
+    /// A number for which `allowed` holds; `expected` describes those in words.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for anything else.
+    pub(crate) fn number<T: FromStr>(
+        &self,
+        name: &str,
+        expected: &str,
+        allowed: impl Fn(&T) -> bool,
+    ) -> Result<Option<T>, Failure> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let value = text.trim().parse::<T>().ok().filter(allowed);
+        value.map(Some).ok_or_else(|| self.wrong(name, expected))
+    }
+
+    /// Token ids, separated by commas or white space.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for anything but numbers, and for none at all.
+    pub(crate) fn ids(&self, name: &str) -> Result<Option<Vec<u32>>, Failure> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        parse_ids(text).map(Some).map_err(|why| Failure::Usage(format!("{}: {why}", self.label(name))))
+    }
+
+    /// Which of several options that exclude each other holds: the one from the highest layer.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] when two stand in the same layer.
+    pub(crate) fn one_of(&self, names: &[&'static str]) -> Result<Option<&'static str>, Failure> {
+        let rank = |name: &str| self.given(name).map_or(0, |g| g.origin.rank());
+        let top = names.iter().map(|n| rank(n)).max().unwrap_or(0);
+        let at_top: Vec<&'static str> = names.iter().copied().filter(|n| top > 0 && rank(n) == top).collect();
+        match at_top.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            [first, second, ..] => {
+                let (first, second) = (self.label(first), self.label(second));
+                Err(Failure::Usage(format!("{first} and {second} exclude each other; give one of them")))
+            }
+        }
+    }
+
+    /// The error for a value that makes no sense.
+    pub(crate) fn wrong(&self, name: &str, expected: impl Display) -> Failure {
+        let text = self.text(name).unwrap_or_default();
+        Failure::Usage(format!("{}: expected {expected}, not {text:?}", self.label(name)))
+    }
+}
+
+/// Parses `1,2,3` or `1 2 3`, with or without brackets around.
+pub(crate) fn parse_ids(text: &str) -> Result<Vec<u32>, String> {
+    let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+    let words = inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
+    let id = |word: &str| word.parse::<u32>().map_err(|_| format!("{word:?} is no token id"));
+    let ids = words.map(id).collect::<Result<Vec<u32>, String>>()?;
+    if ids.is_empty() { Err("there are no token ids; give at least one, as in 1,2,3".into()) } else { Ok(ids) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layers::Origin;
+    use super::*;
+
+    fn with(pairs: &[(&'static str, &str)]) -> Layers {
+        let mut layers = Layers::default();
+        pairs.iter().for_each(|(n, v)| layers.add(n, Origin::Flag, vec![v.to_string()]));
+        layers
+    }
+
+    #[test]
+    fn ids_in_every_notation() {
+        for text in ["1,2,3", "1 2 3", "[1, 2, 3]", " 1,,2\n3 "] {
+            assert_eq!(parse_ids(text).unwrap(), [1, 2, 3], "{text:?}");
+        }
+        for text in ["", "[]", "1,x", "-1", "4294967296"] {
+            assert!(parse_ids(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn switches_and_choices_in_every_case() {
+        assert!(with(&[("raw", "On")]).switch("raw").unwrap());
+        assert!(!with(&[]).switch("raw").unwrap());
+        assert!(with(&[]).switch("special").unwrap());
+        assert_eq!(with(&[]).maybe_switch("parse-special").unwrap(), None);
+        assert!(with(&[("raw", "maybe")]).switch("raw").is_err());
+        assert_eq!(with(&[("precision", "EXACT")]).choice("precision").unwrap(), "exact");
+        assert_eq!(with(&[]).choice("precision").unwrap(), "fast");
+        assert_eq!(with(&[]).maybe_choice("kv-type").unwrap(), None);
+        let message = with(&[("kv-type", "q8")]).maybe_choice("kv-type").unwrap_err().to_string();
+        assert_eq!(message, "--kv-type: expected f32, f16, bf16, not \"q8\"");
+    }
+
+    #[test]
+    fn the_highest_layer_decides_between_alternatives() {
+        const NAMES: &[&str] = &["prompt", "prompt-ids"];
+        let mut layers = with(&[("prompt", "a")]);
+        layers.add("prompt-ids", Origin::Variable("YIRAGE_PROMPT_IDS".into()), vec!["1".into()]);
+        assert_eq!(layers.one_of(NAMES).unwrap(), Some("prompt"));
+        assert_eq!(with(&[]).one_of(NAMES).unwrap(), None);
+        assert!(with(&[("prompt", "a"), ("prompt-ids", "1")]).one_of(NAMES).is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! What an option is.
+
+use super::command::Command;
+
+/// One option: the only definition of its flag, variable, key and help.
+pub(crate) struct Spec {
+    /// The long flag without dashes; variable and key are derived from it.
+    pub(crate) name: &'static str,
+    /// The short flag.
+    pub(crate) short: Option<char>,
+    /// What values it takes.
+    pub(crate) kind: Kind,
+    /// What holds when nobody says anything.
+    pub(crate) default: Default,
+    /// A second environment variable, for the sake of other programs.
+    pub(crate) other_variable: Option<&'static str>,
+    /// The commands that take it.
+    pub(crate) commands: &'static [Command],
+    /// One sentence for `--help`.
+    pub(crate) help: &'static str,
+}
+
+/// What values an option takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// On or off; `--no-NAME` is the opposite.
+    Switch,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A number; the word stands for it in help texts.
+    Number(&'static str),
+    /// Any text, also with a leading dash.
+    Text(&'static str),
+    /// Several texts: the flag again and again, lines of the variable, an array in the file.
+    Texts(&'static str),
+}
+
+/// What holds when nobody says anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Default {
+    /// This value.
+    Value(&'static str),
+    /// What these words describe.
+    Described(&'static str),
+}
+
+impl Spec {
+    /// The environment variable: `YIRAGE_MAX_TOKENS` for `max-tokens`.
+    pub(crate) fn variable(&self) -> String {
+        format!("YIRAGE_{}", self.key().to_ascii_uppercase())
+    }
+
+    /// The key in the configuration file: `max_tokens` for `max-tokens`.
+    pub(crate) fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+}

@@ -1,0 +1,192 @@
+//! The options: the only list.
+
+use super::command::Command::{self, Logits, Perplexity, Run, Tokenize};
+use super::spec::{Default, Kind, Spec};
+use Default::{Described, Value};
+use Kind::{Choice, Number, Switch, Text, Texts};
+
+/// Commands that compute with a model.
+const COMPUTE: &[Command] = &[Run, Logits, Perplexity];
+/// Commands that open a model.
+const MODEL: &[Command] = &[Run, Logits, Perplexity, Tokenize];
+/// Commands that generate text.
+const GENERATE: &[Command] = &[Run];
+/// Commands that take token ids.
+const IDS: &[Command] = &[Logits, Perplexity, Tokenize];
+
+const fn option(
+    name: &'static str,
+    kind: Kind,
+    default: Default,
+    commands: &'static [Command],
+    help: &'static str,
+) -> Spec {
+    Spec { name, short: None, kind, default, other_variable: None, commands, help }
+}
+
+const fn short(letter: char, spec: Spec) -> Spec {
+    Spec { short: Some(letter), ..spec }
+}
+
+const LEVELS: Kind = Choice(&["off", "error", "warn", "info", "debug", "trace"]);
+
+/// Every option, in the order of help texts and of `yirage config explain`.
+pub(crate) const OPTIONS: &[Spec] = &[
+    // Any command.
+    option("config", Text("FILE"), Described("~/.config/yirage/config.toml"), Command::ALL, "Configuration file"),
+    option("json", Switch, Value("false"), Command::ALL, "Print results as JSON, one object a line"),
+    short('q', option("quiet", Switch, Value("false"), Command::ALL, "No notes, progress or statistics")),
+    option("log-level", LEVELS, Value("warn"), Command::ALL, "Least severity of log lines on standard error"),
+    // The model and where it runs.
+    short(
+        'm',
+        option(
+            "model",
+            Text("MODEL"),
+            Described("a small model, fetched where needed"),
+            MODEL,
+            "GGUF file, safetensors folder, catalogue name, or hf:org/repo[:quant]",
+        ),
+    ),
+    option("models", Text("DIR"), Described("none"), MODEL, "Folder in which models are looked for by file name"),
+    option("backend", Text("NAME"), Value("cpu"), COMPUTE, "Backend that computes; see `yirage devices`"),
+    option("device", Number("N"), Value("0"), COMPUTE, "Number of the backend's device"),
+    short(
+        't',
+        option("threads", Number("N"), Described("as many as affinity and limits allow"), COMPUTE, "Worker threads"),
+    ),
+    Spec {
+        other_variable: Some("YIRAGE_CPU_ISA"),
+        ..option("isa", Text("NAME"), Described("the best of this processor"), COMPUTE, "Instruction set of kernels")
+    },
+    option(
+        "precision",
+        Choice(&["fast", "exact"]),
+        Value("fast"),
+        COMPUTE,
+        "fast: 8-bit activations for quantised weights; exact: 32-bit floats throughout",
+    ),
+    option(
+        "kv-type",
+        Choice(&["f32", "f16", "bf16"]),
+        Described("f32 where the precision is exact, else bf16"),
+        COMPUTE,
+        "Format of cached keys and values",
+    ),
+    short(
+        'c',
+        option(
+            "context",
+            Number("N"),
+            Described("what the model was made for, at most 4096"),
+            COMPUTE,
+            "Positions a sequence may have, prompt and answer together",
+        ),
+    ),
+    option("chunk", Number("N"), Value("512"), COMPUTE, "Prompt tokens computed in one step"),
+    // What to say to the model.
+    short('p', option("prompt", Text("TEXT"), Described("a short built-in one"), GENERATE, "The prompt")),
+    short('f', option("prompt-file", Text("FILE"), Described("none"), GENERATE, "File with the prompt; - reads standard input")),
+    option("prompt-ids", Text("IDS"), Described("none"), GENERATE, "The prompt as token ids, used as they are: 1,2,3"),
+    short('s', option("system", Text("TEXT"), Described("none"), GENERATE, "Message of the system, for chat templates")),
+    option("raw", Switch, Value("false"), GENERATE, "Apply no chat template"),
+    // How to choose tokens.
+    short(
+        'n',
+        option("max-tokens", Number("N"), Described("512, or what the context leaves"), GENERATE, "New tokens at most"),
+    ),
+    option(
+        "temperature",
+        Number("X"),
+        Described("the model's suggestion, else 0.8"),
+        GENERATE,
+        "Divisor of the logits; 0 takes the likeliest token",
+    ),
+    option(
+        "top-k",
+        Number("N"),
+        Described("the model's suggestion, else 40"),
+        GENERATE,
+        "Keep this many likeliest tokens; 0 keeps all",
+    ),
+    option(
+        "top-p",
+        Number("X"),
+        Described("the model's suggestion, else 0.95"),
+        GENERATE,
+        "Keep the fewest likeliest tokens that reach this share",
+    ),
+    option(
+        "min-p",
+        Number("X"),
+        Described("the model's suggestion, else 0.05"),
+        GENERATE,
+        "Drop tokens below this share of the likeliest one's probability",
+    ),
+    option(
+        "repetition-penalty",
+        Number("X"),
+        Described("the model's suggestion, else 1"),
+        GENERATE,
+        "Weaken tokens of prompt and answer by this factor; 1 does nothing",
+    ),
+    option("presence-penalty", Number("X"), Value("0"), GENERATE, "Weaken tokens the answer has; -2 to 2"),
+    option("frequency-penalty", Number("X"), Value("0"), GENERATE, "Weaken tokens by how often the answer has them"),
+    option("seed", Text("N"), Value("0"), GENERATE, "Key of the random numbers; `random` draws one and says which"),
+    option("stop", Texts("TEXT"), Described("none"), GENERATE, "End the text before this string; may be repeated"),
+    option("ignore-eos", Switch, Value("false"), GENERATE, "Go on past tokens that end a text"),
+    // Token ids, texts and what to show of them.
+    option("ids", Text("IDS"), Described("none"), IDS, "Token ids: 1,2,3"),
+    option("top", Number("K"), Value("10"), &[Logits], "Largest logits to print for each position"),
+    option("all", Switch, Value("false"), &[Logits], "Print the logits of the whole vocabulary"),
+    option("positions", Choice(&["last", "all"]), Value("last"), &[Logits], "Positions to print"),
+    option("file", Text("FILE"), Described("none"), &[Perplexity], "File with the text; - reads standard input"),
+    option("text", Text("TEXT"), Described("none"), &[Tokenize], "The text"),
+    option("decode", Switch, Value("false"), &[Tokenize], "Turn --ids back into text"),
+    option(
+        "special",
+        Switch,
+        Value("true"),
+        &[Tokenize],
+        "Put the tokens around the text that the model wants (BOS, EOS); --no-special leaves them out",
+    ),
+    option(
+        "parse-special",
+        Switch,
+        Described("on for tokenizer.json, off for GGUF"),
+        &[Tokenize, Perplexity, Run],
+        "Turn the text of special tokens into their ids; --no-parse-special takes it as plain text",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_and_letters_are_used_once() {
+        let mut names = HashSet::new();
+        let mut letters = HashSet::new();
+        for spec in OPTIONS {
+            assert!(names.insert(spec.name), "{} twice", spec.name);
+            assert!(spec.short.is_none_or(|c| letters.insert(c)), "-{:?} twice", spec.short);
+            assert!(!spec.name.starts_with("no-"), "{}: --no- is made for switches by itself", spec.name);
+            assert!(!spec.commands.is_empty() && !spec.help.ends_with('.'), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn defaults_are_allowed_values() {
+        for spec in OPTIONS {
+            let Value(value) = spec.default else { continue };
+            match spec.kind {
+                Switch => assert!(matches!(value, "true" | "false"), "{}", spec.name),
+                Choice(words) => assert!(words.contains(&value), "{}", spec.name),
+                Number(_) => assert!(value.parse::<f64>().is_ok(), "{}", spec.name),
+                Text(_) => {}
+                Texts(_) => panic!("{}: a list has no single default", spec.name),
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A model that is loaded and ready.
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::model::{Texts, locate};
+use crate::options::Layers;
+use crate::settings::EngineSettings;
+use std::time::Instant;
+use yirage_engine::Engine;
+use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
+
+/// An engine with the model's texts and suggestions.
+pub(crate) struct Session {
+    /// How the user called the model.
+    pub(crate) name: String,
+    /// The engine.
+    pub(crate) engine: Engine,
+    /// Tokenizer and template, where the model has them.
+    pub(crate) texts: Option<Texts>,
+    /// What the model's makers suggest.
+    pub(crate) generation: GenerationConfig,
+    /// Milliseconds from the start of the process until all of this was ready.
+    pub(crate) load_ms: f64,
+}
+
+impl Session {
+    /// Finds, opens and loads the model.
+    ///
+    /// # Errors
+    /// Whatever is wrong with options, files or the device.
+    pub(crate) fn load(layers: &Layers, console: &Console, started: Instant) -> Result<Session, Failure> {
+        let settings = EngineSettings::resolve(layers)?;
+        let located = locate(layers, console)?;
+        let checkpoint = Checkpoint::open(&located.path)?;
+        let generation = GenerationConfig::load(&checkpoint, &RawConfig::load(&checkpoint)?)?;
+        let (device, notes) = settings.open()?;
+        notes.iter().for_each(|note| console.note(note));
+        let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes());
+        let engine = Engine::load(&checkpoint, device, &settings.options, &mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        })?;
+        bar.finish_and_clear();
+        let texts = Texts::load(&checkpoint)?;
+        let facts = engine.facts();
+        tracing::debug!(
+            architecture = facts.architecture,
+            vocabulary = facts.vocabulary,
+            context = facts.context,
+            weight_bytes = facts.bytes.weights,
+            cache_bytes = facts.bytes.cache,
+            arena_bytes = facts.bytes.arena,
+            "ready"
+        );
+        let load_ms = started.elapsed().as_secs_f64() * 1e3;
+        Ok(Session { name: located.name, engine, texts, generation, load_ms })
+    }
+
+    /// The ids that end a text: those the model's settings name and those its tokenizer knows.
+    pub(crate) fn ends(&self) -> Vec<u32> {
+        let mut ends = self.generation.eos.clone();
+        ends.extend(self.texts.iter().flat_map(|t| t.tokenizer.special_ids().ends.iter()));
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
+    /// The tokenizer.
+    ///
+    /// # Errors
+    /// [`Failure::Other`] naming the model and `instead`, an option that takes ids.
+    pub(crate) fn texts(&self, instead: &str) -> Result<&Texts, Failure> {
+        let missing = || format!("{}: the model has no tokenizer; give token ids with {instead}", self.name);
+        self.texts.as_ref().ok_or_else(|| Failure::Other(missing()))
+    }
+}

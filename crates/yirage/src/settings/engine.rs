@@ -1,0 +1,65 @@
+//! Where and how a model runs.
+
+use crate::backends;
+use crate::failure::Failure;
+use crate::options::Layers;
+use std::sync::Arc;
+use yirage_engine::EngineOptions;
+use yirage_engine::limits::{MAX_CONTEXT, MAX_STEP_TOKENS};
+use yirage_hal::{Backend, Device, OpenOptions};
+use yirage_ir::Format;
+use yirage_plan::Precision;
+
+/// More threads than any machine has.
+const MAX_THREADS: usize = 4096;
+
+/// A backend, its device, and the options of an engine on it.
+pub(crate) struct EngineSettings {
+    backend: &'static dyn Backend,
+    ordinal: u32,
+    open: OpenOptions,
+    /// Options of the engine.
+    pub(crate) options: EngineOptions,
+}
+
+impl EngineSettings {
+    /// Reads the options that every computing command takes.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] naming the option.
+    pub(crate) fn resolve(layers: &Layers) -> Result<EngineSettings, Failure> {
+        let threads = format!("a number from 1 to {MAX_THREADS}");
+        let context = format!("a number from 1 to {MAX_CONTEXT}");
+        let chunk = format!("a number from 1 to {MAX_STEP_TOKENS}");
+        let options = EngineOptions {
+            precision: if layers.choice("precision")? == "exact" { Precision::Exact } else { Precision::Fast },
+            kv: layers.maybe_choice("kv-type")?.map(|word| match word {
+                "f16" => Format::F16,
+                "bf16" => Format::BF16,
+                _ => Format::F32,
+            }),
+            context: layers.number("context", &context, |n| (1..=MAX_CONTEXT).contains(n))?,
+            chunk: layers.number("chunk", &chunk, |n| (1..=MAX_STEP_TOKENS).contains(n))?.unwrap_or(512),
+            // One conversation at a time: nothing here runs requests beside each other.
+            max_seqs: 1,
+            ..EngineOptions::default()
+        };
+        Ok(EngineSettings {
+            backend: backends::named(layers.text("backend").unwrap_or_default())?,
+            ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
+            open: OpenOptions {
+                threads: layers.number("threads", &threads, |n| (1..=MAX_THREADS).contains(n))?,
+                isa: layers.text("isa").map(str::to_owned),
+            },
+            options,
+        })
+    }
+
+    /// Opens the device; the second value holds what the user should know.
+    ///
+    /// # Errors
+    /// [`Failure::Device`].
+    pub(crate) fn open(&self) -> Result<(Arc<dyn Device>, Vec<String>), Failure> {
+        Ok(self.backend.open(self.ordinal, &self.open)?)
+    }
+}

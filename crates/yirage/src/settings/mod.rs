@@ -1,0 +1,9 @@
+//! From raw options to what the other crates take.
+
+mod engine;
+mod prompt;
+mod sampling;
+
+pub(crate) use engine::EngineSettings;
+pub(crate) use prompt::{PromptSource, read_input};
+pub(crate) use sampling::Choosing;
