@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Runs the tests that exercise NEON kernels on an x86-64 machine: builds them for aarch64 and runs them under qemu's
+# user-mode emulation. Everything comes from Debian's or Ubuntu's own packages (their compiler for browsers has an arm64
+# standard library), unpacked into a private folder: nothing is installed, no architecture is added to the system.
+#
+# Skips, loudly and successfully, where the packages are not to be had. Once they are, a failure is a failure.
+# usage: tools/arm64/run.sh [ARGUMENTS FOR cargo test]     (default: the crates below)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+crates=(yirage-ir yirage-cpu yirage-conformance)
+wanted=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static)
+triple=aarch64-unknown-linux-gnu
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/arm64
+root=$target/root
+
+skip() {
+    printf '\nSKIPPED: NEON tests were NOT run: %s\n\n' "$*" >&2
+    exit 0
+}
+
+# apt-get with its own lists, status (nothing is installed) and both architectures; the machine's own sources and keys.
+private_apt() {
+    local tool=$1
+    shift
+    "$tool" -o Dir::State="$target/apt" -o Dir::State::Lists="$target/apt/lists" \
+        -o Dir::State::status="$target/apt/status" -o Dir::Cache="$target/apt/cache" \
+        -o APT::Architecture=amd64 -o APT::Architectures::=amd64 -o APT::Architectures::=arm64 \
+        -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=2 "$@"
+}
+
+# The packages that `wanted` needs, less what only a whole installed system would use: other compilers, documentation
+# tools, run-time libraries for arm64 that the cross compiler brings itself, and the C library of this machine.
+needed_packages() {
+    private_apt apt-get install --yes --no-install-recommends --simulate "${wanted[@]}" |
+        awk '$1 == "Inst" { print $2 }' |
+        grep -vE '(^|lib)(gcc-[0-9]+|cpp-[0-9]+|gcc|cpp|perl.*|debconf|libc6|libc6-dev|linux-libc-dev|libc-dev-bin)$' |
+        grep -vE 'san[0-9]+|krb5|gssapi|tirpc|libnsl|libcrypt|libssl|gprofng|^libgcc-[0-9]+-dev$' |
+        grep -vE '^binutils-x86|^rpcsvc' |
+        grep -E '^libstd-rust-web-dev:arm64$|^[^:]*$'
+}
+
+unpack_toolchain() {
+    local stamp=$target/unpacked
+    [ ! -f "$stamp" ] || return 0
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || skip "this system has no apt-get and dpkg-deb"
+    rm -rf "$target/apt" "$target/debs" "$root"
+    mkdir -p "$target"/{apt/lists/partial,apt/cache/archives/partial,debs} "$root"
+    : >"$target/apt/status"
+    private_apt apt-get update >"$target/apt.log" 2>&1 || skip "package lists cannot be read ($target/apt.log)"
+    local packages
+    packages=$(needed_packages 2>>"$target/apt.log") || skip "these packages are gone: ${wanted[*]} ($target/apt.log)"
+    # shellcheck disable=SC2086
+    (cd "$target/debs" && private_apt apt-get download $packages) >>"$target/apt.log" 2>&1 ||
+        skip "packages cannot be downloaded ($target/apt.log)"
+    local package
+    for package in "$target"/debs/*.deb; do
+        dpkg-deb --extract "$package" "$root"
+    done
+    rm -rf "$target/debs"
+    write_wrappers
+    "$target/bin/rustc" --version >/dev/null 2>>"$target/apt.log" || skip "the unpacked compiler does not run here ($target/apt.log)"
+    touch "$stamp"
+}
+
+# Small scripts that find the unpacked tools' own libraries without telling anyone else about them.
+write_wrappers() {
+    local libraries=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu
+    mkdir -p "$target/bin"
+    local tool
+    for tool in rustc rustdoc; do
+        printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$libraries" "$root/usr/bin/$tool" >"$target/bin/$tool"
+    done
+    printf '#!/bin/sh\nPATH=%s:$PATH LD_LIBRARY_PATH=%s exec %s --sysroot=%s -B%s/ -B%s/ "$@"\n' \
+        "$root/usr/bin" "$libraries" "$root/usr/bin/aarch64-linux-gnu-gcc" "$root" \
+        "$root/usr/aarch64-linux-gnu/lib" "$root/usr/aarch64-linux-gnu/bin" >"$target/bin/cc-arm64"
+    # The best CPU that qemu knows: dotprod, i8mm and bf16 are there, and kernels find them at run time.
+    printf '#!/bin/sh\nexec %s -L %s -cpu "${YIRAGE_QEMU_CPU:-max}" "$@"\n' \
+        "$root/usr/bin/qemu-aarch64-static" "$root/usr/aarch64-linux-gnu" >"$target/bin/run-arm64"
+    chmod +x "$target"/bin/*
+}
+
+[ "$(uname -m)" = x86_64 ] || skip "this machine is $(uname -m), where the ordinary tests run them"
+unpack_toolchain
+
+minimum=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+version=$("$target/bin/rustc" --version | cut -d' ' -f2)
+[ "$(printf '%s\n' "$minimum" "$version" | sort -V | head -n1)" = "$minimum" ] ||
+    skip "the packaged compiler is $version, older than the $minimum that the workspace needs"
+
+echo "rustc $version for $triple under $("$root/usr/bin/qemu-aarch64-static" --version | head -n1)"
+export RUSTC=$target/bin/rustc RUSTDOC=$target/bin/rustdoc CARGO_TARGET_DIR=$target/build
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$target/bin/cc-arm64
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$target/bin/run-arm64
+unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
+if [ $# -eq 0 ]; then
+    set -- "${crates[@]/#/--package=}" --lib --bins --tests
+fi
+cargo test --locked --target "$triple" "$@"
