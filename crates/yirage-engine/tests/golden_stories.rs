@@ -1,4 +1,5 @@
 //! stories260K against its golden file, from GGUF (f32, Q8_0) and from safetensors, in both precisions.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 mod golden_support;
 

@@ -64,10 +64,17 @@ impl Plans {
     }
 }
 
+/// The step's own keys and values, and the cache they are written to for the step.
+struct Given {
+    k: Operand,
+    v: Operand,
+    temporary: CpuState,
+}
+
 /// Where keys and values come from.
 enum Keys {
     Cached(Arc<StateRef>),
-    Given { k: Operand, v: Operand, temporary: CpuState },
+    Given(Box<Given>),
 }
 
 /// One layer's attention.
@@ -92,7 +99,7 @@ impl Attend {
         let keys = Attend::keys(binder, &op, &ins)?;
         let (kv, blocks) = match &keys {
             Keys::Cached(s) => (s.get()?.stored().kv, s.get()?.blocks()),
-            Keys::Given { temporary, .. } => (temporary.stored().kv, temporary.blocks()),
+            Keys::Given(given) => (given.temporary.stored().kv, given.temporary.blocks()),
         };
         let shape = Shape {
             heads: op.heads as usize,
@@ -141,12 +148,13 @@ impl Attend {
         // Each sequence may leave one block unfilled, and there are at most as many sequences as tokens.
         let blocks = bucket.tokens as usize / BLOCK + bucket.tokens.min(bucket.seqs.max(1)) as usize + 1;
         let temporary = CpuState::new(binder.shared, &block, op.k_width, blocks, Purpose::Arena)?;
-        Ok(Keys::Given { k: ins[1].clone(), v: ins[2].clone(), temporary })
+        Ok(Keys::Given(Box::new(Given { k: ins[1].clone(), v: ins[2].clone(), temporary })))
     }
 
     /// Writes the step's own keys and values to the temporary cache.
     unsafe fn fill(&self, env: &Env, plan: &Plan, ctx: WorkerCtx<'_>) {
-        let Keys::Given { k, v, temporary } = &self.keys else { return };
+        let Keys::Given(given) = &self.keys else { return };
+        let Given { k, v, temporary } = &**given;
         let tokens = self.q.rows().map_or(0, |d| d.get(env.dims));
         let share = tokens * ctx.index / ctx.count..tokens * (ctx.index + 1) / ctx.count;
         let cache = temporary.cache(self.shape).map_err(|e| e.to_string());
@@ -180,7 +188,7 @@ impl Kernel for Attend {
             self.fill(env, plan, ctx);
             let cache = match &self.keys {
                 Keys::Cached(s) => s.get().and_then(|s| s.cache(self.shape)),
-                Keys::Given { temporary, .. } => temporary.cache(self.shape),
+                Keys::Given(given) => given.temporary.cache(self.shape),
             };
             let cache = match cache {
                 Ok(cache) => cache,

@@ -1,5 +1,5 @@
 //! What the golden tests share: finding files, loading engines, collecting logits.
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code, unreachable_pub, clippy::print_stdout, clippy::print_stderr)] // each test file uses its part
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -137,10 +137,9 @@ pub fn check_golden(model: &Path, golden: &Value, options: &EngineOptions, bound
     assert!(worst <= bounds.logit, "worst |dlogit| {worst} exceeds {}", bounds.logit);
     let passage = ids(&golden["nll"]["ids"]);
     let rows = all_logits(&mut engine, &passage);
-    let nll: f64 = (1..passage.len())
-        .map(|i| logsumexp(&rows[i - 1]) - f64::from(rows[i - 1][passage[i] as usize]))
-        .sum::<f64>()
-        / (passage.len() - 1) as f64;
+    let nll: f64 =
+        (1..passage.len()).map(|i| logsumexp(&rows[i - 1]) - f64::from(rows[i - 1][passage[i] as usize])).sum::<f64>()
+            / (passage.len() - 1) as f64;
     let want = golden["nll"]["mean_nll"].as_f64().unwrap();
     println!("{}: mean nll {nll:.5}, reference {want:.5}", model.display());
     assert!((nll - want).abs() <= bounds.nll, "mean nll {nll}, reference {want}");

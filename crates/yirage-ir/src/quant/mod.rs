@@ -21,6 +21,11 @@ mod q5_k;
 mod q6_k;
 mod q8_0;
 
+/// Decodes whole blocks.
+pub type Decode = fn(src: &[u8], dst: &mut [f32]);
+/// Encodes whole blocks.
+pub type Encode = fn(src: &[f32], dst: &mut [u8]);
+
 /// What a stored format is. `decode` and `encode` work on whole blocks.
 pub struct FormatInfo {
     /// Lower-case name in text forms: `f32`, `q4_k`.
@@ -32,9 +37,9 @@ pub struct FormatInfo {
     /// The type number in GGUF files.
     pub ggml_type: u32,
     /// Decodes whole blocks: `src.len() / bytes * block == dst.len()`.
-    pub decode: fn(src: &[u8], dst: &mut [f32]),
+    pub decode: Decode,
     /// Encodes whole blocks, where an independent oracle to compare with exists.
-    pub encode: Option<fn(src: &[f32], dst: &mut [u8])>,
+    pub encode: Option<Encode>,
 }
 
 impl FormatInfo {

@@ -1,0 +1,64 @@
+//! The tiny random models of every architecture against their golden files: `exact` on the CPU backend, from
+//! safetensors. Weights are f32, so `fast` must give the same bytes.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+mod golden_support;
+
+use golden_support::{all_logits, argmax, engine, floats, greedy, ids, json, options, shared};
+use std::path::Path;
+use yirage_engine::EngineOptions;
+use yirage_ir::Format;
+use yirage_plan::Precision;
+
+const MODELS: [&str; 16] = [
+    "llama",
+    "llama3-rope",
+    "mistral-swa",
+    "qwen2",
+    "qwen3",
+    "qwen3moe",
+    "mixtral",
+    "gemma2",
+    "gemma3",
+    "phi3",
+    "olmo2",
+    "gpt2",
+    "gptneox",
+    "smollm3",
+    "gptoss",
+    "deepseek-v3",
+];
+
+fn check(folder: &Path) -> f64 {
+    let golden = json(&folder.join("golden.json"));
+    let exact = EngineOptions { kv: Some(Format::F32), ..options(Precision::Exact) };
+    let fast = EngineOptions { kv: Some(Format::F32), ..options(Precision::Fast) };
+    let (mut exact, mut fast) = (engine(folder, &exact), engine(folder, &fast));
+    let mut worst = 0f64;
+    for case in golden["cases"].as_array().unwrap() {
+        let prompt = ids(&case["ids"]);
+        let rows = all_logits(&mut exact, &prompt);
+        assert_eq!(rows, all_logits(&mut fast, &prompt), "{}: fast differs from exact", folder.display());
+        let argmaxes: Vec<u32> = rows.iter().map(|r| argmax(r)).collect();
+        assert_eq!(argmaxes, ids(&case["argmax_each_pos"]), "{}", folder.display());
+        let (last, want) = (&rows[rows.len() - 1], floats(&case["last_logits"]));
+        let std = case["std"].as_f64().unwrap();
+        for (got, want) in last.iter().zip(want) {
+            worst = worst.max((f64::from(*got) - want).abs() / std);
+        }
+        let tokens = ids(&case["greedy16"]);
+        assert_eq!(greedy(&mut exact, &prompt, tokens.len()), tokens, "{}", folder.display());
+    }
+    worst
+}
+
+#[test]
+fn every_architecture_equals_the_reference() {
+    let Some(folder) = shared("tinyrandom") else { return };
+    for model in MODELS {
+        let worst = check(&folder.join(model));
+        println!("{model}: worst |dlogit| / std = {worst:.2e}");
+        // The golden file rounds logits to five decimals.
+        assert!(worst <= 1e-4, "{model}: {worst}");
+    }
+}
