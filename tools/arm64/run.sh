@@ -21,9 +21,7 @@ skip() {
 
 # apt-get with its own lists, status (nothing is installed) and both architectures; the machine's own sources and keys.
 private_apt() {
-    local tool=$1
-    shift
-    "$tool" -o Dir::State="$target/apt" -o Dir::State::Lists="$target/apt/lists" \
+    apt-get -o Dir::State="$target/apt" -o Dir::State::Lists="$target/apt/lists" \
         -o Dir::State::status="$target/apt/status" -o Dir::Cache="$target/apt/cache" \
         -o APT::Architecture=amd64 -o APT::Architectures::=amd64 -o APT::Architectures::=arm64 \
         -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=2 "$@"
@@ -32,7 +30,7 @@ private_apt() {
 # The packages that `wanted` needs, less what only a whole installed system would use: other compilers, documentation
 # tools, run-time libraries for arm64 that the cross compiler brings itself, and the C library of this machine.
 needed_packages() {
-    private_apt apt-get install --yes --no-install-recommends --simulate "${wanted[@]}" |
+    private_apt install --yes --no-install-recommends --simulate "${wanted[@]}" |
         awk '$1 == "Inst" { print $2 }' |
         grep -vE '(^|lib)(gcc-[0-9]+|cpp-[0-9]+|gcc|cpp|perl.*|debconf|libc6|libc6-dev|linux-libc-dev|libc-dev-bin)$' |
         grep -vE 'san[0-9]+|krb5|gssapi|tirpc|libnsl|libcrypt|libssl|gprofng|^libgcc-[0-9]+-dev$' |
@@ -47,17 +45,19 @@ unpack_toolchain() {
     rm -rf "$target/apt" "$target/debs" "$root"
     mkdir -p "$target"/{apt/lists/partial,apt/cache/archives/partial,debs} "$root"
     : >"$target/apt/status"
-    private_apt apt-get update >"$target/apt.log" 2>&1 || skip "package lists cannot be read ($target/apt.log)"
+    private_apt update >"$target/apt.log" 2>&1 || skip "package lists cannot be read ($target/apt.log)"
     local packages
     packages=$(needed_packages 2>>"$target/apt.log") || skip "these packages are gone: ${wanted[*]} ($target/apt.log)"
     # shellcheck disable=SC2086
-    (cd "$target/debs" && private_apt apt-get download $packages) >>"$target/apt.log" 2>&1 ||
+    (cd "$target/debs" && private_apt download $packages) >>"$target/apt.log" 2>&1 ||
         skip "packages cannot be downloaded ($target/apt.log)"
     local package
     for package in "$target"/debs/*.deb; do
         dpkg-deb --extract "$package" "$root"
     done
-    rm -rf "$target/debs"
+    # Documents and other machines' emulators are half of it.
+    rm -rf "$target/debs" "$target/apt" "$root/usr/share"
+    find "$root/usr/bin" -name 'qemu-*' ! -name qemu-aarch64-static -delete
     write_wrappers
     "$target/bin/rustc" --version >/dev/null 2>>"$target/apt.log" || skip "the unpacked compiler does not run here ($target/apt.log)"
     touch "$stamp"
