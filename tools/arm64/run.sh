@@ -4,11 +4,15 @@
 # standard library), unpacked into a private folder: nothing is installed, no architecture is added to the system.
 #
 # Skips, loudly and successfully, where the packages are not to be had. Once they are, a failure is a failure.
-# usage: tools/arm64/run.sh [ARGUMENTS FOR cargo test]     (default: the crates below)
+# usage: tools/arm64/run.sh [ARGUMENTS FOR cargo test]     (default: what is listed below)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-crates=(yirage-ir yirage-cpu yirage-conformance)
+# What is run: every kernel against its oracle, and one tiny model against its golden file.
+kernel_crates=(yirage-ir yirage-cpu yirage-conformance)
+model_test=(--package=yirage-engine --test=golden_stories f32_gguf)
+# Minutes each under emulation, for nothing that the others do not run on this processor as well.
+slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact)
 wanted=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static)
 triple=aarch64-unknown-linux-gnu
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/arm64
@@ -93,7 +97,9 @@ export RUSTC=$target/bin/rustc RUSTDOC=$target/bin/rustdoc CARGO_TARGET_DIR=$tar
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$target/bin/cc-arm64
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$target/bin/run-arm64
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
-if [ $# -eq 0 ]; then
-    set -- "${crates[@]/#/--package=}" --lib --bins --tests
+if [ $# -gt 0 ]; then
+    cargo test --locked --target "$triple" "$@"
+else
+    cargo test --locked --target "$triple" "${kernel_crates[@]/#/--package=}" --lib --tests -- "${slow[@]}"
+    cargo test --locked --target "$triple" "${model_test[@]}"
 fi
-cargo test --locked --target "$triple" "$@"
