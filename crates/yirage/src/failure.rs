@@ -13,6 +13,7 @@ use yirage_engine::EngineError;
 use yirage_engine::sampling::ParamError;
 use yirage_engine::text::StopError;
 use yirage_hal::HalError;
+use yirage_hub::HubError;
 use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
 use yirage_model::tokenizer::TokenizerError;
@@ -38,6 +39,9 @@ pub(crate) enum Failure {
     /// The chat template.
     #[error("{0}; --raw sends the prompt as it is")]
     Chat(#[from] ChatError),
+    /// The way to a model.
+    #[error(transparent)]
+    Hub(#[from] HubError),
     /// Stop strings or ids.
     #[error("--stop: {0}")]
     Stop(#[from] StopError),

@@ -8,6 +8,7 @@
 mod backends;
 mod commands;
 mod console;
+mod download;
 mod failure;
 mod generate;
 mod interrupt;
@@ -41,10 +42,19 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
     for note in &invocation.notes {
         console.note(note);
     }
+    let positional = invocation.positional.first().map(String::as_str);
     match invocation.command {
         Command::Run => commands::run::run(layers, &console, started),
+        Command::Chat => commands::chat::run(layers, &console, started),
         Command::Logits => commands::logits::run(layers, &console, started),
         Command::Perplexity => commands::perplexity::run(layers, &console, started),
         Command::Tokenize => commands::tokenize::run(layers, &console),
+        Command::Inspect => commands::inspect::run(layers, &console),
+        Command::Pull => commands::pull::run(layers, &console, positional),
+        Command::List => commands::list::run(layers, &console),
+        Command::Rm => commands::rm::run(layers, &console, positional.unwrap_or_default()),
+        Command::Devices => commands::devices::run(&console),
+        Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
+        Command::Explain => commands::explain::run(layers, &console),
     }
 }

@@ -42,7 +42,8 @@ impl Position {
 /// # Errors
 /// Whatever is wrong with options, model or device.
 pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
-    let ids = layers.ids("ids")?.ok_or_else(|| Failure::Usage("--ids is missing; give token ids: --ids 1,2,3".into()))?;
+    let ids =
+        layers.ids("ids")?.ok_or_else(|| Failure::Usage("--ids is missing; give token ids: --ids 1,2,3".into()))?;
     let top = layers.number("top", "a whole number", |_: &usize| true)?.unwrap_or(10);
     let all_tokens = layers.switch("all")?;
     let all_positions = layers.choice("positions")? == "all";

@@ -1,7 +1,17 @@
 //! The commands, one file each.
 
+mod answer;
+pub(crate) mod chat;
+mod chat_input;
+pub(crate) mod completions;
+pub(crate) mod devices;
+pub(crate) mod explain;
+pub(crate) mod inspect;
+pub(crate) mod list;
 pub(crate) mod logits;
 pub(crate) mod perplexity;
+pub(crate) mod pull;
+pub(crate) mod rm;
 pub(crate) mod run;
 mod score;
 pub(crate) mod tokenize;

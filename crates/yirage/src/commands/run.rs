@@ -1,14 +1,14 @@
 //! `yirage run`: one prompt, one answer.
 
+use super::answer::show;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::generate::{Job, Timings, generate};
+use crate::generate::{Job, generate};
 use crate::interrupt::Interrupt;
 use crate::model::{Texts, message};
 use crate::options::Layers;
 use crate::session::Session;
 use crate::settings::{Choosing, PromptSource};
-use serde::Serialize;
 use std::time::Instant;
 use yirage_engine::scheduler::FinishReason;
 
@@ -16,16 +16,6 @@ use yirage_engine::scheduler::FinishReason;
 /// continue.
 const QUESTION: &str = "Tell me a very short story about a lighthouse keeper and a whale.";
 const BEGINNING: &str = "Once upon a time";
-
-#[derive(Serialize)]
-struct Output<'a> {
-    model: &'a str,
-    prompt_tokens: &'a [u32],
-    tokens: &'a [u32],
-    text: Option<&'a str>,
-    finish_reason: &'a str,
-    timings: Timings,
-}
 
 /// Runs the command.
 ///
@@ -53,22 +43,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let answer = generate(&mut session.engine, tokenizer, job, &interrupt, &mut |piece| {
         if stream { console.write(piece) } else { Ok(()) }
     })?;
-    let timings = answer.timings(session.load_ms);
-    if console.json {
-        console.value(&Output {
-            model: &session.name,
-            prompt_tokens: &prompt,
-            tokens: &answer.tokens,
-            text: answer.text.as_deref(),
-            finish_reason: answer.finish_reason(),
-            timings,
-        })?;
-    } else {
-        let ids = || answer.tokens.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        // Without a tokenizer the ids are the result.
-        console.line(&if answer.text.is_none() { ids() } else { String::new() })?;
-        console.note(&format!("load {:.0} ms; {}", session.load_ms, answer.summary()));
-    }
+    show(console, &session.name, &prompt, &answer, session.load_ms, false)?;
     match answer.reason {
         FinishReason::Error(why) => Err(Failure::Other(why)),
         FinishReason::Cancelled => Err(Failure::Interrupted),

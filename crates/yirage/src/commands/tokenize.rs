@@ -31,7 +31,9 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let decode = layers.switch("decode")?;
     let (text, ids) = (layers.text("text"), layers.ids("ids")?);
     match (decode, text, &ids) {
-        (false, None, _) => return Err(Failure::Usage("--text is missing; ids are turned back by --decode --ids".into())),
+        (false, None, _) => {
+            return Err(Failure::Usage("--text is missing; ids are turned back by --decode --ids".into()));
+        }
         (true, _, None) => return Err(Failure::Usage("--decode needs --ids; give token ids: --ids 1,2,3".into())),
         _ => {}
     }

@@ -1,36 +1,46 @@
 //! From what `--model` says to files.
 
 use crate::console::Console;
+use crate::download::{Shown, hub};
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::path::{Path, PathBuf};
+use yirage_hub::{ModelRef, Origin};
 
 /// A model that is on this machine now.
 pub(crate) struct Located {
-    /// How the user called it.
+    /// How the user called it, or the default's name.
     pub(crate) name: String,
     /// File or folder.
     pub(crate) path: PathBuf,
 }
 
-/// Finds the model that the options name: as a path, in the folder of `--models`, then by catalogue or hub.
+/// Finds the model that the options name: as a path, in the folder of `--models`, then by catalogue or hub, fetched
+/// where it is not here. Without a name it is the default model.
 ///
 /// # Errors
-/// [`Failure::Other`] when it is nowhere, saying where it was looked for.
-pub(crate) fn locate(layers: &Layers, _console: &Console) -> Result<Located, Failure> {
+/// [`Failure::Hub`] when it is nowhere, saying where it was looked for and what to do.
+pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Failure> {
+    let (hub, shown) = (hub(layers), Shown::on(console));
     let Some(name) = layers.text("model") else {
-        return Err(Failure::Usage("no model was given; use --model FILE".into()));
+        let found = hub.resolve_default(&shown)?;
+        let from = match found.origin {
+            Origin::Local | Origin::Cache => found.path.display().to_string(),
+            Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
+        };
+        console.note(&format!("model: {} ({from}); --model takes another", found.name));
+        return Ok(Located { name: found.name, path: found.path });
     };
-    let found = |path: PathBuf| Located { name: name.to_owned(), path };
+    let located = |path: PathBuf| Located { name: name.to_owned(), path };
     if Path::new(name).exists() {
-        return Ok(found(name.into()));
+        return Ok(located(name.into()));
     }
     let folder = layers.text("models").map(Path::new);
     if let Some(path) = folder.and_then(|f| in_folder(f, name)) {
-        return Ok(found(path));
+        return Ok(located(path));
     }
-    let also = folder.map(|f| format!(", nor is it in {}", f.display())).unwrap_or_default();
-    Err(Failure::Other(format!("{name}: no such file or folder{also}; give the path of a model with --model")))
+    let found = hub.resolve(&ModelRef::parse(name)?, &shown)?;
+    Ok(located(found.path))
 }
 
 /// `name` or `name.gguf` in `folder`.

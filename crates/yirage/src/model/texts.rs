@@ -18,6 +18,8 @@ pub(crate) struct Texts {
     pub(crate) tokenizer: Tokenizer,
     /// The template, where the model has one.
     pub(crate) template: Option<ChatTemplate>,
+    /// The template's source.
+    pub(crate) source: Option<String>,
 }
 
 impl Texts {
@@ -88,8 +90,8 @@ fn of_gguf(gguf: &Gguf) -> Result<Option<Texts>, Failure> {
     };
     let templates: Vec<(Option<String>, String)> = gguf.metadata().filter_map(named).collect();
     let gguf = templates.iter().map(|(name, source)| (name.as_deref(), source.as_str())).collect();
-    let template = chosen(&TemplateSources { gguf, ..TemplateSources::default() })?;
-    Ok(Some(Texts { tokenizer, template }))
+    let (template, source) = chosen(&TemplateSources { gguf, ..TemplateSources::default() })?;
+    Ok(Some(Texts { tokenizer, template, source }))
 }
 
 fn of_folder(folder: &Path) -> Result<Option<Texts>, Failure> {
@@ -104,13 +106,15 @@ fn of_folder(folder: &Path) -> Result<Option<Texts>, Failure> {
     let jinja = read_if_there(&folder.join("chat_template.jinja"), MAX_CONFIG_BYTES)?;
     let jinja = jinja.as_deref().map(String::from_utf8_lossy);
     let sources = TemplateSources { jinja: jinja.as_deref(), config: config.as_deref(), ..TemplateSources::default() };
-    Ok(Some(Texts { tokenizer, template: chosen(&sources)? }))
+    let (template, source) = chosen(&sources)?;
+    Ok(Some(Texts { tokenizer, template, source }))
 }
 
-fn chosen(sources: &TemplateSources<'_>) -> Result<Option<ChatTemplate>, Failure> {
+/// The template for plain conversations, with its source.
+fn chosen(sources: &TemplateSources<'_>) -> Result<(Option<ChatTemplate>, Option<String>), Failure> {
     let templates = Templates::resolve(sources)?;
-    let template = templates.choose(None, false)?;
-    Ok(template.map(|(name, source)| ChatTemplate::new(name, source)).transpose()?)
+    let Some((name, source)) = templates.choose(None, false)? else { return Ok((None, None)) };
+    Ok((Some(ChatTemplate::new(name, source)?), Some(source.to_owned())))
 }
 
 fn read_if_there(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Failure> {

@@ -2,35 +2,74 @@
 
 use crate::failure::Failure;
 use clap::{Arg, ArgMatches};
+use clap_complete::Shell;
 
 /// A command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     /// One prompt, one answer.
     Run,
+    /// A conversation.
+    Chat,
     /// Logits of given ids.
     Logits,
     /// How well a model predicts a text.
     Perplexity,
     /// Text to ids and back.
     Tokenize,
+    /// What a model file holds.
+    Inspect,
+    /// Fetch a model.
+    Pull,
+    /// Show the models here.
+    List,
+    /// Remove a model.
+    Rm,
+    /// Show devices.
+    Devices,
+    /// Completions for a shell.
+    Completions,
+    /// Show every option with its origin.
+    Explain,
 }
 
 /// The name of positional arguments.
 pub(super) const POSITIONAL: &str = "positional";
+/// The command that [`Command::Explain`] is a part of.
+pub(super) const CONFIG: &str = "config";
 
 impl Command {
     /// All commands, in the order of the help text.
-    pub(crate) const ALL: &'static [Command] =
-        &[Command::Run, Command::Logits, Command::Perplexity, Command::Tokenize];
+    pub(crate) const ALL: &'static [Command] = &[
+        Command::Run,
+        Command::Chat,
+        Command::Logits,
+        Command::Perplexity,
+        Command::Tokenize,
+        Command::Inspect,
+        Command::Pull,
+        Command::List,
+        Command::Rm,
+        Command::Devices,
+        Command::Completions,
+        Command::Explain,
+    ];
 
-    /// The word on the command line.
+    /// The word on the command line; for [`Command::Explain`], the one behind `config`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Command::Run => "run",
+            Command::Chat => "chat",
             Command::Logits => "logits",
             Command::Perplexity => "perplexity",
             Command::Tokenize => "tokenize",
+            Command::Inspect => "inspect",
+            Command::Pull => "pull",
+            Command::List => "list",
+            Command::Rm => "rm",
+            Command::Devices => "devices",
+            Command::Completions => "completions",
+            Command::Explain => "explain",
         }
     }
 
@@ -38,15 +77,32 @@ impl Command {
     pub(super) fn about(self) -> &'static str {
         match self {
             Command::Run => "Answer one prompt; the text streams to standard output",
+            Command::Chat => "Talk with a model; /help shows what can be done besides",
             Command::Logits => "Print what a model computes for the given token ids",
             Command::Perplexity => "Measure how well a model predicts a text",
             Command::Tokenize => "Turn text into token ids, or ids back into text",
+            Command::Inspect => "Show header, tensors, template and flaws of a model",
+            Command::Pull => "Fetch a model into the cache",
+            Command::List => "Show the models in the cache and the catalogue",
+            Command::Rm => "Remove a model from the cache",
+            Command::Devices => "Show the devices here, and why others are unavailable",
+            Command::Completions => "Print the completion script for a shell",
+            Command::Explain => "Show the value of every option and where it came from",
         }
     }
 
-    /// Its positional argument.
+    /// Its positional argument, with `id` left to set.
     pub(super) fn positional(self) -> Option<Arg> {
-        None
+        let model = Arg::new(POSITIONAL).value_name("MODEL").help("Catalogue name or hf:org/repo[:quant]");
+        match self {
+            Command::Pull => Some(model),
+            Command::Rm => Some(model.required(true)),
+            Command::Completions => {
+                let shells = ["bash", "elvish", "fish", "powershell", "zsh"];
+                Some(Arg::new(POSITIONAL).value_name("SHELL").required(true).value_parser(shells))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -54,6 +110,15 @@ impl Command {
 pub(super) fn chosen(matches: &ArgMatches) -> Result<(Command, &ArgMatches), Failure> {
     let missing = || Failure::Usage("no command was given; see `yirage --help`".into());
     let (name, own) = matches.subcommand().ok_or_else(missing)?;
+    let (name, own) = if name == CONFIG { own.subcommand().ok_or_else(missing)? } else { (name, own) };
     let command = Command::ALL.iter().copied().find(|c| c.name() == name).ok_or_else(missing)?;
     Ok((command, own))
+}
+
+/// The shell called `name`.
+///
+/// # Errors
+/// [`Failure::Usage`]; the command line itself allows known ones only.
+pub(crate) fn shell(name: &str) -> Result<Shell, Failure> {
+    name.parse().map_err(|why| Failure::Usage(format!("{name:?} is no shell: {why}")))
 }

@@ -19,18 +19,19 @@ pub(crate) fn root() -> clap::Command {
         .after_help(EXIT_CODES)
         .subcommand_required(true)
         .arg_required_else_help(true);
-    for &command in Command::ALL {
+    for &command in Command::ALL.iter().filter(|&&c| c != Command::Explain) {
         root = root.subcommand(subcommand(command));
     }
-    root
+    let config = clap::Command::new(command::CONFIG).about("Show options").subcommand_required(true);
+    root.subcommand(config.arg_required_else_help(true).subcommand(subcommand(Command::Explain)))
 }
 
 fn subcommand(command: Command) -> clap::Command {
     let mut out = clap::Command::new(command.name()).about(command.about()).args_override_self(true);
     if let Some(positional) = command.positional() {
-        out = out.arg(positional.id(command::POSITIONAL));
+        out = out.arg(positional);
     }
-    for spec in OPTIONS.iter().filter(|s| s.commands.contains(&command)) {
+    for spec in OPTIONS.iter().filter(|s| command == Command::Explain || s.commands.contains(&command)) {
         out = out.arg(argument(spec));
         if spec.kind == Kind::Switch {
             out = out.arg(opposite(spec));

@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value came from; later ones beat earlier ones.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// Where a value above the default came from; later ones beat earlier ones.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
-    /// Nobody said anything.
-    Default,
     /// The configuration file.
     File(PathBuf),
     /// This environment variable.
@@ -20,10 +18,9 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// How far up it stands: 0 for the default, 3 for flags.
+    /// How far up it stands, from 1 for the file to 3 for flags; the default would be 0.
     pub(crate) fn rank(&self) -> u8 {
         match self {
-            Origin::Default => 0,
             Origin::File(_) => 1,
             Origin::Variable(_) => 2,
             Origin::Flag => 3,
@@ -32,7 +29,11 @@ impl Origin {
 
     /// The name of the layer.
     pub(crate) fn word(&self) -> &'static str {
-        ["default", "file", "env", "flag"][usize::from(self.rank())]
+        match self {
+            Origin::File(_) => "file",
+            Origin::Variable(_) => "env",
+            Origin::Flag => "flag",
+        }
     }
 }
 
@@ -69,7 +70,7 @@ impl Layers {
     pub(crate) fn label(&self, name: &str) -> impl fmt::Display {
         match self.given(name).map(|g| &g.origin) {
             Some(Origin::Variable(variable)) => variable.clone(),
-            Some(Origin::File(path)) => format!("{}: {}", path.display(), name.replace('-', "_")),
+            Some(Origin::File(path)) => format!("{}: {}", path.display(), spec(name).key()),
             _ => format!("--{name}"),
         }
     }

@@ -12,11 +12,10 @@ mod read;
 mod spec;
 mod table;
 
-pub(crate) use command::Command;
+pub(crate) use command::{Command, shell};
 pub(crate) use flags::root;
 pub(crate) use layers::{Layers, Origin};
-pub(crate) use read::parse_ids;
-pub(crate) use spec::{Default, Spec};
+pub(crate) use spec::{Default, Kind, Spec};
 pub(crate) use table::OPTIONS;
 
 use crate::failure::Failure;

@@ -115,7 +115,7 @@ impl Layers {
 }
 
 /// Parses `1,2,3` or `1 2 3`, with or without brackets around.
-pub(crate) fn parse_ids(text: &str) -> Result<Vec<u32>, String> {
+fn parse_ids(text: &str) -> Result<Vec<u32>, String> {
     let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
     let words = inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
     let id = |word: &str| word.parse::<u32>().map_err(|_| format!("{word:?} is no token id"));

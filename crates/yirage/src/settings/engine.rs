@@ -42,6 +42,7 @@ impl EngineSettings {
             chunk: layers.number("chunk", &chunk, |n| (1..=MAX_STEP_TOKENS).contains(n))?.unwrap_or(512),
             // One conversation at a time: nothing here runs requests beside each other.
             max_seqs: 1,
+            prefix_cache: layers.switch("prefix-cache")?,
             ..EngineOptions::default()
         };
         Ok(EngineSettings {

@@ -16,8 +16,8 @@ const MIN_P: f32 = 0.05;
 pub(crate) struct Choosing {
     /// The parameters.
     pub(crate) params: SamplingParams,
-    /// Which of them the model suggested, as `name value`.
-    pub(crate) suggested: Vec<String>,
+    /// Which of them the model suggested: options with values.
+    pub(crate) suggested: Vec<(&'static str, f64)>,
     /// The seed, where it was drawn.
     pub(crate) drawn: Option<u64>,
 }
@@ -34,7 +34,7 @@ impl Choosing {
             match (layers.number::<f32>(name, words, allowed)?, of_model) {
                 (Some(x), _) => Ok::<f32, Failure>(x),
                 (None, Some(x)) => {
-                    suggested.push(format!("{name} {x}"));
+                    suggested.push((name, x));
                     Ok(x as f32)
                 }
                 (None, None) => Ok(default),
@@ -66,7 +66,7 @@ impl Choosing {
         let top_k = match (layers.number::<u32>("top-k", "a whole number, 0 for all", |_| true)?, model.top_k) {
             (Some(k), _) => k,
             (None, Some(k)) => {
-                suggested.push(format!("top-k {k}"));
+                suggested.push(("top-k", f64::from(k)));
                 k
             }
             (None, None) => TOP_K,
@@ -78,7 +78,7 @@ impl Choosing {
         };
         if params.temperature == 0.0 {
             // Nothing of the rest matters then, so nothing of it is worth a word.
-            suggested.retain(|s| s.starts_with("temperature"));
+            suggested.retain(|(name, _)| *name == "temperature");
         }
         Ok(Choosing { params: SamplingParams { top_k, seed, ..params }, suggested, drawn })
     }
@@ -87,7 +87,8 @@ impl Choosing {
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.suggested.is_empty() {
-            notes.push(format!("sampling as the model suggests: {}", self.suggested.join(", ")));
+            let list: Vec<String> = self.suggested.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            notes.push(format!("sampling as the model suggests: {}", list.join(", ")));
         }
         notes.extend(self.drawn.map(|seed| format!("seed {seed}")));
         notes

@@ -1,0 +1,50 @@
+//! How an answer is shown.
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::generate::{Answer, Timings};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Output<'a> {
+    model: &'a str,
+    prompt_tokens: &'a [u32],
+    tokens: &'a [u32],
+    text: Option<&'a str>,
+    finish_reason: &'a str,
+    timings: Timings,
+    /// Prompt tokens that were not computed again; said of conversations only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_tokens: Option<usize>,
+}
+
+/// Ends the streamed text with a line end and statistics, or prints the whole answer as JSON.
+///
+/// # Errors
+/// [`Failure::Closed`].
+pub(super) fn show(
+    console: &Console,
+    model: &str,
+    prompt: &[u32],
+    answer: &Answer,
+    load_ms: f64,
+    in_conversation: bool,
+) -> Result<(), Failure> {
+    if console.json {
+        return console.value(&Output {
+            model,
+            prompt_tokens: prompt,
+            tokens: &answer.tokens,
+            text: answer.text.as_deref(),
+            finish_reason: answer.finish_reason(),
+            timings: answer.timings(load_ms),
+            cached_tokens: in_conversation.then_some(answer.usage.cached_tokens),
+        });
+    }
+    let ids = || answer.tokens.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    // Without a tokenizer the ids are the result.
+    console.line(&if answer.text.is_none() { ids() } else { String::new() })?;
+    let load = if in_conversation { String::new() } else { format!("load {load_ms:.0} ms; ") };
+    console.note(&format!("{load}{}", answer.summary()));
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! `yirage chat`: a conversation.
+//!
+//! The whole conversation is the prompt of each answer; the engine's prefix cache spares computing it again. When it
+//! outgrows the context, the oldest exchanges are left out, which is said.
+
+use super::answer::show;
+use super::chat_input::{HELP, Input, Lines};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::generate::{Job, generate};
+use crate::interrupt::Interrupt;
+use crate::model::message;
+use crate::options::Layers;
+use crate::session::Session;
+use crate::settings::Choosing;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Instant;
+use yirage_engine::sampling::SamplingParams;
+use yirage_engine::scheduler::FinishReason;
+
+/// Room for an answer that is kept when nobody says how long it may be.
+const LEAST_ANSWER: usize = 64;
+/// Longest conversation that is read from a file, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever is wrong with options, model or device. What goes wrong with one answer is shown, and the conversation
+/// goes on.
+pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
+    let interrupt = Interrupt::install()?;
+    let max_tokens = layers.number("max-tokens", "a whole number", |_| true)?;
+    let ignore_ends = layers.switch("ignore-eos")?;
+    let session = Session::load(layers, console, started)?;
+    let choosing = Choosing::resolve(layers, &session.generation)?;
+    choosing.notes().iter().for_each(|note| console.note(note));
+    let raw = layers.switch("raw")? || session.texts("another model, or `yirage run --prompt-ids`")?.template.is_none();
+    if raw {
+        console.note("no chat template is applied: the model continues the text as it is");
+    }
+    let mut chat = Chat {
+        stop_ids: if ignore_ends { Vec::new() } else { session.ends() },
+        session,
+        raw,
+        parse_special: layers.maybe_switch("parse-special")?,
+        system: layers.text("system").map(str::to_owned).filter(|s| !s.is_empty()),
+        turns: Vec::new(),
+        max_tokens,
+        stops: layers.texts("stop").to_vec(),
+        sampling: choosing.params,
+    };
+    let mut lines = Lines::open()?;
+    while let Some(input) = lines.next_input()? {
+        if input == Input::Exit {
+            break;
+        }
+        match chat.obey(input, console, &interrupt) {
+            Err(Failure::Closed) => return Err(Failure::Closed),
+            Err(failure) => console.note(&format!("error: {failure}")),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A conversation and how it is held.
+struct Chat {
+    session: Session,
+    raw: bool,
+    parse_special: Option<bool>,
+    system: Option<String>,
+    /// What user (even places) and model (odd places) said.
+    turns: Vec<String>,
+    stop_ids: Vec<u32>,
+    max_tokens: Option<u32>,
+    stops: Vec<String>,
+    sampling: SamplingParams,
+}
+
+impl Chat {
+    fn obey(&mut self, input: Input, console: &Console, interrupt: &Interrupt) -> Result<(), Failure> {
+        match input {
+            Input::Say(text) => {
+                self.turns.push(text);
+                self.answer(console, interrupt)
+            }
+            Input::Again => {
+                if self.turns.len() < 2 {
+                    console.note("there is nothing to answer again");
+                    return Ok(());
+                }
+                self.turns.pop();
+                // Another answer needs other random numbers.
+                self.sampling.seed = self.sampling.seed.wrapping_add(1);
+                self.answer(console, interrupt)
+            }
+            Input::Clear => {
+                self.turns.clear();
+                Ok(())
+            }
+            Input::System(text) => {
+                self.system = Some(text).filter(|t| !t.is_empty());
+                Ok(())
+            }
+            Input::Save(path) => self.save(&path),
+            Input::Load(path) => self.load(&path),
+            Input::Help => {
+                console.note(HELP);
+                Ok(())
+            }
+            Input::Unknown(why) => {
+                console.note(&why);
+                Ok(())
+            }
+            Input::Exit => Ok(()),
+        }
+    }
+
+    /// Answers the last turn. A failure takes that turn back.
+    fn answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), Failure> {
+        let result = self.try_answer(console, interrupt);
+        if result.is_err() {
+            self.turns.pop();
+        }
+        result
+    }
+
+    fn try_answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), Failure> {
+        let prompt = self.fitting_prompt(console)?;
+        let job = Job {
+            prompt: prompt.clone(),
+            max_tokens: self.max_tokens,
+            stop_ids: &self.stop_ids,
+            stops: &self.stops,
+            sampling: self.sampling.clone(),
+        };
+        let tokenizer = self.session.texts.as_ref().map(|t| &t.tokenizer);
+        let stream = !console.json;
+        let answer = generate(&mut self.session.engine, tokenizer, job, interrupt, &mut |piece| {
+            if stream { console.write(piece) } else { Ok(()) }
+        })?;
+        show(console, &self.session.name, &prompt, &answer, self.session.load_ms, true)?;
+        if let FinishReason::Error(why) = answer.reason {
+            return Err(Failure::Other(why));
+        }
+        self.turns.push(answer.text.unwrap_or_default());
+        Ok(())
+    }
+
+    /// The prompt of the conversation, its oldest exchanges left out until there is room for an answer.
+    fn fitting_prompt(&mut self, console: &Console) -> Result<Vec<u32>, Failure> {
+        let context = self.session.engine.facts().context as usize;
+        let room = self.max_tokens.map_or(LEAST_ANSWER, |n| n as usize);
+        let mut left_out = 0;
+        loop {
+            let prompt = self.prompt()?;
+            if prompt.len() + room <= context || self.turns.len() <= 2 {
+                if left_out > 0 {
+                    let what = "oldest messages left out: the conversation exceeds the context of";
+                    console.note(&format!("{left_out} {what} {context} tokens"));
+                }
+                return Ok(prompt);
+            }
+            self.turns.drain(..2);
+            left_out += 2;
+        }
+    }
+
+    fn prompt(&self) -> Result<Vec<u32>, Failure> {
+        let texts = self.session.texts("`yirage run --prompt-ids`")?;
+        match &texts.template {
+            Some(template) if !self.raw => texts.encode_chat(template, &self.messages()),
+            _ => {
+                let all: String = self.system.iter().chain(&self.turns).map(String::as_str).collect();
+                texts.encode_raw(&all, self.parse_special)
+            }
+        }
+    }
+
+    fn messages(&self) -> Vec<Value> {
+        let system = self.system.iter().map(|s| message("system", s));
+        let turn = |(i, text): (usize, &String)| message(if i % 2 == 0 { "user" } else { "assistant" }, text);
+        system.chain(self.turns.iter().enumerate().map(turn)).collect()
+    }
+
+    fn save(&self, path: &Path) -> Result<(), Failure> {
+        let text = format!("{:#}\n", json!({"messages": self.messages()}));
+        std::fs::write(path, text).map_err(|e| Failure::io(path, e))
+    }
+
+    fn load(&mut self, path: &Path) -> Result<(), Failure> {
+        let length = std::fs::metadata(path).map_err(|e| Failure::io(path, e))?.len();
+        let wrong = |why: String| Failure::Other(format!("{}: no conversation: {why}", path.display()));
+        if length > MAX_BYTES {
+            return Err(wrong(format!("{length} bytes are more than {MAX_BYTES}")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
+        let value: Value = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        let (system, turns) = conversation(&value).map_err(wrong)?;
+        (self.system, self.turns) = (system, turns);
+        Ok(())
+    }
+}
+
+/// The system message and the turns of a saved conversation.
+fn conversation(value: &Value) -> Result<(Option<String>, Vec<String>), String> {
+    let messages = value["messages"].as_array().ok_or("there is no list called messages")?;
+    let mut system = None;
+    let mut turns = Vec::new();
+    for (i, m) in messages.iter().enumerate() {
+        let (role, content) = (m["role"].as_str().unwrap_or_default(), m["content"].as_str());
+        let content = content.ok_or_else(|| format!("message {i} has no text called content"))?.to_owned();
+        let expected = if turns.len() % 2 == 0 { "user" } else { "assistant" };
+        match role {
+            "system" if i == 0 => system = Some(content),
+            _ if role == expected => turns.push(content),
+            _ => return Err(format!("message {i} is of {role:?} where {expected:?} speaks")),
+        }
+    }
+    if turns.len() % 2 == 1 { Err("the last message has no answer".into()) } else { Ok((system, turns)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_conversations_are_checked() {
+        let of = |list: &[(&str, &str)]| {
+            let messages: Vec<Value> = list.iter().map(|(role, text)| message(role, text)).collect();
+            conversation(&json!({"messages": messages}))
+        };
+        let good = of(&[("system", "s"), ("user", "u"), ("assistant", "a")]);
+        assert_eq!(good, Ok((Some("s".into()), vec!["u".into(), "a".into()])));
+        assert_eq!(of(&[]), Ok((None, vec![])));
+        assert!(of(&[("user", "u")]).unwrap_err().contains("no answer"));
+        assert!(of(&[("user", "u"), ("user", "v")]).unwrap_err().contains("message 1"));
+        assert!(of(&[("user", "u"), ("assistant", "a"), ("system", "s")]).is_err());
+        assert!(conversation(&json!({"messages": [{"role": "user"}]})).is_err());
+        assert!(conversation(&json!(7)).is_err());
+    }
+}

@@ -1,0 +1,15 @@
+//! `yirage completions`: the completion script for a shell.
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::options::{root, shell};
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Usage`] for an unknown shell.
+pub(crate) fn run(console: &Console, name: &str) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell(name)?, &mut root(), "yirage", &mut script);
+    console.write(&String::from_utf8_lossy(&script))
+}

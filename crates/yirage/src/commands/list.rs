@@ -1,0 +1,47 @@
+//! `yirage list`: the models in the cache, and those the catalogue knows by name.
+
+use crate::console::{Console, bytes};
+use crate::download::hub;
+use crate::failure::Failure;
+use crate::options::Layers;
+use serde_json::{Value, json};
+use yirage_hub::{CATALOGUE, CachedModel, Entry};
+
+/// Runs the command. Opens no connection.
+///
+/// # Errors
+/// [`Failure::Closed`].
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+    let hub = hub(layers);
+    let cached = hub.list();
+    if console.json {
+        let catalogue: Vec<Value> = CATALOGUE.iter().map(entry).collect();
+        let cached: Vec<Value> = cached.iter().map(model).collect();
+        return console.value(&json!({"cache": hub.env().cache, "cached": cached, "catalogue": catalogue}));
+    }
+    console.line(&format!("in the cache ({}):", hub.env().cache.display()))?;
+    for model in &cached {
+        console.line(&format!("  hf:{}  {}", model.repo, bytes(model.bytes)))?;
+        for file in &model.files {
+            console.line(&format!("    {}  {}", file.name, bytes(file.bytes)))?;
+        }
+    }
+    if cached.is_empty() {
+        console.line("  nothing")?;
+    }
+    console.line("in the catalogue:")?;
+    for e in CATALOGUE {
+        console.line(&format!("  {}  {}  {} ({})", e.name, bytes(e.bytes), e.summary, e.licence))?;
+    }
+    Ok(())
+}
+
+fn model(m: &CachedModel) -> Value {
+    let file = |f: &yirage_hub::CachedFile| json!({"name": f.name, "path": f.path, "bytes": f.bytes});
+    let files: Vec<Value> = m.files.iter().map(file).collect();
+    json!({"model": format!("hf:{}", m.repo), "bytes": m.bytes, "files": files})
+}
+
+fn entry(e: &Entry) -> Value {
+    json!({"model": e.name, "summary": e.summary, "licence": e.licence, "bytes": e.bytes})
+}

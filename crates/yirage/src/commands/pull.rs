@@ -1,0 +1,21 @@
+//! `yirage pull`: fetches a model into the cache.
+
+use crate::console::Console;
+use crate::download::{Shown, hub};
+use crate::failure::Failure;
+use crate::options::Layers;
+use serde_json::json;
+use yirage_hub::{Entry, ModelRef};
+
+/// Runs the command; without a name, for the default model.
+///
+/// # Errors
+/// [`Failure::Hub`] with every route that was tried.
+pub(crate) fn run(layers: &Layers, console: &Console, name: Option<&str>) -> Result<(), Failure> {
+    let reference = ModelRef::parse(name.unwrap_or(Entry::default_model().name))?;
+    let found = hub(layers).pull(&reference, &Shown::on(console))?;
+    if console.json {
+        return console.value(&json!({"model": found.name, "path": found.path}));
+    }
+    console.line(&found.path.display().to_string())
+}

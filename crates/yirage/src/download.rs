@@ -1,0 +1,53 @@
+//! Downloads shown on the console.
+
+use crate::console::{Console, bytes};
+use crate::options::Layers;
+use indicatif::ProgressBar;
+use std::cell::RefCell;
+use yirage_hub::{Hub, HubEnv, Progress};
+
+/// The hub that the environment and the options describe.
+pub(crate) fn hub(layers: &Layers) -> Hub {
+    let mut env = HubEnv::from_env();
+    env.models = layers.text("models").map(Into::into);
+    if let Some(python) = layers.text("python") {
+        env.python = python.into();
+    }
+    Hub::new(env)
+}
+
+/// Shows a download: bars on a terminal, a line a file elsewhere.
+pub(crate) struct Shown<'a> {
+    console: &'a Console,
+    bar: RefCell<ProgressBar>,
+}
+
+impl<'a> Shown<'a> {
+    /// Shows on `console`.
+    pub(crate) fn on(console: &'a Console) -> Shown<'a> {
+        Shown { console, bar: RefCell::new(ProgressBar::hidden()) }
+    }
+}
+
+impl Progress for Shown<'_> {
+    fn start(&self, file: &str, total_bytes: Option<u64>, done_bytes: u64) {
+        if done_bytes > 0 {
+            self.console.note(&format!("{file}: {} are here from before", bytes(done_bytes)));
+        }
+        let bar = self.console.progress(&format!("fetching {file}"), total_bytes.unwrap_or(0));
+        bar.set_position(done_bytes);
+        self.bar.replace(bar);
+    }
+
+    fn advance(&self, done_bytes: u64) {
+        self.bar.borrow().set_position(done_bytes);
+    }
+
+    fn finish(&self) {
+        self.bar.borrow().finish_and_clear();
+    }
+
+    fn note(&self, message: &str) {
+        self.bar.borrow().suspend(|| self.console.note(message));
+    }
+}
