@@ -63,6 +63,9 @@ impl Hub {
 
     /// The model that `reference` names: local files, else what is cached, else fetched.
     ///
+    /// A repository without a quantisation means the preferred one or the only one; in the cache, the only one that is
+    /// there. [`Hub::pull`] decides by the whole repository.
+    ///
     /// # Errors
     /// It is not here and cannot be fetched, or the reference fits nothing or too much.
     pub fn resolve(&self, reference: &ModelRef, progress: &dyn Progress) -> Result<Resolved, HubError> {
