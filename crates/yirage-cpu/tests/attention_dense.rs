@@ -1,4 +1,5 @@
 //! Attention over the step's own keys and values, in both directions or causal.
+#![allow(clippy::unwrap_used)] // helpers of tests
 
 mod attention_support;
 

@@ -1,4 +1,5 @@
 //! Paged attention against f64, and its independence of schedule, batch, blocks, threads and level.
+#![allow(clippy::unwrap_used)] // helpers of tests
 
 mod attention_support;
 

@@ -1,4 +1,5 @@
 //! The worker pool: every worker runs, barriers order memory, panics and drops do not hang.
+#![allow(clippy::unwrap_used)] // helpers of tests
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;

@@ -45,7 +45,7 @@ fn everywhere(x: &[f32], width: usize, f: &dyn Fn(Isa, std::ops::Range<usize>, S
             (0..3).for_each(|r| assert!(out[r * stride + width..][..3].iter().all(|&v| v == 7.5)));
         }
     }
-    let first = first.unwrap();
+    let first = first.expect("there is always the scalar level");
     (0..3).flat_map(|r| first[r * stride..][..width].to_vec()).collect()
 }
 

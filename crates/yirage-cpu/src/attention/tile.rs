@@ -7,7 +7,7 @@ use super::BLOCK;
 use super::cell::Cell;
 use crate::simd::{LANES, Lanes};
 
-/// Scores of up to `V::ROWS` rows: `out[n][32] = q[n] . keys`. `pairs` is half the padded width.
+/// Scores of up to `V::ROWS` (4 or 8) rows: `out[n][32] = q[n] . keys`. `pairs` is half the padded width.
 #[inline(always)]
 pub(super) unsafe fn scores<V: Lanes, C: Cell>(rows: usize, k: *const u8, pairs: usize, q: *const f32, out: *mut f32) {
     // SAFETY: the caller vouches for `rows` rows of q and out and a block's keys.
@@ -16,6 +16,7 @@ pub(super) unsafe fn scores<V: Lanes, C: Cell>(rows: usize, k: *const u8, pairs:
             1 => score_rows::<V, C, 1, 2>(k, pairs, q, out),
             2 => score_rows::<V, C, 2, 2>(k, pairs, q, out),
             3 => score_rows::<V, C, 3, 1>(k, pairs, q, out),
+            _ if V::ROWS == 4 => score_rows::<V, C, 4, 1>(k, pairs, q, out),
             4 => score_rows::<V, C, 4, 1>(k, pairs, q, out),
             5 => score_rows::<V, C, 5, 1>(k, pairs, q, out),
             6 => score_rows::<V, C, 6, 1>(k, pairs, q, out),
@@ -85,6 +86,7 @@ pub(super) unsafe fn weighted<V: Lanes, C: Cell>(
             1 => weigh_rows::<V, C, 1, 4>(v, chunks, live, weights, o),
             2 => weigh_rows::<V, C, 2, 2>(v, chunks, live, weights, o),
             3 => weigh_rows::<V, C, 3, 1>(v, chunks, live, weights, o),
+            _ if V::ROWS == 4 => weigh_rows::<V, C, 4, 1>(v, chunks, live, weights, o),
             4 => weigh_rows::<V, C, 4, 1>(v, chunks, live, weights, o),
             5 => weigh_rows::<V, C, 5, 1>(v, chunks, live, weights, o),
             6 => weigh_rows::<V, C, 6, 1>(v, chunks, live, weights, o),

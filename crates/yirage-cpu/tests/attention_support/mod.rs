@@ -1,5 +1,5 @@
 //! Sequences run through the paged cache in any schedule, and the same attention in f64.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)] // helpers of tests; each test uses some
 
 use std::collections::BTreeMap;
 use yirage_cpu::attention::{BLOCK, Cache, Call, KvType, Mask, Plan, Shape, combine, run_item};
@@ -254,13 +254,13 @@ pub(crate) fn mixed(world: &World, rng: &mut Rng) -> Vec<Vec<Chunk>> {
     let mut steps = Vec::new();
     while at.iter().zip(&world.lengths).any(|(a, n)| a < n) {
         let mut step = Vec::new();
-        for seq in 0..at.len() {
-            let left = world.lengths[seq] - at[seq];
+        for (seq, at) in at.iter_mut().enumerate() {
+            let left = world.lengths[seq] - *at;
             let wish = [0, 1, 1, 3, 17, 40, 100][rng.below(7)];
             let n = left.min(wish);
             if n > 0 {
-                step.push((seq, at[seq]..at[seq] + n));
-                at[seq] += n;
+                step.push((seq, *at..*at + n));
+                *at += n;
             }
         }
         let turn = rng.below(step.len().max(1));
