@@ -131,6 +131,7 @@ impl Engine {
             Config {
                 max_seqs: options.max_seqs,
                 token_budget: chunk,
+                max_rows: options.logit_rows.max(options.max_seqs),
                 prefill_chunk: chunk,
                 max_prefills: options.max_seqs,
                 max_context: prepared.context,

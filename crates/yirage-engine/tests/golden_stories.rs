@@ -47,3 +47,16 @@ fn q8_0_stays_close() {
         check_golden(&folder.join("stories260K-q8_0.gguf"), &golden, &options(precision), &bounds);
     }
 }
+
+#[test]
+fn all_logits_are_the_same_in_steps_of_few_rows() {
+    let Some((folder, golden)) = files() else { return };
+    let model = folder.join("stories260K-f32.gguf");
+    let ids = golden_support::ids(&golden["nll"]["ids"]);
+    let few = yirage_engine::EngineOptions { chunk: 512, logit_rows: 17, max_seqs: 2, ..options(Precision::Exact) };
+    let many = yirage_engine::EngineOptions { chunk: 512, logit_rows: 512, ..options(Precision::Exact) };
+    let mut few = golden_support::engine(&model, &few);
+    let mut many = golden_support::engine(&model, &many);
+    assert!(ids.len() > 100);
+    assert_eq!(golden_support::all_logits(&mut few, &ids), golden_support::all_logits(&mut many, &ids));
+}

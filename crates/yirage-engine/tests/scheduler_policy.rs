@@ -14,7 +14,15 @@ fn scheduler(blocks: u32, config: Config) -> Scheduler {
 }
 
 fn config() -> Config {
-    Config { max_seqs: 4, token_budget: 64, prefill_chunk: 64, max_prefills: 4, max_context: 1000, max_waiting: 10 }
+    Config {
+        max_seqs: 4,
+        token_budget: 64,
+        max_rows: 64,
+        prefill_chunk: 64,
+        max_prefills: 4,
+        max_context: 1000,
+        max_waiting: 10,
+    }
 }
 
 fn request(prompt: usize, max_new: u32) -> Request {
@@ -49,7 +57,7 @@ fn options_are_checked_with_their_numbers() {
     let error = Scheduler::new(Config { max_seqs: 0, ..config() }, kv()).unwrap_err();
     assert!(matches!(error, ConfigError::OutOfRange { field: "max_seqs", value: 0, .. }), "{error}");
     let error = Scheduler::new(Config { token_budget: 3, ..config() }, kv()).unwrap_err();
-    assert_eq!(error, ConfigError::BudgetBelowSeqs { token_budget: 3, max_seqs: 4 });
+    assert_eq!(error, ConfigError::BelowSeqs { field: "token_budget", value: 3, max_seqs: 4 });
     Config::default().validate().unwrap();
 }
 

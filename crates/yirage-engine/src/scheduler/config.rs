@@ -10,6 +10,9 @@ pub struct Config {
     pub max_seqs: u32,
     /// Tokens one step may run over all sequences; at least `max_seqs`, so that no running sequence is left out.
     pub token_budget: u32,
+    /// Rows of logits one step may have over all sequences; at least `max_seqs`. A chunk of a request for all logits
+    /// is at most what is left of it.
+    pub max_rows: u32,
     /// Tokens one prefill chunk may have; at most `token_budget` is used.
     pub prefill_chunk: u32,
     /// Prefill chunks that may share a step with each other and with decodes; at least 1.
@@ -21,11 +24,12 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 16 sequences, 512 tokens a step, any number of prefill chunks in it, a context of 4096, 1024 waiting.
+    /// 16 sequences, 512 tokens and rows a step, any number of prefill chunks in it, a context of 4096, 1024 waiting.
     fn default() -> Self {
         Config {
             max_seqs: 16,
             token_budget: 512,
+            max_rows: 512,
             prefill_chunk: 512,
             max_prefills: 16,
             max_context: 4096,
@@ -43,6 +47,7 @@ impl Config {
         let fields = [
             ("max_seqs", self.max_seqs, MAX_SEQS),
             ("token_budget", self.token_budget, MAX_STEP_TOKENS),
+            ("max_rows", self.max_rows, MAX_STEP_TOKENS),
             ("prefill_chunk", self.prefill_chunk, MAX_STEP_TOKENS),
             ("max_prefills", self.max_prefills, MAX_SEQS),
             ("max_context", self.max_context, MAX_CONTEXT),
@@ -53,8 +58,10 @@ impl Config {
                 return Err(ConfigError::OutOfRange { field, value, most });
             }
         }
-        if self.token_budget < self.max_seqs {
-            return Err(ConfigError::BudgetBelowSeqs { token_budget: self.token_budget, max_seqs: self.max_seqs });
+        for (field, value) in [("token_budget", self.token_budget), ("max_rows", self.max_rows)] {
+            if value < self.max_seqs {
+                return Err(ConfigError::BelowSeqs { field, value, max_seqs: self.max_seqs });
+            }
         }
         Ok(())
     }

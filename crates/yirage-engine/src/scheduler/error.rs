@@ -18,12 +18,14 @@ pub enum ConfigError {
     },
     /// Some running sequence would get no token in a step.
     #[error(
-        "scheduler option token_budget is {token_budget}, below max_seqs {max_seqs}; raise token_budget to at least \
-         {max_seqs} or lower max_seqs"
+        "scheduler option {field} is {value}, below max_seqs {max_seqs}; raise {field} to at least {max_seqs} or \
+         lower max_seqs"
     )]
-    BudgetBelowSeqs {
-        /// Tokens per step given.
-        token_budget: u32,
+    BelowSeqs {
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: u32,
         /// Sequences given.
         max_seqs: u32,
     },

@@ -9,6 +9,7 @@ use crate::kv::Fault;
 /// What is left to give in the step being planned.
 struct Left {
     tokens: usize,
+    rows: usize,
     prefills: usize,
     /// Somebody lost its blocks in this step, so nobody is admitted: it would lose them next.
     preempted: bool,
@@ -38,7 +39,9 @@ impl Scheduler {
                 }
                 left.tokens = left.tokens.saturating_sub(count);
                 left.prefills -= usize::from(self.running[at].phase == Phase::Prefill);
-                entries.push(self.entry(at, count));
+                let entry = self.entry(at, count);
+                left.rows = left.rows.saturating_sub(entry.rows.len());
+                entries.push(entry);
             }
             at += 1;
         }
@@ -51,17 +54,20 @@ impl Scheduler {
         let extra = usize::from(self.kv.faults.has(Fault::BudgetPlusOne));
         Left {
             tokens: self.config.token_budget as usize + extra,
+            rows: self.config.max_rows as usize,
             prefills: self.config.max_prefills as usize,
             preempted: false,
         }
     }
 
-    /// Tokens of the running sequence at index `at` in this step. One token is kept back for each newer one, which
-    /// `token_budget >= max_seqs` makes possible, so nobody who runs is passed over for lack of budget.
+    /// Tokens of the running sequence at index `at` in this step. One token and one row are kept back for each newer
+    /// one, which `token_budget` and `max_rows` of at least `max_seqs` make possible, so nobody who runs is passed over
+    /// for lack of budget.
     fn share(&self, at: usize, left: &Left) -> usize {
         let seq = &self.running[at];
         let newer = self.running.len() - at - 1;
-        let budget = left.tokens.saturating_sub(newer);
+        let rows = if seq.wants_all_logits() { left.rows.saturating_sub(newer) } else { usize::MAX };
+        let budget = left.tokens.saturating_sub(newer).min(rows);
         match seq.phase {
             Phase::Prefill if left.prefills == 0 => 0,
             Phase::Prefill => seq.uncomputed().min(self.config.prefill_chunk as usize).min(budget),
@@ -110,7 +116,7 @@ impl Scheduler {
     /// sequences still need are there.
     fn admit(&mut self, left: &Left) -> bool {
         let seats = self.running.len() < self.config.max_seqs as usize;
-        if !seats || left.preempted || left.tokens == 0 || left.prefills == 0 {
+        if !seats || left.preempted || left.tokens == 0 || left.rows == 0 || left.prefills == 0 {
             return false;
         }
         let Some(mut seq) = self.waiting.pop_front() else { return false };

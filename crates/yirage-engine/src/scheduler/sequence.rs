@@ -90,6 +90,11 @@ impl Sequence {
         self.tokens.len().saturating_sub(self.cache.len())
     }
 
+    /// Whether each position's logits are wanted, so that a step has as many rows of it as tokens.
+    pub(super) fn wants_all_logits(&self) -> bool {
+        self.logits == LogitsWanted::All
+    }
+
     /// The longest prefix hit this sequence can use: logits that are still wanted must be computed.
     pub(super) fn max_hit(&self) -> usize {
         match self.logits {

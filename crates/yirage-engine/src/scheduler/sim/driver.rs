@@ -178,6 +178,9 @@ impl Driver {
         if batch.tokens() > config.token_budget as usize {
             return Err(format!("{} tokens exceed the budget of {}", batch.tokens(), config.token_budget));
         }
+        if batch.rows() > config.max_rows as usize {
+            return Err(format!("{} rows of logits exceed the {} a step may have", batch.rows(), config.max_rows));
+        }
         if self.sched.running() > config.max_seqs as usize {
             return Err(format!("{} sequences run, at most {}", self.sched.running(), config.max_seqs));
         }

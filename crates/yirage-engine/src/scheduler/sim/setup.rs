@@ -29,6 +29,7 @@ impl Setup {
         let config = Config {
             max_seqs,
             token_budget,
+            max_rows: max_seqs + rng.range(0, 40) as u32,
             prefill_chunk: rng.range(1, 90) as u32,
             max_prefills: rng.range(1, 6) as u32,
             max_context: rng.range(40, 300) as u32,
