@@ -35,6 +35,8 @@ impl Session {
         let generation = GenerationConfig::load(&checkpoint, &RawConfig::load(&checkpoint)?)?;
         let (device, notes) = settings.open()?;
         notes.iter().for_each(|note| console.note(note));
+        let info = device.info();
+        tracing::debug!(backend = info.backend, ordinal = info.ordinal, arch = info.arch, facts = ?info.facts, "device");
         let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes());
         let engine = Engine::load(&checkpoint, device, &settings.options, &mut |done, total| {
             bar.set_length(total);

@@ -1,0 +1,103 @@
+//! The examples of `docs/cli.md`, run as they stand there.
+//!
+//! In a `console` block, a line that begins with `$ ` is a command; the lines behind it are its standard output, in
+//! which `...` stands for anything, also for whole lines.
+
+use crate::support::{shared, yirage};
+use std::path::Path;
+
+#[test]
+fn examples_give_what_they_show() {
+    let Some(models) = shared("models/stories260K") else { return };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("story.txt"), "One day, a little cat named Tom went to the park.").unwrap();
+    std::fs::write(folder.path().join("talk.txt"), "Once upon a time\n/exit\n").unwrap();
+    let mut examples = 0;
+    for (command, shown) in commands(&text) {
+        let words = words(&command);
+        let (program, arguments) = words.split_first().unwrap();
+        assert_eq!(program, "yirage", "{command}");
+        let (arguments, input) = match arguments.iter().position(|w| w == "<") {
+            Some(at) => (&arguments[..at], std::fs::read_to_string(folder.path().join(&arguments[at + 1])).unwrap()),
+            None => (arguments, String::new()),
+        };
+        let arguments: Vec<String> = arguments.iter().map(|a| in_folder(a, folder.path())).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let cache = folder.path().to_str().unwrap();
+        let run = yirage(&arguments).env("YIRAGE_MODELS", models.to_str().unwrap()).env("HF_HUB_CACHE", cache);
+        let ran = run.input(&input).ran();
+        assert_eq!(ran.code, 0, "{command}: {}", ran.err);
+        assert!(fits(&shown, &ran.out), "{command}\nshown:\n{shown}\nis:\n{}", ran.out);
+        examples += 1;
+    }
+    assert!(examples >= 12, "only {examples} examples were found");
+}
+
+#[test]
+fn every_option_is_documented() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let explained = yirage(&["config", "explain", "--json"]).json();
+    for option in explained["options"].as_array().unwrap() {
+        let name = option["name"].as_str().unwrap();
+        assert!(text.contains(&format!("`--{name}`")), "--{name} is not in docs/cli.md");
+    }
+}
+
+/// Example files lie in a folder of their own.
+fn in_folder(argument: &str, folder: &Path) -> String {
+    let path = folder.join(argument);
+    if path.is_file() { path.to_str().unwrap().to_owned() } else { argument.to_owned() }
+}
+
+fn commands(text: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        match (inside, line) {
+            (false, "```console") => inside = true,
+            (true, "```") => inside = false,
+            (true, line) => match (line.strip_prefix("$ "), found.last_mut()) {
+                (Some(command), _) => found.push((command.to_owned(), String::new())),
+                (None, Some((_, shown))) => {
+                    shown.push_str(line);
+                    shown.push('\n');
+                }
+                (None, None) => panic!("output before any command: {line}"),
+            },
+            (false, _) => {}
+        }
+    }
+    found
+}
+
+/// Splits like a shell, as far as the examples need it.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut quoted = false;
+    let mut word = String::new();
+    for c in command.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|w| !w.is_empty());
+    words
+}
+
+/// Whether `text` is `pattern` with each `...` replaced by something.
+fn fits(pattern: &str, text: &str) -> bool {
+    let parts: Vec<&str> = pattern.split("...").collect();
+    let [first, .., last] = parts.as_slice() else { return pattern == text };
+    let Some(mut rest) = text.strip_prefix(first).and_then(|t| t.strip_suffix(last)) else { return false };
+    for part in &parts[1..parts.len() - 1] {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}

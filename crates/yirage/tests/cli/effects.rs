@@ -1,0 +1,226 @@
+//! Every option does something: a test for each, by its name. An option without one fails here.
+
+use crate::support::{Ran, floats, shared, stories, yirage};
+use crate::template::templated;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Options and what shows their effect; each gets the small model.
+const EFFECTS: &[(&str, fn(&str))] = &[
+    ("config", config),
+    ("json", |m| assert!(run(m, &["--json"]).out.starts_with("{\"model\""))),
+    ("quiet", |m| assert!(run(m, &["--quiet"]).err.is_empty() && !run(m, &[]).err.is_empty())),
+    ("log-level", |m| assert!(debug(m, &[]).contains("DEBUG") && !run(m, &[]).err.contains("DEBUG"))),
+    ("model", |m| assert_ne!(run(m, &[]).code, run("no/such.gguf", &[]).code)),
+    ("models", models),
+    ("python", |_| {
+        assert!(yirage(&["pull", "--python", "no-such-python"]).ran().err.contains("no-such-python -m pip"))
+    }),
+    ("backend", |m| assert_eq!(run(m, &["--backend", "null"]).code, 3)),
+    ("device", |m| assert_eq!(run(m, &["--device", "7"]).code, 2)),
+    ("threads", |m| assert!(debug(m, &["--threads", "1"]).contains("(\"threads\", \"1\")"))),
+    ("isa", |m| assert!(debug(m, &["--isa", "scalar"]).contains("/scalar"))),
+    ("precision", precision),
+    ("kv-type", |m| assert_ne!(logits(m, &["--kv-type", "f16"]), logits(m, &["--kv-type", "f32"]))),
+    ("context", |m| assert!(debug(m, &["--context", "40"]).contains("context=40"))),
+    ("chunk", |m| assert_ne!(arena(&debug(m, &["--chunk", "16"])), arena(&debug(m, &["--chunk", "256"])))),
+    ("prefix-cache", prefix_cache),
+    ("prompt", |m| assert_ne!(prompt(m, &["--prompt", "a"]), prompt(m, &["--prompt", "b"]))),
+    ("prompt-file", prompt_file),
+    ("prompt-ids", |m| assert_eq!(prompt(m, &["--prompt-ids", "1,400,7"]), serde_json::json!([1, 400, 7]))),
+    ("system", system),
+    ("raw", raw),
+    ("max-tokens", |m| assert_eq!(tokens(m, &["--max-tokens", "3"]).len(), 3)),
+    ("temperature", |m| assert_ne!(tokens(m, &["--temperature", "5", "--top-k", "0", "--min-p", "0"]), greedy(m, &[]))),
+    ("top-k", |m| assert_eq!(hot(m, &["--top-k", "1"]), greedy(m, &[]))),
+    ("top-p", |m| assert_eq!(hot(m, &["--top-p", "0.000001"]), greedy(m, &[]))),
+    ("min-p", |m| assert_eq!(hot(m, &["--min-p", "1"]), greedy(m, &[]))),
+    ("repetition-penalty", |m| assert_ne!(greedy(m, &["--repetition-penalty", "3"]), greedy(m, &[]))),
+    ("presence-penalty", |m| assert_ne!(greedy(m, &["--presence-penalty", "2"]), greedy(m, &[]))),
+    ("frequency-penalty", |m| assert_ne!(greedy(m, &["--frequency-penalty", "2"]), greedy(m, &[]))),
+    ("seed", seed),
+    ("stop", stop),
+    ("ignore-eos", ignore_eos),
+    ("ids", |m| assert_ne!(logits(m, &["--ids", "1,2"]), logits(m, &["--ids", "1,3"]))),
+    ("top", |m| assert_eq!(logits(m, &["--top", "4"])[0]["top"].as_array().unwrap().len(), 4)),
+    ("all", |m| assert_eq!(logits(m, &["--all"])[0]["top"].as_array().unwrap().len(), 512)),
+    ("positions", |m| assert_eq!(logits(m, &["--positions", "all"]).as_array().unwrap().len(), 4)),
+    ("file", file),
+    ("text", |m| assert_ne!(tokenized(m, &["--text", "a"]), tokenized(m, &["--text", "b"]))),
+    ("decode", |m| assert_eq!(tokenize(m, &["--decode", "--ids", "1,385,328"])["text"], "One day")),
+    ("special", |m| {
+        assert_eq!(tokenized(m, &["--text", "a"]).len(), 1 + tokenized(m, &["--text", "a", "--no-special"]).len())
+    }),
+    ("parse-special", |m| {
+        let ids = |flag| tokenized(m, &["--text", "a<s>", flag]);
+        assert!(ids("--parse-special").ends_with(&[1]) && ids("--no-parse-special").len() > 3);
+    }),
+];
+
+#[test]
+fn every_option_has_an_effect_test_and_every_test_an_option() {
+    let explained = yirage(&["config", "explain", "--json"]).json();
+    let options = explained["options"].as_array().unwrap();
+    let options: BTreeSet<&str> = options.iter().map(|o| o["name"].as_str().unwrap()).collect();
+    let tested: BTreeSet<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(options, tested);
+}
+
+#[test]
+fn every_option_has_an_effect() {
+    let Some(model) = stories() else { return };
+    for (name, effect) in EFFECTS {
+        println!("--{name}");
+        effect(&model);
+    }
+}
+
+fn run(model: &str, more: &[&str]) -> Ran {
+    yirage(&[&["run", "--model", model, "--max-tokens", "2"], more].concat()).ran()
+}
+
+fn debug(model: &str, more: &[&str]) -> String {
+    let ran = run(model, &[&["--log-level", "debug"], more].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran.err
+}
+
+fn arena(log: &str) -> Option<&str> {
+    log.split_whitespace().find(|word| word.starts_with("arena_bytes="))
+}
+
+fn answer(model: &str, more: &[&str]) -> Value {
+    yirage(&[&["run", "--model", model, "--json"], more].concat()).json()
+}
+
+fn list(v: &Value) -> Vec<u64> {
+    v.as_array().unwrap().iter().map(|x| x.as_u64().unwrap()).collect()
+}
+
+fn tokens(model: &str, more: &[&str]) -> Vec<u64> {
+    list(&answer(model, &[&["--max-tokens", "60", "--ignore-eos"], more].concat())["tokens"])
+}
+
+fn greedy(model: &str, more: &[&str]) -> Vec<u64> {
+    tokens(model, &[&["--temperature", "0"], more].concat())
+}
+
+/// Far from greedy, unless the option in question says otherwise.
+fn hot(model: &str, more: &[&str]) -> Vec<u64> {
+    let open: [(&str, &str); 3] = [("--top-k", "0"), ("--top-p", "1"), ("--min-p", "0")];
+    let open = open.iter().filter(|(name, _)| !more.contains(name)).flat_map(|(name, value)| [*name, *value]);
+    let open: Vec<&str> = open.collect();
+    tokens(model, &[&["--temperature", "5"], more, &open].concat())
+}
+
+fn prompt(model: &str, more: &[&str]) -> Value {
+    answer(model, &[&["--max-tokens", "1"], more].concat())["prompt_tokens"].clone()
+}
+
+fn logits(model: &str, more: &[&str]) -> Value {
+    let ids: &[&str] = if more.contains(&"--ids") { &[] } else { &["--ids", "1,385,328,432"] };
+    yirage(&[&["logits", "--model", model, "--json"], ids, more].concat()).json()["positions"].clone()
+}
+
+fn tokenize(model: &str, more: &[&str]) -> Value {
+    yirage(&[&["tokenize", "--model", model, "--json"], more].concat()).json()
+}
+
+fn tokenized(model: &str, more: &[&str]) -> Vec<u64> {
+    list(&tokenize(model, more)["ids"])
+}
+
+fn config(model: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    std::fs::write(&file, "max_tokens = 7\nignore_eos = true\n").unwrap();
+    let value = answer(model, &["--config", file.to_str().unwrap()]);
+    assert_eq!(value["tokens"].as_array().unwrap().len(), 7);
+}
+
+fn models(model: &str) {
+    let (folder, file) = model.rsplit_once('/').unwrap();
+    assert_eq!(run(file, &["--models", folder]).code, 0);
+    assert_eq!(run(file.strip_suffix(".gguf").unwrap(), &["--models", folder]).code, 0);
+    assert_eq!(run(file, &[]).code, 1);
+}
+
+fn precision(_: &str) {
+    let Some(model) = shared("models/stories260K/stories260K-q8_0.gguf") else { return };
+    let model = model.to_str().unwrap();
+    let of = |precision| logits(model, &["--precision", precision, "--kv-type", "f32"]);
+    assert_ne!(of("exact"), of("fast"));
+}
+
+fn prefix_cache(model: &str) {
+    let cached = |more: &[&str]| {
+        let arguments = ["chat", "--model", model, "--max-tokens", "60", "--ignore-eos", "--json"];
+        let ran = yirage(&[&arguments[..], more].concat()).input("Once upon a time\nThen\n").ran();
+        let last: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+        last["cached_tokens"].as_u64().unwrap()
+    };
+    assert_eq!(cached(&["--no-prefix-cache"]), 0);
+    assert!(cached(&[]) >= 32);
+}
+
+fn prompt_file(model: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.txt");
+    std::fs::write(&file, "One day").unwrap();
+    let want = prompt(model, &["--prompt", "One day"]);
+    assert_eq!(prompt(model, &["--prompt-file", file.to_str().unwrap()]), want);
+    let piped = yirage(&["run", "--model", model, "--json", "--max-tokens", "1", "--prompt-file", "-"]);
+    assert_eq!(piped.input("One day").json()["prompt_tokens"], want);
+}
+
+fn system(_: &str) {
+    let Some((_folder, model)) = templated() else { return };
+    assert_ne!(prompt(&model, &["--system", "Be brief."]), prompt(&model, &[]));
+}
+
+fn raw(_: &str) {
+    let Some((_folder, model)) = templated() else { return };
+    assert_ne!(prompt(&model, &["--prompt", "a", "--raw"]), prompt(&model, &["--prompt", "a"]));
+}
+
+fn seed(model: &str) {
+    assert_ne!(hot(model, &["--seed", "1"]), hot(model, &["--seed", "2"]));
+    assert_eq!(hot(model, &["--seed", "1"]), hot(model, &["--seed", "1"]));
+    assert!(run(model, &["--seed", "random"]).err.contains("seed "));
+}
+
+fn stop(model: &str) {
+    let common = ["--prompt", "One day, a little cat", "--temperature", "0", "--precision", "exact"];
+    let of = |more: &[&str]| answer(model, &[&common[..], more].concat());
+    let cut = of(&["--stop", "never there", "--stop", " park"]);
+    assert_eq!((cut["text"].as_str(), cut["finish_reason"].as_str()), (Some(" named Tom went to the"), Some("stop")));
+}
+
+/// In a copy of the model, a token of the story ends it.
+fn ignore_eos(model: &str) {
+    const KEY: &[u8] = b"tokenizer.ggml.eos_token_id";
+    const NEW_EOS: u32 = 433;
+    let mut gguf = std::fs::read(model).unwrap();
+    let value = gguf.windows(KEY.len()).position(|w| w == KEY).unwrap() + KEY.len() + 4;
+    gguf[value..value + 4].copy_from_slice(&NEW_EOS.to_le_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.gguf");
+    std::fs::write(&copy, gguf).unwrap();
+    let common = ["--prompt-ids", "1,385,328,432,261,376,280,294", "--temperature", "0", "--max-tokens", "16"];
+    let of = |more: &[&str]| answer(copy.to_str().unwrap(), &[&common[..], more].concat());
+    let (short, long) = (of(&[]), of(&["--ignore-eos"]));
+    assert_eq!((short["finish_reason"].as_str(), long["finish_reason"].as_str()), (Some("stop"), Some("length")));
+    assert_eq!(list(&short["tokens"]).last(), Some(&u64::from(NEW_EOS)));
+    assert_eq!(list(&long["tokens"]).len(), 16);
+}
+
+fn file(model: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let nll = |text: &str| {
+        let file = folder.path().join("t.txt");
+        std::fs::write(&file, text).unwrap();
+        let value = yirage(&["perplexity", "--model", model, "--json", "--file", file.to_str().unwrap()]).json();
+        floats(&value["nll"])
+    };
+    assert_ne!(nll("One day"), nll("Two nights"));
+}

@@ -1,0 +1,118 @@
+//! Exit codes and messages.
+
+use crate::support::{Ran, shared, stories, yirage};
+use serde_json::Value;
+
+fn check(ran: &Ran, code: i32, parts: &[&str]) {
+    assert_eq!(ran.code, code, "{}", ran.err);
+    assert_eq!(ran.out, "", "standard output is for results");
+    for part in parts {
+        assert!(ran.err.contains(part), "{part:?} is not in {:?}", ran.err);
+    }
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    for arguments in [&["run", "--bogus"][..], &["nope"], &[], &["run", "--precision", "half"], &["config"]] {
+        assert_eq!(yirage(arguments).ran().code, 2, "{arguments:?}");
+    }
+    let values = [
+        ("--temperature", "hot"),
+        ("--temperature", "nan"),
+        ("--top-p", "0"),
+        ("--threads", "0"),
+        ("--max-tokens", "-1"),
+        ("--prompt-ids", "1,x"),
+        ("--prompt-ids", ""),
+        ("--seed", "maybe"),
+        ("--backend", "warp"),
+        ("--chunk", "0"),
+        ("--context", "99999999999"),
+    ];
+    let Some(model) = stories() else { return };
+    for (option, value) in values {
+        let ran = yirage(&["run", "--model", &model, option, value]).ran();
+        let name = if option == "--backend" { value } else { option };
+        check(&ran, 2, &[name]);
+    }
+    check(&yirage(&["run", "-m", &model, "--isa", "sse9"]).ran(), 2, &["sse9", "avx2"]);
+    check(&yirage(&["run", "-m", &model, "--prompt", "a", "--prompt-ids", "1"]).ran(), 2, &["exclude each other"]);
+    check(&yirage(&["logits", "-m", &model]).ran(), 2, &["--ids"]);
+    check(&yirage(&["tokenize", "-m", &model, "--decode"]).ran(), 2, &["--ids"]);
+    check(&yirage(&["perplexity", "-m", &model]).ran(), 2, &["--file"]);
+    check(&yirage(&["run", "-m", &model]).env("YIRAGE_TOP_K", "many").ran(), 2, &["YIRAGE_TOP_K", "many"]);
+}
+
+#[test]
+fn help_and_version_are_results() {
+    for arguments in [&["--help"][..], &["--version"], &["run", "--help"], &["config", "explain", "--help"]] {
+        let ran = yirage(arguments).ran();
+        assert!(ran.code == 0 && ran.err.is_empty() && !ran.out.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_missing_or_broken_model_is_1() {
+    check(&yirage(&["run", "--model", "no/such.gguf"]).ran(), 1, &["no/such.gguf"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("broken.gguf");
+    let name = path.to_str().unwrap();
+    for content in
+        [&b""[..], b"GGUF", b"not a model", b"GGUF\x03\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"]
+    {
+        std::fs::write(&path, content).unwrap();
+        check(&yirage(&["run", "--model", name]).ran(), 1, &["broken.gguf"]);
+        check(&yirage(&["inspect", "--model", name]).ran(), 1, &["broken.gguf"]);
+    }
+    let Some(model) = stories() else { return };
+    let prompt = folder.path().join("absent.txt");
+    check(&yirage(&["run", "-m", &model, "--prompt-file", prompt.to_str().unwrap()]).ran(), 1, &["absent.txt"]);
+    check(&yirage(&["logits", "-m", &model, "--ids", "1,9999"]).ran(), 1, &["9999", "512"]);
+    check(&yirage(&["run", "-m", &model, "--max-tokens", "100000"]).ran(), 1, &["100000", "context of 512"]);
+}
+
+#[test]
+fn no_model_and_no_way_to_one_lists_the_ways() {
+    let ran = yirage(&["run"]).ran();
+    check(&ran, 1, &["1. ", "2. ", "3. ", "mend it"]);
+}
+
+#[test]
+fn unsupported_is_3() {
+    let Some(folder) = shared("models/stories260K/hf") else { return };
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::copy(folder.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
+    let config = std::fs::read_to_string(folder.join("config.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    config["model_type"] = "perceptron9000".into();
+    std::fs::write(copy.path().join("config.json"), config.to_string()).unwrap();
+    let model = copy.path().to_str().unwrap();
+    check(&yirage(&["run", "-m", model, "--prompt-ids", "1"]).ran(), 3, &["perceptron9000"]);
+    let Some(stories) = stories() else { return };
+    check(&yirage(&["run", "-m", &stories, "--backend", "null"]).ran(), 3, &["null"]);
+}
+
+#[test]
+fn what_would_not_fit_is_4_with_the_numbers() {
+    let Some(model) = stories() else { return };
+    let ran = yirage(&["run", "-m", &model, "--context", "67108864", "--kv-type", "f32"]).ran();
+    check(&ran, 4, &["would not fit", "bytes", "available"]);
+}
+
+#[test]
+fn errors_are_json_where_results_would_be() {
+    for (arguments, code, kind) in [
+        (&["run", "--model", "no/such.gguf", "--json"][..], 1, "failure"),
+        (&["run", "--bogus", "--json"], 2, "usage"),
+        (&["logits", "--json"], 2, "usage"),
+    ] {
+        let ran = yirage(arguments).ran();
+        check(&ran, code, &[]);
+        let error: Value = serde_json::from_str(&ran.err).unwrap_or_else(|e| panic!("{e}: {}", ran.err));
+        assert_eq!(
+            (error["error"]["code"].as_i64(), error["error"]["kind"].as_str()),
+            (Some(i64::from(code)), Some(kind))
+        );
+        assert!(!error["error"]["message"].as_str().unwrap().is_empty());
+    }
+}

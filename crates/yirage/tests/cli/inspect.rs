@@ -1,0 +1,48 @@
+//! Commands that look at things: `inspect`, `devices`, `list`, `rm`, `completions`.
+
+use crate::support::{stories, yirage};
+
+#[test]
+fn inspect_shows_header_tensors_and_findings() {
+    let Some(model) = stories() else { return };
+    let value = yirage(&["inspect", "--model", &model, "--json"]).json();
+    assert_eq!((&value["architecture"], &value["container"]), (&"llama".into(), &"gguf".into()));
+    assert_eq!((&value["parameters"], &value["tokenizer"]["tokens"]), (&260032.into(), &512.into()));
+    assert_eq!(value["metadata"]["llama.block_count"], 5);
+    let tensors = value["tensors"].as_array().unwrap();
+    let elements =
+        |t: &serde_json::Value| -> u64 { t["shape"].as_array().unwrap().iter().map(|d| d.as_u64().unwrap()).product() };
+    assert_eq!(tensors.iter().map(elements).sum::<u64>(), 260032);
+    assert!(value["lint"].as_array().unwrap().iter().any(|f| f["place"] == "tokenizer.chat_template"));
+    let plain = yirage(&["inspect", "--model", &model]).ran();
+    assert!(plain.code == 0 && plain.out.contains("blk.4.ffn_down.weight  f32 [64,172]"), "{}", plain.out);
+}
+
+#[test]
+fn devices_are_listed_with_reasons_for_the_rest() {
+    let value = yirage(&["devices", "--json"]).json();
+    let backends: Vec<_> = value["devices"].as_array().unwrap().iter().map(|d| d["backend"].clone()).collect();
+    assert!(backends.contains(&"cpu".into()) && backends.contains(&"reference".into()), "{value}");
+    assert!(value["unavailable"].as_array().unwrap().iter().all(|u| !u["why"].as_str().unwrap().is_empty()));
+    assert!(yirage(&["devices"]).ran().out.contains("cpu 0: "));
+}
+
+#[test]
+fn the_cache_is_listed_and_what_is_not_there_cannot_be_removed() {
+    let cache = tempfile::tempdir().unwrap();
+    let cache = cache.path().to_str().unwrap();
+    let value = yirage(&["list", "--json"]).env("HF_HUB_CACHE", cache).json();
+    assert_eq!(value["cached"].as_array().unwrap().len(), 0);
+    assert!(value["catalogue"].as_array().unwrap().iter().any(|e| e["model"] == "smollm2-135m-instruct"));
+    let ran = yirage(&["rm", "hf:a/b"]).env("HF_HUB_CACHE", cache).ran();
+    assert!(ran.code == 1 && ran.err.contains("a/b"), "{}", ran.err);
+}
+
+#[test]
+fn completions_know_commands_and_options() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = yirage(&["completions", shell]).ran();
+        assert!(ran.code == 0 && ran.out.contains("perplexity") && ran.out.contains("max-tokens"), "{shell}");
+    }
+    assert_eq!(yirage(&["completions", "tcsh"]).ran().code, 2);
+}

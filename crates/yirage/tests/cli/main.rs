@@ -1,0 +1,13 @@
+//! The built program, run as its users and other programs run it.
+//!
+//! Tests that need the small real model skip loudly where it does not lie beside the checkout.
+
+mod chat;
+mod config;
+mod docs;
+mod effects;
+mod failures;
+mod golden;
+mod inspect;
+mod support;
+mod template;

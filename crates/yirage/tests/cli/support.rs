@@ -1,0 +1,103 @@
+//! Running the program, and the small model.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a run left.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// Standard output as one JSON value; fails when the run failed or anything else is on standard output.
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.code, 0, "{}", self.err);
+        assert!(self.out.ends_with('\n') && self.out.lines().count() == 1, "not one line: {:?}", self.out);
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {:?}", self.out))
+    }
+}
+
+/// A run to come, away from the user's own settings and caches.
+pub(crate) struct Run(Command, Option<String>);
+
+/// A run with these arguments.
+pub(crate) fn yirage(arguments: &[&str]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_yirage"));
+    command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|n| n.starts_with("YIRAGE_") || n.starts_with("HF_")) {
+            command.env_remove(name);
+        }
+    }
+    let nowhere = std::env::temp_dir().join("yirage-test-no-such-folder");
+    for name in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HF_HOME"] {
+        command.env(name, &nowhere);
+    }
+    command.env("HF_HUB_OFFLINE", "1");
+    Run(command, None)
+}
+
+impl Run {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Run {
+        self.0.env(name, value);
+        self
+    }
+
+    pub(crate) fn input(mut self, text: &str) -> Run {
+        self.1 = Some(text.to_owned());
+        self
+    }
+
+    pub(crate) fn ran(mut self) -> Ran {
+        self.0.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.0.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // The program may end without reading.
+        let _ = stdin.write_all(self.1.unwrap_or_default().as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let code = output.status.code().unwrap_or_else(|| panic!("ended by {}", output.status));
+        Ran { code, out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    pub(crate) fn json(self) -> Value {
+        self.ran().json()
+    }
+}
+
+/// A file of the shared reference files, or none (said loudly).
+pub(crate) fn shared(what: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(what);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: {what} is not beside the checkout");
+    None
+}
+
+/// The small model, or none (said loudly).
+pub(crate) fn stories() -> Option<String> {
+    shared("models/stories260K/stories260K-f32.gguf").map(|p| p.to_str().unwrap().to_owned())
+}
+
+pub(crate) fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Ids as the command line takes them.
+pub(crate) fn joined(ids: &Value) -> String {
+    ids.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>().join(",")
+}
+
+pub(crate) fn floats(v: &Value) -> Vec<f64> {
+    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+pub(crate) fn keys(v: &Value) -> Vec<&str> {
+    v.as_object().unwrap().keys().map(String::as_str).collect()
+}
