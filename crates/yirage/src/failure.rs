@@ -114,8 +114,7 @@ pub(crate) fn report(failure: &Failure, json: bool) -> ExitCode {
     // Nobody is left to tell when standard error itself fails.
     let _ = match failure {
         Failure::Clap(e) if !json || code == 0 => e.print(),
-        Failure::Closed => Ok(()),
-        Failure::Interrupted if !json => Ok(()),
+        Failure::Closed | Failure::Interrupted => Ok(()),
         _ if json => {
             let message = failure.chain();
             let error = json!({"error": {"code": code, "kind": kind, "message": message.trim_end()}});

@@ -54,6 +54,10 @@ impl Session {
             arena_bytes = facts.bytes.arena,
             "ready"
         );
+        if facts.context > facts.trained_context {
+            let (context, trained) = (facts.context, facts.trained_context);
+            console.note(&format!("the context of {context} exceeds the {trained} the model was made for: expect nonsense"));
+        }
         let load_ms = started.elapsed().as_secs_f64() * 1e3;
         Ok(Session { name: located.name, engine, texts, generation, load_ms })
     }

@@ -106,11 +106,11 @@ fn windows(length: usize, context: usize) -> Result<Vec<Range<usize>>, Failure> 
 
 #[cfg(test)]
 mod tests {
-    use super::windows;
+    use super::{Range, windows};
 
     #[test]
     fn windows_cover_everything_and_overlap_by_half() {
-        assert_eq!(windows(10, 10).unwrap(), [0..10]);
+        assert_eq!(windows(10, 10).unwrap(), vec![Range { start: 0, end: 10 }]);
         assert_eq!(windows(11, 10).unwrap(), [0..10, 5..11]);
         assert_eq!(windows(21, 10).unwrap(), [0..10, 5..15, 10..20, 15..21]);
         assert_eq!(windows(4, 2).unwrap(), [0..2, 1..3, 2..4]);

@@ -62,7 +62,7 @@ impl Layers {
         let Kind::Choice(words) = spec(name).kind else { return Ok(None) };
         let Some(given) = self.given(name) else { return Ok(None) };
         let found = words.iter().copied().find(|w| given.values.first().is_some_and(|v| v.eq_ignore_ascii_case(w)));
-        found.map(Some).ok_or_else(|| self.wrong(name, &words.join(", ")))
+        found.map(Some).ok_or_else(|| self.wrong(name, words.join(", ")))
     }
 
     /// A number for which `allowed` holds; `expected` describes those in words.

@@ -5,8 +5,11 @@ use crate::template::templated;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Options and what shows their effect; each gets the small model.
-const EFFECTS: &[(&str, fn(&str))] = &[
+/// An option's name, and a check of its effect on the small model.
+type Effect = (&'static str, fn(&str));
+
+/// Every option.
+const EFFECTS: &[Effect] = &[
     ("config", config),
     ("json", |m| assert!(run(m, &["--json"]).out.starts_with("{\"model\""))),
     ("quiet", |m| assert!(run(m, &["--quiet"]).err.is_empty() && !run(m, &[]).err.is_empty())),

@@ -116,3 +116,10 @@ fn errors_are_json_where_results_would_be() {
         assert!(!error["error"]["message"].as_str().unwrap().is_empty());
     }
 }
+
+#[test]
+fn a_context_beyond_the_training_is_pointed_out() {
+    let Some(model) = stories() else { return };
+    let note = |context| yirage(&["run", "-m", &model, "-n", "1", "--context", context]).ran().err;
+    assert!(note("1024").contains("made for") && !note("512").contains("made for"));
+}

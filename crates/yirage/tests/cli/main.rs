@@ -1,6 +1,7 @@
 //! The built program, run as its users and other programs run it.
 //!
 //! Tests that need the small real model skip loudly where it does not lie beside the checkout.
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers fail tests by panicking, and skip loudly
 
 mod chat;
 mod config;
@@ -9,5 +10,6 @@ mod effects;
 mod failures;
 mod golden;
 mod inspect;
+mod interrupt;
 mod support;
 mod template;
