@@ -2,7 +2,7 @@
 //! shares the input.
 //!
 //! Tokens are cut into tiles of 16, the rest into 8, 4, 2, 1. A tile is `[32-block][token][32 numbers]`; int8 has a
-//! second region `[32-block][token]` of [`Meta`]. The number of blocks is even: k is padded with zeros to 64, the
+//! second region `[32-block][token]` of scales and sums. The number of blocks is even: k is padded with zeros to 64, the
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
