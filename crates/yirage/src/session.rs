@@ -56,7 +56,9 @@ impl Session {
         );
         if facts.context > facts.trained_context {
             let (context, trained) = (facts.context, facts.trained_context);
-            console.note(&format!("the context of {context} exceeds the {trained} the model was made for: expect nonsense"));
+            console.note(&format!(
+                "the context of {context} exceeds the {trained} the model was made for: expect nonsense"
+            ));
         }
         let load_ms = started.elapsed().as_secs_f64() * 1e3;
         Ok(Session { name: located.name, engine, texts, generation, load_ms })
