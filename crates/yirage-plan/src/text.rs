@@ -49,7 +49,7 @@ pub fn print(plan: &Plan) -> String {
     out
 }
 
-/// Parses a plan. The result still has to pass [`crate::verify`].
+/// Parses a plan. The result still has to pass [`crate::verify()`].
 pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
     let graph_at = text.find("\ngraph ").map(|i| i + 1).ok_or(PlanTextError { line: 1, what: "no graph".into() })?;
     let head_lines = text[..graph_at].lines().count();

@@ -1,5 +1,5 @@
 //! IQ4_NL: 32 weights in 18 bytes: f16 scale `d`, nibbles as Q4_0 that index a table of 16 values;
-//! weight = d * table[nibble].
+//! weight = `d * TABLE[nibble]`.
 
 use super::FormatInfo;
 use super::blocks::{each_block, half_at};
