@@ -1,6 +1,6 @@
 //! Same bytes out: tokens and logits of a request do not depend on threads, chunk size, batch, cached prefixes or
 //! preemption. Random schedules; every request is compared bit for bit with its run alone.
-#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 mod golden_support;
 
