@@ -158,7 +158,7 @@ fn make_region(
                 continue;
             }
             let source = match graph.value(i).source {
-                Source::Node { .. } if yirage_plan::verify::is_state(graph, i) => Source::State,
+                Source::Node { .. } if graph.state_of(i).is_some() => Source::State,
                 Source::Node { .. } => Source::Slot,
                 other => other,
             };

@@ -16,7 +16,7 @@ pub(crate) fn run(graph: &Graph, target: &Target) -> Result<Graph, CompileError>
     let mut quantised: HashMap<(ValueId, bool), ValueId> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         let mut ins: Vec<ValueId> = node.ins.iter().map(|&i| r.get(i)).collect();
-        if target.precision == Precision::Fast && wants_int8(graph, n) {
+        if target.precision == Precision::Fast && wants_int8(graph, n, target) {
             let x = node.ins[0];
             let by_expert = matches!(&node.kind, NodeKind::Op(Op::ExpertLinear(_)));
             let q = match quantised.get(&(x, by_expert)) {
@@ -35,12 +35,16 @@ pub(crate) fn run(graph: &Graph, target: &Target) -> Result<Graph, CompileError>
 }
 
 /// Whether node `n` is a product of f32 activations with a block-quantised weight.
-fn wants_int8(graph: &Graph, n: usize) -> bool {
+fn wants_int8(graph: &Graph, n: usize, target: &Target) -> bool {
     let node = &graph.nodes[n];
     // Per-head products stay in f32: their inputs are short slices of a row.
     let product = match &node.kind {
         NodeKind::Op(Op::Linear(l)) => l.groups == 1,
-        NodeKind::Op(Op::ExpertLinear(_)) => true,
+        // Parts of a row that the target would have to pad apart stay in f32 too.
+        NodeKind::Op(Op::ExpertLinear(op)) => {
+            op.shared
+                || graph.ty(node.ins[1]).width().is_some_and(|k| k.is_multiple_of(target.q8a_row_multiple as usize))
+        }
         _ => false,
     };
     if !product || graph.ty(node.ins[0]).dtype != DType::F32 {

@@ -113,6 +113,23 @@ impl Graph {
         &self.value(id).ty
     }
 
+    /// The state input that a value names, possibly after appends, in regions too; none for other values.
+    pub fn state_of(&self, id: ValueId) -> Option<ValueId> {
+        let Source::Node { node, output } = self.value(id).source else {
+            return (self.value(id).source == Source::State).then_some(id);
+        };
+        let node = &self.nodes[node as usize];
+        match &node.kind {
+            NodeKind::Op(Op::KvAppend(_)) => self.state_of(node.ins[0]),
+            NodeKind::Op(_) => None,
+            NodeKind::Region(r) => {
+                let inner = r.graph.state_of(r.graph.outputs[output as usize])?;
+                let at = r.graph.inputs.iter().position(|&i| i == inner)?;
+                self.state_of(node.ins[at])
+            }
+        }
+    }
+
     /// The value called `name`.
     pub fn find(&self, name: &str) -> Option<ValueId> {
         self.values.iter().position(|v| v.name == name).map(|i| ValueId(i as u32))

@@ -63,19 +63,11 @@ fn run_node(
     }
 }
 
-/// The last value of each state: what `kv_append` made of it, if anything did.
+/// The last value of each state: what appends made of it, if anything did.
 fn final_states(graph: &Graph) -> Vec<(ValueId, String)> {
-    graph
-        .inputs_of(Source::State)
-        .map(|state| {
-            let mut last = state;
-            for node in &graph.nodes {
-                let appends = matches!(&node.kind, NodeKind::Op(op) if op.name() == "kv_append");
-                if appends && node.ins[0] == last {
-                    last = node.outs[0];
-                }
-            }
-            (last, graph.value(state).name.clone())
-        })
-        .collect()
+    let last = |state: ValueId| {
+        let named = |&id: &ValueId| graph.state_of(id) == Some(state);
+        (0..graph.values.len() as u32).map(ValueId).filter(named).next_back().unwrap_or(state)
+    };
+    graph.inputs_of(Source::State).map(|state| (last(state), graph.value(state).name.clone())).collect()
 }

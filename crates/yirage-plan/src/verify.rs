@@ -89,14 +89,14 @@ fn check_places(plan: &Plan, phase: &[u32]) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Every value that needs a place, with the first and last phase it lives in: the graph's, then each region's own.
+/// Every value that needs a place (cache states lie in the cache), with the first and last phase it lives in: the graph's, then each region's own.
 pub fn lifetimes(plan: &Plan, phase: &[u32]) -> Vec<(Option<u32>, ValueId, u32, u32)> {
     let graph = &plan.graph;
     let mut out = Vec::new();
     for (v, value) in graph.values.iter().enumerate() {
         let Source::Node { node, .. } = value.source else { continue };
         let id = ValueId(v as u32);
-        if is_state(graph, id) {
+        if graph.state_of(id).is_some() {
             continue;
         }
         let readers = graph.nodes.iter().enumerate().filter(|(_, n)| n.ins.contains(&id));
@@ -109,32 +109,10 @@ pub fn lifetimes(plan: &Plan, phase: &[u32]) -> Vec<(Option<u32>, ValueId, u32, 
         for (v, value) in region.graph.values.iter().enumerate() {
             let id = ValueId(v as u32);
             let inner = matches!(value.source, Source::Node { .. }) && !region.graph.outputs.contains(&id);
-            if inner && !is_state(&region.graph, id) {
+            if inner && region.graph.state_of(id).is_none() {
                 out.push((Some(n as u32), id, phase[n], phase[n]));
             }
         }
     }
     out
-}
-
-/// Whether a value is a cache state, possibly after appends: such values lie in the cache, not in the arena.
-pub fn is_state(graph: &yirage_ir::Graph, id: ValueId) -> bool {
-    state_of(graph, id).is_some()
-}
-
-/// The state input that a value names, possibly after appends.
-pub fn state_of(graph: &yirage_ir::Graph, id: ValueId) -> Option<ValueId> {
-    match graph.value(id).source {
-        Source::State => Some(id),
-        Source::Node { node, output } => match &graph.nodes[node as usize].kind {
-            NodeKind::Op(op) if op.name() == "kv_append" => state_of(graph, graph.nodes[node as usize].ins[0]),
-            NodeKind::Op(_) => None,
-            NodeKind::Region(r) => {
-                let inner = state_of(&r.graph, r.graph.outputs[output as usize])?;
-                let at = r.graph.inputs.iter().position(|&i| i == inner)?;
-                state_of(graph, graph.nodes[node as usize].ins[at])
-            }
-        },
-        _ => None,
-    }
 }

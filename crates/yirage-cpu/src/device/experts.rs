@@ -7,6 +7,7 @@ use super::program::{Binder, BoundOp, Kernel};
 use crate::activation::Layout;
 use crate::isa::Isa;
 use crate::linear::{self, Linear};
+use crate::pack::BLOCK;
 use crate::pool::WorkerCtx;
 use std::sync::Arc;
 use yirage_hal::HalError;
@@ -47,6 +48,10 @@ impl Experts {
             let kernel = linear::Kernel::new(binder.shared.isa, wanted, matrix.format());
             let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
             let (top_k, parts) = (op.top_k as usize, if op.shared { 1 } else { op.top_k as usize });
+            if quantised && parts > 1 && !matrix.k().is_multiple_of(2 * BLOCK) {
+                let k = matrix.k();
+                return Err(HalError::Load(format!("quantised parts of {k} elements do not lie whole in a row")));
+            }
             let row = Layout::new(kernel.form(), 1, matrix.k()).bytes();
             let staged = if quantised { None } else { Some(binder.scratch.take(tokens * parts * row)) };
             let (chosen, out) = (bound.ins[2].clone(), bound.outs[0].clone());

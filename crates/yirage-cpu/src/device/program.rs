@@ -11,12 +11,11 @@ use crate::isa::Isa;
 use crate::linear::Precision;
 use crate::memory::HugeBuf;
 use crate::pool::WorkerCtx;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use yirage_hal::{Bindings, HalError, Program, SlotValues};
 use yirage_ir::{Dims, Graph, Node, NodeKind, Op, Source, ValueId};
 use yirage_plan::Plan;
-use yirage_plan::verify::state_of;
 
 /// A kernel bound to its operands.
 pub(super) trait Kernel: Send + Sync {
@@ -53,8 +52,8 @@ pub(super) struct Binder<'a> {
     pub(super) precision: Precision,
     pub(super) scratch: ScratchSizes,
     pub(super) plans: Plans,
-    /// Quantised values held token by token: those that chosen experts read.
-    token_major: HashSet<ValueId>,
+    /// Quantised values held token by token (those that chosen experts read), and in how many parts a token's row.
+    token_parts: HashMap<ValueId, usize>,
     slots: HashMap<ValueId, usize>,
 }
 
@@ -65,7 +64,8 @@ pub(super) struct CpuProgram {
     plans: Plans,
     arena: HugeBuf,
     scratch: HugeBuf,
-    outputs: Vec<(usize, yirage_ir::Type)>,
+    /// Places of the outputs; none for cache states, which stay where they are.
+    outputs: Vec<Option<(usize, yirage_ir::Type)>>,
     _booked: Booked,
 }
 
@@ -82,7 +82,8 @@ impl CpuProgram {
             phases[step.phase as usize].push(kernel);
         }
         let outputs = plan.graph.outputs.iter().map(|&id| match binder.value(id)? {
-            Operand::Arena { offset, ty } => Ok((offset, ty)),
+            Operand::Arena { offset, ty } => Ok(Some((offset, ty))),
+            Operand::State(_) => Ok(None),
             _ => Err(HalError::Load("an output is not a computed value".into())),
         });
         let outputs = outputs.collect::<Result<_, _>>()?;
@@ -123,7 +124,8 @@ impl Program for CpuProgram {
     }
 
     fn output(&self, index: usize, dims: &Dims) -> Result<&[f32], HalError> {
-        let (offset, ty) = self.outputs.get(index).ok_or_else(|| HalError::Step(format!("no output {index}")))?;
+        let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
+        let (offset, ty) = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
         // SAFETY: verified plans place the whole value inside the arena, 64-byte aligned; nothing runs meanwhile.
         Ok(unsafe { std::slice::from_raw_parts(self.arena.as_ptr().add(*offset).cast::<f32>(), ty.elems(dims)) })
     }
@@ -146,9 +148,9 @@ impl<'a> Binder<'a> {
             }
         }
         let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
-        let token_major = token_major(&plan.graph);
+        let token_parts = token_parts(&plan.graph);
         let (scratch, plans) = (ScratchSizes::default(), Plans::default());
-        Ok(Binder { shared, plan, bindings, precision, scratch, plans, token_major, slots })
+        Ok(Binder { shared, plan, bindings, precision, scratch, plans, token_parts, slots })
     }
 
     fn bind(&mut self, n: usize, kernel: &str) -> Result<Box<dyn Kernel>, HalError> {
@@ -169,13 +171,8 @@ impl<'a> Binder<'a> {
         match &node.kind {
             NodeKind::Op(op) => {
                 let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
-                let token_major = node.outs.iter().any(|o| self.token_major.contains(o));
-                Ok(vec![BoundOp {
-                    op: op.clone(),
-                    ins: operands(&node.ins)?,
-                    outs: operands(&node.outs)?,
-                    token_major,
-                }])
+                let parts = node.outs.iter().find_map(|o| self.token_parts.get(o)).copied();
+                Ok(vec![BoundOp { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, parts }])
             }
             NodeKind::Region(region) => {
                 let bind = |inner: &Node| self.inner_op(n, node, &region.graph, inner);
@@ -194,14 +191,14 @@ impl<'a> Binder<'a> {
         };
         let leaves = |id: &ValueId| {
             let at = graph.outputs.iter().position(|o| o == id);
-            at.is_some_and(|at| self.token_major.contains(&outer.outs[at]))
+            at.and_then(|at| self.token_parts.get(&outer.outs[at]))
         };
-        let token_major = inner.outs.iter().any(leaves);
-        Ok(BoundOp { op: op.clone(), ins: operands(&inner.ins)?, outs: operands(&inner.outs)?, token_major })
+        let parts = inner.outs.iter().find_map(leaves).copied();
+        Ok(BoundOp { op: op.clone(), ins: operands(&inner.ins)?, outs: operands(&inner.outs)?, parts })
     }
 
     fn inner_value(&self, n: usize, outer: &Node, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
-        if let Some(state) = state_of(graph, id) {
+        if let Some(state) = graph.state_of(id) {
             let at = graph.inputs.iter().position(|&i| i == state);
             let at = at.ok_or_else(|| HalError::Load("a region's state is not its input".into()))?;
             return self.value(outer.ins[at]);
@@ -218,7 +215,7 @@ impl<'a> Binder<'a> {
     fn value(&self, id: ValueId) -> Result<Operand, HalError> {
         let graph = &self.plan.graph;
         let value = graph.value(id);
-        if let Some(state) = state_of(graph, id) {
+        if let Some(state) = graph.state_of(id) {
             let name = &graph.value(state).name;
             let handle = self.bindings.states.get(name);
             let handle = handle.ok_or_else(|| HalError::Load(format!("state `{name}` is not bound")))?;
@@ -247,15 +244,22 @@ pub(super) struct BoundOp {
     pub(super) op: Op,
     pub(super) ins: Vec<Operand>,
     pub(super) outs: Vec<Operand>,
-    /// Whether its quantised output is held token by token.
-    pub(super) token_major: bool,
+    /// If its quantised output is held token by token: in how many parts a token's row.
+    pub(super) parts: Option<usize>,
 }
 
-/// The values that products with chosen experts read.
-fn token_major(graph: &Graph) -> HashSet<ValueId> {
-    let by_expert = |node: &&Node| match &node.kind {
-        NodeKind::Op(op) => op.name() == "expert_linear",
-        NodeKind::Region(r) => r.graph.nodes.iter().any(|n| n.name() == "expert_linear"),
+/// The values that products with chosen experts read, with the parts of a row that are read apart.
+fn token_parts(graph: &Graph) -> HashMap<ValueId, usize> {
+    let parts = |op: &Op| match op {
+        Op::ExpertLinear(e) => Some(if e.shared { 1 } else { e.top_k as usize }),
+        _ => None,
     };
-    graph.nodes.iter().filter(by_expert).map(|n| n.ins[0]).collect()
+    let of = |node: &Node| match &node.kind {
+        NodeKind::Op(op) => parts(op),
+        NodeKind::Region(r) => r.graph.nodes.iter().find_map(|n| match &n.kind {
+            NodeKind::Op(op) => parts(op),
+            NodeKind::Region(_) => None,
+        }),
+    };
+    graph.nodes.iter().filter_map(|n| Some((n.ins.first().copied()?, of(n)?))).collect()
 }

@@ -14,7 +14,7 @@ use yirage_ir::op::{Binary, BinaryKind, GluKind, RmsNorm, Rope, Route, Scoring, 
 /// A row-wise op.
 pub(super) enum RowOp {
     Embed { table: Arc<WeightRef>, width: usize, scale: f32, ids: Operand, out: Operand },
-    Quantize { x: Operand, out: Operand, token_major: bool },
+    Quantize { x: Operand, out: Operand, parts: Option<usize> },
     RmsNorm { op: RmsNorm, weight: Option<Arc<WeightRef>>, x: Operand, out: Operand },
     LayerNorm { eps: f32, weight: Arc<WeightRef>, bias: Option<Arc<WeightRef>>, x: Operand, out: Operand },
     Softmax { x: Operand, out: Operand },
@@ -32,7 +32,7 @@ pub(super) enum RowOp {
 
 impl RowOp {
     pub(super) fn bind(bound: BoundOp) -> Result<RowOp, HalError> {
-        let BoundOp { op, ins, outs, token_major } = bound;
+        let BoundOp { op, ins, outs, parts } = bound;
         let input = |i: usize| ins[i].clone();
         let out = || outs[0].clone();
         Ok(match op {
@@ -43,7 +43,7 @@ impl RowOp {
                 table.get()?;
                 RowOp::Embed { table, width: out().width(), scale: op.scale.0, ids: input(1), out: out() }
             }
-            Op::Quantize(_) => RowOp::Quantize { x: input(0), out: out(), token_major },
+            Op::Quantize(_) => RowOp::Quantize { x: input(0), out: out(), parts },
             Op::RmsNorm(op) => {
                 let weight = ins.get(1).map(|w| w.weight_rows("a norm's weight")).transpose()?;
                 RowOp::RmsNorm { op, weight, x: input(0), out: out() }
@@ -96,7 +96,7 @@ impl RowOp {
                 RowOp::Embed { table, width, scale, ids, out } => {
                     embed(env, isa, range, table, *width, *scale, ids, out)
                 }
-                RowOp::Quantize { x, out, token_major } => quantize(env, isa, range, x, out, *token_major),
+                RowOp::Quantize { x, out, parts } => quantize(env, isa, range, x, out, *parts),
                 RowOp::RmsNorm { op, weight, x, out } => {
                     let norm = rows::RmsNorm {
                         row: x.width(),
@@ -238,16 +238,16 @@ unsafe fn embed(
     }
 }
 
-/// int8 blocks, in the tile order of products, or token by token for experts.
-unsafe fn quantize(env: &Env, isa: Isa, range: Range<usize>, x: &Operand, out: &Operand, token_major: bool) {
+/// int8 blocks, in the tile order of products, or for experts token by token, each part of a row by itself.
+unsafe fn quantize(env: &Env, isa: Isa, range: Range<usize>, x: &Operand, out: &Operand, parts: Option<usize>) {
     let (k, tokens) = (x.width(), x.rows().map_or(0, |d| d.get(env.dims)));
     // SAFETY: the target's storage size of quantised values is that of the layout.
     unsafe {
         let (from, to) = (x.floats(env).cast_const(), out.floats(env).cast::<u8>());
-        if token_major {
-            let layout = Layout::new(Form::Q8, 1, k);
-            for t in range {
-                layout.store(isa, from.add(t * k), k, 0..1, to.add(t * layout.bytes()));
+        if let Some(parts) = parts {
+            let layout = Layout::new(Form::Q8, 1, k / parts);
+            for p in range.start * parts..range.end * parts {
+                layout.store(isa, from.add(p * layout.k()), k, 0..1, to.add(p * layout.bytes()));
             }
         } else {
             Layout::new(Form::Q8, tokens, k).store(isa, from, k, range, to);

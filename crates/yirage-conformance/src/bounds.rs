@@ -1,0 +1,31 @@
+//! How far each value of a case may be from the reference's.
+
+use yirage_ir::op::{Case, Tolerance};
+use yirage_ir::tensor::Data;
+use yirage_ir::{DType, Op, Tensor};
+
+/// One bound a value.
+pub(crate) fn of(case: &Case, want: &[f32]) -> Vec<f64> {
+    match case.tolerance {
+        // A cache is read through attention, which rounds as f32 arithmetic does.
+        _ if matches!(case.op, Op::KvAppend(_)) => want.iter().map(|w| 2e-6 + 2e-6 * f64::from(w.abs())).collect(),
+        Tolerance::Exact => vec![0.0; want.len()],
+        Tolerance::Close { abs, rel } => {
+            want.iter().map(|w| f64::from(abs) + f64::from(rel) * f64::from(w.abs())).collect()
+        }
+        Tolerance::SumOfProducts { c } => {
+            let magnitudes: Vec<Tensor> = case.ins.iter().map(magnitude).collect();
+            let sums = case.op.eval(&magnitudes.iter().collect::<Vec<_>>()).swap_remove(0);
+            sums.floats().iter().map(|s| f64::from(c) * f64::from(f32::EPSILON) * f64::from(*s)).collect()
+        }
+    }
+}
+
+/// The tensor with |value| for each number, decoded to f32; integers stay.
+fn magnitude(t: &Tensor) -> Tensor {
+    if matches!(t.data, Data::I32(_) | Data::U32(_)) {
+        return t.clone();
+    }
+    let values = (0..t.rows()).flat_map(|r| t.row(r)).map(f32::abs).collect();
+    Tensor { dtype: DType::F32, shape: t.shape.clone(), data: Data::F32(values) }
+}

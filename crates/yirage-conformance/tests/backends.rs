@@ -1,0 +1,38 @@
+//! The conformance suite on every backend that is here; on the CPU at every instruction-set level.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // a test may stop at anything, and says what it ran
+
+use yirage_conformance::{Exclusion, Outcome, run};
+use yirage_cpu::isa::Isa;
+use yirage_hal::reference::Reference;
+use yirage_hal::{Backend, OpenOptions};
+
+fn check(backend: &dyn Backend, options: &OpenOptions, exclusions: &[Exclusion]) {
+    let (device, _) = backend.open(0, options).unwrap();
+    let reports = run(&*device, exclusions);
+    let failed: Vec<String> = reports
+        .iter()
+        .filter_map(|r| if let Outcome::Failed(why) = &r.outcome { Some(format!("{}: {why}", r.name)) } else { None })
+        .collect();
+    let passed = reports.iter().filter(|r| r.outcome == Outcome::Passed).count();
+    println!("{} {options:?}: {passed} of {} cases", backend.name(), reports.len());
+    assert!(failed.is_empty(), "{} of {} cases failed:\n{}", failed.len(), reports.len(), failed.join("\n"));
+    assert!(passed > 200);
+}
+
+#[test]
+fn cpu_at_every_level() {
+    for isa in Isa::ALL {
+        if !isa.available() {
+            eprintln!("SKIPPED: this processor has no {isa}");
+            continue;
+        }
+        for threads in [1, 3] {
+            check(&yirage_cpu::Cpu, &OpenOptions { threads: Some(threads), isa: Some(isa.name().into()) }, &[]);
+        }
+    }
+}
+
+#[test]
+fn reference() {
+    check(&Reference, &OpenOptions::default(), &[]);
+}
