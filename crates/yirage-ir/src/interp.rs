@@ -67,7 +67,7 @@ fn run_node(
 fn final_states(graph: &Graph) -> Vec<(ValueId, String)> {
     let last = |state: ValueId| {
         let named = |&id: &ValueId| graph.state_of(id) == Some(state);
-        (0..graph.values.len() as u32).map(ValueId).filter(named).next_back().unwrap_or(state)
+        (0..graph.values.len() as u32).map(ValueId).rfind(named).unwrap_or(state)
     };
     graph.inputs_of(Source::State).map(|state| (last(state), graph.value(state).name.clone())).collect()
 }
