@@ -34,5 +34,5 @@ fn cpu_at_every_level() {
 
 #[test]
 fn reference() {
-    check(&Reference, &OpenOptions::default(), &[]);
+    check(&Reference::new(), &OpenOptions::default(), &[]);
 }

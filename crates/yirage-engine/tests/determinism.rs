@@ -4,13 +4,17 @@
 
 mod golden_support;
 
-use golden_support::{engine_with, options, shared};
+use golden_support::{engine_on, options, shared};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{LogitsWanted, SeqId};
 use yirage_engine::{Engine, EngineOptions, Event, Request};
-use yirage_hal::OpenOptions;
+use yirage_hal::reference::Reference;
+use yirage_hal::{Backend, Device, OpenOptions};
+use yirage_ir::interp::Eval;
+use yirage_ir::{Op, Tensor};
 use yirage_plan::Precision;
 
 /// splitmix64, so that a failing seed can be run again.
@@ -75,30 +79,44 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
     out
 }
 
-fn check(model: &Path, precision: Precision, seeds: u64) -> u64 {
+/// Requests run alone and mixed by one random schedule.
+struct Compared {
+    alone: Vec<Output>,
+    mixed: Vec<Output>,
+    preemptions: u64,
+    how: String,
+}
+
+/// Runs the schedule of `seed` on devices that `open` gives for a number of threads.
+fn compare(model: &Path, precision: Precision, seed: u64, open: &dyn Fn(usize) -> Arc<dyn Device>) -> Compared {
     let base = EngineOptions { context: Some(128), ..options(precision) };
-    let alone = EngineOptions { max_seqs: 1, prefix_cache: false, chunk: 128, ..base.clone() };
+    let solo = EngineOptions { max_seqs: 1, prefix_cache: false, chunk: 128, ..base.clone() };
+    let mut rng = Rng(seed * 7 + 1);
+    let mut engine = engine_on(model, &solo, open(1));
+    let requests = requests(&mut rng, engine.facts().vocabulary);
+    let alone = requests.iter().flat_map(|r| run(&mut engine, std::slice::from_ref(r), &mut Rng(0))).collect();
+    let options = EngineOptions {
+        max_seqs: 1 + rng.next(6) as u32,
+        chunk: [7, 16, 33, 64][rng.next(4) as usize],
+        logit_rows: 8 + rng.next(60) as u32,
+        cache_seqs: 1,
+        prefix_cache: rng.next(4) > 0,
+        ..base
+    };
+    let workers = 1 + rng.next(8) as usize;
+    let mut engine = engine_on(model, &options, open(workers));
+    let mixed = run(&mut engine, &requests, &mut rng);
+    let how = format!("{} seed {seed}, {workers} threads, {options:?}", model.display());
+    Compared { alone, mixed, preemptions: engine.stats().preemptions, how }
+}
+
+fn check(model: &Path, precision: Precision, seeds: u64) -> u64 {
+    let cpu = |threads| yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(threads), isa: None }).unwrap().0;
     let mut preempted = 0;
     for seed in 0..seeds {
-        let mut rng = Rng(seed * 7 + 1);
-        let threads = |n: u64| OpenOptions { threads: Some(n as usize), isa: None };
-        let mut solo = engine_with(model, &alone, &threads(1));
-        let requests = requests(&mut rng, solo.facts().vocabulary);
-        let want: Vec<Output> =
-            requests.iter().flat_map(|r| run(&mut solo, std::slice::from_ref(r), &mut Rng(0))).collect();
-        let mixed = EngineOptions {
-            max_seqs: 1 + rng.next(6) as u32,
-            chunk: [7, 16, 33, 64][rng.next(4) as usize],
-            logit_rows: 8 + rng.next(60) as u32,
-            cache_seqs: 1,
-            prefix_cache: rng.next(4) > 0,
-            ..base.clone()
-        };
-        let workers = 1 + rng.next(8);
-        let mut engine = engine_with(model, &mixed, &threads(workers));
-        let got = run(&mut engine, &requests, &mut rng);
-        preempted += engine.stats().preemptions;
-        assert_eq!(got, want, "{} seed {seed}, {workers} threads, {mixed:?}", model.display());
+        let compared = compare(model, precision, seed, &cpu);
+        assert_eq!(compared.mixed, compared.alone, "{}", compared.how);
+        preempted += compared.preemptions;
     }
     println!("{}: {seeds} schedules, {preempted} preemptions", model.display());
     preempted
@@ -121,6 +139,47 @@ fn windows_experts_and_latent_caches() {
     for model in ["mistral-swa", "gemma3", "gptoss", "qwen3moe", "deepseek-v3"] {
         check(&folder.join(model), Precision::Fast, 3);
     }
+}
+
+#[test]
+fn bf16_weights() {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-model/tests/golden/tiny/safetensors");
+    for model in ["llama-llama3", "qwen3-biased-tied", "gemma3-pattern"] {
+        check(&tiny.join(model), Precision::Fast, 3);
+    }
+}
+
+/// A product in f32, ascending; with `split` by two workers that meet in the middle.
+fn product(op: &Op, ins: &[&Tensor], split: impl Fn(usize) -> bool) -> Vec<Tensor> {
+    let Op::Linear(linear) = op else { return op.eval(ins) };
+    assert_eq!(linear.groups, 1);
+    let (rows, n, k) = (ins[0].rows(), ins[1].rows(), ins[1].width());
+    let sum = |a: &[f32], b: &[f32]| a.iter().zip(b).fold(0f32, |sum, (a, b)| a.mul_add(*b, sum));
+    let weights: Vec<Vec<f32>> = (0..n).map(|i| ins[1].row(i)).collect();
+    let mut out = Vec::with_capacity(rows * n);
+    for x in (0..rows).map(|t| ins[0].row(t)) {
+        let at = if split(rows) { k / 2 } else { 0 };
+        out.extend(weights.iter().map(|w| sum(&x[..at], &w[..at]) + sum(&x[at..], &w[at..])));
+    }
+    vec![Tensor::f32([rows, n], out)]
+}
+
+/// These tests are worth something: they pass a kernel with one order, and find one that splits the sums of large
+/// batches, as a library does that chooses its kernel by the shape.
+#[test]
+fn a_kernel_whose_order_depends_on_the_batch_is_found() {
+    let Some(folder) = shared("models/stories260K") else { return };
+    let model = folder.join("stories260K-f32.gguf");
+    let differs = |eval: Eval| {
+        let open = |_| Reference::with(eval).open(0, &OpenOptions::default()).unwrap().0;
+        (0..3).any(|seed| {
+            let compared = compare(&model, Precision::Exact, seed, &open);
+            compared.alone != compared.mixed
+        })
+    };
+    assert!(!differs(|op, ins| product(op, ins, |_| false)), "one order differs from itself");
+    assert!(!differs(|op, ins| product(op, ins, |_| true)), "one order differs from itself");
+    assert!(differs(|op, ins| product(op, ins, |rows| rows > 24)), "the misordered kernel was not found");
 }
 
 #[test]

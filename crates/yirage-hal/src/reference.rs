@@ -10,12 +10,28 @@ use crate::device::{
 use crate::error::HalError;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use yirage_ir::interp::Eval;
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, Graph, Op, Source, Tensor, Type};
 use yirage_plan::{Accepts, KernelFacts, Plan, Precision, Target, WeightEntry};
 
 /// The reference backend.
-pub struct Reference;
+pub struct Reference {
+    eval: Eval,
+}
+
+impl Reference {
+    /// The backend.
+    pub const fn new() -> Reference {
+        Reference { eval: Op::eval }
+    }
+
+    /// The backend with another evaluation of the ops: an instrument that traces values, or plants a fault for a test
+    /// to find.
+    pub const fn with(eval: Eval) -> Reference {
+        Reference { eval }
+    }
+}
 
 impl Backend for Reference {
     fn name(&self) -> &'static str {
@@ -31,7 +47,7 @@ impl Backend for Reference {
         if options.threads.is_some_and(|t| t != 1) || options.isa.is_some() {
             notes.push("the reference backend is scalar and runs on one thread: threads and isa are ignored".into());
         }
-        Ok((Arc::new(ReferenceDevice { info: info(), memory: Mutex::default() }), notes))
+        Ok((Arc::new(ReferenceDevice { info: info(), eval: self.eval, memory: Mutex::default() }), notes))
     }
 }
 
@@ -48,6 +64,7 @@ fn info() -> DeviceInfo {
 
 struct ReferenceDevice {
     info: DeviceInfo,
+    eval: Eval,
     memory: Mutex<MemoryReport>,
 }
 
@@ -125,7 +142,8 @@ impl Device for ReferenceDevice {
             let handle = bindings.states.get(name).ok_or_else(|| not_bound("state", name))?;
             states.push((name.clone(), handle.clone()));
         }
-        Ok(Box::new(ReferenceProgram { graph: plan.graph.clone(), tensors: weights, states, outputs: Vec::new() }))
+        let graph = plan.graph.clone();
+        Ok(Box::new(ReferenceProgram { eval: self.eval, graph, tensors: weights, states, outputs: Vec::new() }))
     }
 }
 
@@ -162,6 +180,7 @@ impl WeightSink for Sink {
 }
 
 struct ReferenceProgram {
+    eval: Eval,
     graph: Graph,
     tensors: HashMap<String, Tensor>,
     states: Vec<(String, StateHandle)>,
@@ -190,7 +209,7 @@ impl Program for ReferenceProgram {
             drop(guard);
             self.tensors.insert(self.states[i].0.clone(), tensor);
         }
-        let outputs = yirage_ir::interp::evaluate(&self.graph, &mut self.tensors);
+        let outputs = yirage_ir::interp::evaluate_with(self.eval, &self.graph, &mut self.tensors);
         for i in 0..self.states.len() {
             if let Some(t) = self.tensors.remove(&self.states[i].0) {
                 *self.state(i)?.lock().unwrap_or_else(PoisonError::into_inner) = t;

@@ -1,6 +1,7 @@
 //! Evaluates a graph by its ops' reference evaluations: the meaning of the graph.
 
-use crate::graph::{Graph, NodeKind, Source, ValueId};
+use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use crate::op::Op;
 use crate::tensor::Tensor;
 use std::collections::HashMap;
 use thiserror::Error;
@@ -10,9 +11,27 @@ use thiserror::Error;
 #[error("no tensor is given for the input `{0}`")]
 pub struct MissingInput(pub String);
 
+/// What evaluates an op on its inputs: [`Op::eval`], or an instrument's own.
+pub type Eval = fn(&Op, &[&Tensor]) -> Vec<Tensor>;
+
 /// Evaluates `graph` on tensors by input name. Cache states are updated in `tensors`; the outputs come back in
 /// order.
+///
+/// # Errors
+/// When an input is not in `tensors`.
 pub fn evaluate(graph: &Graph, tensors: &mut HashMap<String, Tensor>) -> Result<Vec<Tensor>, MissingInput> {
+    evaluate_with(Op::eval, graph, tensors)
+}
+
+/// [`evaluate`] with another evaluation of the ops.
+///
+/// # Errors
+/// When an input is not in `tensors`.
+pub fn evaluate_with(
+    eval: Eval,
+    graph: &Graph,
+    tensors: &mut HashMap<String, Tensor>,
+) -> Result<Vec<Tensor>, MissingInput> {
     let mut values: Vec<Option<Tensor>> = vec![None; graph.values.len()];
     for &i in &graph.inputs {
         let v = graph.value(i);
@@ -22,7 +41,7 @@ pub fn evaluate(graph: &Graph, tensors: &mut HashMap<String, Tensor>) -> Result<
         }
     }
     for node in &graph.nodes {
-        let outs = run_node(graph, &node.kind, &node.ins, &values, tensors)?;
+        let outs = run_node(eval, graph, node, &values, tensors)?;
         for (&id, t) in node.outs.iter().zip(outs) {
             values[id.index()] = Some(t);
         }
@@ -42,9 +61,9 @@ fn missing(graph: &Graph, id: ValueId) -> MissingInput {
 }
 
 fn run_node(
+    eval: Eval,
     graph: &Graph,
-    kind: &NodeKind,
-    ins: &[ValueId],
+    node: &Node,
     values: &[Option<Tensor>],
     weights: &HashMap<String, Tensor>,
 ) -> Result<Vec<Tensor>, MissingInput> {
@@ -52,13 +71,13 @@ fn run_node(
         let made = values[id.index()].as_ref();
         made.or_else(|| weights.get(&graph.value(*id).name)).ok_or_else(|| missing(graph, *id))
     };
-    let tensors = ins.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-    match kind {
-        NodeKind::Op(op) => Ok(op.eval(&tensors)),
+    let tensors = node.ins.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    match &node.kind {
+        NodeKind::Op(op) => Ok(eval(op, &tensors)),
         NodeKind::Region(region) => {
             let names = region.graph.inputs.iter().map(|&i| region.graph.value(i).name.clone());
             let mut inner: HashMap<String, Tensor> = names.zip(tensors.into_iter().cloned()).collect();
-            evaluate(&region.graph, &mut inner)
+            evaluate_with(eval, &region.graph, &mut inner)
         }
     }
 }

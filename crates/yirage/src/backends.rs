@@ -5,7 +5,7 @@ use yirage_hal::Backend;
 
 /// Every backend of this build, in the order they are shown.
 pub(crate) const BACKENDS: &[&dyn Backend] =
-    &[&yirage_cpu::Cpu, &yirage_hal::reference::Reference, &yirage_hal::null::Null];
+    &[&yirage_cpu::Cpu, &yirage_hal::reference::Reference::new(), &yirage_hal::null::Null];
 
 /// The backend called `name`.
 ///

@@ -3,9 +3,10 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{Engine, EngineOptions, Event, Request};
-use yirage_hal::{Backend, OpenOptions};
+use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_plan::Precision;
 
@@ -49,8 +50,11 @@ pub fn engine(model: &Path, options: &EngineOptions) -> Engine {
 }
 
 pub fn engine_with(model: &Path, options: &EngineOptions, open: &OpenOptions) -> Engine {
+    engine_on(model, options, yirage_cpu::Cpu.open(0, open).unwrap().0)
+}
+
+pub fn engine_on(model: &Path, options: &EngineOptions, device: Arc<dyn Device>) -> Engine {
     let checkpoint = Checkpoint::open(model).unwrap();
-    let (device, _) = yirage_cpu::Cpu.open(0, open).unwrap();
     Engine::load(&checkpoint, device, options, &mut |_, _| {}).unwrap_or_else(|e| panic!("{}: {e}", model.display()))
 }
 
