@@ -2,13 +2,14 @@
 
 use crate::wrap::Wrapped;
 use yirage_compile::{compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, StateHandle, WeightHandle};
+use yirage_hal::{Bindings, Device, Executor, StateHandle, Values, WeightHandle};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Source, Sym, Tensor, Type};
 use yirage_plan::WeightEntry;
 
-pub(crate) fn run(device: &dyn Device, w: &Wrapped) -> Result<Vec<f32>, String> {
+/// The outputs of the graph.
+pub(crate) fn run(device: &dyn Device, w: &Wrapped) -> Result<Vec<Data>, String> {
     let mut bindings = Bindings::default();
     if let Some((state, k_width)) = &w.state {
         let block = Type::new(state.dtype, state.shape[1..].iter().map(|&n| n as u32));
@@ -21,7 +22,11 @@ pub(crate) fn run(device: &dyn Device, w: &Wrapped) -> Result<Vec<f32>, String> 
         executor.set(name, values.iter().copied());
     }
     executor.run(&w.dims).map_err(|e| e.to_string())?;
-    Ok(executor.output(0).map_err(|e| e.to_string())?.to_vec())
+    let output = |index: usize| match executor.values(index).map_err(|e| e.to_string())? {
+        Values::F32(v) => Ok(Data::F32(v.to_vec())),
+        Values::I32(v) => Ok(Data::I32(v.to_vec())),
+    };
+    (0..w.graph.outputs.len()).map(output).collect()
 }
 
 fn load(device: &dyn Device, graph: &Graph, w: &Wrapped, bindings: &mut Bindings) -> Result<Executor, String> {

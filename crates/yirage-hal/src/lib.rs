@@ -17,7 +17,7 @@ pub mod reference;
 
 pub use backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
 pub use device::{
-    Bindings, Device, MemoryReport, PoolBytes, Program, SlotValues, StateHandle, WeightHandle, WeightSink,
+    Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
 };
 pub use error::HalError;
 pub use executor::Executor;

@@ -139,6 +139,8 @@ const ROW_OPS: &[&str] = &[
     "binary",
     "glu",
     "concat",
+    "matmul",
+    "top_k",
     "rope",
     "kv_append",
     "route",

@@ -13,8 +13,8 @@ use crate::memory::HugeBuf;
 use crate::pool::WorkerCtx;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use yirage_hal::{Bindings, HalError, Program, SlotValues};
-use yirage_ir::{Dims, Graph, Node, NodeKind, Op, Source, ValueId};
+use yirage_hal::{Bindings, HalError, Program, Slot, Values};
+use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, Source, ValueId};
 use yirage_plan::Plan;
 
 /// A kernel bound to its operands.
@@ -102,7 +102,8 @@ impl CpuProgram {
 }
 
 impl Program for CpuProgram {
-    fn run(&mut self, dims: &Dims, slots: &SlotValues) -> Result<(), HalError> {
+    fn run(&mut self, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError> {
+        let slots = &slots.iter().map(words).collect::<Result<Vec<_>, _>>()?;
         self.plans.prepare(dims, slots, self.shared.pool.count())?;
         let failed = Mutex::new(None);
         let env = Env { dims, slots, arena: &self.arena, scratch: &self.scratch, failed: &failed };
@@ -123,11 +124,30 @@ impl Program for CpuProgram {
         }
     }
 
-    fn output(&self, index: usize, dims: &Dims) -> Result<&[f32], HalError> {
+    fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError> {
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
         let (offset, ty) = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
+        let (first, elems) = (self.arena.as_ptr().wrapping_add(*offset), ty.elems(dims));
         // SAFETY: verified plans place the whole value inside the arena, 64-byte aligned; nothing runs meanwhile.
-        Ok(unsafe { std::slice::from_raw_parts(self.arena.as_ptr().add(*offset).cast::<f32>(), ty.elems(dims)) })
+        unsafe {
+            match ty.dtype {
+                DType::F32 => Ok(Values::F32(std::slice::from_raw_parts(first.cast(), elems))),
+                DType::I32 => Ok(Values::I32(std::slice::from_raw_parts(first.cast(), elems))),
+                other => Err(HalError::Step(format!("output {index} is {other}, which does not leave the device"))),
+            }
+        }
+    }
+}
+
+/// The words of a slot; another program's output is read where it lies.
+fn words<'a>(slot: &Slot<'a>) -> Result<&'a [i32], HalError> {
+    match *slot {
+        Slot::Words(words) => Ok(words),
+        Slot::Output { of, index, dims } => match of.output(index, &dims)? {
+            Values::I32(words) => Ok(words),
+            // SAFETY: both are plain 32-bit words of the same size and alignment.
+            Values::F32(floats) => Ok(unsafe { std::slice::from_raw_parts(floats.as_ptr().cast(), floats.len()) }),
+        },
     }
 }
 
