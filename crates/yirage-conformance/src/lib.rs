@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
-mod device_run;
+mod setup;
 mod wrap;
+
+pub use setup::{Setup, State};
 
 use yirage_hal::Device;
 use yirage_ir::op::Case;
@@ -60,9 +62,9 @@ fn report(device: &dyn Device, case: &Case, exclusions: &[Exclusion]) -> Report 
 }
 
 fn check(device: &dyn Device, case: &Case) -> Result<(), String> {
-    let wrapped = wrap::wrap(case)?;
-    let want = wrapped.reference()?;
-    let got = device_run::run(device, &wrapped)?;
+    let setup = wrap::wrap(case)?;
+    let want = setup.reference()?;
+    let got = setup.run(device)?;
     if got.len() != want.len() {
         return Err(format!("{} outputs, {} wanted", got.len(), want.len()));
     }

@@ -4,64 +4,36 @@
 //! row by row; quantised activations are quantised again inside; results that do not leave a device (quantised values,
 //! states) pass through another op.
 
+use crate::setup::{Setup, State};
 use std::collections::HashMap;
 use yirage_ir::op::{Attention, Case, Embed, Linear, Quantize, Role};
-use yirage_ir::{
-    BuildError, DType, Dim, Dims, F32, Format, Graph, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId,
-};
+use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId};
 use yirage_plan::Precision;
-
-/// A case's graph and everything it reads.
-pub(crate) struct Wrapped {
-    pub(crate) graph: Graph,
-    pub(crate) weights: HashMap<String, Tensor>,
-    pub(crate) slots: HashMap<String, Vec<i32>>,
-    /// The cache state, `[blocks, 32, heads, width]`, and how many elements of a head are its key.
-    pub(crate) state: Option<(Tensor, u32)>,
-    pub(crate) dims: Dims,
-    pub(crate) precision: Precision,
-}
-
-impl Wrapped {
-    /// What the reference gives for the graph's outputs.
-    pub(crate) fn reference(&self) -> Result<Vec<Tensor>, String> {
-        let mut tensors = self.weights.clone();
-        for id in self.graph.inputs_of(yirage_ir::Source::Slot) {
-            let v = self.graph.value(id);
-            let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(&self.dims)).collect();
-            tensors.insert(v.name.clone(), Tensor::from_words(v.ty.dtype, shape, &self.slots[&v.name]));
-        }
-        if let Some((state, _)) = &self.state {
-            tensors.insert("state".into(), state.clone());
-        }
-        yirage_ir::interp::evaluate(&self.graph, &mut tensors).map_err(|e| e.to_string())
-    }
-}
 
 struct Wrapping {
     builder: GraphBuilder,
     weights: HashMap<String, Tensor>,
     slots: HashMap<String, Vec<i32>>,
-    state: Option<(Tensor, u32)>,
+    states: Vec<State>,
     dims: Dims,
 }
 
-pub(crate) fn wrap(case: &Case) -> Result<Wrapped, String> {
+pub(crate) fn wrap(case: &Case) -> Result<Setup, String> {
     let quantised = case.ins.iter().any(|t| t.dtype == DType::Q8A);
     let mut w = Wrapping {
         builder: GraphBuilder::new(case.op.name()),
         weights: HashMap::new(),
         slots: HashMap::new(),
-        state: None,
+        states: Vec::new(),
         dims: Dims { tokens: 0, seqs: 1, blocks: 1, rows: 1 },
     };
     let results = w.op(case).map_err(|e| e.to_string())?;
     results.into_iter().for_each(|r| w.builder.output(r));
-    Ok(Wrapped {
+    Ok(Setup {
         graph: w.builder.finish(),
         weights: w.weights,
         slots: w.slots,
-        state: w.state,
+        states: w.states,
         dims: w.dims,
         precision: if quantised { Precision::Fast } else { Precision::Exact },
     })
@@ -85,7 +57,9 @@ impl Wrapping {
         if let Op::KvAppend(_) = &case.op {
             return Ok(vec![self.read_state(case, made[0])?]);
         }
-        made.into_iter().map(|y| if self.builder.ty(y).dtype == DType::Q8A { self.read_quantised(y) } else { Ok(y) }).collect()
+        made.into_iter()
+            .map(|y| if self.builder.ty(y).dtype == DType::Q8A { self.read_quantised(y) } else { Ok(y) })
+            .collect()
     }
 
     fn weight(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
@@ -122,7 +96,7 @@ impl Wrapping {
             Op::KvAppend(op) => (case.ins[1].width() / op.kv_heads as usize) as u32,
             _ => 0,
         };
-        self.state = Some((t.clone(), k_width));
+        self.states.push(State { name: "state".into(), values: t.clone(), k_width });
         self.builder.state("state", Type::new(t.dtype, t.shape[1..].iter().map(|&n| n as u32)))
     }
 

@@ -63,14 +63,7 @@ impl Kernel for Products {
 
 /// `R` rows and up to two vectors of columns, `left` of which exist.
 #[inline(always)]
-unsafe fn tile<V: Lanes, const R: usize>(
-    k: usize,
-    n: usize,
-    a: *const f32,
-    b: *const f32,
-    left: usize,
-    out: *mut f32,
-) {
+unsafe fn tile<V: Lanes, const R: usize>(k: usize, n: usize, a: *const f32, b: *const f32, left: usize, out: *mut f32) {
     let second = left.saturating_sub(LANES);
     let mut acc = [[V::splat(0.0); 2]; R];
     for l in 0..k {

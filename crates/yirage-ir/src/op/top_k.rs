@@ -80,11 +80,14 @@ impl OpDef for TopK {
             }
         }
         let (inf, nan) = (f32::INFINITY, f32::NAN);
-        let odd = Tensor::f32([3, 6], vec![
-            -0.0, 0.0, -inf, inf, 0.0, 1.0, //
-            nan, 2.0, nan, inf, -inf, 2.0, //
-            -inf, -inf, -inf, -inf, -inf, -inf,
-        ]);
+        let odd = Tensor::f32(
+            [3, 6],
+            vec![
+                -0.0, 0.0, -inf, inf, 0.0, 1.0, //
+                nan, 2.0, nan, inf, -inf, 2.0, //
+                -inf, -inf, -inf, -inf, -inf, -inf,
+            ],
+        );
         for largest in [true, false] {
             let op = TopK { k: 4, largest, sorted: true };
             cases.push(Case::new(format!("odd values largest {largest}"), op, vec![odd.clone()], Tolerance::Exact));
