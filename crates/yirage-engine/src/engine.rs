@@ -5,9 +5,9 @@ use crate::kv::KvManager;
 use crate::load::{self, LoadBytes, Progress};
 use crate::options::EngineOptions;
 use crate::runner::Runner;
-use crate::sampling::{CheckedParams, Logprobs, Sampler, SamplingParams, TokenCounts};
+use crate::sampling::{CheckedParams, Logprobs, Pick, SampleError, Sampled, Sampler, SamplingParams, TokenCounts};
 use crate::scheduler::{
-    self, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Scheduler, SeqId, Stats, StepResult, Usage,
+    self, Batch, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Scheduler, SeqId, Stats, StepResult, Usage,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -150,7 +150,8 @@ impl Engine {
             trained_context: prepared.model.context,
             bytes: prepared.bytes,
         };
-        let (weights, sampler, sequences) = (prepared.weights, Sampler::new(), HashMap::new());
+        let sampler = Sampler::new(device.clone(), options.max_seqs);
+        let (weights, sequences) = (prepared.weights, HashMap::new());
         Ok(Engine { facts, device, weights, scheduler, runner, sampler, sequences })
     }
 
@@ -219,9 +220,12 @@ impl Engine {
             return Ok(Vec::new());
         }
         if let Err(e) = self.runner.run(&batch) {
-            let ended = self.scheduler.fail_step(&e.to_string());
-            return Ok(ended.into_iter().map(|e| self.report(e)).collect());
+            return Ok(self.fail_step(&e.to_string()));
         }
+        let mut sampled = match self.sample(&batch) {
+            Ok(sampled) => sampled.into_iter(),
+            Err(e) => return Ok(self.fail_step(&e.to_string())),
+        };
         let mut events = Vec::new();
         let mut logprobs = HashMap::new();
         let mut results = Vec::with_capacity(batch.entries.len());
@@ -229,7 +233,15 @@ impl Engine {
         for entry in &batch.entries {
             self.report_logits(entry, row, &mut events)?;
             row += entry.rows.len();
-            let outcome = if entry.sample { self.sample(entry, row - 1, &mut logprobs)? } else { Outcome::Ran };
+            let outcome = match if self.samples(entry) { sampled.next() } else { None } {
+                None if entry.sample => Outcome::Failed("the engine lost the sequence".into()),
+                None => Outcome::Ran,
+                Some(Err(e)) => Outcome::Failed(e.to_string()),
+                Some(Ok(Sampled { token, logprobs: of })) => {
+                    logprobs.extend(of.map(|of| (entry.seq, of)));
+                    Outcome::Token(token)
+                }
+            };
             results.push(StepResult { seq: entry.seq, outcome });
         }
         for event in self.scheduler.commit(&results)? {
@@ -253,27 +265,28 @@ impl Engine {
         Ok(())
     }
 
-    fn sample(
-        &mut self,
-        entry: &Entry,
-        row: usize,
-        logprobs: &mut HashMap<SeqId, Logprobs>,
-    ) -> Result<Outcome, EngineError> {
-        let Some(seq) = self.sequences.get(&entry.seq) else {
-            return Ok(Outcome::Failed("the engine lost the sequence".into()));
-        };
-        let logits = self.runner.logits(row)?;
-        let position = entry.start + entry.tokens.len() as u32;
-        let chosen = self.sampler.sample(logits, &seq.sampling, &seq.counts, None, entry.seq.0, position);
-        Ok(match chosen {
-            Ok(sampled) => {
-                if let Some(l) = sampled.logprobs {
-                    logprobs.insert(entry.seq, l);
-                }
-                Outcome::Token(sampled.token)
-            }
-            Err(e) => Outcome::Failed(e.to_string()),
-        })
+    /// Whether the entry's sequence gets a token: it is wanted, and the engine still has the sequence.
+    fn samples(&self, entry: &Entry) -> bool {
+        entry.sample && self.sequences.contains_key(&entry.seq)
+    }
+
+    /// One result for each entry that [`Engine::samples`].
+    fn sample(&mut self, batch: &Batch) -> Result<Vec<Result<Sampled, SampleError>>, SampleError> {
+        let mut picks = Vec::with_capacity(batch.entries.len());
+        let mut rows = 0;
+        for entry in &batch.entries {
+            rows += entry.rows.len();
+            let Some(seq) = self.sequences.get(&entry.seq).filter(|_| entry.sample) else { continue };
+            let (params, counts, salt) = (&seq.sampling, &seq.counts, entry.seq.0);
+            let position = entry.start + entry.tokens.len() as u32;
+            picks.push(Pick { row: rows - 1, params, counts, allowed: None, salt, position });
+        }
+        self.sampler.sample_all(self.runner.all_logits(), self.facts.vocabulary as usize, &picks)
+    }
+
+    fn fail_step(&mut self, why: &str) -> Vec<Event> {
+        let ended = self.scheduler.fail_step(why);
+        ended.into_iter().map(|e| self.report(e)).collect()
     }
 
     /// The engine's event for one of the scheduler's; ended sequences are forgotten.

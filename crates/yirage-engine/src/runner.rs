@@ -4,6 +4,7 @@
 
 use crate::error::EngineError;
 use crate::limits::BLOCK;
+use crate::sampling::Logits;
 use crate::scheduler::{Batch, Entry};
 use yirage_hal::{Bindings, Device, Executor, HalError};
 use yirage_ir::Dims;
@@ -49,6 +50,11 @@ impl Runner {
             executor.set(&format!("table.{g}"), entries.iter().flat_map(|e| padded(&e.tables[g], width)));
         }
         Ok(executor.run(&dims)?)
+    }
+
+    /// The last step's logits where they lie.
+    pub(crate) fn all_logits(&self) -> Logits<'_> {
+        Logits::Output { of: &self.executors[self.ran], index: 0, rows: self.rows }
     }
 
     /// Row `row` of the last step's logits.

@@ -186,6 +186,7 @@ impl Device for CpuDevice {
                 product("experts", "expert_linear"),
                 op("attention"),
                 op("gather"),
+                op("sample"),
             ],
         }
     }

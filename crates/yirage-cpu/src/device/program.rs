@@ -7,6 +7,7 @@ use super::gather::GatherRows;
 use super::operand::{Env, Operand, StateRef, WeightRef};
 use super::products::Products;
 use super::rows_kernel::RowsKernel;
+use super::sample::SampleTokens;
 use crate::isa::Isa;
 use crate::linear::Precision;
 use crate::memory::HugeBuf;
@@ -180,6 +181,7 @@ impl<'a> Binder<'a> {
             "cpu/products@1" => Box::new(Products::new(self, ops)?),
             "cpu/experts@1" => Box::new(Experts::new(self, ops)?),
             "cpu/attention@1" => Box::new(Attend::new(self, ops)?),
+            "cpu/sample@1" => Box::new(SampleTokens::new(self, ops)?),
             "cpu/gather@1" => Box::new(GatherRows::new(ops)?),
             other => return Err(HalError::Load(format!("this device has no kernel {other}"))),
         })

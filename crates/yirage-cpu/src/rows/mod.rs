@@ -6,7 +6,6 @@
 //! not overlap it. Deliberately unknown here: matrices, caches, threads.
 
 mod binary;
-mod choose;
 mod glu;
 mod matmul;
 mod mixture;
@@ -18,7 +17,6 @@ mod top_k;
 mod unary;
 
 pub use binary::{BinaryKind, binary, binary_row};
-pub use choose::{Candidate, Filter, argmax, candidates};
 pub use glu::{GluKind, glu};
 pub use matmul::{MatMul, matmul};
 pub use mixture::{expert_bias, expert_sum, gather};

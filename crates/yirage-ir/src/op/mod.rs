@@ -26,6 +26,7 @@ mod quantize;
 mod rms_norm;
 mod rope;
 mod route;
+pub mod sample;
 mod softmax;
 mod top_k;
 mod unary;
@@ -46,6 +47,7 @@ pub use quantize::Quantize;
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};
+pub use sample::{Sample, SampleSlot};
 pub use softmax::Softmax;
 pub use top_k::TopK;
 pub use unary::{Unary, UnaryKind, gelu_erf, gelu_tanh, silu};
@@ -173,6 +175,7 @@ ops! {
     RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, Concat, MatMul, TopK,
     Rope, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
+    Sample,
 }
 
 /// Checks the number of inputs.
