@@ -26,6 +26,12 @@ pub(super) trait Kernel: Send + Sync {
     /// Earlier phases are finished; no other kernel of the phase writes what this one reads or writes (plans are
     /// verified to that end).
     unsafe fn run(&self, env: &Env, plans: &Plans, isa: Isa, ctx: WorkerCtx<'_>);
+
+    /// Workers among which a step of these sizes can be shared.
+    fn workers(&self, dims: &Dims) -> usize {
+        let _ = dims;
+        usize::MAX
+    }
 }
 
 /// Hands out scratch memory: kernels of one phase get disjoint bytes, phases share them.
@@ -109,7 +115,7 @@ impl Program for CpuProgram {
         let failed = Mutex::new(None);
         let env = Env { dims, slots, arena: &self.arena, scratch: &self.scratch, failed: &failed };
         let (phases, plans, isa) = (&self.phases, &self.plans, self.shared.isa);
-        let run = self.shared.pool.try_run(|ctx| {
+        let walk = |ctx: WorkerCtx<'_>| {
             for phase in phases {
                 for kernel in phase {
                     // SAFETY: the barrier below ends every phase before the next begins, and the plan is verified.
@@ -117,7 +123,10 @@ impl Program for CpuProgram {
                 }
                 ctx.barrier();
             }
-        });
+        };
+        // Waking the others costs more than what one worker does anyway.
+        let alone = phases.iter().flatten().all(|kernel| kernel.workers(dims) <= 1);
+        let run = if alone { self.shared.pool.run_alone(walk) } else { self.shared.pool.try_run(walk) };
         run.map_err(|e| HalError::Device(e.to_string()))?;
         match failed.into_inner() {
             Ok(Some(error)) => Err(error),

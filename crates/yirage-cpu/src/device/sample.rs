@@ -9,8 +9,8 @@ use crate::pool::WorkerCtx;
 use crate::sample::{Adjustments, Draw, Penalties, Sampled, Scratch, logprobs, sample};
 use std::sync::{Mutex, PoisonError};
 use yirage_hal::HalError;
-use yirage_ir::Op;
 use yirage_ir::op::sample::{Fault, Sample, SampleSlot, uniform};
+use yirage_ir::{Dims, Op};
 
 /// A sampling op.
 pub(super) struct SampleTokens {
@@ -145,6 +145,10 @@ impl SampleTokens {
 }
 
 impl Kernel for SampleTokens {
+    fn workers(&self, dims: &Dims) -> usize {
+        dims.seqs as usize
+    }
+
     unsafe fn run(&self, env: &Env, _: &Plans, isa: Isa, ctx: WorkerCtx<'_>) {
         let seqs = self.outs[0].rows().map_or(0, |d| d.get(env.dims));
         let mut scratch = self.scratch[ctx.index].lock().unwrap_or_else(PoisonError::into_inner);

@@ -34,19 +34,29 @@ impl Kernel for Sum<'_> {
     type Out = f64;
     #[inline(always)]
     fn run<V: Lanes>(self) -> f64 {
-        let w = &self.weights;
-        let sum = |chunk: &[f32]| {
-            let (groups, rest) = chunk.as_chunks::<LANES>();
-            let mut partial = V::splat(0.0);
-            for group in groups {
-                partial = partial.add(lanes(w, V::of(group)));
-            }
-            // Weights of lanes past the end are 0, which changes no sum.
-            partial = partial.add(lanes(w, V::part(rest, f32::NEG_INFINITY)));
-            partial.array().iter().map(|&lane| f64::from(lane)).sum::<f64>()
-        };
-        self.row.chunks(CHUNK).map(sum).sum()
+        let mut total = 0.0;
+        for chunk in self.row.chunks(CHUNK) {
+            total += chunk_sum::<V>(&self.weights, chunk);
+        }
+        total
     }
+}
+
+/// The sum of the weights of at most [`CHUNK`] logits.
+#[inline(always)]
+fn chunk_sum<V: Lanes>(w: &Weights, chunk: &[f32]) -> f64 {
+    let (groups, rest) = chunk.as_chunks::<LANES>();
+    let mut partial = V::splat(0.0);
+    for group in groups {
+        partial = partial.add(lanes(w, V::of(group)));
+    }
+    // Weights of lanes past the end are 0, which changes no sum.
+    partial = partial.add(lanes(w, V::part(rest, f32::NEG_INFINITY)));
+    let mut sum = 0.0;
+    for lane in partial.array() {
+        sum += f64::from(lane);
+    }
+    sum
 }
 
 /// The op's `weight` in lanes: the same operations in the same order, none fused.
@@ -120,10 +130,14 @@ pub(super) fn chunk_max<V: Lanes>(chunk: &[f32]) -> Option<f32> {
             unusable = x.if_less(limit, unusable, one);
         }
     }
-    for x in few.iter().map(V::of).chain([V::part(rest, f32::NEG_INFINITY)]) {
+    for group in few {
+        let x = V::of(group);
         largest[0] = x.max(largest[0]);
         unusable = x.if_less(limit, unusable, one);
     }
+    let x = V::part(rest, f32::NEG_INFINITY);
+    largest[0] = x.max(largest[0]);
+    unusable = x.if_less(limit, unusable, one);
     let max = largest[0].max(largest[1]).max(largest[2].max(largest[3])).largest();
     (!unusable.any_greater(zero)).then_some(max)
 }
