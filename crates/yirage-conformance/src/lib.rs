@@ -10,10 +10,11 @@ mod wrap;
 
 pub use setup::{Setup, State};
 
+use wrap::Lie;
 use yirage_hal::Device;
 use yirage_ir::op::Case;
 use yirage_ir::tensor::Data;
-use yirage_ir::{Op, Tensor};
+use yirage_ir::{Op, Source, Tensor};
 
 /// A case that does not run on a device, and why.
 #[derive(Clone, Copy, Debug)]
@@ -44,25 +45,33 @@ pub struct Report {
     pub outcome: Outcome,
 }
 
-/// Runs every case of every op on `device`.
+/// Runs every case of every op on `device`, each with its plain weights dense, and as views with gaps and transposed.
 pub fn run(device: &dyn Device, exclusions: &[Exclusion]) -> Vec<Report> {
-    Op::all_cases().iter().map(|case| report(device, case, exclusions)).collect()
+    let cases = Op::all_cases();
+    let each = cases.iter().flat_map(|case| Lie::ALL.map(|lie| (case, lie)));
+    each.filter_map(|(case, lie)| report(device, case, lie, exclusions)).collect()
 }
 
-fn report(device: &dyn Device, case: &Case, exclusions: &[Exclusion]) -> Report {
-    let name = format!("{}: {}", case.op.name(), case.name);
-    let outcome = match exclusions.iter().find(|e| name.starts_with(e.prefix)) {
-        Some(e) => Outcome::Excluded(e.reason),
-        None => match check(device, case) {
-            Ok(()) => Outcome::Passed,
-            Err(why) => Outcome::Failed(why),
-        },
+/// None for a view of a case that has no plain weights.
+fn report(device: &dyn Device, case: &Case, lie: Lie, exclusions: &[Exclusion]) -> Option<Report> {
+    let place = if lie == Lie::Dense { String::new() } else { format!(" ({lie:?})") };
+    let name = format!("{}: {}{place}", case.op.name(), case.name);
+    if let Some(e) = exclusions.iter().find(|e| name.starts_with(e.prefix)) {
+        return Some(Report { name, outcome: Outcome::Excluded(e.reason) });
+    }
+    let checked = match wrap::wrap(case, lie) {
+        Ok(setup) if lie != Lie::Dense && !has_views(&setup) => return None,
+        Ok(setup) => check(device, case, &setup),
+        Err(why) => Err(why),
     };
-    Report { name, outcome }
+    Some(Report { name, outcome: checked.map_or_else(Outcome::Failed, |()| Outcome::Passed) })
 }
 
-fn check(device: &dyn Device, case: &Case) -> Result<(), String> {
-    let setup = wrap::wrap(case)?;
+fn has_views(setup: &Setup) -> bool {
+    setup.graph.inputs_of(Source::Weight).any(|id| setup.graph.ty(id).strides.is_some())
+}
+
+fn check(device: &dyn Device, case: &Case, setup: &Setup) -> Result<(), String> {
     let want = setup.reference()?;
     let got = setup.run(device)?;
     if got.len() != want.len() {

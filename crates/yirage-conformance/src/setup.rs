@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use yirage_compile::{compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, StateHandle, Values, WeightHandle};
+use yirage_hal::{Bindings, Device, Executor, StateHandle, Values, WeightHandle, write_view};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Source, Sym, Tensor, Type};
@@ -99,11 +99,27 @@ impl Setup {
 fn weight(device: &dyn Device, entry: &WeightEntry, t: &Tensor) -> Result<WeightHandle, String> {
     let bytes: Vec<u8> = match &t.data {
         Data::Blocks(bytes) => bytes.clone(),
-        _ => t.floats().iter().flat_map(|x| x.to_le_bytes()).collect(),
+        _ => spread(&entry.ty, t.floats()).iter().flat_map(|x| x.to_le_bytes()).collect(),
     };
     let mut sink = device.weight(entry).map_err(|e| e.to_string())?;
-    sink.write_rows(0, &bytes).map_err(|e| e.to_string())?;
+    write_view(&mut *sink, &entry.name, &entry.ty, &bytes).map_err(|e| e.to_string())?;
     sink.finish().map_err(|e| e.to_string())
+}
+
+/// A buffer in which the elements lie where the type's strides say, NaN between them.
+fn spread(ty: &Type, values: &[f32]) -> Vec<f32> {
+    let Some(strides) = &ty.strides else { return values.to_vec() };
+    let mut buffer = vec![f32::NAN; ty.span().unwrap_or(0)];
+    for (i, &x) in values.iter().enumerate() {
+        let (mut rest, mut at) = (i, 0);
+        for (n, &stride) in ty.shape.iter().zip(strides).rev() {
+            let n = n.as_const().unwrap_or(1);
+            at += rest % n * stride as usize;
+            rest /= n;
+        }
+        buffer[at] = x;
+    }
+    buffer
 }
 
 /// Writes a whole state through `kv_append`, the only way a device lets anything in.

@@ -11,6 +11,7 @@ use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKin
 use yirage_plan::Precision;
 
 struct Wrapping {
+    lie: Lie,
     builder: GraphBuilder,
     weights: HashMap<String, Tensor>,
     slots: HashMap<String, Vec<i32>>,
@@ -18,9 +19,36 @@ struct Wrapping {
     dims: Dims,
 }
 
-pub(crate) fn wrap(case: &Case) -> Result<Setup, String> {
+/// How plain weights lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lie {
+    /// One row after the other.
+    Dense,
+    /// With gaps between rows and between elements.
+    Gaps,
+    /// The first dimension innermost.
+    Transposed,
+}
+
+impl Lie {
+    pub(crate) const ALL: [Lie; 3] = [Lie::Dense, Lie::Gaps, Lie::Transposed];
+
+    fn strides(self, shape: &[usize]) -> Option<Vec<u32>> {
+        let (mut next, apart) = if self == Lie::Gaps { (2, 3) } else { (1, 0) };
+        let mut strides = vec![0; shape.len()];
+        let from_last = |i: usize| if self == Lie::Transposed { i } else { shape.len() - 1 - i };
+        for axis in (0..shape.len()).map(from_last) {
+            strides[axis] = next as u32;
+            next = next * shape[axis].max(1) + apart;
+        }
+        (self != Lie::Dense).then_some(strides)
+    }
+}
+
+pub(crate) fn wrap(case: &Case, lie: Lie) -> Result<Setup, String> {
     let quantised = case.ins.iter().any(|t| t.dtype == DType::Q8A);
     let mut w = Wrapping {
+        lie,
         builder: GraphBuilder::new(case.op.name()),
         weights: HashMap::new(),
         slots: HashMap::new(),
@@ -64,7 +92,9 @@ impl Wrapping {
 
     fn weight(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
         self.weights.insert(name.into(), t.clone());
-        self.builder.weight(name, Type::new(t.dtype, t.shape.iter().map(|&n| n as u32)))
+        let dense = Type::new(t.dtype, t.shape.iter().map(|&n| n as u32));
+        let strides = if t.dtype == DType::F32 { self.lie.strides(&t.shape) } else { None };
+        self.builder.weight(name, Type { strides, ..dense })
     }
 
     /// Rows of a table; quantised ones are quantised again, from the values they stand for.

@@ -162,7 +162,10 @@ fn functions_of_one_element() {
     let mut rng = Rng(3);
     for (kind, rel) in kinds {
         for size in [1e-3, 1.0, 8.0, 80.0] {
-            let x = rng.floats(3 * 667, size);
+            let mut x = rng.floats(3 * 667, size);
+            if kind == UnaryKind::Sqrt {
+                x.iter_mut().for_each(|x| *x = x.abs());
+            }
             // SAFETY: `everywhere` gives three rows.
             let got = everywhere(&x, 667, &|isa, rows, x, out| unsafe { unary(isa, rows, 667, kind, x, out) });
             let want: Vec<f64> = x.iter().map(|&x| exact(kind, f64::from(x))).collect();

@@ -55,6 +55,16 @@ pub enum Event {
         /// One a token of the vocabulary.
         logits: Vec<f32>,
     },
+    /// The hidden state of a position, after the final norm, where the engine was told to report them: of every position
+    /// whose logits were computed.
+    Hidden {
+        /// The sequence.
+        seq: SeqId,
+        /// The position.
+        position: usize,
+        /// One a dimension of the model.
+        state: Vec<f32>,
+    },
     /// A new token.
     Token {
         /// The sequence.
@@ -111,6 +121,7 @@ pub struct Engine {
     runner: Runner,
     sampler: Sampler,
     sequences: HashMap<SeqId, Sequence>,
+    hidden: bool,
 }
 
 impl Engine {
@@ -142,7 +153,7 @@ impl Engine {
         let bindings = load::bind(checkpoint, &*device, &prepared, progress)?;
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
-        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, vocabulary as usize)?;
+        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -152,7 +163,7 @@ impl Engine {
         };
         let sampler = Sampler::new(device.clone(), options.max_seqs);
         let (weights, sequences) = (prepared.weights, HashMap::new());
-        Ok(Engine { facts, device, weights, scheduler, runner, sampler, sequences })
+        Ok(Engine { facts, device, weights, scheduler, runner, sampler, sequences, hidden: options.hidden })
     }
 
     /// What was loaded.
@@ -231,7 +242,7 @@ impl Engine {
         let mut results = Vec::with_capacity(batch.entries.len());
         let mut row = 0;
         for entry in &batch.entries {
-            self.report_logits(entry, row, &mut events)?;
+            self.report_rows(entry, row, &mut events)?;
             row += entry.rows.len();
             let outcome = match if self.samples(entry) { sampled.next() } else { None } {
                 None if entry.sample => Outcome::Failed("the engine lost the sequence".into()),
@@ -254,12 +265,16 @@ impl Engine {
         Ok(events)
     }
 
-    fn report_logits(&self, entry: &Entry, first_row: usize, events: &mut Vec<Event>) -> Result<(), EngineError> {
+    /// Logits and hidden states of the entry's rows, as far as they are wanted.
+    fn report_rows(&self, entry: &Entry, first_row: usize, events: &mut Vec<Event>) -> Result<(), EngineError> {
         let wanted = self.sequences.get(&entry.seq).is_some_and(|s| s.logits == LogitsWanted::All);
-        if wanted {
-            for (i, &r) in entry.rows.iter().enumerate() {
-                let logits = self.runner.logits(first_row + i)?.to_vec();
-                events.push(Event::Logits { seq: entry.seq, position: (entry.start + r) as usize, logits });
+        for (i, &r) in entry.rows.iter().enumerate() {
+            let (seq, position) = (entry.seq, (entry.start + r) as usize);
+            if wanted {
+                events.push(Event::Logits { seq, position, logits: self.runner.logits(first_row + i)?.to_vec() });
+            }
+            if self.hidden {
+                events.push(Event::Hidden { seq, position, state: self.runner.hidden(first_row + i)?.to_vec() });
             }
         }
         Ok(())

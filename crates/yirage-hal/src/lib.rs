@@ -14,6 +14,7 @@ mod error;
 mod executor;
 pub mod null;
 pub mod reference;
+mod view;
 
 pub use backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
 pub use device::{
@@ -21,3 +22,4 @@ pub use device::{
 };
 pub use error::HalError;
 pub use executor::Executor;
+pub use view::write_view;

@@ -237,7 +237,7 @@ impl GraphBuilder {
             NodeKind::Op(op) => op.name().to_string(),
             NodeKind::Region(r) => format!("region {}", r.pattern),
         };
-        let types: Vec<Type> = ins.iter().map(|&i| self.ty(i).clone()).collect();
+        let types: Vec<Type> = ins.iter().map(|&i| self.ty(i).dense()).collect();
         let outs = match &kind {
             NodeKind::Op(op) => {
                 op.infer(&types).map_err(|source| BuildError::Type { value: label(), op: op_name.clone(), source })?
