@@ -161,7 +161,8 @@ impl Engine {
             trained_context: prepared.model.context,
             bytes: prepared.bytes,
         };
-        let sampler = Sampler::new(device.clone(), options.max_seqs);
+        let mut sampler = Sampler::new(device.clone(), options.max_seqs);
+        sampler.prepare(vocabulary as usize)?;
         let (weights, sequences) = (prepared.weights, HashMap::new());
         Ok(Engine { facts, device, weights, scheduler, runner, sampler, sequences, hidden: options.hidden })
     }

@@ -81,8 +81,8 @@ pub enum Slot<'a> {
     },
 }
 
-/// A plan loaded on a device.
-pub trait Program: Send {
+/// A plan loaded on a device. A device knows its own among others by its concrete type.
+pub trait Program: Any + Send {
     /// Runs one step. `slots` are in the order of the plan's slots; they and the sizes have been checked by the executor.
     fn run(&mut self, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError>;
     /// Output `index` of the last step, row-major.

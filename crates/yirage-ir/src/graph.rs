@@ -22,7 +22,8 @@ impl ValueId {
 /// Where a value comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Source {
-    /// Given anew for each step: ids, positions, tables. Nothing else may change between steps.
+    /// Given anew for each step: ids, positions, tables, sampling parameters, or an output of another graph. Nothing else
+    /// may change between steps.
     Slot,
     /// A weight, fixed after load.
     Weight,

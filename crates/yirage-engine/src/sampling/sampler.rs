@@ -9,6 +9,7 @@ use super::key::RngKey;
 use super::mask::TokenMask;
 use super::params::CheckedParams;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use yirage_compile::compile;
 use yirage_hal::{Bindings, Device, Executor, HalError};
@@ -89,6 +90,23 @@ impl Sampler {
         Sampler { device, seqs, variants: HashMap::new() }
     }
 
+    /// Compiles what greedy sampling needs, so that the first token does not wait for it and a device that cannot sample
+    /// is known at once.
+    ///
+    /// # Errors
+    /// What the compiler or the device says.
+    pub fn prepare(&mut self, vocabulary: usize) -> Result<(), SampleError> {
+        self.variant(&Sample::greedy(), vocabulary).map(|_| ())
+    }
+
+    /// The executor of a variant, compiled when it is first wanted.
+    fn variant(&mut self, op: &Sample, vocabulary: usize) -> Result<&mut Executor, SampleError> {
+        match self.variants.entry((vocabulary, op.clone())) {
+            Entry::Occupied(there) => Ok(there.into_mut()),
+            Entry::Vacant(free) => Ok(free.insert(load(&*self.device, op, vocabulary, self.seqs)?)),
+        }
+    }
+
     /// Chooses a token for a row of logits. `counts` are the sequence's tokens so far, `allowed` restricts the choice,
     /// `position` is the position the token will have and `salt` the sequence's (see [`RngKey`]).
     ///
@@ -126,13 +144,7 @@ impl Sampler {
             return Ok(Vec::new());
         }
         let op = variant(picks, vocabulary);
-        let key = (vocabulary, op.clone());
-        if !self.variants.contains_key(&key) {
-            let made = load(&*self.device, &op, vocabulary, self.seqs)?;
-            self.variants.insert(key.clone(), made);
-        }
-        let missing = || HalError::Step("the plan for sampling is gone".into());
-        let executor = self.variants.get_mut(&key).ok_or_else(missing)?;
+        let executor = self.variant(&op, vocabulary)?;
         let dims = fill(executor, &op, vocabulary, logits, picks);
         match logits {
             Logits::Host(_) => executor.run(&dims)?,
