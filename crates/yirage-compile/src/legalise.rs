@@ -13,17 +13,17 @@ pub(crate) fn run(graph: &Graph, target: &Target) -> Result<Graph, CompileError>
     let mut r = Rebuild::new(graph, |_| true)?;
     // Products with chosen experts read their activations token by token, the others in tiles of tokens: the two do
     // not share a quantised value, because a target may hold them differently.
-    let mut quantised: HashMap<(ValueId, bool), ValueId> = HashMap::new();
+    let mut quantised: HashMap<(ValueId, Option<u32>), ValueId> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         let mut ins: Vec<ValueId> = node.ins.iter().map(|&i| r.get(i)).collect();
         if target.precision == Precision::Fast && wants_int8(graph, n, target) {
             let x = node.ins[0];
-            let by_expert = matches!(&node.kind, NodeKind::Op(Op::ExpertLinear(_)));
+            let by_expert = expert_parts(&node.kind);
             let q = match quantised.get(&(x, by_expert)) {
                 Some(&q) => q,
                 None => {
-                    let name = format!("{}.q8{}", graph.value(x).name, if by_expert { "x" } else { "" });
-                    r.add(NodeKind::Op(Quantize {}.into()), &ins[..1], &[name])?[0]
+                    let name = format!("{}.q8{}", graph.value(x).name, if by_expert.is_some() { "x" } else { "" });
+                    r.add(NodeKind::Op(Quantize { parts: by_expert.unwrap_or(1) }.into()), &ins[..1], &[name])?[0]
                 }
             };
             quantised.insert((x, by_expert), q);
@@ -32,6 +32,14 @@ pub(crate) fn run(graph: &Graph, target: &Target) -> Result<Graph, CompileError>
         r.copy(n, &ins)?;
     }
     Ok(r.finish())
+}
+
+/// For a product with chosen experts: the parts of a row that its experts read.
+fn expert_parts(kind: &NodeKind) -> Option<u32> {
+    match kind {
+        NodeKind::Op(Op::ExpertLinear(op)) => Some(if op.shared { 1 } else { op.top_k }),
+        _ => None,
+    }
 }
 
 /// Whether node `n` is a product of f32 activations with a block-quantised weight.

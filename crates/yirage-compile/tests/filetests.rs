@@ -22,7 +22,7 @@ fn target(precision: Precision) -> Target {
         workers: 2,
         precision,
         product_layout: "tiles".into(),
-        q8a_block_bytes: 36,
+        q8a_block_bytes: 72,
         q8a_row_multiple: 32,
         align: 64,
         kernels: vec![

@@ -72,7 +72,7 @@ impl Wrapping {
         let mut ins = Vec::new();
         for (i, t) in case.ins.iter().enumerate() {
             ins.push(match case.op.role(i, t) {
-                Role::Activation => self.activation(&format!("x{i}"), t)?,
+                Role::Activation => self.activation(&case.op, &format!("x{i}"), t)?,
                 Role::Weight => self.weight(&format!("w{i}"), t)?,
                 Role::Slot(syms) => self.slot(&format!("s{i}"), syms, t)?,
                 Role::State => self.state(case, t)?,
@@ -98,7 +98,7 @@ impl Wrapping {
     }
 
     /// Rows of a table; quantised ones are quantised again, from the values they stand for.
-    fn activation(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
+    fn activation(&mut self, op: &Op, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
         let (rows, width) = (t.rows(), t.width());
         self.dims.tokens = rows as u32;
         let mut values: Vec<f32> = (0..rows).flat_map(|r| t.row(r)).collect();
@@ -107,7 +107,14 @@ impl Wrapping {
         let ids = self.builder.slot(&format!("{name}.ids"), Type::new(DType::I32, [Sym::Tokens]))?;
         self.slots.insert(format!("{name}.ids"), (0..rows as i32).collect());
         let x = self.builder.op(name, Embed { scale: F32(1.0) }, &[table, ids])?;
-        if t.dtype == DType::Q8A { self.builder.op(&format!("{name}.q"), Quantize {}, &[x]) } else { Ok(x) }
+        if t.dtype != DType::Q8A {
+            return Ok(x);
+        }
+        let parts = match op {
+            Op::ExpertLinear(e) if !e.shared => e.top_k,
+            _ => 1,
+        };
+        self.builder.op(&format!("{name}.q"), Quantize { parts }, &[x])
     }
 
     fn slot(&mut self, name: &str, syms: &[Sym], t: &Tensor) -> Result<ValueId, BuildError> {
@@ -150,7 +157,7 @@ impl Wrapping {
         let v = if latent { k } else { case.ins[2].width() as u32 / heads };
         let tokens = self.dims.tokens as usize;
         let query: Vec<f32> = (0..tokens * (heads * k) as usize).map(|i| (i % 5) as f32 * 0.1 - 0.2).collect();
-        let q = self.activation("query", &Tensor::f32([tokens, (heads * k) as usize], query))?;
+        let q = self.activation(&case.op, "query", &Tensor::f32([tokens, (heads * k) as usize], query))?;
         let positions = self.slots[&format!("s{}", case.ins.len() - 1)].clone();
         let blocks = case.ins[0].shape[0];
         (self.dims.seqs, self.dims.blocks) = (1, blocks as u32);

@@ -78,7 +78,7 @@ impl Device for ReferenceDevice {
             workers: 1,
             precision,
             product_layout: "rows".into(),
-            q8a_block_bytes: 36,
+            q8a_block_bytes: 72,
             q8a_row_multiple: 32,
             align: 64,
             kernels: accepted.into_iter().map(kernel).collect(),

@@ -29,7 +29,7 @@ impl DType {
         match self {
             DType::Stored(f) => f.info().row_bytes(elems),
             DType::I32 | DType::U32 => elems * 4,
-            DType::Q8A => elems / 32 * 36,
+            DType::Q8A => elems / 32 * 72,
         }
     }
 

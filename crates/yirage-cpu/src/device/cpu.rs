@@ -177,7 +177,7 @@ impl Device for CpuDevice {
             workers: self.shared.pool.count() as u32,
             precision,
             product_layout: "tiles16x64@1".into(),
-            q8a_block_bytes: 48,
+            q8a_block_bytes: crate::activation::Q8_BLOCK_BYTES as u32,
             q8a_row_multiple: 64,
             align: 64,
             kernels: vec![

@@ -45,6 +45,10 @@ impl RowOp {
                 table.get()?;
                 RowOp::Embed { table, width: out().width(), scale: op.scale.0, ids: input(1), out: out() }
             }
+            Op::Quantize(q) if q.parts as usize != parts.unwrap_or(1) => {
+                let wanted = parts.unwrap_or(1);
+                return Err(HalError::Load(format!("a quantised row of {} parts is read in {wanted}", q.parts)));
+            }
             Op::Quantize(_) => RowOp::Quantize { x: input(0), out: out(), parts },
             Op::RmsNorm(op) => {
                 let weight = ins.get(1).map(|w| w.weight_rows("a norm's weight")).transpose()?;

@@ -62,6 +62,17 @@ unsafe fn codes_pass<F: Codes, const T: usize>(p: &Pass) {
                 w = w.add(F::UNIT_BYTES);
             }
         }
+        for o in p.outliers::<F>() {
+            for (i, tile) in acc.iter_mut().enumerate() {
+                let w = p.unit::<F>(o.unit, i);
+                F::scales::<Avx2Lanes>(w, &mut scales);
+                let codes = unpack::<F>(w, o.block);
+                for first in (0..chunks).map(|c| c * T) {
+                    let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
+                    block::<F, T>(&codes, o.x.add(first * BLOCK), o.metas.add(first), &scales, o.block, sums);
+                }
+            }
+        }
         for (i, tile) in acc.iter().enumerate() {
             for (t, v) in tile[..p.tokens].iter().enumerate() {
                 p.put::<Avx2Lanes>(i, t, *v);

@@ -215,6 +215,11 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
                     }
                     w = w.wrapping_add(step);
                 }
+                for o in p.outliers::<F>() {
+                    let w = p.unit::<F>(o.unit, tile);
+                    F::scales::<Avx512Lanes>(w, &mut scales);
+                    block!(F, N, w, o.block, scales, o.x, o.metas, acc);
+                }
                 unroll!(I < N { p.put::<Avx512Lanes>(tile, I, acc[I]); });
             }
         } else {
@@ -230,6 +235,13 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
                     }
                     *tile = acc;
                     w = w.add(F::UNIT_BYTES);
+                }
+            }
+            for o in p.outliers::<F>() {
+                for (i, acc) in sums.iter_mut().enumerate() {
+                    let w = p.unit::<F>(o.unit, i);
+                    F::scales::<Avx512Lanes>(w, &mut scales);
+                    block!(F, N, w, o.block, scales, o.x, o.metas, acc);
                 }
             }
             for (i, tile) in sums.iter().enumerate() {

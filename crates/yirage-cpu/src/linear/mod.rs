@@ -5,7 +5,8 @@
 //! * int8 activations (fast, formats with codes): 32-blocks in ascending order. `dot` and the sums are exact integers.
 //!   One scale a block: `acc = fma(dot, d_w * d_x, acc)`, then with mins `acc = fma(min, d_x * sum, acc)`. Two scales
 //!   a block: `v = dot0 * s0; v = fma(dot1, s1, v)`, with mins `v = fma(min_i, sum_i, v)` for both halves, then
-//!   `acc = fma(v, d_x, acc)`. Equal bits on every instruction set.
+//!   `acc = fma(v, d_x, acc)`. Then the same again for the second codes of the blocks with outliers, in ascending
+//!   order. Equal bits on every instruction set.
 //! * f32 activations (exact; fast F16, F32, and BF16 without the BF16 instruction): `acc = fma(w_k, x_k, acc)` for
 //!   ascending k, with w_k the f32 value the format decodes to. Equal bits on every instruction set.
 //! * bf16 activations (fast BF16 with the BF16 instruction): pairs of k in ascending order, as `vdpbf16ps` adds them
@@ -149,7 +150,7 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
     let together = (GROUP_BYTES / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {
         for tile in layout.tiles() {
-            let (numbers, metas) = layout.tile_offsets(tile);
+            let at = layout.tile_offsets(tile);
             let pass = kernel.passes[tile.tokens.ilog2() as usize];
             for panel in group..panels.end.min(group + together) {
                 let first_row = panel * PANEL_ROWS;
@@ -157,8 +158,11 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
                     w: weights.panel(job.matrix, panel),
                     tokens: tile.tokens,
                     units: weights.units(),
-                    x: job.activations.wrapping_add(numbers),
-                    metas: job.activations.wrapping_add(metas).cast(),
+                    x: job.activations.wrapping_add(at.numbers),
+                    metas: job.activations.wrapping_add(at.metas).cast(),
+                    fine: at.fine,
+                    outliers: job.activations.wrapping_add(at.outliers).cast(),
+                    words: at.words,
                     out: job.out.wrapping_add(tile.first * job.ldo + first_row),
                     ldo: job.ldo,
                     rows: PANEL_ROWS.min(weights.rows() - first_row),

@@ -2,7 +2,7 @@
 
 use super::lanes::Lanes;
 use crate::activation::Meta;
-use crate::pack::TILE_ROWS;
+use crate::pack::{BLOCK, PANEL_TILES, TILE_ROWS, Tile};
 
 /// One panel of 64 rows times one token tile.
 pub(crate) struct Pass {
@@ -16,6 +16,12 @@ pub(crate) struct Pass {
     pub(crate) x: *const u8,
     /// Scales and sums of the token tile (int8 only): `[32-block][token]`.
     pub(crate) metas: *const Meta,
+    /// From a byte of numbers or metas to that of the blocks with outliers' second ones (int8 only).
+    pub(crate) fine: usize,
+    /// Bits of the blocks with outliers (int8 only): `[token][word]`.
+    pub(crate) outliers: *const u64,
+    /// Words a token.
+    pub(crate) words: usize,
     /// Result of the panel's first row for the tile's first token.
     pub(crate) out: *mut f32,
     /// Numbers between tokens of the result.
@@ -32,7 +38,56 @@ pub(crate) struct Pass {
 /// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
 pub(crate) type PassFn = unsafe fn(&Pass);
 
+/// A 32-block that is added a second time.
+pub(crate) struct Outlier {
+    /// Which unit along k.
+    pub(crate) unit: usize,
+    /// Which block of the unit.
+    pub(crate) block: usize,
+    /// Its second numbers.
+    pub(crate) x: *const u8,
+    /// Their scales and sums.
+    pub(crate) metas: *const Meta,
+}
+
 impl Pass {
+    /// The blocks with outliers in any token of the tile, ascending.
+    ///
+    /// # Safety
+    /// As for [`PassFn`].
+    #[inline(always)]
+    pub(crate) unsafe fn outliers<F: Tile>(&self) -> impl Iterator<Item = Outlier> {
+        let mut word = 0;
+        let mut bits = 0u64;
+        std::iter::from_fn(move || {
+            while bits == 0 {
+                if word == self.words {
+                    return None;
+                }
+                for token in 0..self.tokens {
+                    // SAFETY: each token has `words` words.
+                    bits |= unsafe { self.outliers.add(token * self.words + word).read_unaligned() };
+                }
+                word += 1;
+            }
+            let block = (word - 1) * 64 + bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            let at = block * self.tokens;
+            Some(Outlier {
+                unit: block / F::UNIT_BLOCKS,
+                block: block % F::UNIT_BLOCKS,
+                x: self.x.wrapping_add(self.fine + at * BLOCK),
+                metas: self.metas.wrapping_byte_add(self.fine).wrapping_add(at),
+            })
+        })
+    }
+
+    /// Where a unit of one of the panel's tiles lies.
+    #[inline(always)]
+    pub(crate) fn unit<F: Tile>(&self, unit: usize, tile: usize) -> *const u8 {
+        self.w.wrapping_add((unit * PANEL_TILES + tile) * F::UNIT_BYTES)
+    }
+
     /// Writes 16 rows of one token; rows that do not exist are dropped.
     ///
     /// # Safety

@@ -72,19 +72,44 @@ unsafe fn codes_pass<F: Codes>(p: &Pass) {
             for b in 0..F::UNIT_BLOCKS {
                 let at = (u * F::UNIT_BLOCKS + b) * p.tokens;
                 // SAFETY: block and tokens exist.
-                unsafe {
-                    let pairs: [[[u8; 64]; 2]; 4] = from_fn(|i| F::pair::<PortableLanes>(w, b, i));
-                    for (t, acc) in tile[..p.tokens].iter_mut().enumerate() {
-                        let x = p.x.add((at + t) * BLOCK).cast::<[i8; BLOCK]>().read_unaligned();
-                        let meta = p.metas.add(at + t).read_unaligned();
-                        block::<F>(pairs.as_flattened(), &x, &meta, &scales, b, acc);
-                    }
-                }
+                unsafe { tokens::<F>(w, b, &scales, p.x.add(at * BLOCK), p.metas.add(at), &mut tile[..p.tokens]) };
             }
             w = w.wrapping_add(F::UNIT_BYTES);
         }
     }
+    // SAFETY: the blocks and their second numbers exist.
+    unsafe {
+        for o in p.outliers::<F>() {
+            for (i, tile) in acc.iter_mut().enumerate() {
+                let w = p.unit::<F>(o.unit, i);
+                F::scales::<PortableLanes>(w, &mut scales);
+                tokens::<F>(w, o.block, &scales, o.x, o.metas, &mut tile[..p.tokens]);
+            }
+        }
+    }
     put(p, &acc);
+}
+
+/// Adds 32-block `b` of the unit at `w` for as many tokens as there are sums.
+///
+/// # Safety
+/// The unit, and that many tokens of 32 numbers at `x` with their metas.
+unsafe fn tokens<F: Codes>(
+    w: *const u8,
+    b: usize,
+    scales: &Scales,
+    x: *const u8,
+    metas: *const Meta,
+    acc: &mut [[f32; TILE_ROWS]],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let pairs: [[[u8; 64]; 2]; 4] = from_fn(|i| F::pair::<PortableLanes>(w, b, i));
+        for (t, acc) in acc.iter_mut().enumerate() {
+            let x = x.add(t * BLOCK).cast::<[i8; BLOCK]>().read_unaligned();
+            block::<F>(pairs.as_flattened(), &x, &metas.add(t).read_unaligned(), scales, b, acc);
+        }
+    }
 }
 
 /// Exact sums of codes times activations over the groups `from..from + groups.len()`, less the offset's share.

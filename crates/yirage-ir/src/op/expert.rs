@@ -93,16 +93,16 @@ impl OpDef for ExpertLinear {
         let mut rng = Rng(17);
         let mut cases = Vec::new();
         for format in [Format::F32, Format::BF16, Format::Q4_0, Format::Q8_0, Format::Q4_K, Format::MXFP4] {
-            let k = if format.info().block == 256 { 256 } else { 64 };
+            let k = if format.info().block == 256 { 512 } else { 320 };
             for shared in [true, false] {
                 let w = rng.weight(format, [5, 24, k]);
-                let x = rng.floats([4, if shared { k } else { 2 * k }]);
+                let x = rng.outliers([4, if shared { k } else { 2 * k }]);
                 let chosen = Tensor::i32([4, 2], vec![0, 4, 3, 1, 2, 0, 4, 3]);
                 let op = ExpertLinear { top_k: 2, shared };
                 let name = format!("{} shared {shared}", format.info().name);
                 let tolerance = Tolerance::SumOfProducts { c: 16.0 };
                 if format.info().block > 1 {
-                    let q = super::Quantize {}.eval(&[&x]).remove(0);
+                    let q = super::Quantize { parts: if shared { 1 } else { 2 } }.eval(&[&x]).remove(0);
                     let ins = vec![q, w.clone(), chosen.clone()];
                     cases.push(Case::new(format!("{name} q8a"), op.clone(), ins, tolerance));
                 }

@@ -84,9 +84,12 @@ impl OpDef for Linear {
                     Tolerance::SumOfProducts { c: 16.0 },
                 ));
                 if info.block > 1 {
-                    let q = super::Quantize {}.eval(&[&x]).remove(0);
+                    let quantise = |x: &Tensor| super::Quantize { parts: 1 }.eval(&[x]).remove(0);
                     let tolerance = Tolerance::SumOfProducts { c: 16.0 };
-                    cases.push(Case::new(format!("{name} q8a"), Linear { groups: 1 }, vec![q, w], tolerance));
+                    let ins = vec![quantise(&x), w];
+                    cases.push(Case::new(format!("{name} q8a"), Linear { groups: 1 }, ins, tolerance));
+                    let ins = vec![quantise(&rng.outliers([rows, 512])), rng.weight(format, [n, 512])];
+                    cases.push(Case::new(format!("{name} q8a outliers"), Linear { groups: 1 }, ins, tolerance));
                 }
             }
         }

@@ -533,7 +533,7 @@ fn input(rng: &mut Rng, slot: SampleSlot, seqs: usize, vocabulary: usize) -> Ten
         }
         SampleSlot::Allowed => {
             let width = vocabulary.div_ceil(32);
-            let word = |i: usize| if i / width % 2 == 0 { u32::MAX } else { rng.next() as u32 };
+            let word = |i: usize| if (i / width).is_multiple_of(2) { u32::MAX } else { rng.next() as u32 };
             let words = (0..seqs * width).map(word).collect();
             Tensor { dtype: DType::U32, shape: vec![seqs, width], data: Data::U32(words) }
         }

@@ -20,6 +20,11 @@ pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
+/// A JSON file.
+pub(crate) fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
 /// Folders of the committed tiny models, `safetensors` or `gguf`.
 pub(crate) fn tiny(kind: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tiny").join(kind);
@@ -112,8 +117,7 @@ pub(crate) fn argmax(row: &[f32]) -> usize {
 
 /// Compares a model with a golden file of the format `tinyrandom-golden-v1`; gives what disagrees.
 pub(crate) fn check_golden(folder: &Path) -> Result<(), String> {
-    let text = std::fs::read_to_string(folder.join("golden.json")).map_err(|e| e.to_string())?;
-    let golden: serde_json::Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    let golden = json(&folder.join("golden.json"));
     let mut runner = Runner::new(folder, 64).map_err(|e| e.to_string())?;
     let ints = |v: &serde_json::Value| -> Vec<u32> {
         v.as_array().expect("a list").iter().map(|x| x.as_u64().expect("an id") as u32).collect()
