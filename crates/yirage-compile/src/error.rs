@@ -17,6 +17,14 @@ pub enum CompileError {
     /// The plan does not hold together: a bug of the compiler, with its facts.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// No target can run this.
+    #[error("{what} is not supported: {why}")]
+    Unsupported {
+        /// What was asked for.
+        what: String,
+        /// Why it cannot be, and what to do instead.
+        why: String,
+    },
     /// The target has no kernel for a node.
     #[error("{target} has no kernel for `{op}` on {types}: {why}")]
     NoKernel {

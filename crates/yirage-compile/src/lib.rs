@@ -40,6 +40,7 @@ pub type Bucket = Dims;
 /// Compiles `graph` for the sizes of `bucket` on `target`, with weights laid out as `weights` says.
 pub fn compile(graph: &Graph, bucket: Bucket, target: &Target, weights: &WeightPlan) -> Result<Plan, CompileError> {
     yirage_ir::verify(graph)?;
+    check_strides(graph)?;
     weights::check(graph, weights)?;
     let mut lowered = graph.clone();
     for pass in PIPELINE {
@@ -53,4 +54,18 @@ pub fn compile(graph: &Graph, bucket: Bucket, target: &Target, weights: &WeightP
     let plan = memory::place(lowered, bucket, target, kernels, steps);
     yirage_plan::verify(&plan)?;
     Ok(plan)
+}
+
+/// Weights may be views: loading writes their rows one by one. Everything else lies dense, as kernels read it.
+fn check_strides(graph: &Graph) -> Result<(), CompileError> {
+    let strided = |id: &&yirage_ir::ValueId| {
+        graph.ty(**id).strides.is_some() && graph.value(**id).source != yirage_ir::Source::Weight
+    };
+    match graph.inputs.iter().find(strided) {
+        None => Ok(()),
+        Some(&id) => Err(CompileError::Unsupported {
+            what: format!("the strided input `{}` of type {}", graph.value(id).name, graph.ty(id)),
+            why: "slots and states lie dense; only weights may be views".into(),
+        }),
+    }
 }

@@ -4,8 +4,8 @@ use yirage_ir::op::{Case, Tolerance};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Op, Tensor};
 
-/// One bound a value.
-pub(crate) fn of(case: &Case, want: &[f32]) -> Vec<f64> {
+/// One bound a value of one output.
+pub(crate) fn of(case: &Case, output: usize, want: &[f32]) -> Vec<f64> {
     match case.tolerance {
         // A cache is read through attention, which rounds as f32 arithmetic does.
         _ if matches!(case.op, Op::KvAppend(_)) => want.iter().map(|w| 2e-6 + 2e-6 * f64::from(w.abs())).collect(),
@@ -15,7 +15,7 @@ pub(crate) fn of(case: &Case, want: &[f32]) -> Vec<f64> {
         }
         Tolerance::SumOfProducts { c } => {
             let magnitudes: Vec<Tensor> = case.ins.iter().map(magnitude).collect();
-            let sums = case.op.eval(&magnitudes.iter().collect::<Vec<_>>()).swap_remove(0);
+            let sums = case.op.eval(&magnitudes.iter().collect::<Vec<_>>()).swap_remove(output);
             sums.floats().iter().map(|s| f64::from(c) * f64::from(f32::EPSILON) * f64::from(*s)).collect()
         }
     }

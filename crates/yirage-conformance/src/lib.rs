@@ -5,12 +5,16 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
-mod device_run;
+mod setup;
 mod wrap;
 
+pub use setup::{Setup, State};
+
+use wrap::Lie;
 use yirage_hal::Device;
-use yirage_ir::Op;
 use yirage_ir::op::Case;
+use yirage_ir::tensor::Data;
+use yirage_ir::{Op, Source, Tensor};
 
 /// A case that does not run on a device, and why.
 #[derive(Clone, Copy, Debug)]
@@ -41,32 +45,56 @@ pub struct Report {
     pub outcome: Outcome,
 }
 
-/// Runs every case of every op on `device`.
+/// Runs every case of every op on `device`, each with its plain weights dense, and as views with gaps and transposed.
 pub fn run(device: &dyn Device, exclusions: &[Exclusion]) -> Vec<Report> {
-    Op::all_cases().iter().map(|case| report(device, case, exclusions)).collect()
+    let cases = Op::all_cases();
+    let each = cases.iter().flat_map(|case| Lie::ALL.map(|lie| (case, lie)));
+    each.filter_map(|(case, lie)| report(device, case, lie, exclusions)).collect()
 }
 
-fn report(device: &dyn Device, case: &Case, exclusions: &[Exclusion]) -> Report {
-    let name = format!("{}: {}", case.op.name(), case.name);
-    let outcome = match exclusions.iter().find(|e| name.starts_with(e.prefix)) {
-        Some(e) => Outcome::Excluded(e.reason),
-        None => match check(device, case) {
-            Ok(()) => Outcome::Passed,
-            Err(why) => Outcome::Failed(why),
-        },
+/// None for a view of a case that has no plain weights.
+fn report(device: &dyn Device, case: &Case, lie: Lie, exclusions: &[Exclusion]) -> Option<Report> {
+    let place = if lie == Lie::Dense { String::new() } else { format!(" ({lie:?})") };
+    let name = format!("{}: {}{place}", case.op.name(), case.name);
+    if let Some(e) = exclusions.iter().find(|e| name.starts_with(e.prefix)) {
+        return Some(Report { name, outcome: Outcome::Excluded(e.reason) });
+    }
+    let checked = match wrap::wrap(case, lie) {
+        Ok(setup) if lie != Lie::Dense && !has_views(&setup) => return None,
+        Ok(setup) => check(device, case, &setup),
+        Err(why) => Err(why),
     };
-    Report { name, outcome }
+    Some(Report { name, outcome: checked.map_or_else(Outcome::Failed, |()| Outcome::Passed) })
 }
 
-fn check(device: &dyn Device, case: &Case) -> Result<(), String> {
-    let wrapped = wrap::wrap(case)?;
-    let want = wrapped.reference()?;
-    let got = device_run::run(device, &wrapped)?;
-    let bounds = bounds::of(case, &want);
+fn has_views(setup: &Setup) -> bool {
+    setup.graph.inputs_of(Source::Weight).any(|id| setup.graph.ty(id).strides.is_some())
+}
+
+fn check(device: &dyn Device, case: &Case, setup: &Setup) -> Result<(), String> {
+    let want = setup.reference()?;
+    let got = setup.run(device)?;
+    if got.len() != want.len() {
+        return Err(format!("{} outputs, {} wanted", got.len(), want.len()));
+    }
+    for (index, (got, want)) in got.iter().zip(&want).enumerate() {
+        compare(case, index, got, want).map_err(|why| format!("output {index}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// Whether an output is as close as its case demands; integers are equal.
+fn compare(case: &Case, index: usize, got: &Data, want: &Tensor) -> Result<(), String> {
+    let (got, want) = match (got, &want.data) {
+        (Data::F32(got), Data::F32(want)) => (got, want),
+        (Data::I32(got), Data::I32(want)) if got == want => return Ok(()),
+        (got, want) => return Err(format!("{got:?}, the reference gives {want:?}")),
+    };
     if got.len() != want.len() {
         return Err(format!("{} values, {} wanted", got.len(), want.len()));
     }
-    for (i, ((g, w), bound)) in got.iter().zip(&want).zip(bounds).enumerate() {
+    let bounds = bounds::of(case, index, want);
+    for (i, ((g, w), bound)) in got.iter().zip(want).zip(bounds).enumerate() {
         let same = g.to_bits() == w.to_bits() || (g.is_nan() && w.is_nan());
         let close = (f64::from(*g) - f64::from(*w)).abs() <= bound;
         if !same && !close {

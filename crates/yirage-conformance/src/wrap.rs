@@ -1,119 +1,100 @@
 //! A case as a graph that a device can run.
 //!
 //! Devices take integers from outside and floats as weights only. So an activation becomes a table that `embed` reads
-//! row by row; quantised activations are quantised again inside; results that are no floats pass through another op.
+//! row by row; quantised activations are quantised again inside; results that do not leave a device (quantised values,
+//! states) pass through another op.
 
+use crate::setup::{Setup, State};
 use std::collections::HashMap;
-use yirage_ir::op::{Attention, Case, Embed, ExpertBias, Linear, Quantize};
-use yirage_ir::tensor::Data;
-use yirage_ir::{BuildError, DType, Dims, F32, Format, Graph, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId};
+use yirage_ir::op::{Attention, Case, Embed, Linear, Quantize, Role};
+use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId};
 use yirage_plan::Precision;
 
-/// A case's graph and everything it reads.
-pub(crate) struct Wrapped {
-    pub(crate) graph: Graph,
-    pub(crate) weights: HashMap<String, Tensor>,
-    pub(crate) slots: HashMap<String, Vec<i32>>,
-    /// The cache state, `[blocks, 32, heads, width]`, and how many elements of a head are its key.
-    pub(crate) state: Option<(Tensor, u32)>,
-    pub(crate) dims: Dims,
-    pub(crate) precision: Precision,
-}
-
-impl Wrapped {
-    /// What the reference gives for the graph.
-    pub(crate) fn reference(&self) -> Result<Vec<f32>, String> {
-        let mut tensors = self.weights.clone();
-        for id in self.graph.inputs_of(yirage_ir::Source::Slot) {
-            let v = self.graph.value(id);
-            let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(&self.dims)).collect();
-            tensors.insert(v.name.clone(), Tensor::i32(shape, self.slots[&v.name].clone()));
-        }
-        if let Some((state, _)) = &self.state {
-            tensors.insert("state".into(), state.clone());
-        }
-        let outs = yirage_ir::interp::evaluate(&self.graph, &mut tensors).map_err(|e| e.to_string())?;
-        Ok(outs[0].floats().to_vec())
-    }
-}
-
-/// What an input of an op is in a model.
-enum Role {
-    Activation,
-    Weight,
-    Slot,
-    State,
-}
-
-fn role(op: &Op, i: usize, t: &Tensor) -> Role {
-    let ints = matches!(t.data, Data::I32(_));
-    match (op, i) {
-        (Op::KvAppend(_), 0) => Role::State,
-        (Op::Attention(a), 1) if a.cached => Role::State,
-        _ if ints => Role::Slot,
-        (Op::Embed(_), 0) => Role::Weight,
-        (Op::Linear(_) | Op::ExpertLinear(_) | Op::ExpertBias(_) | Op::RmsNorm(_) | Op::Route(_), 1) => Role::Weight,
-        (Op::LayerNorm(_) | Op::Rope(_), 1 | 2) => Role::Weight,
-        (Op::Attention(_), 5) => Role::Weight,
-        (Op::Binary(_), 1) if t.shape.len() == 1 => Role::Weight,
-        _ => Role::Activation,
-    }
-}
-
 struct Wrapping {
+    lie: Lie,
     builder: GraphBuilder,
     weights: HashMap<String, Tensor>,
     slots: HashMap<String, Vec<i32>>,
-    state: Option<(Tensor, u32)>,
+    states: Vec<State>,
     dims: Dims,
 }
 
-pub(crate) fn wrap(case: &Case) -> Result<Wrapped, String> {
+/// How plain weights lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lie {
+    /// One row after the other.
+    Dense,
+    /// With gaps between rows and between elements.
+    Gaps,
+    /// The first dimension innermost.
+    Transposed,
+}
+
+impl Lie {
+    pub(crate) const ALL: [Lie; 3] = [Lie::Dense, Lie::Gaps, Lie::Transposed];
+
+    fn strides(self, shape: &[usize]) -> Option<Vec<u32>> {
+        let (mut next, apart) = if self == Lie::Gaps { (2, 3) } else { (1, 0) };
+        let mut strides = vec![0; shape.len()];
+        let from_last = |i: usize| if self == Lie::Transposed { i } else { shape.len() - 1 - i };
+        for axis in (0..shape.len()).map(from_last) {
+            strides[axis] = next as u32;
+            next = next * shape[axis].max(1) + apart;
+        }
+        (self != Lie::Dense).then_some(strides)
+    }
+}
+
+pub(crate) fn wrap(case: &Case, lie: Lie) -> Result<Setup, String> {
     let quantised = case.ins.iter().any(|t| t.dtype == DType::Q8A);
     let mut w = Wrapping {
+        lie,
         builder: GraphBuilder::new(case.op.name()),
         weights: HashMap::new(),
         slots: HashMap::new(),
-        state: None,
+        states: Vec::new(),
         dims: Dims { tokens: 0, seqs: 1, blocks: 1, rows: 1 },
     };
-    let result = w.op(case).map_err(|e| e.to_string())?;
-    w.builder.output(result);
-    Ok(Wrapped {
+    let results = w.op(case).map_err(|e| e.to_string())?;
+    results.into_iter().for_each(|r| w.builder.output(r));
+    Ok(Setup {
         graph: w.builder.finish(),
         weights: w.weights,
         slots: w.slots,
-        state: w.state,
+        states: w.states,
         dims: w.dims,
         precision: if quantised { Precision::Fast } else { Precision::Exact },
     })
 }
 
 impl Wrapping {
-    fn op(&mut self, case: &Case) -> Result<ValueId, BuildError> {
+    fn op(&mut self, case: &Case) -> Result<Vec<ValueId>, BuildError> {
         let mut ins = Vec::new();
         for (i, t) in case.ins.iter().enumerate() {
-            ins.push(match role(&case.op, i, t) {
+            ins.push(match case.op.role(i, t) {
                 Role::Activation => self.activation(&case.op, &format!("x{i}"), t)?,
                 Role::Weight => self.weight(&format!("w{i}"), t)?,
-                Role::Slot => self.slot(&case.op, &format!("s{i}"), i, t)?,
+                Role::Slot(syms) => self.slot(&format!("s{i}"), syms, t)?,
                 Role::State => self.state(case, t)?,
             });
         }
-        let outs =
-            if matches!(case.op, Op::Route(_)) { vec!["y".to_string(), "chosen".into()] } else { vec!["y".into()] };
-        let made = self.builder.node(NodeKind::Op(case.op.clone()), &ins, &outs)?;
-        match &case.op {
-            Op::Quantize(_) => self.read_quantised(made[0]),
-            Op::KvAppend(_) => self.read_state(case, made[0]),
-            Op::Route(op) => self.read_choice(made[0], made[1], op.top_k, case.ins[0].width() as u32),
-            _ => Ok(made[0]),
+        let types: Vec<Type> = ins.iter().map(|&i| self.builder.ty(i).clone()).collect();
+        let made = case.op.infer(&types).map_or(0, |outs| outs.len());
+        let names: Vec<String> = (0..made).map(|i| format!("y{i}")).collect();
+        let made = self.builder.node(NodeKind::Op(case.op.clone()), &ins, &names)?;
+        if let Op::KvAppend(_) = &case.op {
+            return Ok(vec![self.read_state(case, made[0])?]);
         }
+        made.into_iter()
+            .map(|y| if self.builder.ty(y).dtype == DType::Q8A { self.read_quantised(y) } else { Ok(y) })
+            .collect()
     }
 
     fn weight(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
         self.weights.insert(name.into(), t.clone());
-        self.builder.weight(name, Type::new(t.dtype, t.shape.iter().map(|&n| n as u32)))
+        let dense = Type::new(t.dtype, t.shape.iter().map(|&n| n as u32));
+        let strides = if t.dtype == DType::F32 { self.lie.strides(&t.shape) } else { None };
+        self.builder.weight(name, Type { strides, ..dense })
     }
 
     /// Rows of a table; quantised ones are quantised again, from the values they stand for.
@@ -136,26 +117,14 @@ impl Wrapping {
         self.builder.op(&format!("{name}.q"), Quantize { parts }, &[x])
     }
 
-    fn slot(&mut self, op: &Op, name: &str, i: usize, t: &Tensor) -> Result<ValueId, BuildError> {
-        self.slots.insert(name.into(), t.ints().to_vec());
-        let ty = match (op, i) {
-            (Op::Attention(a), 4) if a.cached => {
-                (self.dims.seqs, self.dims.blocks) = (t.shape[0] as u32, t.shape[1] as u32);
-                Type::new(DType::I32, [Sym::Seqs, Sym::Blocks])
-            }
-            (Op::Gather(_), _) => {
-                self.dims.rows = t.shape[0] as u32;
-                Type::new(DType::I32, [Sym::Rows])
-            }
-            (Op::ExpertLinear(_) | Op::ExpertBias(_), _) => {
-                Type { dtype: DType::I32, ..Type::rows(Sym::Tokens, t.width() as u32) }
-            }
-            _ => {
-                self.dims.tokens = t.shape[0] as u32;
-                Type::new(DType::I32, [Sym::Tokens])
-            }
-        };
-        self.builder.slot(name, ty)
+    fn slot(&mut self, name: &str, syms: &[Sym], t: &Tensor) -> Result<ValueId, BuildError> {
+        self.slots.insert(name.into(), t.words());
+        let mut shape: Vec<Dim> = t.shape.iter().map(|&n| Dim::Const(n as u32)).collect();
+        for (dim, &sym) in shape.iter_mut().zip(syms) {
+            self.dims.set(sym, dim.as_const().unwrap_or(0) as u32);
+            *dim = Dim::Sym(sym);
+        }
+        self.builder.slot(name, Type::new(t.dtype, shape))
     }
 
     fn state(&mut self, case: &Case, t: &Tensor) -> Result<ValueId, BuildError> {
@@ -164,7 +133,7 @@ impl Wrapping {
             Op::KvAppend(op) => (case.ins[1].width() / op.kv_heads as usize) as u32,
             _ => 0,
         };
-        self.state = Some((t.clone(), k_width));
+        self.states.push(State { name: "state".into(), values: t.clone(), k_width });
         self.builder.state("state", Type::new(t.dtype, t.shape[1..].iter().map(|&n| n as u32)))
     }
 
@@ -178,19 +147,6 @@ impl Wrapping {
         }
         let diagonal = self.weight("diagonal", &Tensor::stored(Format::Q8_0, [n, n], blocks))?;
         self.builder.op("read", Linear { groups: 1 }, &[q, diagonal])
-    }
-
-    /// Experts as numbers: a bias that is the expert's index, added to the weights.
-    fn read_choice(
-        &mut self,
-        weights: ValueId,
-        chosen: ValueId,
-        top_k: u32,
-        experts: u32,
-    ) -> Result<ValueId, BuildError> {
-        let index = Tensor::f32([experts as usize, 1], (0..experts).map(|e| e as f32 * 16.0).collect::<Vec<_>>());
-        let index = self.weight("index", &index)?;
-        self.builder.op("read", ExpertBias { top_k }, &[weights, index, chosen])
     }
 
     /// What attention over everything up to each token's own slot sees, blocks in the order of the pool.

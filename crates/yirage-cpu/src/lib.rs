@@ -9,6 +9,7 @@ pub mod memory;
 pub mod pack;
 pub mod pool;
 pub mod rows;
+pub mod sample;
 mod simd;
 
 pub use device::Cpu;

@@ -137,6 +137,9 @@ fn exact(kind: UnaryKind, x: f64) -> f64 {
         UnaryKind::Relu => x.max(0.0),
         UnaryKind::Exp => x.exp(),
         UnaryKind::Softcap(c) => f64::from(c) * (x / f64::from(c)).tanh(),
+        UnaryKind::Square => x * x,
+        UnaryKind::Sqrt => x.sqrt(),
+        UnaryKind::Rsqrt(c) => 1.0 / (x + f64::from(c)).sqrt(),
     }
 }
 
@@ -152,11 +155,17 @@ fn functions_of_one_element() {
         (UnaryKind::Relu, 0.0),
         (UnaryKind::Exp, 2e-7),
         (UnaryKind::Softcap(30.0), 4e-7),
+        (UnaryKind::Square, 1e-7),
+        (UnaryKind::Sqrt, 1e-7),
+        (UnaryKind::Rsqrt(100.0), 4e-7),
     ];
     let mut rng = Rng(3);
     for (kind, rel) in kinds {
         for size in [1e-3, 1.0, 8.0, 80.0] {
-            let x = rng.floats(3 * 667, size);
+            let mut x = rng.floats(3 * 667, size);
+            if kind == UnaryKind::Sqrt {
+                x.iter_mut().for_each(|x| *x = x.abs());
+            }
             // SAFETY: `everywhere` gives three rows.
             let got = everywhere(&x, 667, &|isa, rows, x, out| unsafe { unary(isa, rows, 667, kind, x, out) });
             let want: Vec<f64> = x.iter().map(|&x| exact(kind, f64::from(x))).collect();
@@ -191,8 +200,15 @@ fn sums_products_and_gates() {
     let mut rng = Rng(4);
     for width in WIDTHS {
         let (a, b) = (rng.floats(3 * width, 9.0), rng.floats(3 * width, 9.0));
-        for kind in [BinaryKind::Add, BinaryKind::Mul] {
-            let op = |x: f32, y: f32| f64::from(if kind == BinaryKind::Add { x + y } else { x * y });
+        for kind in [BinaryKind::Add, BinaryKind::Mul, BinaryKind::Sub, BinaryKind::Div] {
+            let op = |x: f32, y: f32| {
+                f64::from(match kind {
+                    BinaryKind::Add => x + y,
+                    BinaryKind::Mul => x * y,
+                    BinaryKind::Sub => x - y,
+                    BinaryKind::Div => x / y,
+                })
+            };
             // SAFETY: `everywhere` gives three rows, b has three or one.
             let got =
                 everywhere(&a, width, &|isa, r, x, out| unsafe { binary(isa, r, width, kind, x, src(&b, width), out) });

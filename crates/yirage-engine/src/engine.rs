@@ -5,9 +5,9 @@ use crate::kv::KvManager;
 use crate::load::{self, LoadBytes, Progress};
 use crate::options::EngineOptions;
 use crate::runner::Runner;
-use crate::sampling::{CheckedParams, Logprobs, Sampler, SamplingParams, TokenCounts};
+use crate::sampling::{CheckedParams, Logprobs, Pick, SampleError, Sampled, Sampler, SamplingParams, TokenCounts};
 use crate::scheduler::{
-    self, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Scheduler, SeqId, Stats, StepResult, Usage,
+    self, Batch, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Scheduler, SeqId, Stats, StepResult, Usage,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,6 +54,16 @@ pub enum Event {
         position: usize,
         /// One a token of the vocabulary.
         logits: Vec<f32>,
+    },
+    /// The hidden state of a position, after the final norm, where the engine was told to report them: of every position
+    /// whose logits were computed.
+    Hidden {
+        /// The sequence.
+        seq: SeqId,
+        /// The position.
+        position: usize,
+        /// One a dimension of the model.
+        state: Vec<f32>,
     },
     /// A new token.
     Token {
@@ -111,6 +121,7 @@ pub struct Engine {
     runner: Runner,
     sampler: Sampler,
     sequences: HashMap<SeqId, Sequence>,
+    hidden: bool,
 }
 
 impl Engine {
@@ -142,7 +153,7 @@ impl Engine {
         let bindings = load::bind(checkpoint, &*device, &prepared, progress)?;
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
-        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, vocabulary as usize)?;
+        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -150,8 +161,10 @@ impl Engine {
             trained_context: prepared.model.context,
             bytes: prepared.bytes,
         };
-        let (weights, sampler, sequences) = (prepared.weights, Sampler::new(), HashMap::new());
-        Ok(Engine { facts, device, weights, scheduler, runner, sampler, sequences })
+        let mut sampler = Sampler::new(device.clone(), options.max_seqs);
+        sampler.prepare(vocabulary as usize)?;
+        let (weights, sequences) = (prepared.weights, HashMap::new());
+        Ok(Engine { facts, device, weights, scheduler, runner, sampler, sequences, hidden: options.hidden })
     }
 
     /// What was loaded.
@@ -219,17 +232,28 @@ impl Engine {
             return Ok(Vec::new());
         }
         if let Err(e) = self.runner.run(&batch) {
-            let ended = self.scheduler.fail_step(&e.to_string());
-            return Ok(ended.into_iter().map(|e| self.report(e)).collect());
+            return Ok(self.fail_step(&e.to_string()));
         }
+        let mut sampled = match self.sample(&batch) {
+            Ok(sampled) => sampled.into_iter(),
+            Err(e) => return Ok(self.fail_step(&e.to_string())),
+        };
         let mut events = Vec::new();
         let mut logprobs = HashMap::new();
         let mut results = Vec::with_capacity(batch.entries.len());
         let mut row = 0;
         for entry in &batch.entries {
-            self.report_logits(entry, row, &mut events)?;
+            self.report_rows(entry, row, &mut events)?;
             row += entry.rows.len();
-            let outcome = if entry.sample { self.sample(entry, row - 1, &mut logprobs)? } else { Outcome::Ran };
+            let outcome = match if self.samples(entry) { sampled.next() } else { None } {
+                None if entry.sample => Outcome::Failed("the engine lost the sequence".into()),
+                None => Outcome::Ran,
+                Some(Err(e)) => Outcome::Failed(e.to_string()),
+                Some(Ok(Sampled { token, logprobs: of })) => {
+                    logprobs.extend(of.map(|of| (entry.seq, of)));
+                    Outcome::Token(token)
+                }
+            };
             results.push(StepResult { seq: entry.seq, outcome });
         }
         for event in self.scheduler.commit(&results)? {
@@ -242,38 +266,43 @@ impl Engine {
         Ok(events)
     }
 
-    fn report_logits(&self, entry: &Entry, first_row: usize, events: &mut Vec<Event>) -> Result<(), EngineError> {
+    /// Logits and hidden states of the entry's rows, as far as they are wanted.
+    fn report_rows(&self, entry: &Entry, first_row: usize, events: &mut Vec<Event>) -> Result<(), EngineError> {
         let wanted = self.sequences.get(&entry.seq).is_some_and(|s| s.logits == LogitsWanted::All);
-        if wanted {
-            for (i, &r) in entry.rows.iter().enumerate() {
-                let logits = self.runner.logits(first_row + i)?.to_vec();
-                events.push(Event::Logits { seq: entry.seq, position: (entry.start + r) as usize, logits });
+        for (i, &r) in entry.rows.iter().enumerate() {
+            let (seq, position) = (entry.seq, (entry.start + r) as usize);
+            if wanted {
+                events.push(Event::Logits { seq, position, logits: self.runner.logits(first_row + i)?.to_vec() });
+            }
+            if self.hidden {
+                events.push(Event::Hidden { seq, position, state: self.runner.hidden(first_row + i)?.to_vec() });
             }
         }
         Ok(())
     }
 
-    fn sample(
-        &mut self,
-        entry: &Entry,
-        row: usize,
-        logprobs: &mut HashMap<SeqId, Logprobs>,
-    ) -> Result<Outcome, EngineError> {
-        let Some(seq) = self.sequences.get(&entry.seq) else {
-            return Ok(Outcome::Failed("the engine lost the sequence".into()));
-        };
-        let logits = self.runner.logits(row)?;
-        let position = entry.start + entry.tokens.len() as u32;
-        let chosen = self.sampler.sample(logits, &seq.sampling, &seq.counts, None, entry.seq.0, position);
-        Ok(match chosen {
-            Ok(sampled) => {
-                if let Some(l) = sampled.logprobs {
-                    logprobs.insert(entry.seq, l);
-                }
-                Outcome::Token(sampled.token)
-            }
-            Err(e) => Outcome::Failed(e.to_string()),
-        })
+    /// Whether the entry's sequence gets a token: it is wanted, and the engine still has the sequence.
+    fn samples(&self, entry: &Entry) -> bool {
+        entry.sample && self.sequences.contains_key(&entry.seq)
+    }
+
+    /// One result for each entry that [`Engine::samples`].
+    fn sample(&mut self, batch: &Batch) -> Result<Vec<Result<Sampled, SampleError>>, SampleError> {
+        let mut picks = Vec::with_capacity(batch.entries.len());
+        let mut rows = 0;
+        for entry in &batch.entries {
+            rows += entry.rows.len();
+            let Some(seq) = self.sequences.get(&entry.seq).filter(|_| entry.sample) else { continue };
+            let (params, counts, salt) = (&seq.sampling, &seq.counts, entry.seq.0);
+            let position = entry.start + entry.tokens.len() as u32;
+            picks.push(Pick { row: rows - 1, params, counts, allowed: None, salt, position });
+        }
+        self.sampler.sample_all(self.runner.all_logits(), self.facts.vocabulary as usize, &picks)
+    }
+
+    fn fail_step(&mut self, why: &str) -> Vec<Event> {
+        let ended = self.scheduler.fail_step(why);
+        ended.into_iter().map(|e| self.report(e)).collect()
     }
 
     /// The engine's event for one of the scheduler's; ended sequences are forgotten.

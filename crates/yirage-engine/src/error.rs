@@ -1,7 +1,7 @@
 //! What can go wrong in an engine, grouped by whose it is.
 
 use crate::kv::KvError;
-use crate::sampling::ParamError;
+use crate::sampling::{ParamError, SampleError};
 use crate::scheduler::{AdmissionError, CommitError, ConfigError, StepInFlight};
 use thiserror::Error;
 use yirage_compile::CompileError;
@@ -32,6 +32,9 @@ pub enum EngineError {
     /// Sampling parameters out of range.
     #[error(transparent)]
     Sampling(#[from] ParamError),
+    /// The device cannot sample.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
     /// A token id the model does not have.
     #[error("token id {id} at place {at} of the prompt: the model has {vocabulary} tokens")]
     UnknownToken {
@@ -72,8 +75,9 @@ impl EngineError {
         matches!(
             self,
             EngineError::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. })
-                | EngineError::Compile(CompileError::NoKernel { .. })
+                | EngineError::Compile(CompileError::NoKernel { .. } | CompileError::Unsupported { .. })
                 | EngineError::Device(HalError::Unsupported { .. })
+                | EngineError::Sample(SampleError::Compile(CompileError::NoKernel { .. }))
                 | EngineError::Cache(KvError::Unsupported { .. })
         )
     }

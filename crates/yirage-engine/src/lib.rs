@@ -1,7 +1,6 @@
 //! The engine: scheduler, KV manager, sampling, runner, request streams.
 //!
-//! Scheduler, KV manager, sampler and stop matching are pure values: no device, clock or input; they are tested by
-//! simulation. [`Engine`] joins them with a model on a device. Texts are the caller's: the engine speaks in token ids.
+//! Scheduler, KV manager and stop matching are pure values: no device, clock or input; they are tested by simulation. [`Engine`] joins them with a model on a device. Texts are the caller's: the engine speaks in token ids.
 #![forbid(unsafe_code)]
 
 mod engine;

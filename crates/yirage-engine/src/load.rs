@@ -49,7 +49,8 @@ pub(crate) fn prepare(
     let config = RawConfig::load(checkpoint)?;
     let trained = config.opt_u32("max_position_embeddings")?;
     let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
-    let model = arch::build(checkpoint, &config, BuildOptions { kv: options.kv_format(), context })?;
+    let model =
+        arch::build(checkpoint, &config, BuildOptions { kv: options.kv_format(), context, hidden: options.hidden })?;
     let target = device.target(options.precision);
     let weights = plan_weights(&model.graph, &target)?;
     let mut plans = Vec::new();

@@ -22,6 +22,8 @@ pub struct EngineOptions {
     pub logit_rows: u32,
     /// Whether the cached beginnings of prompts are used again.
     pub prefix_cache: bool,
+    /// Whether the hidden states of all rows of logits are reported as [`crate::Event::Hidden`].
+    pub hidden: bool,
 }
 
 /// The longest context without being asked for.
@@ -38,6 +40,7 @@ impl Default for EngineOptions {
             chunk: 512,
             logit_rows: 64,
             prefix_cache: true,
+            hidden: false,
         }
     }
 }

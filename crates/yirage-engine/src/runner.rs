@@ -4,6 +4,7 @@
 
 use crate::error::EngineError;
 use crate::limits::BLOCK;
+use crate::sampling::Logits;
 use crate::scheduler::{Batch, Entry};
 use yirage_hal::{Bindings, Device, Executor, HalError};
 use yirage_ir::Dims;
@@ -13,7 +14,6 @@ use yirage_plan::Plan;
 pub(crate) struct Runner {
     executors: Vec<Executor>,
     groups: usize,
-    vocabulary: usize,
     ran: usize,
     rows: usize,
 }
@@ -24,10 +24,9 @@ impl Runner {
         plans: &[Plan],
         bindings: &Bindings,
         groups: usize,
-        vocabulary: usize,
     ) -> Result<Runner, EngineError> {
         let executors = plans.iter().map(|p| Executor::new(device, p, bindings)).collect::<Result<_, _>>()?;
-        Ok(Runner { executors, groups, vocabulary, ran: 0, rows: 0 })
+        Ok(Runner { executors, groups, ran: 0, rows: 0 })
     }
 
     /// Runs a batch; [`Runner::logits`] then has its rows in the batch's order.
@@ -51,11 +50,26 @@ impl Runner {
         Ok(executor.run(&dims)?)
     }
 
+    /// The last step's logits where they lie.
+    pub(crate) fn all_logits(&self) -> Logits<'_> {
+        Logits::Output { of: &self.executors[self.ran], index: 0, rows: self.rows }
+    }
+
     /// Row `row` of the last step's logits.
     pub(crate) fn logits(&self, row: usize) -> Result<&[f32], EngineError> {
-        let all = self.executors[self.ran].output(0)?;
-        let range = row * self.vocabulary..(row + 1) * self.vocabulary;
-        let missing = || HalError::Step(format!("row {row} of {} rows of logits", self.rows));
+        self.row(0, row)
+    }
+
+    /// Row `row` of the last step's hidden states, which the graph must have as an output.
+    pub(crate) fn hidden(&self, row: usize) -> Result<&[f32], EngineError> {
+        self.row(1, row)
+    }
+
+    fn row(&self, output: usize, row: usize) -> Result<&[f32], EngineError> {
+        let all = self.executors[self.ran].output(output)?;
+        let width = all.len() / self.rows.max(1);
+        let range = row * width..(row + 1) * width;
+        let missing = || HalError::Step(format!("row {row} of {} rows of output {output}", self.rows));
         Ok(all.get(range).ok_or_else(missing)?)
     }
 }

@@ -72,6 +72,7 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
             match event {
                 Event::Token { seq, token, .. } => out[of[&seq]].tokens.push(token),
                 Event::Logits { seq, logits, .. } => out[of[&seq]].logits.extend(logits.iter().map(|x| x.to_bits())),
+                Event::Hidden { .. } => unreachable!("no hidden states were asked for"),
                 Event::Finished { reason, .. } => assert!(!format!("{reason:?}").contains("Error"), "{reason:?}"),
             }
         }

@@ -1,8 +1,16 @@
 //! What is chosen: exactness at temperature 0, distributions elsewhere, errors for unusable rows.
 
+use yirage_cpu::Cpu;
 use yirage_engine::sampling::{
     CheckedParams, RngKey, SampleError, Sampled, Sampler, SamplingParams, TokenCounts, TokenMask,
 };
+use yirage_hal::{Backend, OpenOptions};
+
+/// A sampler on the processor's best instruction set.
+fn new_sampler() -> Sampler {
+    let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(1), isa: None }).expect("the CPU is always there");
+    Sampler::new(device, 1)
+}
 
 fn checked(params: SamplingParams, vocabulary: usize) -> CheckedParams {
     params.checked(vocabulary).expect("valid parameters")
@@ -10,7 +18,7 @@ fn checked(params: SamplingParams, vocabulary: usize) -> CheckedParams {
 
 fn sample(row: &[f32], params: &SamplingParams, position: u32) -> Result<Sampled, SampleError> {
     let params = checked(params.clone(), row.len());
-    Sampler::new().sample(row, &params, &TokenCounts::default(), None, 0, position)
+    new_sampler().sample(row, &params, &TokenCounts::default(), None, 0, position)
 }
 
 /// A pseudo-random number for building rows (not the generator under test).
@@ -54,7 +62,7 @@ fn a_row_that_is_no_row_of_numbers_is_an_error_naming_the_token() {
         assert_eq!(some.map(|sampled| sampled.token), Ok(1));
     }
     let params = checked(SamplingParams::default(), 10);
-    let short = Sampler::new().sample(&[0.0; 9], &params, &TokenCounts::default(), None, 0, 0);
+    let short = new_sampler().sample(&[0.0; 9], &params, &TokenCounts::default(), None, 0, 0);
     assert_eq!(short, Err(SampleError::Vocabulary { expected: 10, got: 9 }));
 }
 
@@ -62,7 +70,7 @@ fn a_row_that_is_no_row_of_numbers_is_an_error_naming_the_token() {
 fn a_mask_hides_tokens_but_no_damage() {
     let greedy = checked(SamplingParams::greedy(), 70);
     let with = |row: &[f32], mask: &TokenMask| {
-        let sampled = Sampler::new().sample(row, &greedy, &TokenCounts::default(), Some(mask), 0, 0);
+        let sampled = new_sampler().sample(row, &greedy, &TokenCounts::default(), Some(mask), 0, 0);
         sampled.map(|sampled| sampled.token)
     };
     let mut row: Vec<f32> = (0..70).map(|at| at as f32).collect();
@@ -84,7 +92,7 @@ fn extreme_but_valid_values_give_a_token() {
             let params = SamplingParams { temperature, repetition_penalty, top_p: 1e-30, ..SamplingParams::default() };
             let params = checked(params, 4);
             let counts = TokenCounts::new(&[0, 1, 2, 3, 4_000_000]);
-            let result = Sampler::new().sample(&row, &params, &counts, None, u64::MAX, u32::MAX);
+            let result = new_sampler().sample(&row, &params, &counts, None, u64::MAX, u32::MAX);
             match result {
                 Ok(sampled) => assert!(sampled.token < 4),
                 Err(error) => assert!(matches!(error, SampleError::NotFinite { token: 0, .. }), "{error}"),
@@ -96,7 +104,7 @@ fn extreme_but_valid_values_give_a_token() {
 /// The chi-square statistic of `draws` draws against `probability`, over the tokens that have any.
 fn chi_square(row: &[f32], params: &SamplingParams, probability: &[f64], draws: u32) -> f64 {
     let params = checked(params.clone(), row.len());
-    let mut sampler = Sampler::new();
+    let mut sampler = new_sampler();
     let mut seen = vec![0f64; row.len()];
     for position in 0..draws {
         let sampled = sampler.sample(row, &params, &TokenCounts::default(), None, 7, position).expect("samples");
@@ -193,7 +201,7 @@ fn each_token_is_the_inverse_of_the_distribution_at_its_random_number() {
         };
         let expected = distribution(&row, &params);
         let params = checked(params, length);
-        let mut sampler = Sampler::new();
+        let mut sampler = new_sampler();
         for position in 0..20 {
             let token = sampler.sample(&row, &params, &TokenCounts::default(), None, 3, position).expect("ok").token;
             let uniform = RngKey { seed: case as u64, salt: 3, position }.uniform();
@@ -218,11 +226,11 @@ fn the_result_depends_on_nothing_but_its_arguments() {
     let params = checked(SamplingParams { top_p: 0.9, seed: 5, ..SamplingParams::default() }, 3000);
     let row = |at: usize| -> Vec<f32> { (0..3000).map(|token| noise(at * 3000 + token) * 5.0).collect() };
     let counts = TokenCounts::default();
-    let mut sampler = Sampler::new();
+    let mut sampler = new_sampler();
     let forward: Vec<_> =
         (0..50).map(|at| sampler.sample(&row(at), &params, &counts, None, 1, at as u32).expect("ok")).collect();
     for at in (0..50).rev() {
-        let alone = Sampler::new().sample(&row(at), &params, &counts, None, 1, at as u32).expect("ok");
+        let alone = new_sampler().sample(&row(at), &params, &counts, None, 1, at as u32).expect("ok");
         assert_eq!(alone, forward[at]);
         assert_eq!(sampler.sample(&row(at), &params, &counts, None, 1, at as u32).expect("ok"), alone);
     }
@@ -234,7 +242,7 @@ fn penalties_have_the_documented_size() {
         let params = checked(SamplingParams { temperature: 0.0, ..params }, row.len());
         let mut counts = TokenCounts::new(prompt);
         output.iter().for_each(|&token| counts.push(token));
-        Sampler::new().sample(row, &params, &counts, None, 0, 0).expect("ok").token
+        new_sampler().sample(row, &params, &counts, None, 0, 0).expect("ok").token
     };
     let base = SamplingParams::default;
     let presence = || SamplingParams { presence_penalty: 1.0, ..base() };

@@ -1,7 +1,15 @@
 //! Ranges of the sampling parameters, and that each of them does something.
 
+use yirage_cpu::Cpu;
 use yirage_engine::limits::{MAX_LOGIT_BIAS, MAX_LOGPROBS};
 use yirage_engine::sampling::{ParamError, Sampler, SamplingParams, TokenCounts, TokenMask};
+use yirage_hal::{Backend, OpenOptions};
+
+/// A sampler on the processor's best instruction set.
+fn new_sampler() -> Sampler {
+    let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(1), isa: None }).expect("the CPU is always there");
+    Sampler::new(device, 1)
+}
 
 const VOCABULARY: usize = 100;
 
@@ -53,7 +61,7 @@ fn outputs(params: SamplingParams, allowed: Option<&TokenMask>, salt: u64) -> Ve
     let params = params.checked(VOCABULARY).expect("valid");
     let row: Vec<f32> = (0..VOCABULARY).map(|at| ((at * 31) % 17) as f32 * 0.4 - 3.0).collect();
     let mut counts = TokenCounts::new(&[3, 4, 5, 6, 7]);
-    let mut sampler = Sampler::new();
+    let mut sampler = new_sampler();
     let mut next = |position| {
         let token = sampler.sample(&row, &params, &counts, allowed, salt, position).expect("samples").token;
         counts.push(token);

@@ -56,15 +56,37 @@ pub struct Bindings {
     pub states: HashMap<String, StateHandle>,
 }
 
-/// The slots of a step: one list of integers a slot, in the order of the plan's slots. Tables are row-major.
-pub type SlotValues = Vec<Vec<i32>>;
+/// Elements of an output.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Values<'a> {
+    /// Floats.
+    F32(&'a [f32]),
+    /// Integers.
+    I32(&'a [i32]),
+}
 
-/// A plan loaded on a device.
-pub trait Program: Send {
-    /// Runs one step. Sizes and slots have been checked by the executor.
-    fn run(&mut self, dims: &Dims, slots: &SlotValues) -> Result<(), HalError>;
+/// What a slot holds in a step.
+#[derive(Clone, Copy)]
+pub enum Slot<'a> {
+    /// Given by the host: one 32-bit word an element, row-major; floats and mask words by their bits.
+    Words(&'a [i32]),
+    /// Output `index` of the last step of another program of the same device, where it lies: nothing is copied.
+    Output {
+        /// The other program.
+        of: &'a dyn Program,
+        /// Which of its outputs.
+        index: usize,
+        /// The sizes of its last step.
+        dims: Dims,
+    },
+}
+
+/// A plan loaded on a device. A device knows its own among others by its concrete type.
+pub trait Program: Any + Send {
+    /// Runs one step. `slots` are in the order of the plan's slots; they and the sizes have been checked by the executor.
+    fn run(&mut self, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError>;
     /// Output `index` of the last step, row-major.
-    fn output(&self, index: usize, dims: &Dims) -> Result<&[f32], HalError>;
+    fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError>;
 }
 
 /// A device: takes weights, grants memory, loads plans.

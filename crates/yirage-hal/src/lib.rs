@@ -14,10 +14,12 @@ mod error;
 mod executor;
 pub mod null;
 pub mod reference;
+mod view;
 
 pub use backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
 pub use device::{
-    Bindings, Device, MemoryReport, PoolBytes, Program, SlotValues, StateHandle, WeightHandle, WeightSink,
+    Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
 };
 pub use error::HalError;
 pub use executor::Executor;
+pub use view::write_view;

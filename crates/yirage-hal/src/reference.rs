@@ -5,7 +5,7 @@
 
 use crate::backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
 use crate::device::{
-    Bindings, Device, MemoryReport, PoolBytes, Program, SlotValues, StateHandle, WeightHandle, WeightSink,
+    Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
 };
 use crate::error::HalError;
 use std::collections::HashMap;
@@ -196,12 +196,19 @@ impl ReferenceProgram {
 }
 
 impl Program for ReferenceProgram {
-    fn run(&mut self, dims: &Dims, slots: &SlotValues) -> Result<(), HalError> {
+    fn run(&mut self, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError> {
         let ids: Vec<_> = self.graph.inputs_of(Source::Slot).collect();
-        for (id, values) in ids.into_iter().zip(slots) {
+        for (id, slot) in ids.into_iter().zip(slots) {
             let v = self.graph.value(id);
             let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(dims)).collect();
-            self.tensors.insert(v.name.clone(), Tensor::i32(shape, values.clone()));
+            let tensor = match slot {
+                Slot::Words(words) => Tensor::from_words(v.ty.dtype, shape, words),
+                Slot::Output { of, index, dims } => match of.output(*index, dims)? {
+                    Values::F32(values) => Tensor::f32(shape, values.to_vec()),
+                    Values::I32(values) => Tensor::i32(shape, values.to_vec()),
+                },
+            };
+            self.tensors.insert(v.name.clone(), tensor);
         }
         for i in 0..self.states.len() {
             let mut guard = self.state(i)?.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,10 +226,11 @@ impl Program for ReferenceProgram {
         Ok(())
     }
 
-    fn output(&self, index: usize, _: &Dims) -> Result<&[f32], HalError> {
+    fn output(&self, index: usize, _: &Dims) -> Result<Values<'_>, HalError> {
         match self.outputs.get(index).map(|t| &t.data) {
-            Some(Data::F32(v)) => Ok(v),
-            _ => Err(HalError::Step(format!("output {index} is not there: nothing has run, or it is no f32 value"))),
+            Some(Data::F32(v)) => Ok(Values::F32(v)),
+            Some(Data::I32(v)) => Ok(Values::I32(v)),
+            _ => Err(HalError::Step(format!("output {index} is not there: nothing has run, or it is no plain value"))),
         }
     }
 }

@@ -102,6 +102,16 @@ impl Dims {
         }
     }
 
+    /// Sets the value of one symbol.
+    pub fn set(&mut self, sym: Sym, value: u32) {
+        match sym {
+            Sym::Tokens => self.tokens = value,
+            Sym::Seqs => self.seqs = value,
+            Sym::Blocks => self.blocks = value,
+            Sym::Rows => self.rows = value,
+        }
+    }
+
     /// The first symbol whose value exceeds `limit`'s, if any.
     pub fn exceeds(&self, limit: &Dims) -> Option<Sym> {
         Sym::ALL.into_iter().find(|&s| self.get(s) > limit.get(s))

@@ -22,7 +22,8 @@ impl ValueId {
 /// Where a value comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Source {
-    /// Given anew for each step: ids, positions, tables. Nothing else may change between steps.
+    /// Given anew for each step: ids, positions, tables, sampling parameters, or an output of another graph. Nothing else
+    /// may change between steps.
     Slot,
     /// A weight, fixed after load.
     Weight,
@@ -237,7 +238,7 @@ impl GraphBuilder {
             NodeKind::Op(op) => op.name().to_string(),
             NodeKind::Region(r) => format!("region {}", r.pattern),
         };
-        let types: Vec<Type> = ins.iter().map(|&i| self.ty(i).clone()).collect();
+        let types: Vec<Type> = ins.iter().map(|&i| self.ty(i).dense()).collect();
         let outs = match &kind {
             NodeKind::Op(op) => {
                 op.infer(&types).map_err(|source| BuildError::Type { value: label(), op: op_name.clone(), source })?

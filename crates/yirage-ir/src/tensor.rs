@@ -55,6 +55,26 @@ impl Tensor {
         Tensor { dtype: DType::I32, shape, data: Data::I32(data) }
     }
 
+    /// A slot's tensor from its 32-bit words: numbers as they are, floats and mask words by their bits.
+    pub fn from_words(dtype: DType, shape: impl Into<Vec<usize>>, words: &[i32]) -> Tensor {
+        let data = match dtype {
+            DType::Stored(Format::F32) => Data::F32(words.iter().map(|&w| f32::from_bits(w as u32)).collect()),
+            DType::U32 => Data::U32(words.iter().map(|&w| w as u32).collect()),
+            _ => Data::I32(words.to_vec()),
+        };
+        Tensor { dtype, shape: shape.into(), data }
+    }
+
+    /// The inverse of [`Tensor::from_words`]; panics on a type that no slot has.
+    pub fn words(&self) -> Vec<i32> {
+        match &self.data {
+            Data::F32(v) => v.iter().map(|x| x.to_bits() as i32).collect(),
+            Data::I32(v) => v.clone(),
+            Data::U32(v) => v.iter().map(|&x| x as i32).collect(),
+            _ => panic!("words of a {} tensor", self.dtype),
+        }
+    }
+
     /// A stored weight of `format`.
     pub fn stored(format: Format, shape: impl Into<Vec<usize>>, blocks: Vec<u8>) -> Tensor {
         let shape = shape.into();
@@ -92,6 +112,14 @@ impl Tensor {
         match &self.data {
             Data::I32(v) => v,
             _ => panic!("integers of a {} tensor", self.dtype),
+        }
+    }
+
+    /// The mask words; panics on another element type, which type inference rules out.
+    pub fn bits(&self) -> &[u32] {
+        match &self.data {
+            Data::U32(v) => v,
+            _ => panic!("mask words of a {} tensor", self.dtype),
         }
     }
 

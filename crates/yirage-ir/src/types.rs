@@ -34,6 +34,22 @@ impl Type {
         Type { dtype: DType::F32, shape: vec![outer.into(), Dim::Const(width)], strides: None }
     }
 
+    /// The same value, dense: what an op sees. Strides say where an input lies, not what it is.
+    pub fn dense(&self) -> Type {
+        Type { strides: None, ..self.clone() }
+    }
+
+    /// Elements from the first of a value of fixed shape to past its last, gaps included; `None` where that is no number.
+    pub fn span(&self) -> Option<usize> {
+        let dims = Dims::default();
+        let Some(strides) = &self.strides else { return Some(self.elems(&dims)) };
+        if self.elems(&dims) == 0 {
+            return Some(0);
+        }
+        let reach = |n: &Dim, stride: &u32| (n.get(&dims) - 1).checked_mul(*stride as usize);
+        self.shape.iter().zip(strides).try_fold(1usize, |sum, (n, s)| sum.checked_add(reach(n, s)?))
+    }
+
     /// The last dimension when it is fixed (activations always are `[Tokens, width]`).
     pub fn width(&self) -> Option<usize> {
         self.shape.last().and_then(|d| d.as_const())

@@ -63,7 +63,9 @@ fn check_node(graph: &Graph, n: usize, ready: &mut [bool], depth: usize) -> Resu
     }
     let ins: Vec<Type> = node.ins.iter().map(|&i| graph.ty(i).clone()).collect();
     let types = match &node.kind {
-        NodeKind::Op(op) => op.infer(&ins).map_err(|e| format!("node {n} ({}): {e}", node.name()))?,
+        NodeKind::Op(op) => op
+            .infer(&ins.iter().map(Type::dense).collect::<Vec<_>>())
+            .map_err(|e| format!("node {n} ({}): {e}", node.name()))?,
         NodeKind::Region(region) => {
             check(&region.graph, depth + 1).map_err(|e| format!("region of node {n}: {e}"))?;
             let inner = &region.graph;

@@ -13,4 +13,4 @@ pub mod weights;
 pub use plan::{KernelRef, Place, Plan, Step};
 pub use target::{Accepts, KernelFacts, Precision, Target};
 pub use verify::{PlanError, verify};
-pub use weights::{WeightEntry, WeightPlan};
+pub use weights::{WeightEntry, WeightPlan, WeightTextError};

@@ -151,7 +151,7 @@ fn steps(
                     let (prefill, decode) = (first - started, last.saturating_duration_since(first));
                     return Ok(Answer { tokens, text: None, reason, prefill, decode, usage });
                 }
-                Event::Logits { .. } => {}
+                Event::Logits { .. } | Event::Hidden { .. } => {}
             }
         }
         let end = match () {

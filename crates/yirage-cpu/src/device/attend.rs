@@ -8,7 +8,7 @@ use crate::attention::{self, BLOCK, Call, Mask, Plan, Shape};
 use crate::isa::Isa;
 use crate::pool::WorkerCtx;
 use std::sync::Arc;
-use yirage_hal::{HalError, SlotValues};
+use yirage_hal::HalError;
 use yirage_ir::op::Attention;
 use yirage_ir::{DType, Dims, Format, Op, Type};
 
@@ -43,12 +43,12 @@ impl Plans {
     }
 
     /// Cuts the batch of a step.
-    pub(super) fn prepare(&mut self, dims: &Dims, slots: &SlotValues, workers: usize) -> Result<(), HalError> {
+    pub(super) fn prepare(&mut self, dims: &Dims, slots: &[&[i32]], workers: usize) -> Result<(), HalError> {
         for (key, plan) in &mut self.entries {
-            let (positions, seqs) = (&slots[key.positions], &slots[key.seqs]);
+            let (positions, seqs) = (slots[key.positions], slots[key.seqs]);
             let made = match key.table {
                 Some(table) => {
-                    let (table, width) = (&slots[table], dims.blocks as usize);
+                    let (table, width) = (slots[table], dims.blocks as usize);
                     let (shape, mask, blocks, parts) = (&key.shape, key.mask, key.blocks, key.parts);
                     plan.cached(shape, mask, positions, seqs, table, width, blocks, workers, parts)
                 }

@@ -139,6 +139,8 @@ const ROW_OPS: &[&str] = &[
     "binary",
     "glu",
     "concat",
+    "matmul",
+    "top_k",
     "rope",
     "kv_append",
     "route",
@@ -184,6 +186,7 @@ impl Device for CpuDevice {
                 product("experts", "expert_linear"),
                 op("attention"),
                 op("gather"),
+                op("sample"),
             ],
         }
     }

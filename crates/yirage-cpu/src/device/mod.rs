@@ -12,6 +12,7 @@ mod products;
 mod program;
 mod row_op;
 mod rows_kernel;
+mod sample;
 mod state;
 mod weight;
 

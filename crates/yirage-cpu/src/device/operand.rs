@@ -5,7 +5,7 @@ use super::weight::CpuWeight;
 use crate::memory::HugeBuf;
 use crate::rows::{Dst, Src};
 use std::sync::{Arc, Mutex};
-use yirage_hal::{HalError, SlotValues};
+use yirage_hal::HalError;
 use yirage_ir::{Dim, Dims, Type};
 
 /// An operand, resolved when the plan was loaded.
@@ -43,7 +43,8 @@ impl StateRef {
 /// What a kernel sees of a run.
 pub(super) struct Env<'a> {
     pub(super) dims: &'a Dims,
-    pub(super) slots: &'a SlotValues,
+    /// The words of each slot.
+    pub(super) slots: &'a [&'a [i32]],
     pub(super) arena: &'a HugeBuf,
     pub(super) scratch: &'a HugeBuf,
     /// The first error of any worker.
@@ -94,10 +95,11 @@ impl Operand {
         Dst::new(self.floats(env), self.width())
     }
 
-    /// First float of an arena operand; binding has checked that it is one.
+    /// First float of an arena operand, or of a slot, which is read only; binding has checked that it is one.
     pub(super) fn floats(&self, env: &Env) -> *mut f32 {
         match self {
             Operand::Arena { offset, .. } => env.at(*offset).cast(),
+            Operand::Slot { index, .. } => env.slots[*index].as_ptr().cast::<f32>().cast_mut(),
             _ => std::ptr::null_mut(),
         }
     }
@@ -108,7 +110,7 @@ impl Operand {
     /// An arena value was written before and is not written meanwhile.
     pub(super) unsafe fn ints<'a>(&self, env: &'a Env) -> &'a [i32] {
         match self {
-            Operand::Slot { index, .. } => &env.slots[*index],
+            Operand::Slot { index, .. } => env.slots[*index],
             // SAFETY: verified plans place the whole value inside the arena; the caller orders writes before.
             Operand::Arena { offset, ty } => unsafe {
                 std::slice::from_raw_parts(env.at(*offset).cast(), ty.elems(env.dims))
@@ -120,7 +122,7 @@ impl Operand {
     /// Fails unless the operand is a placed f32 value.
     pub(super) fn want_floats(&self, what: &str) -> Result<(), HalError> {
         match self {
-            Operand::Arena { ty, .. } if ty.dtype == yirage_ir::DType::F32 => Ok(()),
+            Operand::Arena { ty, .. } | Operand::Slot { ty, .. } if ty.dtype == yirage_ir::DType::F32 => Ok(()),
             _ => Err(HalError::Load(format!("{what} is not an f32 value of the plan"))),
         }
     }

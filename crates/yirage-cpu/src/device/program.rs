@@ -7,14 +7,15 @@ use super::gather::GatherRows;
 use super::operand::{Env, Operand, StateRef, WeightRef};
 use super::products::Products;
 use super::rows_kernel::RowsKernel;
+use super::sample::SampleTokens;
 use crate::isa::Isa;
 use crate::linear::Precision;
 use crate::memory::HugeBuf;
 use crate::pool::WorkerCtx;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use yirage_hal::{Bindings, HalError, Program, SlotValues};
-use yirage_ir::{Dims, Graph, Node, NodeKind, Op, Source, ValueId};
+use yirage_hal::{Bindings, HalError, Program, Slot, Values};
+use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, Source, ValueId};
 use yirage_plan::Plan;
 
 /// A kernel bound to its operands.
@@ -25,6 +26,12 @@ pub(super) trait Kernel: Send + Sync {
     /// Earlier phases are finished; no other kernel of the phase writes what this one reads or writes (plans are
     /// verified to that end).
     unsafe fn run(&self, env: &Env, plans: &Plans, isa: Isa, ctx: WorkerCtx<'_>);
+
+    /// Workers among which a step of these sizes can be shared.
+    fn workers(&self, dims: &Dims) -> usize {
+        let _ = dims;
+        usize::MAX
+    }
 }
 
 /// Hands out scratch memory: kernels of one phase get disjoint bytes, phases share them.
@@ -102,12 +109,13 @@ impl CpuProgram {
 }
 
 impl Program for CpuProgram {
-    fn run(&mut self, dims: &Dims, slots: &SlotValues) -> Result<(), HalError> {
+    fn run(&mut self, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError> {
+        let slots = &slots.iter().map(words).collect::<Result<Vec<_>, _>>()?;
         self.plans.prepare(dims, slots, self.shared.pool.count())?;
         let failed = Mutex::new(None);
         let env = Env { dims, slots, arena: &self.arena, scratch: &self.scratch, failed: &failed };
         let (phases, plans, isa) = (&self.phases, &self.plans, self.shared.isa);
-        let run = self.shared.pool.try_run(|ctx| {
+        let walk = |ctx: WorkerCtx<'_>| {
             for phase in phases {
                 for kernel in phase {
                     // SAFETY: the barrier below ends every phase before the next begins, and the plan is verified.
@@ -115,7 +123,10 @@ impl Program for CpuProgram {
                 }
                 ctx.barrier();
             }
-        });
+        };
+        // Waking the others costs more than what one worker does anyway.
+        let alone = phases.iter().flatten().all(|kernel| kernel.workers(dims) <= 1);
+        let run = if alone { self.shared.pool.run_alone(walk) } else { self.shared.pool.try_run(walk) };
         run.map_err(|e| HalError::Device(e.to_string()))?;
         match failed.into_inner() {
             Ok(Some(error)) => Err(error),
@@ -123,11 +134,30 @@ impl Program for CpuProgram {
         }
     }
 
-    fn output(&self, index: usize, dims: &Dims) -> Result<&[f32], HalError> {
+    fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError> {
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
         let (offset, ty) = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
+        let (first, elems) = (self.arena.as_ptr().wrapping_add(*offset), ty.elems(dims));
         // SAFETY: verified plans place the whole value inside the arena, 64-byte aligned; nothing runs meanwhile.
-        Ok(unsafe { std::slice::from_raw_parts(self.arena.as_ptr().add(*offset).cast::<f32>(), ty.elems(dims)) })
+        unsafe {
+            match ty.dtype {
+                DType::F32 => Ok(Values::F32(std::slice::from_raw_parts(first.cast(), elems))),
+                DType::I32 => Ok(Values::I32(std::slice::from_raw_parts(first.cast(), elems))),
+                other => Err(HalError::Step(format!("output {index} is {other}, which does not leave the device"))),
+            }
+        }
+    }
+}
+
+/// The words of a slot; another program's output is read where it lies.
+fn words<'a>(slot: &Slot<'a>) -> Result<&'a [i32], HalError> {
+    match *slot {
+        Slot::Words(words) => Ok(words),
+        Slot::Output { of, index, dims } => match of.output(index, &dims)? {
+            Values::I32(words) => Ok(words),
+            // SAFETY: both are plain 32-bit words of the same size and alignment.
+            Values::F32(floats) => Ok(unsafe { std::slice::from_raw_parts(floats.as_ptr().cast(), floats.len()) }),
+        },
     }
 }
 
@@ -160,6 +190,7 @@ impl<'a> Binder<'a> {
             "cpu/products@1" => Box::new(Products::new(self, ops)?),
             "cpu/experts@1" => Box::new(Experts::new(self, ops)?),
             "cpu/attention@1" => Box::new(Attend::new(self, ops)?),
+            "cpu/sample@1" => Box::new(SampleTokens::new(self, ops)?),
             "cpu/gather@1" => Box::new(GatherRows::new(ops)?),
             other => return Err(HalError::Load(format!("this device has no kernel {other}"))),
         })

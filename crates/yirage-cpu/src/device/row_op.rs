@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use yirage_hal::HalError;
 use yirage_ir::Op;
-use yirage_ir::op::{Binary, BinaryKind, GluKind, RmsNorm, Rope, Route, Scoring, UnaryKind};
+use yirage_ir::op::{Binary, BinaryKind, GluKind, MatMul, RmsNorm, Rope, Route, Scoring, TopK, UnaryKind};
 
 /// A row-wise op.
 pub(super) enum RowOp {
@@ -22,6 +22,8 @@ pub(super) enum RowOp {
     Binary { kind: rows::BinaryKind, a: Operand, b: Operand, out: Operand },
     Bias { kind: rows::BinaryKind, a: Operand, b: Arc<WeightRef>, out: Operand },
     Glu { kind: rows::GluKind, gate: Operand, up: Operand, out: Operand },
+    MatMul { op: MatMul, a: Operand, b: Operand, out: Operand },
+    TopK { op: TopK, x: Operand, values: Operand, indices: Operand },
     Concat { groups: usize, a: Operand, b: Operand, out: Operand },
     Rope { op: Rope, cos: Arc<WeightRef>, sin: Arc<WeightRef>, positions: Operand, x: Operand, out: Operand },
     KvAppend { state: Arc<StateRef>, k: Operand, v: Option<Operand>, slots: Operand },
@@ -62,6 +64,8 @@ impl RowOp {
             Op::Binary(op) => bind_binary(op, input(0), input(1), out())?,
             Op::Glu(op) => RowOp::Glu { kind: glu_kind(op.kind), gate: input(0), up: input(1), out: out() },
             Op::Concat(op) => RowOp::Concat { groups: op.groups as usize, a: input(0), b: input(1), out: out() },
+            Op::MatMul(op) => RowOp::MatMul { op, a: input(0), b: input(1), out: out() },
+            Op::TopK(op) => RowOp::TopK { op, x: input(0), values: out(), indices: outs[1].clone() },
             Op::Rope(op) => {
                 let (cos, sin) = (ins[1].weight_rows("cos")?, ins[2].weight_rows("sin")?);
                 RowOp::Rope { op, cos, sin, positions: input(3), x: input(0), out: out() }
@@ -127,6 +131,19 @@ impl RowOp {
                 RowOp::Glu { kind, gate, up, out } => {
                     rows::glu(isa, range, gate.width(), *kind, gate.src(env), up.src(env), out.dst(env));
                 }
+                RowOp::MatMul { op, a, b, out } => {
+                    let (m, n) = (op.m as usize, op.n as usize);
+                    let sizes = rows::MatMul { m, k: a.width() / m, n };
+                    rows::matmul(isa, range, sizes, a.src(env), b.src(env), out.dst(env));
+                }
+                RowOp::TopK { op, x, values, indices } => {
+                    let top = rows::TopK { width: x.width(), k: op.k as usize, largest: op.largest, sorted: op.sorted };
+                    let (values, indices) = (values.floats(env), indices.floats(env).cast::<i32>());
+                    let (at, n) = (range.start * top.k, range.len() * top.k);
+                    let values = std::slice::from_raw_parts_mut(values.add(at), n);
+                    let indices = std::slice::from_raw_parts_mut(indices.add(at), n);
+                    rows::top_k(isa, range, top, x.src(env), values, indices);
+                }
                 RowOp::Concat { groups, a, b, out } => concat(env, range, *groups, a, b, out),
                 RowOp::Rope { op, cos, sin, positions, x, out } => {
                     let rope = rows::Rope {
@@ -165,6 +182,8 @@ fn bind_binary(op: Binary, a: Operand, b: Operand, out: Operand) -> Result<RowOp
     let kind = match op.kind {
         BinaryKind::Add => rows::BinaryKind::Add,
         BinaryKind::Mul => rows::BinaryKind::Mul,
+        BinaryKind::Sub => rows::BinaryKind::Sub,
+        BinaryKind::Div => rows::BinaryKind::Div,
     };
     Ok(match b {
         Operand::Weight(_) => RowOp::Bias { kind, a, b: b.weight_rows("a bias")?, out },
@@ -182,6 +201,10 @@ fn unary_kind(kind: UnaryKind, c: f32) -> rows::UnaryKind {
         UnaryKind::Sigmoid => rows::UnaryKind::Sigmoid,
         UnaryKind::Relu => rows::UnaryKind::Relu,
         UnaryKind::Softcap => rows::UnaryKind::Softcap(c),
+        UnaryKind::Exp => rows::UnaryKind::Exp,
+        UnaryKind::Square => rows::UnaryKind::Square,
+        UnaryKind::Sqrt => rows::UnaryKind::Sqrt,
+        UnaryKind::Rsqrt => rows::UnaryKind::Rsqrt(c),
     }
 }
 

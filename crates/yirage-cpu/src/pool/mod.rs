@@ -216,6 +216,22 @@ impl Pool {
         }
     }
 
+    /// Runs `f` on the caller alone, as the one worker there is: for work too small to share.
+    ///
+    /// # Errors
+    /// [`PoolError::Panicked`], [`PoolError::Nested`].
+    pub fn run_alone<F: FnOnce(WorkerCtx<'_>)>(&self, f: F) -> Result<(), PoolError> {
+        if INSIDE.get() {
+            return Err(PoolError::Nested);
+        }
+        let _turn = lock(&self.turn);
+        let barrier = Barrier::new(1);
+        INSIDE.set(true);
+        let result = catch_unwind(AssertUnwindSafe(|| f(WorkerCtx { index: 0, count: 1, barrier: &barrier })));
+        INSIDE.set(false);
+        result.map_err(|payload| PoolError::Panicked { index: 0, count: 1, message: message(&*payload) })
+    }
+
     #[allow(clippy::type_complexity)]
     fn broadcast(&self, f: &(dyn Fn(WorkerCtx<'_>) + Sync)) -> Result<Option<(usize, Box<dyn Any + Send>)>, PoolError> {
         if INSIDE.get() {

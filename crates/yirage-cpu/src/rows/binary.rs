@@ -1,4 +1,4 @@
-//! Sums and products of rows.
+//! Arithmetic of two rows.
 
 use super::{Dst, Map2, Src, map2};
 use crate::isa::Isa;
@@ -12,6 +12,10 @@ pub enum BinaryKind {
     Add,
     /// `a * b`.
     Mul,
+    /// `a - b`.
+    Sub,
+    /// `a / b`.
+    Div,
 }
 
 /// `out = a (op) b`, `width` elements a row. A stride of 0 repeats a row.
@@ -22,6 +26,8 @@ pub unsafe fn binary(isa: Isa, rows: Range<usize>, width: usize, kind: BinaryKin
     match kind {
         BinaryKind::Add => launch(isa, Each { rows, width, a, b, out, f: Add }),
         BinaryKind::Mul => launch(isa, Each { rows, width, a, b, out, f: Mul }),
+        BinaryKind::Sub => launch(isa, Each { rows, width, a, b, out, f: Sub }),
+        BinaryKind::Div => launch(isa, Each { rows, width, a, b, out, f: Div }),
     }
 }
 
@@ -56,6 +62,8 @@ impl<F: Map2> Kernel for Each<F> {
 
 struct Add;
 struct Mul;
+struct Sub;
+struct Div;
 
 impl Map2 for Add {
     #[inline(always)]
@@ -67,5 +75,17 @@ impl Map2 for Mul {
     #[inline(always)]
     fn at<V: Lanes>(&self, a: V, b: V) -> V {
         a.mul(b)
+    }
+}
+impl Map2 for Sub {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, a: V, b: V) -> V {
+        a.sub(b)
+    }
+}
+impl Map2 for Div {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, a: V, b: V) -> V {
+        a.div(b)
     }
 }

@@ -6,23 +6,25 @@
 //! not overlap it. Deliberately unknown here: matrices, caches, threads.
 
 mod binary;
-mod choose;
 mod glu;
+mod matmul;
 mod mixture;
 mod norm;
 mod rope;
 mod route;
 mod softmax;
+mod top_k;
 mod unary;
 
 pub use binary::{BinaryKind, binary, binary_row};
-pub use choose::{Candidate, Filter, argmax, candidates};
 pub use glu::{GluKind, glu};
+pub use matmul::{MatMul, matmul};
 pub use mixture::{expert_bias, expert_sum, gather};
 pub use norm::{LayerNorm, RmsNorm, layer_norm, rms_norm};
 pub use rope::{Rope, rope};
 pub use route::{MAX_EXPERTS, Route, Scoring, route};
 pub use softmax::softmax;
+pub use top_k::{TopK, top_k};
 pub use unary::{UnaryKind, unary};
 
 use crate::simd::{LANES, Lanes};

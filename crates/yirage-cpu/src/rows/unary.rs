@@ -26,6 +26,12 @@ pub enum UnaryKind {
     Exp,
     /// `c * tanh(x / c)`.
     Softcap(f32),
+    /// `x^2`.
+    Square,
+    /// The square root.
+    Sqrt,
+    /// `1 / sqrt(x + c)`.
+    Rsqrt(f32),
 }
 
 /// The function of `width` elements of each row.
@@ -44,6 +50,9 @@ pub unsafe fn unary(isa: Isa, rows: Range<usize>, width: usize, kind: UnaryKind,
         UnaryKind::Relu => launch(isa, Each(call, Relu)),
         UnaryKind::Exp => launch(isa, Each(call, Exp)),
         UnaryKind::Softcap(c) => launch(isa, Each(call, Softcap(c))),
+        UnaryKind::Square => launch(isa, Each(call, Square)),
+        UnaryKind::Sqrt => launch(isa, Each(call, Sqrt)),
+        UnaryKind::Rsqrt(c) => launch(isa, Each(call, Rsqrt(c))),
     }
 }
 
@@ -74,6 +83,9 @@ struct Exp;
 struct Tanh;
 struct Sigmoid;
 struct Softcap(f32);
+struct Square;
+struct Sqrt;
+struct Rsqrt(f32);
 /// Also a gate of [`super::glu`].
 pub(super) struct Silu;
 /// Also a gate of [`super::glu`].
@@ -116,6 +128,24 @@ impl Map for Softcap {
     #[inline(always)]
     fn at<V: Lanes>(&self, x: V) -> V {
         math::tanh(x.div(V::splat(self.0))).mul(V::splat(self.0))
+    }
+}
+impl Map for Square {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        x.mul(x)
+    }
+}
+impl Map for Sqrt {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        x.sqrt()
+    }
+}
+impl Map for Rsqrt {
+    #[inline(always)]
+    fn at<V: Lanes>(&self, x: V) -> V {
+        V::splat(1.0).div(x.add(V::splat(self.0)).sqrt())
     }
 }
 impl Map for Silu {

@@ -111,6 +111,11 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    fn sqrt(self) -> Self {
+        // SAFETY: used only where `launch` has enabled the instructions.
+        unsafe { Avx2(_mm256_sqrt_ps(self.0), _mm256_sqrt_ps(self.1)) }
+    }
+    #[inline(always)]
     fn abs(self) -> Self {
         let sign = Self::splat(-0.0);
         both!(_mm256_andnot_ps, sign, self)
@@ -143,6 +148,17 @@ impl Lanes for Avx2 {
         // SAFETY: used only where `launch` has enabled the instructions.
         unsafe {
             let m = _mm256_or_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, b.0), _mm256_cmp_ps::<_CMP_GT_OQ>(self.1, b.1));
+            _mm256_movemask_ps(m) != 0
+        }
+    }
+    #[inline(always)]
+    fn any_nan(self) -> bool {
+        // SAFETY: used only where `launch` has enabled the instructions.
+        unsafe {
+            let m = _mm256_or_ps(
+                _mm256_cmp_ps::<_CMP_UNORD_Q>(self.0, self.0),
+                _mm256_cmp_ps::<_CMP_UNORD_Q>(self.1, self.1),
+            );
             _mm256_movemask_ps(m) != 0
         }
     }

@@ -103,6 +103,11 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
+    fn sqrt(self) -> Self {
+        // SAFETY: used only where `launch` has enabled the instructions.
+        unsafe { Avx512(_mm512_sqrt_ps(self.0)) }
+    }
+    #[inline(always)]
     fn abs(self) -> Self {
         // SAFETY: used only where `launch` has enabled the instructions.
         unsafe { Avx512(_mm512_abs_ps(self.0)) }
@@ -131,6 +136,11 @@ impl Lanes for Avx512 {
     fn any_greater(self, b: Self) -> bool {
         // SAFETY: used only where `launch` has enabled the instructions.
         unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, b.0) != 0 }
+    }
+    #[inline(always)]
+    fn any_nan(self) -> bool {
+        // SAFETY: used only where `launch` has enabled the instructions.
+        unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(self.0, self.0) != 0 }
     }
     #[inline(always)]
     fn sum(self) -> f32 {

@@ -49,6 +49,8 @@ pub(crate) trait Lanes: Copy {
     fn round(self) -> Self;
     /// `2^self` for integers from -126 to 127.
     fn pow2(self) -> Self;
+    /// The square root.
+    fn sqrt(self) -> Self;
     /// Without the sign.
     fn abs(self) -> Self;
     /// This magnitude with that sign.
@@ -59,6 +61,8 @@ pub(crate) trait Lanes: Copy {
     fn keep(self, from: usize, to: usize, other: Self) -> Self;
     /// Whether any lane is greater than b's.
     fn any_greater(self, b: Self) -> bool;
+    /// Whether any lane is NaN.
+    fn any_nan(self) -> bool;
     /// Sum of the lanes: i with i + 8, then i + 4, i + 2, i + 1.
     fn sum(self) -> f32;
     /// Largest lane; NaN lanes are passed over or not, as they come.

@@ -86,6 +86,10 @@ impl Lanes for Plain {
         each!(i => f32::from_bits(((self.0[i] as i32 + 127) as u32) << 23))
     }
     #[inline(always)]
+    fn sqrt(self) -> Self {
+        each!(i => self.0[i].sqrt())
+    }
+    #[inline(always)]
     fn abs(self) -> Self {
         each!(i => self.0[i].abs())
     }
@@ -106,6 +110,14 @@ impl Lanes for Plain {
         let mut any = false;
         for i in 0..LANES {
             any |= self.0[i] > b.0[i];
+        }
+        any
+    }
+    #[inline(always)]
+    fn any_nan(self) -> bool {
+        let mut any = false;
+        for x in self.0 {
+            any |= x.is_nan();
         }
         any
     }

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::params::SamplingParams;
-
 /// The tokens of one sequence: those of the prompt, and those of the output with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenCounts {
@@ -23,22 +21,11 @@ impl TokenCounts {
         *count = count.saturating_add(1);
     }
 
-    /// Applies the penalties of `params` to `row`, each token's repetition penalty before the other two.
-    pub(super) fn penalise(&self, params: &SamplingParams, row: &mut [f32]) {
-        let repeat = |logit: f32| {
-            if logit > 0.0 { logit / params.repetition_penalty } else { logit * params.repetition_penalty }
-        };
-        if params.repetition_penalty != 1.0 {
-            for &token in self.prompt.iter().filter(|token| !self.output.contains_key(token)) {
-                if let Some(logit) = row.get_mut(token as usize) {
-                    *logit = repeat(*logit);
-                }
-            }
-        }
-        for (&token, &count) in &self.output {
-            if let Some(logit) = row.get_mut(token as usize) {
-                *logit = repeat(*logit) - params.frequency_penalty * count as f32 - params.presence_penalty;
-            }
-        }
+    /// The tokens with their uses in the output, for the penalties: (token, 0) for those of the prompt alone, which only
+    /// a repetition penalty concerns.
+    pub(super) fn history(&self, with_prompt: bool) -> impl Iterator<Item = (u32, u32)> {
+        let unused = move |token: &&u32| with_prompt && !self.output.contains_key(token);
+        let prompt = self.prompt.iter().filter(unused).map(|&token| (token, 0));
+        prompt.chain(self.output.iter().map(|(&token, &uses)| (token, uses)))
     }
 }

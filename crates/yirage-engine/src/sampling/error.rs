@@ -1,6 +1,9 @@
 //! Errors of sampling.
 
 use crate::limits::{MAX_LOGIT_BIAS, MAX_LOGPROBS};
+use yirage_compile::CompileError;
+use yirage_hal::HalError;
+use yirage_ir::BuildError;
 
 /// A sampling parameter out of its range. The message is for the one who sent the request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -76,4 +79,13 @@ pub enum SampleError {
         /// Logits in the row.
         got: usize,
     },
+    /// The device failed, which concerns all rows of the step.
+    #[error(transparent)]
+    Device(#[from] HalError),
+    /// The device cannot sample: it has no kernel for it.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The graph does not hold together: a bug of the sampler, with its facts.
+    #[error("sampling: {0}")]
+    Graph(#[from] BuildError),
 }

@@ -13,6 +13,11 @@ impl TokenMask {
         TokenMask { words: vec![0; vocabulary.div_ceil(32)] }
     }
 
+    /// A mask that allows all of `vocabulary` tokens.
+    pub fn all(vocabulary: usize) -> Self {
+        TokenMask { words: vec![u32::MAX; vocabulary.div_ceil(32)] }
+    }
+
     /// A mask from its words.
     pub fn from_words(words: Vec<u32>) -> Self {
         TokenMask { words }
@@ -30,15 +35,8 @@ impl TokenMask {
         self.words.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
     }
 
-    /// Sets the logits of all forbidden tokens to -infinity.
-    pub(super) fn apply(&self, row: &mut [f32]) {
-        for (at, logits) in row.chunks_mut(32).enumerate() {
-            let word = self.words.get(at).copied().unwrap_or(0);
-            for (bit, logit) in logits.iter_mut().enumerate() {
-                if word >> bit & 1 == 0 {
-                    *logit = f32::NEG_INFINITY;
-                }
-            }
-        }
+    /// The words for a vocabulary; those beyond the mask's end allow nothing.
+    pub(super) fn words(&self, vocabulary: usize) -> impl Iterator<Item = u32> {
+        self.words.iter().copied().chain(std::iter::repeat(0)).take(vocabulary.div_ceil(32))
     }
 }

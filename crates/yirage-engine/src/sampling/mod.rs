@@ -1,6 +1,9 @@
 //! From one row of logits to one token.
 //!
-//! Everything here is a pure function of its arguments: random numbers come from Philox4x32-10 keyed by the request's
+//! A token is chosen by the op `sample`, in a small graph that is compiled as any other and runs on the device where the
+//! logits lie; here its parameters are checked and its slots filled. The op's file says exactly what is computed.
+//!
+//! Everything is a pure function of the arguments: random numbers come from Philox4x32-10 keyed by the request's
 //! seed, the sequence's salt and the position, so a token does not depend on what else is in the batch, on the order of
 //! steps, or on a preemption; and weights are computed with plain IEEE operations (no platform `exp`), so it does not
 //! depend on the machine either.
@@ -23,12 +26,14 @@
 //!
 //! ```
 //! use yirage_engine::sampling::{Sampler, SamplingParams, TokenCounts};
+//! use yirage_hal::{Backend, OpenOptions, reference::Reference};
 //!
+//! let (device, _) = Reference.open(0, &OpenOptions::default())?;
 //! let params = SamplingParams { top_p: 0.9, seed: 42, ..SamplingParams::default() }.checked(4)?;
 //! let row = [0.1, 2.0, -1.0, 1.5];
 //! let (salt, position) = (0, 17);
 //! let counts = TokenCounts::new(&[3, 0]);
-//! let sampled = Sampler::new().sample(&row, &params, &counts, None, salt, position)?;
+//! let sampled = Sampler::new(device, 1).sample(&row, &params, &counts, None, salt, position)?;
 //! assert!([1, 3, 0].contains(&sampled.token));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,16 +43,15 @@
 
 mod counts;
 mod error;
+mod key;
 mod mask;
 mod params;
-mod philox;
 mod sampler;
-mod select;
-mod softmax;
 
 pub use counts::TokenCounts;
 pub use error::{ParamError, SampleError};
+pub use key::RngKey;
 pub use mask::TokenMask;
-pub use params::{CheckedParams, GREEDY_BELOW, SamplingParams};
-pub use philox::{RngKey, philox4x32_10};
-pub use sampler::{Logprobs, Sampled, Sampler, TokenLogprob};
+pub use params::{CheckedParams, SamplingParams};
+pub use sampler::{Logits, Logprobs, Pick, Sampled, Sampler, TokenLogprob};
+pub use yirage_ir::op::sample::{GREEDY_BELOW, philox4x32_10};

@@ -2,9 +2,7 @@
 
 use super::error::ParamError;
 use crate::limits::{MAX_LOGIT_BIAS, MAX_LOGPROBS};
-
-/// Temperatures below this mean 0: dividing by them would overflow, and the result is the largest logit anyway.
-pub const GREEDY_BELOW: f32 = 1e-5;
+use yirage_ir::op::sample::GREEDY_BELOW;
 
 /// How a request wants its tokens chosen. The order of the steps is in the module's documentation.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +121,12 @@ impl CheckedParams {
     /// Tokens in the vocabulary they were checked for.
     pub fn vocabulary(&self) -> usize {
         self.vocabulary
+    }
+
+    /// Whether a sequence's history changes its logits.
+    pub fn has_penalties(&self) -> bool {
+        let p = &self.params;
+        p.presence_penalty != 0.0 || p.frequency_penalty != 0.0 || p.repetition_penalty != 1.0
     }
 
     /// Whether the largest logit is taken.

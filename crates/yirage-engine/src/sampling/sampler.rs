@@ -1,12 +1,21 @@
-//! The sampler: the steps of the module's documentation over one row.
+//! The sampler: fills the slots of a sampling graph and runs it on the device.
+//!
+//! There is a graph for each set of steps that the sequences of a batch want, compiled when it is first wanted; a batch
+//! that wants none runs the one that takes the largest logit and has no other slot than which rows to read.
 
 use super::counts::TokenCounts;
 use super::error::SampleError;
+use super::key::RngKey;
 use super::mask::TokenMask;
-use super::params::{CheckedParams, SamplingParams};
-use super::philox::RngKey;
-use super::select::{Candidate, gather, nucleus, sort_by_likelihood, sort_by_token, top_k};
-use super::softmax::{CHUNK, Weights, largest};
+use super::params::CheckedParams;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use yirage_compile::compile;
+use yirage_hal::{Bindings, Device, Executor, HalError};
+use yirage_ir::op::sample::{Fault, Sample, SampleSlot};
+use yirage_ir::{Dims, GraphBuilder};
+use yirage_plan::{Precision, WeightPlan};
 
 /// A token and its log-probability (natural logarithm).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,28 +44,75 @@ pub struct Sampled {
     pub logprobs: Option<Logprobs>,
 }
 
-/// Samples rows. Holds only scratch memory, which grows to the size of the vocabulary at first use; the result never
-/// depends on what was sampled before.
-#[derive(Clone, Debug, Default)]
+/// A sequence to sample for.
+#[derive(Clone, Copy, Debug)]
+pub struct Pick<'a> {
+    /// Its row of the logits.
+    pub row: usize,
+    /// How its token is chosen.
+    pub params: &'a CheckedParams,
+    /// Its tokens so far.
+    pub counts: &'a TokenCounts,
+    /// Restricts the choice.
+    pub allowed: Option<&'a TokenMask>,
+    /// The sequence's salt, see [`RngKey`].
+    pub salt: u64,
+    /// The position that the token will have.
+    pub position: u32,
+}
+
+/// Where logits lie.
+#[derive(Clone, Copy)]
+pub enum Logits<'a> {
+    /// Rows in the host's memory.
+    Host(&'a [f32]),
+    /// An output of the last run of an executor of the same device: read where it lies.
+    Output {
+        /// The executor.
+        of: &'a Executor,
+        /// Which of its outputs.
+        index: usize,
+        /// Rows that it has.
+        rows: usize,
+    },
+}
+
+/// Samples on a device. Keeps loaded plans only: the result never depends on what was sampled before.
 pub struct Sampler {
-    row: Vec<f32>,
-    candidates: Vec<Candidate>,
+    device: Arc<dyn Device>,
+    seqs: u32,
+    variants: HashMap<(usize, Sample), Executor>,
 }
 
 impl Sampler {
-    /// A sampler without scratch memory.
-    pub fn new() -> Self {
-        Sampler::default()
+    /// A sampler for at most `seqs` sequences at a time.
+    pub fn new(device: Arc<dyn Device>, seqs: u32) -> Self {
+        Sampler { device, seqs, variants: HashMap::new() }
     }
 
-    /// Chooses a token for a row of `vocabulary` logits. `counts` are the sequence's tokens so far, `allowed` restricts
-    /// the choice, `position` is the position the token will have and `salt` the sequence's (see [`RngKey`]).
-    ///
-    /// Greedy sampling without mask, bias and penalties reads the row once and copies nothing.
+    /// Compiles what greedy sampling needs, so that the first token does not wait for it and a device that cannot sample
+    /// is known at once.
     ///
     /// # Errors
-    /// [`SampleError`] when a logit is NaN or +infinity, when nothing is left to choose from, and when the row has
-    /// another length than the parameters were checked for.
+    /// What the compiler or the device says.
+    pub fn prepare(&mut self, vocabulary: usize) -> Result<(), SampleError> {
+        self.variant(&Sample::greedy(), vocabulary).map(|_| ())
+    }
+
+    /// The executor of a variant, compiled when it is first wanted.
+    fn variant(&mut self, op: &Sample, vocabulary: usize) -> Result<&mut Executor, SampleError> {
+        match self.variants.entry((vocabulary, op.clone())) {
+            Entry::Occupied(there) => Ok(there.into_mut()),
+            Entry::Vacant(free) => Ok(free.insert(load(&*self.device, op, vocabulary, self.seqs)?)),
+        }
+    }
+
+    /// Chooses a token for a row of logits. `counts` are the sequence's tokens so far, `allowed` restricts the choice,
+    /// `position` is the position the token will have and `salt` the sequence's (see [`RngKey`]).
+    ///
+    /// # Errors
+    /// [`SampleError`] when a logit is NaN or +infinity, when nothing is left to choose from, when the row has another
+    /// length than the parameters were checked for, and when the device fails.
     pub fn sample(
         &mut self,
         logits: &[f32],
@@ -69,135 +125,170 @@ impl Sampler {
         if logits.len() != params.vocabulary() {
             return Err(SampleError::Vocabulary { expected: params.vocabulary(), got: logits.len() });
         }
-        let raw = largest(logits, "as the model gave it")?;
-        let adjusts = allowed.is_some() || adjusts(params.get());
-        let (row, best) = if adjusts {
-            adjust(&mut self.row, logits, params.get(), counts, allowed);
-            (&self.row[..], largest(&self.row, "after bias and penalties")?)
-        } else {
-            (logits, raw)
-        };
-        let token = if params.is_greedy() {
-            best.0 as u32
-        } else {
-            let uniform = RngKey { seed: params.get().seed, salt, position }.uniform();
-            draw(row, best.1, params.get(), uniform, &mut self.candidates).unwrap_or(best.0 as u32)
-        };
-        let logprobs = params.get().logprobs.map(|count| self.logprobs(logits, raw.1, token, count as usize));
-        Ok(Sampled { token, logprobs })
+        let pick = Pick { row: 0, params, counts, allowed, salt, position };
+        let mut sampled = self.sample_all(Logits::Host(logits), params.vocabulary(), &[pick])?;
+        sampled.pop().unwrap_or_else(|| Err(HalError::Step("one row was asked for, none was sampled".into()).into()))
     }
 
-    fn logprobs(&mut self, logits: &[f32], max: f32, chosen: u32, count: usize) -> Logprobs {
-        let total = Weights { max, inverse_temperature: 1.0, floor: 0.0 }.sum(logits);
-        let of = |token: u32, logit: f32| TokenLogprob {
-            token,
-            logprob: (f64::from(logit) - f64::from(max) - total.ln()) as f32,
-        };
-        top_k(logits, count, &mut self.candidates);
-        sort_by_likelihood(&mut self.candidates);
-        Logprobs {
-            chosen: of(chosen, logits[chosen as usize]),
-            top: self.candidates.iter().map(|candidate| of(candidate.token, candidate.logit)).collect(),
+    /// Chooses a token for each of `picks`, in their order.
+    ///
+    /// # Errors
+    /// What concerns one row is its own result; the error is of the device.
+    pub fn sample_all(
+        &mut self,
+        logits: Logits<'_>,
+        vocabulary: usize,
+        picks: &[Pick<'_>],
+    ) -> Result<Vec<Result<Sampled, SampleError>>, SampleError> {
+        if picks.is_empty() {
+            return Ok(Vec::new());
         }
+        let op = variant(picks, vocabulary);
+        let executor = self.variant(&op, vocabulary)?;
+        let dims = fill(executor, &op, vocabulary, logits, picks);
+        match logits {
+            Logits::Host(_) => executor.run(&dims)?,
+            Logits::Output { of, index, .. } => {
+                executor.run_on(&dims, &[(SampleSlot::Logits.name(), of, index)])?;
+            }
+        }
+        picks.iter().enumerate().map(|(s, pick)| read(executor, &op, vocabulary, s, pick)).collect()
     }
 }
 
-/// Whether the parameters change logits (beside the temperature).
-fn adjusts(params: &SamplingParams) -> bool {
-    let penalties = [params.presence_penalty, params.frequency_penalty, params.repetition_penalty - 1.0];
-    !params.logit_bias.is_empty() || penalties.iter().any(|&penalty| penalty != 0.0)
+/// The steps that any of the sequences wants.
+fn variant(picks: &[Pick<'_>], vocabulary: usize) -> Sample {
+    let any = |wants: fn(&Pick<'_>) -> bool| picks.iter().any(wants);
+    let top = picks.iter().filter_map(|p| p.params.get().logprobs).max();
+    // Few variants instead of one for each number.
+    let rounded = |top: u32| if top == 0 { 0 } else { top.next_power_of_two().min(vocabulary as u32) };
+    Sample {
+        draw: any(|p| !p.params.is_greedy()),
+        mask: any(|p| p.allowed.is_some()),
+        bias: any(|p| !p.params.get().logit_bias.is_empty()),
+        penalties: any(|p| p.params.has_penalties()),
+        logprobs: top.is_some(),
+        top: rounded(top.unwrap_or(0)),
+    }
 }
 
-/// Steps 1 to 3: mask, bias, penalties, into `row`.
-fn adjust(
-    row: &mut Vec<f32>,
-    logits: &[f32],
-    params: &SamplingParams,
-    counts: &TokenCounts,
-    allowed: Option<&TokenMask>,
-) {
-    row.clear();
-    row.extend_from_slice(logits);
-    if let Some(mask) = allowed {
-        mask.apply(row);
+/// Compiles the graph of `op` and loads it.
+fn load(device: &dyn Device, op: &Sample, vocabulary: usize, seqs: u32) -> Result<Executor, SampleError> {
+    let mut builder = GraphBuilder::new("sample");
+    let slots = op.slots().into_iter().map(|slot| builder.slot(slot.name(), slot.ty(vocabulary as u32)));
+    let ins = slots.collect::<Result<Vec<_>, _>>()?;
+    let names = ["token", "fault", "logprob", "top", "top_logprob"];
+    let outs = 2 + usize::from(op.logprobs) + if op.top > 0 { 2 } else { 0 };
+    for output in builder.op_multi(&names[..outs], op.clone(), &ins)? {
+        builder.output(output);
     }
-    for &(token, bias) in &params.logit_bias {
-        row[token as usize] += bias;
-    }
-    counts.penalise(params, row);
+    // Only outputs take memory, and they are one row a sequence: everything else may be as large as it comes.
+    let most = i32::MAX as u32;
+    let bucket = Dims { tokens: most, seqs, blocks: most, rows: most };
+    let target = device.target(Precision::Exact);
+    let plan = compile(&builder.finish(), bucket, &target, &WeightPlan::default())?;
+    Ok(Executor::new(device, &plan, &Bindings::default())?)
 }
 
-/// Steps 5 to 9. Whatever was kept, the draw goes through it in order of ids. `None` only if rounding leaves no weight at
-/// all, which the likeliest token's weight of 1 rules out.
-fn draw(row: &[f32], max: f32, params: &SamplingParams, uniform: f64, candidates: &mut Vec<Candidate>) -> Option<u32> {
-    let weights = Weights { max, inverse_temperature: 1.0 / params.temperature, floor: params.min_p };
-    let top_k_on = params.top_k > 0 && (params.top_k as usize) < row.len();
-    if !top_k_on && params.top_p >= 1.0 {
-        return draw_from_all(row, &weights, uniform);
-    }
-    let weight = |candidate: &Candidate| f64::from(weights.of(candidate.logit));
-    let mass = |candidate: &Candidate| (weight(candidate) * MASS_UNIT + 0.5) as u64;
-    let total = if top_k_on {
-        top_k(row, params.top_k as usize, candidates);
-        candidates.iter().map(mass).sum::<u64>() as f64
-    } else {
-        gather_for_top_p(row, &weights, params, candidates) * MASS_UNIT
+/// Sets the slots of a step and gives its sizes.
+fn fill(executor: &mut Executor, op: &Sample, vocabulary: usize, logits: Logits<'_>, picks: &[Pick<'_>]) -> Dims {
+    let mut dims = Dims { seqs: picks.len() as u32, ..Dims::default() };
+    dims.rows = match logits {
+        Logits::Host(values) => {
+            executor.set_floats(SampleSlot::Logits.name(), values.iter().copied());
+            (values.len() / vocabulary.max(1)) as u32
+        }
+        Logits::Output { rows, .. } => rows as u32,
     };
-    if params.top_p < 1.0 {
-        nucleus(candidates, mass, (total * f64::from(params.top_p)).ceil() as u64);
-    }
-    sort_by_token(candidates);
-    let target = uniform * candidates.iter().map(weight).sum::<f64>();
-    pick(candidates.iter().map(|candidate| (candidate.token, weight(candidate))), target)
-}
-
-/// Top-p adds weights as integers in units of 2^-40 of the likeliest token's: exact in any order, and the sum of a
-/// whole vocabulary of 2^22 tokens fits 64 bits.
-const MASS_UNIT: f64 = (1u64 << 40) as f64;
-
-/// Without top-k: the tokens among which top-p's cut must lie, and the sum of all weights of the row.
-///
-/// The kept tokens all lie above (1 - p) * total / vocabulary, because the tokens below that have less than 1 - p of the
-/// total together. A quarter of it is used, so that rounding cannot lose one; more candidates than needed change nothing.
-fn gather_for_top_p(row: &[f32], weights: &Weights, params: &SamplingParams, candidates: &mut Vec<Candidate>) -> f64 {
-    let total = weights.sum(row);
-    let least = 0.25 * (1.0 - f64::from(params.top_p)) * total / row.len() as f64;
-    let lowest = f64::from(weights.max) + least.ln() * f64::from(params.temperature);
-    gather(row, |logit| f64::from(logit) >= lowest, candidates);
-    candidates.retain(|candidate| weights.of(candidate.logit) > 0.0);
-    total
-}
-
-/// The draw from a whole row in order of ids; a chunk before the chosen one costs one addition.
-fn draw_from_all(row: &[f32], weights: &Weights, uniform: f64) -> Option<u32> {
-    let mut target = uniform * weights.sum(row);
-    let mut last = None;
-    for (at, chunk) in row.chunks(CHUNK).enumerate() {
-        let sum = weights.sum_chunk(chunk);
-        if sum > 0.0 {
-            last = Some((at, chunk));
-        }
-        if target < sum {
-            break;
-        }
-        target -= sum;
-    }
-    let (at, chunk) = last?;
-    let within = chunk.iter().enumerate();
-    pick(within.map(|(token, &logit)| ((at * CHUNK + token) as u32, f64::from(weights.of(logit)))), target)
-}
-
-/// The first token at which the running sum of weights exceeds `target`; rounding at the end falls to the last token
-/// that has a weight.
-fn pick(weighted: impl Iterator<Item = (u32, f64)>, target: f64) -> Option<u32> {
-    let mut reached = 0.0;
-    let mut last = None;
-    for (token, weight) in weighted.filter(|(_, weight)| *weight > 0.0) {
-        reached += weight;
-        last = Some(token);
-        if reached > target {
-            break;
+    for slot in op.slots() {
+        let name = slot.name();
+        let params = || picks.iter().map(|p| p.params.get());
+        match slot {
+            SampleSlot::Logits => {}
+            SampleSlot::Row => executor.set(name, picks.iter().map(|p| p.row as i32)),
+            SampleSlot::Temperature => executor.set_floats(name, params().map(|p| p.temperature)),
+            SampleSlot::TopK => executor.set(name, params().map(|p| i32::try_from(p.top_k).unwrap_or(i32::MAX))),
+            SampleSlot::TopP => executor.set_floats(name, params().map(|p| p.top_p)),
+            SampleSlot::MinP => executor.set_floats(name, params().map(|p| p.min_p)),
+            SampleSlot::Repetition => executor.set_floats(name, params().map(|p| p.repetition_penalty)),
+            SampleSlot::Frequency => executor.set_floats(name, params().map(|p| p.frequency_penalty)),
+            SampleSlot::Presence => executor.set_floats(name, params().map(|p| p.presence_penalty)),
+            SampleSlot::Key => {
+                let key = |p: &Pick<'_>| RngKey { seed: p.params.get().seed, salt: p.salt, position: p.position };
+                executor.set(name, picks.iter().flat_map(|p| key(p).words()).map(|word| word as i32));
+            }
+            SampleSlot::Allowed => {
+                let all = TokenMask::all(vocabulary);
+                let words = picks.iter().flat_map(|p| p.allowed.unwrap_or(&all).words(vocabulary));
+                executor.set(name, words.map(|word| word as i32));
+            }
+            SampleSlot::BiasAt => {
+                let of =
+                    |(s, p): (usize, &Pick<'_>)| entries(s, p.params.get().logit_bias.iter().map(|&(token, _)| token));
+                executor.set(name, picks.iter().enumerate().flat_map(of));
+            }
+            SampleSlot::Bias => {
+                let values: Vec<f32> = params().flat_map(|p| p.logit_bias.iter().map(|&(_, bias)| bias)).collect();
+                dims.blocks = values.len() as u32;
+                executor.set_floats(name, values);
+            }
+            SampleSlot::History => {
+                let entries = history(picks);
+                dims.tokens = (entries.len() / 3) as u32;
+                executor.set(name, entries);
+            }
         }
     }
-    last
+    dims
+}
+
+/// (sequence, token) pairs.
+fn entries(s: usize, tokens: impl Iterator<Item = u32>) -> Vec<i32> {
+    tokens.flat_map(|token| [s as i32, token as i32]).collect()
+}
+
+/// (sequence, token, uses) triples of the sequences that have penalties.
+fn history(picks: &[Pick<'_>]) -> Vec<i32> {
+    let penalised = picks.iter().enumerate().filter(|(_, p)| p.params.has_penalties());
+    let of = |(s, p): (usize, &Pick<'_>)| {
+        let with_prompt = p.params.get().repetition_penalty != 1.0;
+        let tokens = p.counts.history(with_prompt);
+        tokens.flat_map(|(token, uses)| [s as i32, token as i32, uses as i32]).collect::<Vec<_>>()
+    };
+    penalised.flat_map(of).collect()
+}
+
+/// What the last run gave sequence `s`.
+fn read(
+    executor: &Executor,
+    op: &Sample,
+    vocabulary: usize,
+    s: usize,
+    pick: &Pick<'_>,
+) -> Result<Result<Sampled, SampleError>, SampleError> {
+    let fault = &executor.output_ints(1)?[3 * s..][..3];
+    match Fault::parse([fault[0], fault[1], fault[2]]) {
+        None => {}
+        Some(Fault::Nothing) => return Ok(Err(SampleError::NoCandidate { vocabulary })),
+        Some(Fault::Given { token, value }) => {
+            let stage = "as the model gave it";
+            return Ok(Err(SampleError::NotFinite { token: token as usize, value, stage }));
+        }
+        Some(Fault::Adjusted { token, value }) => {
+            let stage = "after bias and penalties";
+            return Ok(Err(SampleError::NotFinite { token: token as usize, value, stage }));
+        }
+    }
+    let token = executor.output_ints(0)?[s] as u32;
+    let Some(count) = pick.params.get().logprobs else { return Ok(Ok(Sampled { token, logprobs: None })) };
+    let chosen = TokenLogprob { token, logprob: executor.output(2)?[s] };
+    let width = op.top as usize;
+    let mut top = Vec::new();
+    if width > 0 {
+        let tokens = executor.output_ints(3)?[s * width..][..width].iter();
+        let logprobs = executor.output(4)?[s * width..][..width].iter();
+        let wanted = tokens.zip(logprobs).take(count as usize).filter(|(token, _)| **token >= 0);
+        top.extend(wanted.map(|(&token, &logprob)| TokenLogprob { token: token as u32, logprob }));
+    }
+    Ok(Ok(Sampled { token, logprobs: Some(Logprobs { chosen, top }) }))
 }

@@ -3,9 +3,9 @@
 
 use super::case::Rng;
 use super::kv_append::state_shape;
-use super::{BLOCK, Case, OpDef, Tolerance, Work, arity, f32_rows, per_row, vector};
+use super::{BLOCK, Case, OpDef, Role, Tolerance, Work, arity, f32_rows, per_row, vector};
 use crate::attr::F32;
-use crate::dim::Dims;
+use crate::dim::{Dims, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -139,6 +139,16 @@ impl OpDef for Attention {
             }
         }
         vec![Tensor::f32([positions.len(), heads * vw], out)]
+    }
+
+    fn role(&self, input: usize, like: &Tensor) -> Role {
+        match input {
+            1 if self.cached => Role::State,
+            4 if self.cached => Role::Slot(&[Sym::Seqs, Sym::Blocks]),
+            5 => Role::Weight,
+            _ if like.dtype == DType::I32 => Role::Slot(&[Sym::Tokens]),
+            _ => Role::Activation,
+        }
     }
 
     fn cases() -> Vec<Case> {

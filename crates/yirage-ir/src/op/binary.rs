@@ -1,7 +1,7 @@
-//! `binary`: element-wise sum and product, with a row broadcast.
+//! `binary`: element-wise arithmetic of two values, with a row broadcast.
 
 use super::case::Rng;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, vector};
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr_enum;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -14,6 +14,10 @@ attr_enum! {
         Add = "add",
         /// `a * b`.
         Mul = "mul",
+        /// `a - b`.
+        Sub = "sub",
+        /// `a / b`.
+        Div = "div",
     }
 }
 
@@ -47,9 +51,16 @@ impl OpDef for Binary {
         let apply = |a: f32, b: f32| match self.kind {
             BinaryKind::Add => a + b,
             BinaryKind::Mul => a * b,
+            BinaryKind::Sub => a - b,
+            BinaryKind::Div => a / b,
         };
         let out = a.iter().zip(b.iter().cycle()).map(|(&a, &b)| apply(a, b)).collect();
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn role(&self, input: usize, like: &Tensor) -> Role {
+        // One row for all is a weight.
+        if input == 1 && like.shape.len() == 1 { Role::Weight } else { Role::Activation }
     }
 
     fn cases() -> Vec<Case> {

@@ -1,9 +1,9 @@
 //! `embed`: rows of a table chosen by ids.
 
 use super::case::Rng;
-use super::{Case, OpDef, Tolerance, arity, per_row};
+use super::{Case, OpDef, Role, Tolerance, arity, per_row};
 use crate::attr::F32;
-use crate::dim::Dim;
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -43,6 +43,13 @@ impl OpDef for Embed {
             }
         }
         vec![Tensor::f32([ids.len(), table.width()], out)]
+    }
+
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        match input {
+            0 => Role::Weight,
+            _ => Role::Slot(&[Sym::Tokens]),
+        }
     }
 
     fn cases() -> Vec<Case> {

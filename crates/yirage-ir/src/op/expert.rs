@@ -1,8 +1,8 @@
 //! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
 
 use super::case::Rng;
-use super::{Case, OpDef, Tolerance, Work, arity, f32_rows};
-use crate::dim::{Dim, Dims};
+use super::{Case, OpDef, Role, Tolerance, Work, arity, f32_rows};
+use crate::dim::{Dim, Dims, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -81,6 +81,14 @@ impl OpDef for ExpertLinear {
         vec![Tensor::f32([x.rows(), top_k * n], out)]
     }
 
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        match input {
+            0 => Role::Activation,
+            1 => Role::Weight,
+            _ => Role::Slot(&[Sym::Tokens]),
+        }
+    }
+
     fn cases() -> Vec<Case> {
         let mut rng = Rng(17);
         let mut cases = Vec::new();
@@ -132,6 +140,14 @@ impl OpDef for ExpertBias {
             part.iter_mut().zip(ins[1].row(e as usize)).for_each(|(x, b)| *x += b);
         }
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        match input {
+            0 => Role::Activation,
+            1 => Role::Weight,
+            _ => Role::Slot(&[Sym::Tokens]),
+        }
     }
 
     fn cases() -> Vec<Case> {

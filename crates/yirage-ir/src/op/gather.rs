@@ -1,7 +1,7 @@
 //! `gather`: chosen rows of an activation.
 
 use super::case::Rng;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, per_row};
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -30,6 +30,10 @@ impl OpDef for Gather {
         let rows = ins[1].ints();
         let data = rows.iter().flat_map(|&r| ins[0].row(r as usize)).collect();
         vec![Tensor::f32([rows.len(), ins[0].width()], data)]
+    }
+
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        if input == 1 { Role::Slot(&[Sym::Rows]) } else { Role::Activation }
     }
 
     fn cases() -> Vec<Case> {

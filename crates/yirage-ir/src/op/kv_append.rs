@@ -1,8 +1,8 @@
 //! `kv_append`: keys and values into the paged cache.
 
 use super::case::Rng;
-use super::{BLOCK, Case, OpDef, Tolerance, arity, f32_rows, per_row};
-use crate::dim::Dim;
+use super::{BLOCK, Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -66,6 +66,14 @@ impl OpDef for KvAppend {
             }
         }
         vec![state]
+    }
+
+    fn role(&self, input: usize, like: &Tensor) -> Role {
+        match input {
+            0 => Role::State,
+            _ if like.dtype == DType::I32 => Role::Slot(&[Sym::Tokens]),
+            _ => Role::Activation,
+        }
     }
 
     fn cases() -> Vec<Case> {

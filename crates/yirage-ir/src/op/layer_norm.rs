@@ -1,7 +1,7 @@
 //! `layer_norm`: mean and variance normalisation (Ba, Kiros and Hinton, 2016).
 
 use super::case::Rng;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, vector};
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -42,6 +42,13 @@ impl OpDef for LayerNorm {
             out.extend((0..width).map(|i| ((x[i] - mean) * inverse * w[i] + b[i]) as f32));
         }
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        match input {
+            1 | 2 => Role::Weight,
+            _ => Role::Activation,
+        }
     }
 
     fn cases() -> Vec<Case> {

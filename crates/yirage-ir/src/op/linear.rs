@@ -1,7 +1,7 @@
 //! `linear`: activations times a weight matrix.
 
 use super::case::Rng;
-use super::{Case, OpDef, Tolerance, Work, arity};
+use super::{Case, OpDef, Role, Tolerance, Work, arity};
 use crate::dim::{Dim, Dims};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -58,6 +58,13 @@ impl OpDef for Linear {
             }
         }
         vec![Tensor::f32([t, n], out)]
+    }
+
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        match input {
+            1 => Role::Weight,
+            _ => Role::Activation,
+        }
     }
 
     fn cases() -> Vec<Case> {

@@ -5,7 +5,8 @@
 //! device, layout or kernel.
 
 use crate::attr::AttrError;
-use crate::dim::Dims;
+use crate::dim::{Dims, Sym};
+use crate::dtype::DType;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
@@ -20,11 +21,14 @@ mod glu;
 mod kv_append;
 mod layer_norm;
 mod linear;
+mod matmul;
 mod quantize;
 mod rms_norm;
 mod rope;
 mod route;
+pub mod sample;
 mod softmax;
+mod top_k;
 mod unary;
 
 pub use attention::Attention;
@@ -38,11 +42,14 @@ pub use glu::{Glu, GluKind};
 pub use kv_append::KvAppend;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
+pub use matmul::MatMul;
 pub use quantize::Quantize;
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};
+pub use sample::{Sample, SampleSlot};
 pub use softmax::Softmax;
+pub use top_k::TopK;
 pub use unary::{Unary, UnaryKind, gelu_erf, gelu_tanh, silu};
 
 /// Positions of one cache block.
@@ -55,6 +62,19 @@ pub struct Work {
     pub flops: f64,
     /// Bytes that must move at least once.
     pub bytes: f64,
+}
+
+/// Where an input of an op comes from in a model, when nothing in the graph computes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Computed by another op.
+    Activation,
+    /// Fixed after load.
+    Weight,
+    /// Given anew for each step; its outermost sizes are these symbols, the others are fixed.
+    Slot(&'static [Sym]),
+    /// Cache memory.
+    State,
 }
 
 /// Attributes as text.
@@ -76,6 +96,15 @@ pub trait OpDef: Attrs {
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError>;
     /// The meaning: scalar loops, f64 accumulation. Inputs have passed `infer`.
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor>;
+    /// Where input `input` comes from in a model; `like` is a value of it. Integers are slots and all else is computed,
+    /// unless the op says otherwise.
+    fn role(&self, input: usize, like: &Tensor) -> Role {
+        let _ = input;
+        match like.dtype {
+            DType::I32 | DType::U32 => Role::Slot(&[Sym::Tokens]),
+            _ => Role::Activation,
+        }
+    }
     /// Shapes and values to test a kernel with.
     fn cases() -> Vec<Case>;
     /// Arithmetic and bytes at these sizes.
@@ -123,6 +152,10 @@ macro_rules! ops {
             pub fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
                 match self { $(Op::$name(op) => op.eval(ins)),* }
             }
+            /// See [`OpDef::role`].
+            pub fn role(&self, input: usize, like: &Tensor) -> Role {
+                match self { $(Op::$name(op) => op.role(input, like)),* }
+            }
             /// See [`OpDef::work`].
             pub fn work(&self, ins: &[Type], dims: &Dims) -> Work {
                 match self { $(Op::$name(op) => op.work(ins, dims)),* }
@@ -139,9 +172,10 @@ macro_rules! ops {
 
 ops! {
     Embed, Gather, Linear, Quantize,
-    RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, Concat,
+    RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, Concat, MatMul, TopK,
     Rope, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
+    Sample,
 }
 
 /// Checks the number of inputs.
@@ -154,7 +188,6 @@ pub(crate) fn arity(ins: &[Type], want: std::ops::RangeInclusive<usize>) -> Resu
 
 /// Checks that `ty` is an f32 matrix and returns its fixed width.
 pub(crate) fn f32_rows(ty: &Type, what: &str) -> Result<u32, TypeError> {
-    use crate::dtype::DType;
     match (ty.dtype == DType::F32, ty.shape.as_slice()) {
         (true, [_, crate::dim::Dim::Const(w)]) => Ok(*w),
         _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width] wanted"))),

@@ -1,7 +1,7 @@
 //! `rms_norm`: root-mean-square normalisation (Zhang and Sennrich, 2019), of whole rows or of each head.
 
 use super::case::{Rng, with_extremes};
-use super::{Case, OpDef, Tolerance, arity, f32_rows, vector};
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -49,6 +49,13 @@ impl OpDef for RmsNorm {
             out.extend(group.iter().zip(&weight).map(|(&v, w)| (f64::from(v) * inverse * w) as f32));
         }
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        match input {
+            1 => Role::Weight,
+            _ => Role::Activation,
+        }
     }
 
     fn cases() -> Vec<Case> {

@@ -1,8 +1,8 @@
 //! `rope`: rotary position embedding (Su et al., 2021) by table.
 
 use super::case::Rng;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, per_row};
-use crate::dim::Dim;
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
+use crate::dim::{Dim, Sym};
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -66,6 +66,14 @@ impl OpDef for Rope {
             }
         }
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        match input {
+            0 => Role::Activation,
+            1 | 2 => Role::Weight,
+            _ => Role::Slot(&[Sym::Tokens]),
+        }
     }
 
     fn cases() -> Vec<Case> {

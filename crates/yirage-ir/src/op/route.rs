@@ -1,7 +1,7 @@
 //! `route`: the choice of experts.
 
 use super::case::Rng;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, vector};
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
 use crate::attr_enum;
 use crate::dtype::DType;
@@ -133,6 +133,13 @@ impl OpDef for Route {
         let shape = vec![ins[0].rows(), self.top_k as usize];
         let experts = Tensor { dtype: DType::I32, shape: shape.clone(), data: Data::I32(experts) };
         vec![Tensor::f32(shape, weights), experts]
+    }
+
+    fn role(&self, input: usize, _: &Tensor) -> Role {
+        match input {
+            1 => Role::Weight,
+            _ => Role::Activation,
+        }
     }
 
     fn cases() -> Vec<Case> {

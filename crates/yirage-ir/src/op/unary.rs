@@ -27,6 +27,14 @@ attr_enum! {
         Relu = "relu",
         /// `c * tanh(x / c)`.
         Softcap = "softcap",
+        /// `e^x`.
+        Exp = "exp",
+        /// `x^2`.
+        Square = "square",
+        /// The square root; NaN below 0.
+        Sqrt = "sqrt",
+        /// `1 / sqrt(x + c)`.
+        Rsqrt = "rsqrt",
     }
 }
 
@@ -35,7 +43,7 @@ op_struct! {
     Unary {
         /// The function.
         kind: UnaryKind,
-        /// The constant of `scale` and `softcap`; 0 for the others.
+        /// The constant of `scale`, `softcap` and `rsqrt`; 0 for the others.
         c: F32,
     }
 }
@@ -91,6 +99,10 @@ impl Unary {
             UnaryKind::Sigmoid => 1.0 / (1.0 + (-x).exp()),
             UnaryKind::Relu => x.max(0.0),
             UnaryKind::Softcap => c * (x / c).tanh(),
+            UnaryKind::Exp => x.exp(),
+            UnaryKind::Square => x * x,
+            UnaryKind::Sqrt => x.sqrt(),
+            UnaryKind::Rsqrt => 1.0 / (x + c).sqrt(),
         }
     }
 }
@@ -118,7 +130,11 @@ impl OpDef for Unary {
         let close = Tolerance::Close { abs: 1e-6, rel: 1e-5 };
         let mut cases = Vec::new();
         for &kind in UnaryKind::ALL {
-            let c = F32(if matches!(kind, UnaryKind::Scale | UnaryKind::Softcap) { 30.0 } else { 0.0 });
+            let c = F32(match kind {
+                UnaryKind::Scale | UnaryKind::Softcap => 30.0,
+                UnaryKind::Rsqrt => 0.125,
+                _ => 0.0,
+            });
             let mut x = rng.floats([3, 67]);
             if let crate::tensor::Data::F32(v) = &mut x.data {
                 v.iter_mut().for_each(|v| *v *= 8.0);

@@ -14,5 +14,5 @@ mod lexer;
 mod parse;
 mod print;
 
-pub use parse::{ParseError, parse};
+pub use parse::{ParseError, parse, parse_type};
 pub use print::print;

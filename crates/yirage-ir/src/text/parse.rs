@@ -33,6 +33,17 @@ pub fn parse(text: &str) -> Result<Graph, ParseError> {
     }
 }
 
+/// Parses the text form of a type, the inverse of its `Display`.
+pub fn parse_type(text: &str) -> Result<Type, ParseError> {
+    let mut parser = Parser { tokens: tokens(text), at: 0 };
+    let ty = parser.ty()?;
+    ty.check().map_err(|e| parser.error(e.to_string()))?;
+    match parser.peek() {
+        None => Ok(ty),
+        Some(t) => Err(parser.error(format!("`{t}` after the end of the type"))),
+    }
+}
+
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,

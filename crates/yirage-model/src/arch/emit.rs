@@ -331,6 +331,9 @@ impl<'a> Emit<'a> {
             self.matmul("logits", x, w, 1)?
         };
         self.graph.output(logits);
+        if self.options.hidden {
+            self.graph.output(x);
+        }
         Ok(())
     }
 

@@ -47,6 +47,8 @@ pub struct BuildOptions {
     /// Positions that the tables of the rotary embedding cover: the longest sequence that will be computed. The dynamic
     /// scaling takes its factor from this number.
     pub context: u32,
+    /// Whether the wanted rows after the final norm, f32 `[Rows, width]`, are an output beside the logits.
+    pub hidden: bool,
 }
 
 /// What a group of layers keeps of each position. Layers of one group share block tables.

@@ -45,7 +45,7 @@ pub(crate) struct Runner {
 pub(crate) fn load(path: &Path, context: u32) -> Result<(Checkpoint, Model), ModelError> {
     let checkpoint = Checkpoint::open(path)?;
     let config = RawConfig::load(&checkpoint)?;
-    let model = build(&checkpoint, &config, BuildOptions { kv: Format::F32, context })?;
+    let model = build(&checkpoint, &config, BuildOptions { kv: Format::F32, context, hidden: false })?;
     Ok((checkpoint, model))
 }
 

@@ -26,7 +26,7 @@ pub(super) fn score(engine: &mut Engine, ids: &[u32], each: &mut dyn FnMut(usize
                     positions += 1;
                 }
                 Event::Finished { reason: FinishReason::Error(why), .. } => return Err(Failure::Other(why)),
-                Event::Finished { .. } | Event::Token { .. } => {}
+                Event::Finished { .. } | Event::Token { .. } | Event::Hidden { .. } => {}
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The likeliest tokens of a row without sorting the row.
 
+use super::weights::chunk_max;
+use crate::isa::Isa;
+use crate::simd::{Kernel, Lanes, launch};
 use std::cmp::Ordering;
-
-use super::softmax::chunk_max;
 
 /// A token and its logit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,30 +17,45 @@ fn likelier(a: &Candidate, b: &Candidate) -> Ordering {
     b.logit.partial_cmp(&a.logit).unwrap_or(Ordering::Equal).then(a.token.cmp(&b.token))
 }
 
-/// Logits that are skipped together when none of them can be among the best.
+/// Logits that are skipped together when none of them can be among those wanted.
 const SKIP: usize = 64;
 
 /// Replaces `best` by the `k` likeliest tokens of `row` (fewer when fewer are above -infinity), in no order.
-pub(super) fn top_k(row: &[f32], k: usize, best: &mut Vec<Candidate>) {
-    best.clear();
-    let limit = k.saturating_mul(2).max(1024);
-    let mut floor = f32::NEG_INFINITY;
-    for (at, chunk) in row.chunks(SKIP).enumerate() {
-        if chunk_max(chunk).0 <= floor {
-            continue;
-        }
-        for (within, &logit) in chunk.iter().enumerate() {
-            if logit > floor {
-                best.push(Candidate { token: (at * SKIP + within) as u32, logit });
+pub(super) fn top_k(isa: Isa, row: &[f32], k: usize, best: &mut Vec<Candidate>) {
+    launch(isa, TopK { row, k, best });
+}
+
+struct TopK<'a> {
+    row: &'a [f32],
+    k: usize,
+    best: &'a mut Vec<Candidate>,
+}
+
+impl Kernel for TopK<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let TopK { row, k, best } = self;
+        best.clear();
+        let limit = k.saturating_mul(2).max(1024);
+        let mut floor = f32::NEG_INFINITY;
+        for (at, chunk) in row.chunks(SKIP).enumerate() {
+            if chunk_max::<V>(chunk).is_some_and(|max| max <= floor) {
+                continue;
+            }
+            for (within, &logit) in chunk.iter().enumerate() {
+                if logit > floor {
+                    best.push(Candidate { token: (at * SKIP + within) as u32, logit });
+                }
+            }
+            if best.len() >= limit {
+                keep(best, k);
+                // Later tokens of equal logit have larger ids and lose against those already kept.
+                floor = best.iter().fold(f32::INFINITY, |floor, candidate| floor.min(candidate.logit));
             }
         }
-        if best.len() >= limit {
-            keep(best, k);
-            // Later tokens of equal logit have larger ids and lose against those already kept.
-            floor = best.iter().fold(f32::INFINITY, |floor, candidate| floor.min(candidate.logit));
-        }
+        keep(best, k);
     }
-    keep(best, k);
 }
 
 /// Keeps the `k` likeliest.
@@ -50,11 +66,30 @@ fn keep(best: &mut Vec<Candidate>, k: usize) {
     }
 }
 
-/// Replaces `all` by the tokens of `row` that `wanted` accepts.
-pub(super) fn gather(row: &[f32], wanted: impl Fn(f32) -> bool, all: &mut Vec<Candidate>) {
-    all.clear();
-    let accepted = row.iter().enumerate().filter(|(_, logit)| wanted(**logit));
-    all.extend(accepted.map(|(token, &logit)| Candidate { token: token as u32, logit }));
+/// Replaces `all` by the tokens of `row` whose logit is at least `lowest`.
+pub(super) fn gather(isa: Isa, row: &[f32], lowest: f64, all: &mut Vec<Candidate>) {
+    launch(isa, Gather { row, lowest, all });
+}
+
+struct Gather<'a> {
+    row: &'a [f32],
+    lowest: f64,
+    all: &'a mut Vec<Candidate>,
+}
+
+impl Kernel for Gather<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        self.all.clear();
+        for (at, chunk) in self.row.chunks(SKIP).enumerate() {
+            if chunk_max::<V>(chunk).is_some_and(|max| f64::from(max) < self.lowest) {
+                continue;
+            }
+            let wanted = chunk.iter().enumerate().filter(|(_, logit)| f64::from(**logit) >= self.lowest);
+            self.all.extend(wanted.map(|(i, &logit)| Candidate { token: (at * SKIP + i) as u32, logit }));
+        }
+    }
 }
 
 /// Sorts the likeliest first.
@@ -99,13 +134,15 @@ mod tests {
         for (length, kinds) in [(1, 1), (50, 5), (3000, 7), (9000, 100_000)] {
             let row = row(length, kinds);
             let mut sorted = Vec::new();
-            gather(&row, |_| true, &mut sorted);
+            gather(Isa::detect(), &row, f64::NEG_INFINITY, &mut sorted);
             sort_by_likelihood(&mut sorted);
             for k in [1, 2, 40, 600, length] {
-                let mut best = Vec::new();
-                top_k(&row, k, &mut best);
-                sort_by_likelihood(&mut best);
-                assert_eq!(best, sorted[..k.min(length)], "{length} of {kinds} kinds, k {k}");
+                for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
+                    let mut best = Vec::new();
+                    top_k(isa, &row, k, &mut best);
+                    sort_by_likelihood(&mut best);
+                    assert_eq!(best, sorted[..k.min(length)], "{length} of {kinds} kinds, k {k}, {isa}");
+                }
             }
         }
     }
@@ -115,7 +152,7 @@ mod tests {
         let mut row = vec![f32::NEG_INFINITY; 3000];
         row[2000] = -5.0;
         let mut best = Vec::new();
-        top_k(&row, 10, &mut best);
+        top_k(Isa::detect(), &row, 10, &mut best);
         assert_eq!(best, [Candidate { token: 2000, logit: -5.0 }]);
     }
 
@@ -124,7 +161,7 @@ mod tests {
         for (length, kinds) in [(1, 1), (2, 2), (7, 3), (1000, 4), (5000, 100_000)] {
             let row = row(length, kinds);
             let mut sorted = Vec::new();
-            gather(&row, |_| true, &mut sorted);
+            gather(Isa::detect(), &row, f64::NEG_INFINITY, &mut sorted);
             let unsorted = sorted.clone();
             sort_by_likelihood(&mut sorted);
             let mass = |candidate: &Candidate| candidate.logit as u64 + 1;

@@ -1,0 +1,160 @@
+//! A graph with everything it reads: what the reference and any device can run.
+
+use std::collections::HashMap;
+use yirage_compile::{compile, plan_weights};
+use yirage_hal::{Bindings, Device, Executor, StateHandle, Values, WeightHandle, write_view};
+use yirage_ir::op::{BLOCK, Embed, KvAppend};
+use yirage_ir::tensor::Data;
+use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Source, Sym, Tensor, Type};
+use yirage_plan::{Precision, WeightEntry};
+
+/// A graph and everything it reads.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The graph.
+    pub graph: Graph,
+    /// Its weights by name.
+    pub weights: HashMap<String, Tensor>,
+    /// The words of its slots by name.
+    pub slots: HashMap<String, Vec<i32>>,
+    /// Its cache states.
+    pub states: Vec<State>,
+    /// The sizes of the step.
+    pub dims: Dims,
+    /// How products are computed.
+    pub precision: Precision,
+}
+
+/// A cache state and what it holds before the step.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Its name in the graph.
+    pub name: String,
+    /// `[blocks, 32, heads, width]`.
+    pub values: Tensor,
+    /// Elements of a head that are its key.
+    pub k_width: u32,
+}
+
+impl State {
+    /// The type of one block.
+    fn block(&self) -> Type {
+        Type::new(self.values.dtype, self.values.shape[1..].iter().map(|&n| n as u32))
+    }
+}
+
+impl Setup {
+    /// What the reference gives for the graph's outputs.
+    ///
+    /// # Errors
+    /// An input that is not given.
+    pub fn reference(&self) -> Result<Vec<Tensor>, String> {
+        let mut tensors = self.weights.clone();
+        for id in self.graph.inputs_of(Source::Slot) {
+            let v = self.graph.value(id);
+            let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(&self.dims)).collect();
+            let words = self.slots.get(&v.name).ok_or_else(|| format!("no slot `{}` is given", v.name))?;
+            tensors.insert(v.name.clone(), Tensor::from_words(v.ty.dtype, shape, words));
+        }
+        tensors.extend(self.states.iter().map(|s| (s.name.clone(), s.values.clone())));
+        yirage_ir::interp::evaluate(&self.graph, &mut tensors).map_err(|e| e.to_string())
+    }
+
+    /// What `device` gives for the graph's outputs, compiled as any graph is.
+    ///
+    /// # Errors
+    /// Whatever the compiler or the device says.
+    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, String> {
+        let mut bindings = Bindings::default();
+        for state in &self.states {
+            let handle = device.state(&state.block(), state.k_width, state.values.shape[0]);
+            let handle = handle.map_err(|e| e.to_string())?;
+            fill(device, state, &handle)?;
+            bindings.states.insert(state.name.clone(), handle);
+        }
+        let executor = &mut self.load(device, &mut bindings)?;
+        for (name, words) in &self.slots {
+            executor.set(name, words.iter().copied());
+        }
+        executor.run(&self.dims).map_err(|e| e.to_string())?;
+        let output = |index: usize| match executor.values(index).map_err(|e| e.to_string())? {
+            Values::F32(v) => Ok(Data::F32(v.to_vec())),
+            Values::I32(v) => Ok(Data::I32(v.to_vec())),
+        };
+        (0..self.graph.outputs.len()).map(output).collect()
+    }
+
+    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, String> {
+        let target = device.target(self.precision);
+        let weights = plan_weights(&self.graph, &target).map_err(|e| e.to_string())?;
+        for entry in &weights.entries {
+            let values = self.weights.get(&entry.name).ok_or_else(|| format!("no weight `{}` is given", entry.name))?;
+            bindings.weights.insert(entry.name.clone(), weight(device, entry, values)?);
+        }
+        let plan = compile(&self.graph, self.dims, &target, &weights).map_err(|e| e.to_string())?;
+        Executor::new(device, &plan, bindings).map_err(|e| e.to_string())
+    }
+}
+
+fn weight(device: &dyn Device, entry: &WeightEntry, t: &Tensor) -> Result<WeightHandle, String> {
+    let bytes: Vec<u8> = match &t.data {
+        Data::Blocks(bytes) => bytes.clone(),
+        _ => spread(&entry.ty, t.floats()).iter().flat_map(|x| x.to_le_bytes()).collect(),
+    };
+    let mut sink = device.weight(entry).map_err(|e| e.to_string())?;
+    write_view(&mut *sink, &entry.name, &entry.ty, &bytes).map_err(|e| e.to_string())?;
+    sink.finish().map_err(|e| e.to_string())
+}
+
+/// A buffer in which the elements lie where the type's strides say, NaN between them.
+fn spread(ty: &Type, values: &[f32]) -> Vec<f32> {
+    let Some(strides) = &ty.strides else { return values.to_vec() };
+    let mut buffer = vec![f32::NAN; ty.span().unwrap_or(0)];
+    for (i, &x) in values.iter().enumerate() {
+        let (mut rest, mut at) = (i, 0);
+        for (n, &stride) in ty.shape.iter().zip(strides).rev() {
+            let n = n.as_const().unwrap_or(1);
+            at += rest % n * stride as usize;
+            rest /= n;
+        }
+        buffer[at] = x;
+    }
+    buffer
+}
+
+/// Writes a whole state through `kv_append`, the only way a device lets anything in.
+fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), String> {
+    let shape = &state.values.shape;
+    let (cells, heads, width, k) = (shape[0] * BLOCK, shape[2], shape[3], state.k_width as usize);
+    let part = |from: usize, to: usize| {
+        let rows = state.values.floats().chunks_exact(width).flat_map(|c| c[from..to].to_vec()).collect::<Vec<f32>>();
+        Tensor::f32([cells, heads * (to - from)], rows)
+    };
+    let mut weights = HashMap::from([("k".to_string(), part(0, k))]);
+    if k < width {
+        weights.insert("v".into(), part(k, width));
+    }
+    let graph = fill_graph(state, &weights).map_err(|e| e.to_string())?;
+    let slots = HashMap::from([("ids".to_string(), (0..cells as i32).collect::<Vec<_>>())]);
+    let dims = Dims { tokens: cells as u32, seqs: 1, blocks: 1, rows: 1 };
+    let setup = Setup { graph, weights, slots, states: Vec::new(), dims, precision: Precision::Exact };
+    let mut bindings = Bindings::default();
+    bindings.states.insert("state".into(), handle.clone());
+    let mut executor = setup.load(device, &mut bindings)?;
+    executor.set("ids", setup.slots["ids"].iter().copied());
+    executor.run(&setup.dims).map_err(|e| e.to_string())
+}
+
+fn fill_graph(state: &State, weights: &HashMap<String, Tensor>) -> Result<Graph, yirage_ir::BuildError> {
+    let mut b = GraphBuilder::new("fill");
+    let ids = b.slot("ids", Type::new(DType::I32, [Sym::Tokens]))?;
+    let mut ins = vec![b.state("state", state.block())?];
+    for (name, rows) in ["k", "v"].iter().filter_map(|n| Some((n, weights.get(*n)?))) {
+        let table = b.weight(name, Type::new(DType::F32, rows.shape.iter().map(|&n| n as u32)))?;
+        ins.push(b.op(&format!("{name}.rows"), Embed { scale: F32(1.0) }, &[table, ids])?);
+    }
+    ins.push(ids);
+    let filled = b.op("filled", KvAppend { kv_heads: state.values.shape[2] as u32 }, &ins)?;
+    b.output(filled);
+    Ok(b.finish())
+}

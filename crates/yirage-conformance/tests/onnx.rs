@@ -1,0 +1,91 @@
+//! The single-node cases of ONNX for the ops that we have, as its own expected outputs say: compiled as any graph is, on
+//! the reference and on the CPU at every instruction-set level. What does not run stands in `onnx/excluded.txt`, with the
+//! reason.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // a test may stop at anything, and says what it ran
+
+mod onnx_support;
+
+use onnx_support::{Case, Wanted, import, read};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use yirage_cpu::isa::Isa;
+use yirage_hal::reference::Reference;
+use yirage_hal::{Backend, Device, OpenOptions};
+use yirage_ir::tensor::Data;
+
+/// Cases of Attention, RotaryEmbedding, RMSNormalization, LayerNormalization, Softmax, MatMul, Gelu and TopK that are
+/// single nodes, and how many of them have to run at least.
+const CASES: usize = 164;
+const LEAST: usize = 95;
+/// ONNX's own tolerance of these cases.
+const ABSOLUTE: f64 = 1e-7;
+const RELATIVE: f64 = 1e-3;
+
+fn excluded() -> BTreeMap<&'static str, &'static str> {
+    include_str!("onnx/excluded.txt").lines().map(|l| l.split_once('\t').unwrap()).collect()
+}
+
+fn check(device: &dyn Device, case: &Case) -> Result<(), String> {
+    let (setup, wanted) = import(case)?.finish();
+    let got = setup.run(device)?;
+    if got.len() != case.outs.len() {
+        return Err(format!("{} outputs of {}", got.len(), case.outs.len()));
+    }
+    for (output, (got, wanted)) in got.iter().zip(&wanted).enumerate() {
+        let same = match (got, wanted) {
+            (Data::F32(got), Wanted::F32(wanted)) => {
+                let close = |(g, w): (&f32, &f32)| {
+                    g.to_bits() == w.to_bits()
+                        || (f64::from(*g) - f64::from(*w)).abs() <= ABSOLUTE + RELATIVE * f64::from(w.abs())
+                };
+                got.len() == wanted.len() && got.iter().zip(wanted).all(close)
+            }
+            (Data::I32(got), Wanted::I32(wanted)) => got == wanted,
+            _ => false,
+        };
+        if !same {
+            return Err(format!("output {output} is {got:?}, {wanted:?} wanted"));
+        }
+    }
+    Ok(())
+}
+
+fn check_all(name: &str, device: &dyn Device) {
+    let (cases, excluded) = (read(include_str!("onnx/cases.txt")), excluded());
+    let mut failed = Vec::new();
+    let mut ran = 0;
+    for case in &cases {
+        let left_out = excluded.contains_key(case.name.as_str());
+        // A case is in exactly one list.
+        assert_ne!(left_out, !case.outs.is_empty(), "{}", case.name);
+        if !left_out {
+            ran += 1;
+            failed.extend(check(device, case).err().map(|why| format!("{}: {why}", case.name)));
+        }
+    }
+    println!("{name}: {ran} of {} run, {} excluded", cases.len(), excluded.len());
+    assert_eq!((cases.len(), ran + excluded.len()), (CASES, CASES));
+    assert!(ran >= LEAST);
+    assert!(failed.is_empty(), "{name}: {} failed:\n{}", failed.len(), failed.join("\n"));
+}
+
+fn open(backend: &dyn Backend, options: &OpenOptions) -> Arc<dyn Device> {
+    backend.open(0, options).unwrap().0
+}
+
+#[test]
+fn reference() {
+    check_all("reference", &*open(&Reference, &OpenOptions::default()));
+}
+
+#[test]
+fn cpu_at_every_level() {
+    for isa in Isa::ALL {
+        if !isa.available() {
+            eprintln!("SKIPPED: this processor has no {isa}");
+            continue;
+        }
+        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()) };
+        check_all(&format!("cpu {isa}"), &*open(&yirage_cpu::Cpu, &options));
+    }
+}
