@@ -11,6 +11,8 @@
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -275,6 +277,8 @@ impl Layout {
                     match isa {
                         #[cfg(target_arch = "x86_64")]
                         Isa::Avx2 | Isa::Avx512 | Isa::Avx512Bf16 => x86::quantize(src, codes, meta),
+                        #[cfg(target_arch = "aarch64")]
+                        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => neon::quantize(src, codes, meta),
                         _ => scalar::quantize(src, codes, meta),
                     }
                 }

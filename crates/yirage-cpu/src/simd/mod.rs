@@ -8,6 +8,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub(crate) mod math;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod plain;
 
 use crate::isa::Isa;
@@ -110,6 +112,8 @@ pub(crate) fn launch<K: Kernel>(isa: Isa, kernel: K) -> K::Out {
         // SAFETY: the level is available.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 => unsafe { run_avx512(kernel) },
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => kernel.run::<neon::Neon>(),
         _ => kernel.run::<Plain>(),
     }
 }
