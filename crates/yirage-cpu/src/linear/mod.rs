@@ -186,3 +186,26 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::{BF16, Q4_0, Q8_0};
+
+    /// A level that ran the portable kernels would pass every comparison with them.
+    #[test]
+    fn every_level_has_kernels_of_its_own() {
+        let differ = |a: &[PassFn], b: &[PassFn]| a.iter().zip(b).all(|(a, b)| !std::ptr::fn_addr_eq(*a, *b));
+        for isa in Isa::ALL.iter().copied().filter(|isa| *isa != Isa::Scalar && isa.available()) {
+            assert!(differ(&codes_passes::<Q4_0>(isa), &codes_passes::<Q4_0>(Isa::Scalar)), "{isa}");
+            assert!(differ(&codes_passes::<Q8_0>(isa), &codes_passes::<Q8_0>(Isa::Scalar)), "{isa}");
+            assert!(differ(&float_passes::<BF16>(isa), &float_passes::<BF16>(Isa::Scalar)), "{isa}");
+            let form = Kernel::new(isa, Precision::Fast, Format::BF16).unwrap().form();
+            let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::NeonBf16);
+            assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");
+        }
+        if Isa::NeonI8mm.available() {
+            assert!(differ(&codes_passes::<Q4_0>(Isa::NeonI8mm), &codes_passes::<Q4_0>(Isa::Neon)), "i8mm");
+        }
+    }
+}

@@ -20,26 +20,31 @@ const TOKEN_BYTES: usize = 2 * BLOCK;
 /// Bytes of a tile's rows for 8 numbers of each, which are 16 bytes of a token.
 const PIECE: usize = 256;
 
-/// One pass for a tile of `T` tokens, 1 or 2. Some tiles at a time: 16 sums that do not wait for each other.
+/// One pass for a tile of `T` tokens, 1 or 2, `S` tiles at a time: `S * T` of 4 give 16 sums, which do not wait for each
+/// other.
 ///
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`]; the CPU has `bfdot`.
 #[inline(always)]
-pub(super) unsafe fn few<const T: usize>(p: &Pass) {
+pub(super) unsafe fn few<const T: usize, const S: usize>(p: &Pass) {
+    const { assert!(S * T == 4) };
     // SAFETY: units and tiles stay in the panel, tokens in the tile.
     unsafe {
         let mut acc = [[[vdupq_n_f32(0.0); 4]; T]; PANEL_TILES];
-        for u in 0..p.units {
-            let (w, x) = (p.w.add(u * PANEL_TILES * BF16::UNIT_BYTES), p.x.add(u * T * TOKEN_BYTES));
-            for (some, tiles) in acc.chunks_exact_mut(PANEL_TILES / T).enumerate() {
-                let w = w.add(some * PANEL_TILES / T * BF16::UNIT_BYTES);
-                for i in 0..TOKEN_BYTES / 16 {
-                    for (tile, sums) in tiles.iter_mut().enumerate() {
-                        let groups = piece(w.add(tile * BF16::UNIT_BYTES + i * PIECE));
-                        add_words::<Bfdot, T>(sums, &groups, x.add(16 * i), TOKEN_BYTES);
-                    }
-                }
+        let (mut w, mut x) = (p.w, p.x);
+        for _ in 0..p.units {
+            for tiles in acc.as_chunks_mut::<S>().0 {
+                let mut sums = *tiles; // a copy stays in registers
+                unroll!(I in [0 1 2 3] {
+                    unroll!(J < S {
+                        let groups = piece(w.add(J * BF16::UNIT_BYTES + I * PIECE));
+                        add_words::<Bfdot, T>(&mut sums[J], &groups, x.add(16 * I), TOKEN_BYTES);
+                    });
+                });
+                *tiles = sums;
+                w = w.add(S * BF16::UNIT_BYTES);
             }
+            x = x.add(T * TOKEN_BYTES);
         }
         for (i, tile) in acc.iter().enumerate() {
             unroll!(I < T { p.put::<NeonLanes>(i, I, tile[I]); });

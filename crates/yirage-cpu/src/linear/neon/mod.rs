@@ -38,7 +38,7 @@ pub(super) fn i8mm_codes_passes<F: Codes>() -> [PassFn; 5] {
 }
 
 /// Kernels for BF16 weights and bf16 activations.
-pub(super) const BF16_PASSES: [PassFn; 5] = [bf16_few::<1>, bf16_few::<2>, bf16_many, bf16_many, bf16_many];
+pub(super) const BF16_PASSES: [PassFn; 5] = [bf16_few::<1, 4>, bf16_few::<2, 2>, bf16_many, bf16_many, bf16_many];
 
 /// # Safety
 /// As for [`PassFn`].
@@ -74,9 +74,9 @@ unsafe fn squares_pass<F: Codes>(p: &Pass) {
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "bf16")]
-unsafe fn bf16_few<const T: usize>(p: &Pass) {
+unsafe fn bf16_few<const T: usize, const S: usize>(p: &Pass) {
     // SAFETY: as promised by the caller.
-    unsafe { bf16::few::<T>(p) }
+    unsafe { bf16::few::<T, S>(p) }
 }
 
 /// # Safety
