@@ -35,16 +35,21 @@ static FIRST: [u32; 2 * LANES] = {
     words
 };
 
+/// `a > b ? a : b`.
+#[inline(always)]
+fn larger(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+    // SAFETY: Advanced SIMD is there.
+    unsafe { vbslq_f32(vcgtq_f32(a, b), a, b) }
+}
+
 impl Lanes for Neon {
     // Two vectors of keys, the weight and four rows are 26 of 32 registers.
     const ROWS: usize = 4;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
-        four!(I => {
-            let _ = I;
-            vdupq_n_f32(x)
-        })
+        // SAFETY: Advanced SIMD is there.
+        Neon(unsafe { [vdupq_n_f32(x); 4] })
     }
     #[inline(always)]
     unsafe fn load(p: *const f32) -> Self {
@@ -91,7 +96,7 @@ impl Lanes for Neon {
     }
     #[inline(always)]
     fn max(self, b: Self) -> Self {
-        four!(I => vbslq_f32(vcgtq_f32(self.0[I], b.0[I]), self.0[I], b.0[I]))
+        four!(I => larger(self.0[I], b.0[I]))
     }
     #[inline(always)]
     fn min(self, b: Self) -> Self {
@@ -150,6 +155,12 @@ impl Lanes for Neon {
     fn largest(self) -> f32 {
         let [a, b, c, d] = self.0;
         // SAFETY: Advanced SIMD is there.
-        unsafe { vmaxnmvq_f32(vmaxnmq_f32(vmaxnmq_f32(a, c), vmaxnmq_f32(b, d))) }
+        unsafe {
+            let v = larger(larger(a, c), larger(b, d));
+            let (low, high) = (vget_low_f32(v), vget_high_f32(v));
+            let v = vbsl_f32(vcgt_f32(low, high), low, high);
+            let (low, high) = (vget_lane_f32::<0>(v), vget_lane_f32::<1>(v));
+            if low > high { low } else { high }
+        }
     }
 }
