@@ -116,7 +116,8 @@ else
     YIRAGE_REQUIRED_ISAS=$levels emulated "${kernel_tests[@]}" -- "${slow[@]}"
     # A processor with dot products alone: kernels of that level must not use what the better ones have.
     YIRAGE_QEMU_CPU=neoverse-n1 YIRAGE_REQUIRED_ISAS="scalar neon" \
-        emulated --package=yirage-cpu --test=levels --test=linear_kernels --test=linear_pack
+        emulated --package=yirage-cpu --test=levels --test=linear_kernels --test=rows_reference -- \
+        required_levels all_instruction_sets exact_kernels norms
     emulated "${decoder_tests[@]}"
     emulated "${model_test[@]}"
 fi
