@@ -96,7 +96,8 @@ impl Lanes for Neon {
     }
     #[inline(always)]
     fn max(self, b: Self) -> Self {
-        four!(I => larger(self.0[I], b.0[I]))
+        let ([a0, a1, a2, a3], [b0, b1, b2, b3]) = (self.0, b.0);
+        Neon([larger(a0, b0), larger(a1, b1), larger(a2, b2), larger(a3, b3)])
     }
     #[inline(always)]
     fn min(self, b: Self) -> Self {
