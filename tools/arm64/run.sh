@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests that exercise NEON kernels on an x86-64 machine: builds them for aarch64 and runs them under qemu's
-# user-mode emulation. Everything comes from Debian's or Ubuntu's own packages (their compiler for browsers has an arm64
+# user-mode emulation, at every level of NEON that there are kernels for. Everything comes from Debian's or Ubuntu's own packages (their compiler for browsers has an arm64
 # standard library), unpacked into a private folder: nothing is installed, no architecture is added to the system.
 #
 # Skips, loudly and successfully, where the packages are not to be had. Once they are, a failure is a failure.
@@ -8,11 +8,21 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# What is run: every kernel against its oracle, and one tiny model against its golden file.
-kernel_crates=(yirage-ir yirage-cpu yirage-conformance)
+# What is run: every kernel against its oracle, every op and case at every level, the decoders that both are compared
+# with, and one tiny model against its golden file.
+kernel_tests=(--package=yirage-cpu --package=yirage-conformance --lib --tests)
+decoder_tests=(--package=yirage-ir --test=quant_golden)
 model_test=(--package=yirage-engine --test=golden_stories f32_gguf)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
 slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact)
+# The levels that a test insists on, the best one last: one that emulation lacked would be passed over in silence.
+levels="scalar neon neoni8mm neonbf16"
+# Kernels as they are released, and the reference optimised, or emulation takes minutes; the rest in little time.
+profile=(--config 'profile.test.opt-level=0' --config 'profile.test.debug=0' --config 'profile.test.lto="off"')
+for package in yirage-cpu yirage-ir yirage-hal; do
+    profile+=(--config "profile.test.package.$package.opt-level=2")
+done
+profile+=(--config 'profile.test.package.yirage-cpu.debug-assertions=false')
 wanted=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static)
 triple=aarch64-unknown-linux-gnu
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/arm64
@@ -97,9 +107,17 @@ export RUSTC=$target/bin/rustc RUSTDOC=$target/bin/rustdoc CARGO_TARGET_DIR=$tar
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$target/bin/cc-arm64
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$target/bin/run-arm64
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
+emulated() {
+    cargo test --locked --target "$triple" "${profile[@]}" "$@"
+}
 if [ $# -gt 0 ]; then
-    cargo test --locked --target "$triple" "$@"
+    emulated "$@"
 else
-    cargo test --locked --target "$triple" "${kernel_crates[@]/#/--package=}" --lib --tests -- "${slow[@]}"
-    cargo test --locked --target "$triple" "${model_test[@]}"
+    YIRAGE_REQUIRED_ISAS=$levels emulated "${kernel_tests[@]}" -- "${slow[@]}"
+    # A processor with dot products alone: kernels of that level must not use what the better ones have.
+    YIRAGE_QEMU_CPU=neoverse-n1 YIRAGE_REQUIRED_ISAS="scalar neon" \
+        emulated --package=yirage-cpu --test=levels --test=linear_kernels --test=rows_reference -- \
+        required_levels all_instruction_sets exact_kernels norms
+    emulated "${decoder_tests[@]}"
+    emulated "${model_test[@]}"
 fi

@@ -14,15 +14,19 @@ pub enum Isa {
     Avx512,
     /// [`Isa::Avx512`] with the BF16 dot product.
     Avx512Bf16,
-    /// AArch64 Advanced SIMD with the dot-product extension.
+    /// AArch64 Advanced SIMD with the dot product of signed bytes (FEAT_DotProd).
     Neon,
+    /// [`Isa::Neon`] with products of 8-bit integer matrices and the dot product of mixed signs (FEAT_I8MM).
+    NeonI8mm,
+    /// [`Isa::NeonI8mm`] with BF16 dot and matrix products (FEAT_BF16).
+    NeonBf16,
 }
 
 /// Why a level cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum IsaError {
     /// The name is none of [`Isa::ALL`].
-    #[error("instruction set {0:?} is unknown: use one of scalar, avx2, avx512, avx512bf16, neon")]
+    #[error("instruction set {0:?} is unknown: use one of {names}", names = Isa::names())]
     Unknown(String),
     /// This CPU lacks the level.
     #[error("instruction set {wanted} is not available on this CPU (best available: {best}): choose {best} or lower")]
@@ -36,7 +40,8 @@ pub enum IsaError {
 
 impl Isa {
     /// Every level, lowest first.
-    pub const ALL: &'static [Isa] = &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Neon];
+    pub const ALL: &'static [Isa] =
+        &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Neon, Isa::NeonI8mm, Isa::NeonBf16];
 
     /// The name used in configuration.
     pub fn name(self) -> &'static str {
@@ -46,7 +51,14 @@ impl Isa {
             Isa::Avx512 => "avx512",
             Isa::Avx512Bf16 => "avx512bf16",
             Isa::Neon => "neon",
+            Isa::NeonI8mm => "neoni8mm",
+            Isa::NeonBf16 => "neonbf16",
         }
+    }
+
+    /// The names of all levels, for messages.
+    fn names() -> String {
+        Isa::ALL.iter().map(|isa| isa.name()).collect::<Vec<_>>().join(", ")
     }
 
     /// The best level of this CPU.
@@ -73,7 +85,13 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Bf16 => Isa::Avx512.available() && is_x86_feature_detected!("avx512bf16"),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon => std::arch::is_aarch64_feature_detected!("dotprod"),
+            Isa::Neon => {
+                std::arch::is_aarch64_feature_detected!("neon") && std::arch::is_aarch64_feature_detected!("dotprod")
+            }
+            #[cfg(target_arch = "aarch64")]
+            Isa::NeonI8mm => Isa::Neon.available() && std::arch::is_aarch64_feature_detected!("i8mm"),
+            #[cfg(target_arch = "aarch64")]
+            Isa::NeonBf16 => Isa::NeonI8mm.available() && std::arch::is_aarch64_feature_detected!("bf16"),
             #[allow(unreachable_patterns)] // which arms exist depends on the architecture
             _ => false,
         }
@@ -114,7 +132,9 @@ mod tests {
             }
         }
         assert_eq!(Isa::parse("SCALAR"), Ok(Isa::Scalar));
-        assert_eq!(Isa::parse("sse9"), Err(IsaError::Unknown("sse9".into())));
+        let unknown = Isa::parse("sse9").unwrap_err();
+        assert_eq!(unknown, IsaError::Unknown("sse9".into()));
+        assert!(Isa::ALL.iter().all(|isa| unknown.to_string().contains(isa.name())), "{unknown}");
         assert!(Isa::detect().available());
     }
 }

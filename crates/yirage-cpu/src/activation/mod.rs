@@ -11,6 +11,8 @@
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -275,6 +277,8 @@ impl Layout {
                     match isa {
                         #[cfg(target_arch = "x86_64")]
                         Isa::Avx2 | Isa::Avx512 | Isa::Avx512Bf16 => x86::quantize(src, codes, meta),
+                        #[cfg(target_arch = "aarch64")]
+                        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => neon::quantize(src, codes, meta),
                         _ => scalar::quantize(src, codes, meta),
                     }
                 }
@@ -375,10 +379,15 @@ mod tests {
         let isas: Vec<Isa> = Isa::ALL.iter().copied().filter(|isa| isa.available()).collect();
         for round in 0..2000 {
             let mut x: Vec<f32> = (0..32).map(|_| random()).collect();
-            match round % 4 {
+            match round % 5 {
                 0 => x.iter_mut().for_each(|v| *v %= 4.0),
                 1 => x.iter_mut().for_each(|v| *v = f32::from_bits(v.to_bits() & 0x3fff_ffff)),
                 2 => x.iter_mut().for_each(|v| *v *= 1e-38),
+                // a scale of 1, so that halves are halfway between two codes
+                3 => {
+                    x.iter_mut().for_each(|v| *v = (v.to_bits() >> 8 & 0xff) as f32 * 0.5 - 63.5);
+                    x[round % 32] = -127.0;
+                }
                 _ => {}
             }
             let stored = isas.iter().map(|&isa| {

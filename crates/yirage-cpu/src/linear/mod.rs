@@ -9,8 +9,9 @@
 //!   order. Equal bits on every instruction set.
 //! * f32 activations (exact; fast F16, F32, and BF16 without the BF16 instruction): `acc = fma(w_k, x_k, acc)` for
 //!   ascending k, with w_k the f32 value the format decodes to. Equal bits on every instruction set.
-//! * bf16 activations (fast BF16 with the BF16 instruction): pairs of k in ascending order, as `vdpbf16ps` adds them
-//!   (it takes subnormal numbers for zero).
+//! * bf16 activations (fast BF16 with a BF16 instruction): pairs of k in ascending order. On x86-64 as `vdpbf16ps` adds
+//!   them (it takes subnormal numbers for zero). On AArch64 as `bfdot` does: `acc + (w_0 * x_0 + w_1 * x_1)`, each
+//!   operation rounded to odd, subnormal numbers taken for zero.
 //!
 //! The result is stored, or added to what is there: `out = out + acc`, once.
 //!
@@ -22,12 +23,14 @@ pub(crate) mod lanes;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod float;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod pass;
 mod portable;
 pub(crate) mod unpack;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod unroll;
 
 use crate::activation::{Form, Layout};
@@ -74,6 +77,8 @@ impl Kernel {
             floats => |T| match (precision, format, isa) {
                 #[cfg(target_arch = "x86_64")]
                 (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => (Form::Bf16, avx512::BF16_PASSES),
+                #[cfg(target_arch = "aarch64")]
+                (Precision::Fast, Format::BF16, Isa::NeonBf16) => (Form::Bf16, neon::BF16_PASSES),
                 (Precision::Fast, Format::BF16, _) => (Form::RoundedF32, float_passes::<T>(isa)),
                 _ => (Form::F32, float_passes::<T>(isa)),
             }
@@ -98,6 +103,10 @@ fn codes_passes<T: crate::pack::Codes>(isa: Isa) -> [PassFn; 5] {
         Isa::Avx512 | Isa::Avx512Bf16 => avx512::codes_passes::<T>(),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => avx2::codes_passes::<T>(),
+        #[cfg(target_arch = "aarch64")]
+        Isa::NeonI8mm | Isa::NeonBf16 => neon::i8mm_codes_passes::<T>(),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => neon::codes_passes::<T>(),
         _ => portable::codes_passes::<T>(),
     }
 }
@@ -108,6 +117,8 @@ fn float_passes<T: crate::pack::Tile>(isa: Isa) -> [PassFn; 5] {
         Isa::Avx512 | Isa::Avx512Bf16 => avx512::float_passes::<T>(),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => avx2::float_passes::<T>(),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => neon::float_passes::<T>(),
         _ => portable::float_passes::<T>(),
     }
 }
@@ -172,6 +183,29 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
                 // CPU, and the caller gives the result's memory.
                 unsafe { pass(&pass_args) }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::{BF16, Q4_0, Q8_0};
+
+    /// A level that ran the portable kernels would pass every comparison with them.
+    #[test]
+    fn every_level_has_kernels_of_its_own() {
+        let differ = |a: &[PassFn], b: &[PassFn]| a.iter().zip(b).all(|(a, b)| !std::ptr::fn_addr_eq(*a, *b));
+        for isa in Isa::ALL.iter().copied().filter(|isa| *isa != Isa::Scalar && isa.available()) {
+            assert!(differ(&codes_passes::<Q4_0>(isa), &codes_passes::<Q4_0>(Isa::Scalar)), "{isa}");
+            assert!(differ(&codes_passes::<Q8_0>(isa), &codes_passes::<Q8_0>(Isa::Scalar)), "{isa}");
+            assert!(differ(&float_passes::<BF16>(isa), &float_passes::<BF16>(Isa::Scalar)), "{isa}");
+            let form = Kernel::new(isa, Precision::Fast, Format::BF16).unwrap().form();
+            let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::NeonBf16);
+            assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");
+        }
+        if Isa::NeonI8mm.available() {
+            assert!(differ(&codes_passes::<Q4_0>(Isa::NeonI8mm), &codes_passes::<Q4_0>(Isa::Neon)), "i8mm");
         }
     }
 }

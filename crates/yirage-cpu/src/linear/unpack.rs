@@ -1,5 +1,7 @@
 //! One packed row back to f32 (embedding lookup).
 
+#[cfg(target_arch = "aarch64")]
+use super::lanes::NeonLanes;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::{Avx2Lanes, Avx512Lanes};
 use super::lanes::{Lanes, PortableLanes};
@@ -23,6 +25,10 @@ fn of<T: Tile>(isa: Isa, m: &PackedMatrix, matrix: usize, row: usize, out: &mut 
             Isa::Avx512 | Isa::Avx512Bf16 => avx512::<T>(unit, m.unit_step(), row % TILE_ROWS, out),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => avx2::<T>(unit, m.unit_step(), row % TILE_ROWS, out),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => {
+                decode::<NeonLanes, T>(unit, m.unit_step(), row % TILE_ROWS, out);
+            }
             _ => decode::<PortableLanes, T>(unit, m.unit_step(), row % TILE_ROWS, out),
         }
     }

@@ -54,12 +54,12 @@ pub(crate) trait Tile {
 /// As for [`Tile`].
 pub(crate) trait Codes: Tile {
     /// Bits of a code.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // the portable kernels need not know
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))] // portable code need not know
     const BITS: u32;
     /// What was added to make codes unsigned: 0 or a power of two.
     const OFFSET: i32;
     /// Its logarithm (0 without offset).
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))] // as above
     const OFFSET_SHIFT: u32 = if Self::OFFSET == 0 { 0 } else { Self::OFFSET.ilog2() };
     /// Scales per 32-block: 1, or 2 (one for 16 weights).
     const HALVES: usize = 1;

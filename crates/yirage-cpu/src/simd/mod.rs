@@ -8,6 +8,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub(crate) mod math;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod plain;
 
 use crate::isa::Isa;
@@ -114,6 +116,8 @@ pub(crate) fn launch<K: Kernel>(isa: Isa, kernel: K) -> K::Out {
         // SAFETY: the level is available.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 => unsafe { run_avx512(kernel) },
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => kernel.run::<neon::Neon>(),
         _ => kernel.run::<Plain>(),
     }
 }
@@ -128,4 +132,79 @@ unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Out {
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl")]
 unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Out {
     kernel.run::<avx512::Avx512>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The results of every operation on `a`, `b` and `c`, with NaN as one word.
+    struct Every<'a> {
+        lanes: [&'a [f32; LANES]; 3],
+        halves: &'a [u16; 2 * LANES],
+    }
+
+    impl Kernel for Every<'_> {
+        type Out = Vec<u32>;
+
+        #[inline(always)]
+        fn run<V: Lanes>(self) -> Vec<u32> {
+            let [a, b, c] = self.lanes.map(V::of);
+            // SAFETY: there are twice sixteen halves.
+            let (half, (even, odd)) =
+                unsafe { (V::load_f16(self.halves.as_ptr()), V::load_bf16_pairs(self.halves.as_ptr())) };
+            let whole = a.round().max(V::splat(-126.0)).min(V::splat(126.0)); // a number for NaN too
+            let mut out =
+                vec![half, even, odd, a.add(b), a.sub(b), a.mul(b), a.div(b), a.fma(b, c), a.max(b), a.min(b)];
+            out.extend([
+                a.round(),
+                whole.pow2(),
+                a.abs(),
+                a.with_sign(b),
+                a.if_less(b, c, a),
+                V::splat(self.lanes[0][5]),
+            ]);
+            for (from, to) in (0..=LANES).flat_map(|to| (0..=to).map(move |from| (from, to))) {
+                out.push(a.keep(from, to, b));
+            }
+            let word = |v: f32| if v.is_nan() { u32::MAX } else { v.to_bits() };
+            let mut words: Vec<u32> = out.iter().flat_map(|v| v.array()).map(word).collect();
+            for lane in 0..LANES {
+                // one lane that is greater, and its place is all that differs
+                words.push(u32::from(a.any_greater(a.keep(0, lane, V::splat(-1.0).keep(lane, lane + 1, a)))));
+            }
+            words.extend([word(a.sum()), u32::from(a.any_greater(b))]);
+            if self.lanes[0].iter().all(|v| !v.is_nan()) {
+                words.push(word(a.largest()));
+            }
+            words
+        }
+    }
+
+    #[test]
+    fn every_operation_gives_the_same_bits_at_every_level() {
+        let mut seed = 3u32;
+        let mut random = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            seed
+        };
+        for round in 0..400 {
+            // any bits; numbers of one size; halves between integers; zeros of both signs
+            let mut float = || match round % 4 {
+                0 => f32::from_bits(random()),
+                1 => random() as i32 as f32 / 1e9,
+                2 => (random() >> 20) as f32 * 0.5 - 1000.0,
+                _ => [0.0, -0.0, 1.0, -1.0][random() as usize >> 30],
+            };
+            let lanes: [[f32; LANES]; 3] = std::array::from_fn(|_| std::array::from_fn(|_| float()));
+            let halves: [u16; 2 * LANES] = std::array::from_fn(|_| (random() >> 16) as u16);
+            let all = |isa| launch(isa, Every { lanes: lanes.each_ref(), halves: &halves });
+            let want = all(Isa::Scalar);
+            for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
+                let got = all(isa);
+                let first = got.iter().zip(&want).position(|(a, b)| a != b);
+                assert!(first.is_none() && got.len() == want.len(), "{isa}: word {first:?} of {lanes:?} {halves:?}");
+            }
+        }
+    }
 }

@@ -7,12 +7,16 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2Lanes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512Lanes;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::NeonLanes;
 pub(crate) use portable::PortableLanes;
 
 /// Operations on 16 rows.

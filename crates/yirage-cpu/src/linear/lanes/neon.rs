@@ -1,0 +1,114 @@
+//! [`Lanes`] as four 128-bit registers: rows 0..4, 4..8, 8..12 and 12..16.
+
+use super::Lanes;
+use std::arch::aarch64::*;
+
+/// Advanced SIMD.
+pub(crate) struct NeonLanes;
+
+/// An expression for each of the four registers. A macro because a closure would not inherit "always inline".
+macro_rules! four {
+    ($i:ident => $e:expr) => {{
+        macro_rules! at {
+            ($n:literal) => {{
+                const $i: usize = $n;
+                $e
+            }};
+        }
+        [at!(0), at!(1), at!(2), at!(3)]
+    }};
+}
+
+// SAFETY of every block: the trait's contract gives the memory, every AArch64 processor the instructions.
+impl Lanes for NeonLanes {
+    type I = [uint8x16_t; 4];
+    type F = [float32x4_t; 4];
+
+    #[inline(always)]
+    unsafe fn load(p: *const u8) -> [uint8x16_t; 4] {
+        unsafe { four!(I => vld1q_u8(p.add(16 * I))) }
+    }
+    #[inline(always)]
+    unsafe fn field(v: [uint8x16_t; 4], from: u32, width: u32, to: u32) -> [uint8x16_t; 4] {
+        unsafe {
+            // a shift by constants: LLVM makes `ushr` of the negative ones and drops a mask that changes nothing
+            let (count, mask) = (vdupq_n_s8(to as i8 - from as i8), vdupq_n_u8((((1u32 << width) - 1) << to) as u8));
+            four!(I => vandq_u8(vshlq_u8(v[I], count), mask))
+        }
+    }
+    #[inline(always)]
+    unsafe fn or(a: [uint8x16_t; 4], b: [uint8x16_t; 4]) -> [uint8x16_t; 4] {
+        unsafe { four!(I => vorrq_u8(a[I], b[I])) }
+    }
+    #[inline(always)]
+    unsafe fn lookup(table: &[u8; 16], v: [uint8x16_t; 4]) -> [uint8x16_t; 4] {
+        unsafe {
+            let table = vld1q_u8(table.as_ptr());
+            four!(I => vqtbl1q_u8(table, v[I]))
+        }
+    }
+    #[inline(always)]
+    unsafe fn byte(v: [uint8x16_t; 4], i: usize) -> [float32x4_t; 4] {
+        unsafe {
+            let (count, mask) = (vdupq_n_s32(-8 * i as i32), vdupq_n_u32(255));
+            four!(I => vcvtq_f32_u32(vandq_u32(vshlq_u32(vreinterpretq_u32_u8(v[I]), count), mask)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn bf16(v: [uint8x16_t; 4], i: usize) -> [float32x4_t; 4] {
+        unsafe {
+            four!(I => {
+                let pair = vreinterpretq_u32_u8(v[I]);
+                vreinterpretq_f32_u32(match i {
+                    0 => vshlq_n_u32::<16>(pair),
+                    _ => vandq_u32(pair, vdupq_n_u32(0xffff_0000)),
+                })
+            })
+        }
+    }
+    #[inline(always)]
+    unsafe fn f16(p: *const u8) -> [float32x4_t; 4] {
+        unsafe { four!(I => vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p.add(8 * I))))) }
+    }
+    #[inline(always)]
+    unsafe fn i8(p: *const u8) -> [float32x4_t; 4] {
+        unsafe {
+            let v = vreinterpretq_s8_u8(vld1q_u8(p));
+            let (low, high) = (vmovl_s8(vget_low_s8(v)), vmovl_high_s8(v));
+            [
+                vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))),
+                vcvtq_f32_s32(vmovl_high_s16(low)),
+                vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
+                vcvtq_f32_s32(vmovl_high_s16(high)),
+            ]
+        }
+    }
+    #[inline(always)]
+    unsafe fn floats(p: *const f32) -> [float32x4_t; 4] {
+        unsafe { four!(I => vld1q_f32(p.add(4 * I))) }
+    }
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: [float32x4_t; 4]) {
+        unsafe { four!(I => vst1q_f32(p.add(4 * I), v[I])) };
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> [float32x4_t; 4] {
+        unsafe { [vdupq_n_f32(x); 4] }
+    }
+    #[inline(always)]
+    unsafe fn add(a: [float32x4_t; 4], b: [float32x4_t; 4]) -> [float32x4_t; 4] {
+        unsafe { four!(I => vaddq_f32(a[I], b[I])) }
+    }
+    #[inline(always)]
+    unsafe fn sub(a: [float32x4_t; 4], b: [float32x4_t; 4]) -> [float32x4_t; 4] {
+        unsafe { four!(I => vsubq_f32(a[I], b[I])) }
+    }
+    #[inline(always)]
+    unsafe fn mul(a: [float32x4_t; 4], b: [float32x4_t; 4]) -> [float32x4_t; 4] {
+        unsafe { four!(I => vmulq_f32(a[I], b[I])) }
+    }
+    #[inline(always)]
+    unsafe fn fma(a: [float32x4_t; 4], b: [float32x4_t; 4], c: [float32x4_t; 4]) -> [float32x4_t; 4] {
+        unsafe { four!(I => vfmaq_f32(c[I], a[I], b[I])) }
+    }
+}

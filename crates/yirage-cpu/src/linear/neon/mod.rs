@@ -1,0 +1,88 @@
+//! Advanced SIMD kernels: a tile of 16 rows is four registers of four rows.
+//!
+//! Up to two tokens a register of weights is multiplied by a word of a token, chosen by its place in a register: no
+//! broadcast, no horizontal sum. With more, i8mm and bf16 multiply two rows by two tokens at once. Rows then have to be
+//! brought together in twos, an instruction for each register of weights, which pays from four tokens on: for 16 rows,
+//! 32 weights and four tokens 64 products, 32 such instructions and 8 for the tokens, where dot products would be 128.
+//!
+//! Codes are unsigned, activations signed. i8mm has that product. The dot-product extension has only signed numbers:
+//! codes of up to 7 bits are that as they are, those of 8 bits are made signed by flipping their highest bit, which takes
+//! their offset of 128 away. All sums are exact, so results equal the other kernels' bit for bit.
+
+mod bf16;
+mod codes;
+mod dot;
+
+use super::float;
+use super::lanes::NeonLanes;
+use super::pass::{Pass, PassFn};
+use crate::pack::{Codes, Tile};
+use codes::{BySquares, ByWords};
+use dot::{Sdot, Usdot, Usmmla};
+
+/// Kernels for f32 activations.
+pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
+    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 4>, float_pass::<F, 4>]
+}
+
+/// Kernels for int8 activations.
+pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
+    let many: PassFn = codes_pass::<F, 4, true>;
+    [codes_pass::<F, 1, false>, codes_pass::<F, 2, false>, many, many, many]
+}
+
+/// Kernels for int8 activations with i8mm.
+pub(super) fn i8mm_codes_passes<F: Codes>() -> [PassFn; 5] {
+    let many: PassFn = squares_pass::<F>;
+    [i8mm_codes_pass::<F, 1>, i8mm_codes_pass::<F, 2>, many, many, many]
+}
+
+/// Kernels for BF16 weights and bf16 activations.
+pub(super) const BF16_PASSES: [PassFn; 5] = [bf16_few::<1, 4>, bf16_few::<2, 2>, bf16_many, bf16_many, bf16_many];
+
+/// # Safety
+/// As for [`PassFn`].
+unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { float::pass::<NeonLanes, F, T>(p) }
+}
+
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "dotprod")]
+unsafe fn codes_pass<F: Codes, const T: usize, const MANY: bool>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { codes::pass::<F, ByWords<Sdot>, 4, T, MANY>(p) }
+}
+
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "i8mm")]
+unsafe fn i8mm_codes_pass<F: Codes, const T: usize>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { codes::pass::<F, ByWords<Usdot>, 4, T, false>(p) }
+}
+
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "i8mm")]
+unsafe fn squares_pass<F: Codes>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { codes::pass::<F, BySquares<Usmmla>, 8, 2, true>(p) }
+}
+
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "bf16")]
+unsafe fn bf16_few<const T: usize, const S: usize>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { bf16::few::<T, S>(p) }
+}
+
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "bf16")]
+unsafe fn bf16_many(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { bf16::many(p) }
+}
