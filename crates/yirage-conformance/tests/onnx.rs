@@ -75,7 +75,7 @@ fn open(backend: &dyn Backend, options: &OpenOptions) -> Arc<dyn Device> {
 
 #[test]
 fn reference() {
-    check_all("reference", &*open(&Reference, &OpenOptions::default()));
+    check_all("reference", &*open(&Reference::new(), &OpenOptions::default()));
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn view(dtype: DType, shape: [u32; 2], strides: [u32; 2]) -> Type {
 
 #[test]
 fn a_strided_slot_is_not_supported() {
-    let (device, _) = Reference.open(0, &OpenOptions::default()).unwrap();
+    let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
     let mut b = GraphBuilder::new("g");
     let x = b.slot("x", view(DType::F32, [2, 4], [1, 2])).unwrap();
     let y = b.op("y", Softmax {}, &[x]).unwrap();
@@ -30,7 +30,7 @@ fn a_strided_slot_is_not_supported() {
 
 #[test]
 fn views_that_cannot_be_read_are_errors() {
-    let (device, _) = Reference.open(0, &OpenOptions::default()).unwrap();
+    let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
     let write = |ty: Type, elements: usize| {
         let entry =
             WeightEntry { name: "w".into(), ty: ty.dense(), layout: "rows".into(), groups: 1, shard_axis: None };

@@ -71,7 +71,7 @@ fn both(device: Arc<dyn Device>) -> (Outcomes, Outcomes) {
 
 #[test]
 fn neither_the_batch_nor_the_device_matters() {
-    let (reference, _) = Reference.open(0, &OpenOptions::default()).unwrap();
+    let (reference, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
     let (want, alone) = both(reference);
     assert_eq!(want, alone);
     assert_eq!(want.iter().filter(|s| s.is_err()).count(), 16, "two rows of seven cannot be used");
