@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use std::collections::HashMap;
-use yirage_ir::op::{Case, Glu, GluKind, Linear, RmsNorm};
-use yirage_ir::{F32, Format, GraphBuilder, Op, Sym, Tensor, Type, text, verify};
+use yirage_ir::op::{Case, Glu, GluKind, Linear, RmsNorm, Role};
+use yirage_ir::{Dim, F32, Format, GraphBuilder, Op, Sym, Tensor, Type, text, verify};
 
 fn mlp() -> yirage_ir::Graph {
     let mut b = GraphBuilder::new("mlp");
@@ -57,8 +57,7 @@ fn every_case_infers_evaluates_and_round_trips() {
     let mut names = std::collections::HashSet::new();
     for Case { name, op, ins, .. } in &cases {
         assert!(names.insert(format!("{} {name}", op.name())), "two cases of {} are called {name}", op.name());
-        let types: Vec<Type> = ins.iter().map(case_type).collect();
-        let types = as_state(op, types);
+        let types: Vec<Type> = ins.iter().enumerate().map(|(i, t)| model_type(op.role(i, t), t)).collect();
         let outs = op.infer(&types).unwrap_or_else(|e| panic!("{} {name}: {e}", op.name()));
         let values = op.eval(&ins.iter().collect::<Vec<_>>());
         assert_eq!(outs.len(), values.len());
@@ -70,19 +69,21 @@ fn every_case_infers_evaluates_and_round_trips() {
     }
 }
 
-fn case_type(t: &Tensor) -> Type {
-    Type::new(t.dtype, t.shape.iter().map(|&n| n as u32))
-}
-
-/// The type of a state is that of one block.
-fn as_state(op: &Op, mut types: Vec<Type>) -> Vec<Type> {
-    let at = match op {
-        Op::KvAppend(_) => 0,
-        Op::Attention(a) if a.cached => 1,
-        _ => return types,
+/// The type that an input has in a model.
+fn model_type(role: Role, t: &Tensor) -> Type {
+    let mut ty = Type::new(t.dtype, t.shape.iter().map(|&n| n as u32));
+    let symbols: &[Sym] = match role {
+        Role::Activation => &[Sym::Tokens],
+        Role::Slot(symbols) => symbols,
+        Role::Weight => &[],
+        Role::State => {
+            // The type of a state is that of one block.
+            ty.shape.remove(0);
+            &[]
+        }
     };
-    types[at].shape.remove(0);
-    types
+    ty.shape.iter_mut().zip(symbols).for_each(|(dim, &sym)| *dim = Dim::Sym(sym));
+    ty
 }
 
 #[test]
