@@ -159,6 +159,7 @@ mod tests {
             out.extend([
                 a.round(),
                 whole.pow2(),
+                a.sqrt(),
                 a.abs(),
                 a.with_sign(b),
                 a.if_less(b, c, a),
@@ -174,6 +175,10 @@ mod tests {
                 words.push(u32::from(a.any_greater(a.keep(0, lane, V::splat(-1.0).keep(lane, lane + 1, a)))));
             }
             words.extend([word(a.sum()), u32::from(a.any_greater(b))]);
+            for lane in 0..LANES {
+                words.push(u32::from(V::splat(f32::NAN).keep(lane, lane + 1, whole).any_nan()));
+            }
+            words.extend([u32::from(a.any_nan()), u32::from(whole.any_nan())]);
             if self.lanes[0].iter().all(|v| !v.is_nan()) {
                 words.push(word(a.largest()));
             }

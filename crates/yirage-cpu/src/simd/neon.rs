@@ -119,6 +119,10 @@ impl Lanes for Neon {
         four!(I => vabsq_f32(self.0[I]))
     }
     #[inline(always)]
+    fn sqrt(self) -> Self {
+        four!(I => vsqrtq_f32(self.0[I]))
+    }
+    #[inline(always)]
     fn with_sign(self, sign: Self) -> Self {
         four!(I => vbslq_f32(vdupq_n_u32(1 << 31), sign.0[I], self.0[I]))
     }
@@ -140,6 +144,15 @@ impl Lanes for Neon {
         unsafe {
             let m: [uint32x4_t; 4] = std::array::from_fn(|i| vcgtq_f32(self.0[i], b.0[i]));
             vmaxvq_u32(vorrq_u32(vorrq_u32(m[0], m[1]), vorrq_u32(m[2], m[3]))) != 0
+        }
+    }
+    #[inline(always)]
+    fn any_nan(self) -> bool {
+        // SAFETY: Advanced SIMD is there.
+        unsafe {
+            // A lane equals itself unless it is NaN.
+            let m: [uint32x4_t; 4] = std::array::from_fn(|i| vceqq_f32(self.0[i], self.0[i]));
+            vminvq_u32(vandq_u32(vandq_u32(m[0], m[1]), vandq_u32(m[2], m[3]))) == 0
         }
     }
     #[inline(always)]
