@@ -33,6 +33,12 @@ impl Reference {
     }
 }
 
+impl Default for Reference {
+    fn default() -> Reference {
+        Reference::new()
+    }
+}
+
 impl Backend for Reference {
     fn name(&self) -> &'static str {
         "reference"
