@@ -1,13 +1,6 @@
-//! Any text as a chat template: compiling and rendering end in text or a typed error.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use yirage_model::chat::{ChatInputs, ChatTemplate};
+#[path = "../bodies/chat_template.rs"]
+mod body;
 
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(source) = std::str::from_utf8(bytes) else { return };
-    let messages = [serde_json::json!({"role": "user", "content": "hi"})];
-    if let Ok(template) = ChatTemplate::new("fuzz", source) {
-        let _rendered = template.render(&ChatInputs::new(&messages));
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| body::run(data));

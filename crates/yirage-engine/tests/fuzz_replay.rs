@@ -1,0 +1,56 @@
+//! The fuzz targets' inputs, hand-made seeds and what campaigns found, run once by the ordinary tests. The commands of a
+//! campaign and its results are in `fuzz/README.md`.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
+
+use std::path::{Path, PathBuf};
+
+#[path = "../../../fuzz/bodies/chat_template.rs"]
+mod chat_template;
+#[path = "../../../fuzz/bodies/config_json.rs"]
+mod config_json;
+#[path = "../../../fuzz/bodies/gguf.rs"]
+mod gguf;
+#[path = "../../../fuzz/bodies/graph_text.rs"]
+mod graph_text;
+#[path = "../../../fuzz/bodies/plan_text.rs"]
+mod plan_text;
+#[path = "../../../fuzz/bodies/safetensors.rs"]
+mod safetensors;
+#[path = "../../../fuzz/bodies/tokenizer_json.rs"]
+mod tokenizer_json;
+
+const TARGETS: [(&str, fn(&[u8])); 7] = [
+    ("chat_template", chat_template::run),
+    ("config_json", config_json::run),
+    ("gguf", gguf::run),
+    ("graph_text", graph_text::run),
+    ("plan_text", plan_text::run),
+    ("safetensors", safetensors::run),
+    ("tokenizer_json", tokenizer_json::run),
+];
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_kept_input_ends_in_a_value_or_a_typed_error() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    for (name, run) in TARGETS {
+        let seeds = files(&root.join("corpus").join(name));
+        let found = files(&root.join("found").join(name));
+        assert!(!seeds.is_empty() && !found.is_empty(), "{name} has no inputs");
+        seeds.iter().chain(&found).for_each(|file| run(&std::fs::read(file).unwrap()));
+        println!("{name}: {} seeds, {} found inputs", seeds.len(), found.len());
+    }
+}
+
+#[test]
+fn every_target_is_replayed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let stem = |p: &PathBuf| p.file_stem().unwrap().to_string_lossy().into_owned();
+    let targets: Vec<String> = files(&root.join("fuzz_targets")).iter().map(stem).collect();
+    assert_eq!(targets, TARGETS.map(|(name, _)| name.to_owned()));
+}
