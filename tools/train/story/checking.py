@@ -43,7 +43,7 @@ def ask(program, *arguments):
 def compare(program, model, ids, wanted):
     """Worst difference of a logit; the most likely token must agree wherever it leads by MARGIN."""
     found = ask(program, "logits", "--model", str(model), "--ids", ",".join(map(str, ids)), "--all", "--positions", "all",
-                "--precision", "exact", "--kv-dtype", "f32")
+                "--precision", "exact", "--kv-type", "f32")
     worst = 0.0
     for row, position in zip(wanted, found["positions"]):
         ours = dict(position["top"])
