@@ -28,7 +28,7 @@
 //! use yirage_engine::sampling::{Sampler, SamplingParams, TokenCounts};
 //! use yirage_hal::{Backend, OpenOptions, reference::Reference};
 //!
-//! let (device, _) = Reference.open(0, &OpenOptions::default())?;
+//! let (device, _) = Reference::new().open(0, &OpenOptions::default())?;
 //! let params = SamplingParams { top_p: 0.9, seed: 42, ..SamplingParams::default() }.checked(4)?;
 //! let row = [0.1, 2.0, -1.0, 1.5];
 //! let (salt, position) = (0, 17);
