@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests that exercise NEON kernels on an x86-64 machine: builds them for aarch64 and runs them under qemu's
-# user-mode emulation, at every level of NEON that there are kernels for. Everything comes from Debian's or Ubuntu's own packages (their compiler for browsers has an arm64
-# standard library), unpacked into a private folder: nothing is installed, no architecture is added to the system.
+# user-mode emulation, at every level of NEON that there are kernels for. Everything comes from Debian's or Ubuntu's own
+# packages (their compiler for browsers has an arm64 standard library), unpacked into a private folder: nothing is
+# installed, no architecture is added to the system.
 #
 # Skips, loudly and successfully, where the packages are not to be had. Once they are, a failure is a failure.
 # usage: tools/arm64/run.sh [ARGUMENTS FOR cargo test]     (default: what is listed below)
@@ -19,7 +20,7 @@ slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact)
 levels="scalar neon neoni8mm neonbf16"
 # Kernels as they are released, and the reference optimised, or emulation takes minutes; the rest in little time.
 profile=(--config 'profile.test.opt-level=0' --config 'profile.test.debug=0' --config 'profile.test.lto="off"')
-for package in yirage-cpu yirage-ir yirage-hal; do
+for package in yirage-cpu yirage-ir yirage-hal yirage-compile yirage-plan yirage-conformance; do
     profile+=(--config "profile.test.package.$package.opt-level=2")
 done
 profile+=(--config 'profile.test.package.yirage-cpu.debug-assertions=false')

@@ -1,6 +1,6 @@
 //! Conformance: every case of every op, compiled and run on a device, against the op's scalar reference.
 //!
-//! A backend joins with one line in a test: [`run`] on its device, with a reason for each exclusion. The suite knows the
+//! A backend joins with one line in a test: [`Suite::run`] on its device, with a reason for each exclusion. The suite knows the
 //! ops' cases and the contract of devices; it knows no device and no kernel.
 #![forbid(unsafe_code)]
 
@@ -45,42 +45,75 @@ pub struct Report {
     pub outcome: Outcome,
 }
 
-/// Runs every case of every op on `device`, each with its plain weights dense, and as views with gaps and transposed.
-pub fn run(device: &dyn Device, exclusions: &[Exclusion]) -> Vec<Report> {
-    let cases = Op::all_cases();
-    let each = cases.iter().flat_map(|case| Lie::ALL.map(|lie| (case, lie)));
-    each.filter_map(|(case, lie)| report(device, case, lie, exclusions)).collect()
+/// Every case of every op, each with its plain weights dense, and as views with gaps and transposed, and what the
+/// reference gives for it. Made once, run on any number of devices.
+pub struct Suite {
+    trials: Vec<Trial>,
 }
 
-/// None for a view of a case that has no plain weights.
-fn report(device: &dyn Device, case: &Case, lie: Lie, exclusions: &[Exclusion]) -> Option<Report> {
-    let place = if lie == Lie::Dense { String::new() } else { format!(" ({lie:?})") };
-    let name = format!("{}: {}{place}", case.op.name(), case.name);
-    if let Some(e) = exclusions.iter().find(|e| name.starts_with(e.prefix)) {
-        return Some(Report { name, outcome: Outcome::Excluded(e.reason) });
+/// A case to run, with its weights in one place or another.
+struct Trial {
+    name: String,
+    case: Case,
+    ready: Result<(Setup, Vec<Tensor>), String>,
+}
+
+impl Default for Suite {
+    fn default() -> Suite {
+        Suite::new()
     }
-    let checked = match wrap::wrap(case, lie) {
-        Ok(setup) if lie != Lie::Dense && !has_views(&setup) => return None,
-        Ok(setup) => check(device, case, &setup),
-        Err(why) => Err(why),
-    };
-    Some(Report { name, outcome: checked.map_or_else(Outcome::Failed, |()| Outcome::Passed) })
+}
+
+impl Suite {
+    /// All cases, evaluated by the reference.
+    pub fn new() -> Suite {
+        let cases = Op::all_cases();
+        let each = cases.iter().flat_map(|case| Lie::ALL.map(|lie| (case, lie)));
+        Suite { trials: each.filter_map(|(case, lie)| Trial::new(case, lie)).collect() }
+    }
+
+    /// Runs every case on `device`, but for `exclusions`.
+    pub fn run(&self, device: &dyn Device, exclusions: &[Exclusion]) -> Vec<Report> {
+        self.trials.iter().map(|trial| trial.run(device, exclusions)).collect()
+    }
+}
+
+impl Trial {
+    /// None for a view of a case that has no plain weights.
+    fn new(case: &Case, lie: Lie) -> Option<Trial> {
+        let place = if lie == Lie::Dense { String::new() } else { format!(" ({lie:?})") };
+        let name = format!("{}: {}{place}", case.op.name(), case.name);
+        let setup = wrap::wrap(case, lie);
+        if lie != Lie::Dense && setup.as_ref().is_ok_and(|s| !has_views(s)) {
+            return None;
+        }
+        let ready = setup.and_then(|setup| setup.reference().map(|want| (setup, want)));
+        Some(Trial { name, case: case.clone(), ready })
+    }
+
+    fn run(&self, device: &dyn Device, exclusions: &[Exclusion]) -> Report {
+        let outcome = match exclusions.iter().find(|e| self.name.starts_with(e.prefix)) {
+            Some(e) => Outcome::Excluded(e.reason),
+            None => self.check(device).map_or_else(Outcome::Failed, |()| Outcome::Passed),
+        };
+        Report { name: self.name.clone(), outcome }
+    }
+
+    fn check(&self, device: &dyn Device) -> Result<(), String> {
+        let (setup, want) = self.ready.as_ref().map_err(Clone::clone)?;
+        let got = setup.run(device)?;
+        if got.len() != want.len() {
+            return Err(format!("{} outputs, {} wanted", got.len(), want.len()));
+        }
+        for (index, (got, want)) in got.iter().zip(want).enumerate() {
+            compare(&self.case, index, got, want).map_err(|why| format!("output {index}: {why}"))?;
+        }
+        Ok(())
+    }
 }
 
 fn has_views(setup: &Setup) -> bool {
     setup.graph.inputs_of(Source::Weight).any(|id| setup.graph.ty(id).strides.is_some())
-}
-
-fn check(device: &dyn Device, case: &Case, setup: &Setup) -> Result<(), String> {
-    let want = setup.reference()?;
-    let got = setup.run(device)?;
-    if got.len() != want.len() {
-        return Err(format!("{} outputs, {} wanted", got.len(), want.len()));
-    }
-    for (index, (got, want)) in got.iter().zip(&want).enumerate() {
-        compare(case, index, got, want).map_err(|why| format!("output {index}: {why}"))?;
-    }
-    Ok(())
 }
 
 /// Whether an output is as close as its case demands; integers are equal.

@@ -1,14 +1,17 @@
 //! The conformance suite on every backend that is here; on the CPU at every instruction-set level.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // a test may stop at anything, and says what it ran
 
-use yirage_conformance::{Exclusion, Outcome, run};
+use std::sync::LazyLock;
+use yirage_conformance::{Exclusion, Outcome, Suite};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 
+static SUITE: LazyLock<Suite> = LazyLock::new(Suite::new);
+
 fn check(backend: &dyn Backend, options: &OpenOptions, exclusions: &[Exclusion]) {
     let (device, _) = backend.open(0, options).unwrap();
-    let reports = run(&*device, exclusions);
+    let reports = SUITE.run(&*device, exclusions);
     let failed: Vec<String> = reports
         .iter()
         .filter_map(|r| if let Outcome::Failed(why) = &r.outcome { Some(format!("{}: {why}", r.name)) } else { None })
