@@ -19,7 +19,10 @@ mod safetensors;
 #[path = "../../../fuzz/bodies/tokenizer_json.rs"]
 mod tokenizer_json;
 
-const TARGETS: [(&str, fn(&[u8])); 7] = [
+/// What a target does with its input.
+type Body = fn(&[u8]);
+
+const TARGETS: [(&str, Body); 7] = [
     ("chat_template", chat_template::run),
     ("config_json", config_json::run),
     ("gguf", gguf::run),
