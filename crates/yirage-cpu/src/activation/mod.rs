@@ -21,7 +21,7 @@ use crate::isa::Isa;
 use crate::pack::BLOCK;
 use std::ops::Range;
 
-/// Bytes of a 32-block of int8 activations, rounded up: codes and [`Meta`] twice, and its share of the bits.
+/// Bytes of a 32-block of int8 activations, rounded up: codes and their scale and sum twice, and its share of the bits.
 pub const Q8_BLOCK_BYTES: usize = 2 * (BLOCK + size_of::<Meta>()) + 4;
 
 /// Most tokens of a tile.
