@@ -62,7 +62,8 @@ fn random_matrix(format: Format, rows: usize, k: usize) -> PackedMatrix {
     for first in (0..rows).step_by(64) {
         let n = 64.min(rows - first);
         // SAFETY: one thread.
-        unsafe { m.pack_rows(0, first, &bytes[..n * format.info().row_bytes(k)]) }.unwrap_or_else(|e| panic!("{e}"));
+        unsafe { m.pack_rows(Isa::detect(), 0, first, &bytes[..n * format.info().row_bytes(k)]) }
+            .unwrap_or_else(|e| panic!("{e}"));
     }
     m
 }

@@ -146,7 +146,7 @@ fn only_the_rows_that_exist_are_written_and_accumulating_adds_once() {
                 let bytes = weights(&mut rng, format, count * rows, k);
                 let m = PackedMatrix::stacked(format, count, rows, k).unwrap();
                 for e in 0..count {
-                    unsafe { m.pack_rows(e, 0, &bytes[e * rows * row_bytes..][..rows * row_bytes]).unwrap() };
+                    unsafe { m.pack_rows(isa, e, 0, &bytes[e * rows * row_bytes..][..rows * row_bytes]).unwrap() };
                 }
                 let kernel = Kernel::new(isa, precision, format).unwrap();
                 let layout = Layout::new(kernel.form(), tokens, k);

@@ -4,11 +4,12 @@
 mod linear_support;
 
 use linear_support::*;
+use yirage_cpu::isa::Isa;
 use yirage_cpu::pack::{PackError, PackedMatrix};
 use yirage_ir::Format;
 
 #[test]
-fn unpacked_rows_are_what_the_format_decodes_to() {
+fn every_level_packs_the_same_and_unpacks_what_the_format_decodes_to() {
     let mut rng = Rng(1);
     for &format in Format::ALL {
         for &k in ks(format) {
@@ -17,6 +18,8 @@ fn unpacked_rows_are_what_the_format_decodes_to() {
                 let want = decoded(format, rows, k, &bytes);
                 let m = packed(format, rows, k, &bytes);
                 for isa in isas() {
+                    let same = packed_at(isa, format, rows, k, &bytes);
+                    assert!(same.packed_bytes() == m.packed_bytes(), "{format:?} {isa} {rows}x{k}: other bytes");
                     let mut got = vec![0f32; k];
                     for r in 0..rows {
                         m.unpack_row(isa, 0, r, &mut got);
@@ -48,7 +51,7 @@ fn chunks_threads_and_stacks_pack_the_same() {
             for (i, chunk) in bytes[matrix * rows * row_bytes..][..rows * row_bytes].chunks(48 * row_bytes).enumerate()
             {
                 let stack = &stack;
-                s.spawn(move || unsafe { stack.pack_rows(matrix, 48 * i, chunk).unwrap() });
+                s.spawn(move || unsafe { stack.pack_rows(Isa::detect(), matrix, 48 * i, chunk).unwrap() });
             }
         }
     });
@@ -56,7 +59,7 @@ fn chunks_threads_and_stacks_pack_the_same() {
     let mut got = vec![0f32; k];
     for matrix in 0..count {
         for r in 0..rows {
-            stack.unpack_row(yirage_cpu::isa::Isa::Scalar, matrix, r, &mut got);
+            stack.unpack_row(Isa::Scalar, matrix, r, &mut got);
             assert_eq!(got, want[(matrix * rows + r) * k..][..k]);
         }
     }
@@ -71,10 +74,10 @@ fn what_does_not_fit_is_refused() {
     let m = PackedMatrix::stacked(Format::Q8_0, 2, 40, 64).unwrap();
     let row = 68;
     for (matrix, first, bytes) in [(0, 8, row), (0, 32, 9 * row), (2, 0, row), (0, 0, row - 1), (1, 48, row)] {
-        let error = unsafe { m.pack_rows(matrix, first, &vec![0; bytes]) }.err();
+        let error = unsafe { m.pack_rows(Isa::detect(), matrix, first, &vec![0; bytes]) }.err();
         assert!(matches!(error, Some(PackError::BadRows { .. })), "{matrix} {first} {bytes}: {error:?}");
     }
-    assert!(unsafe { m.pack_rows(1, 32, &vec![1; 8 * row]) }.is_ok());
+    assert!(unsafe { m.pack_rows(Isa::detect(), 1, 32, &vec![1; 8 * row]) }.is_ok());
     assert_eq!(PackedMatrix::new(Format::F32, 0, 7).unwrap().panels(), 0);
     assert_eq!(PackedMatrix::new(Format::F32, 5, 0).unwrap().bytes(), 0);
 }

@@ -2,7 +2,8 @@
 
 use super::cpu::{Booked, Purpose, Shared, book};
 use crate::pack::{PANEL_ROWS, PackedMatrix};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use yirage_hal::{HalError, WeightHandle, WeightSink};
 use yirage_ir::{DType, Dims, Format};
 use yirage_plan::WeightEntry;
@@ -90,21 +91,21 @@ impl Sink {
         HalError::Weight { name: self.name.clone(), why }
     }
 
-    /// Packs rows of one matrix, panels shared out over the pool.
+    /// Packs rows of one matrix. Workers take a panel at a time, as pages of the file and of memory come at uneven speed.
     fn pack(&self, packed: &PackedMatrix, matrix: usize, first: usize, bytes: &[u8]) -> Result<(), HalError> {
-        let row_bytes = self.format.info().row_bytes(self.k);
-        let panels = (bytes.len() / row_bytes).div_ceil(PANEL_ROWS);
-        let failed = std::sync::Mutex::new(None);
-        let run = self.shared.pool.try_run(|ctx| {
-            let share = panels * ctx.index / ctx.count..panels * (ctx.index + 1) / ctx.count;
-            let piece = share.start * PANEL_ROWS * row_bytes..bytes.len().min(share.end * PANEL_ROWS * row_bytes);
-            if piece.is_empty() {
-                return;
-            }
-            // SAFETY: workers take disjoint panels, and nothing reads the matrix before `finish`.
-            let done = unsafe { packed.pack_rows(matrix, first + share.start * PANEL_ROWS, &bytes[piece]) };
-            if let (Err(e), Ok(mut failed)) = (done, failed.lock()) {
-                *failed = Some(e.to_string());
+        let panel_bytes = PANEL_ROWS * self.format.info().row_bytes(self.k);
+        let next = AtomicUsize::new(0);
+        let failed = Mutex::new(None);
+        let run = self.shared.pool.try_run(|_| {
+            loop {
+                let panel = next.fetch_add(1, Ordering::Relaxed);
+                let Some(rest) = bytes.get(panel * panel_bytes..).filter(|rest| !rest.is_empty()) else { return };
+                let rows = &rest[..panel_bytes.min(rest.len())];
+                // SAFETY: workers take different panels, and nothing reads the matrix before `finish`.
+                let done = unsafe { packed.pack_rows(self.shared.isa, matrix, first + panel * PANEL_ROWS, rows) };
+                if let (Err(e), Ok(mut failed)) = (done, failed.lock()) {
+                    *failed = Some(e.to_string());
+                }
             }
         });
         run.map_err(|e| HalError::Device(e.to_string()))?;

@@ -1,55 +1,36 @@
 //! One packed row back to f32 (embedding lookup).
 
-#[cfg(target_arch = "aarch64")]
-use super::lanes::NeonLanes;
-#[cfg(target_arch = "x86_64")]
-use super::lanes::{Avx2Lanes, Avx512Lanes};
-use super::lanes::{Lanes, PortableLanes};
+use super::lanes::{Job, Lanes, launch};
 use crate::isa::Isa;
 use crate::pack::{BLOCK, PackedMatrix, Scales, TILE_ROWS, Tile, for_format};
+use std::marker::PhantomData;
 
 /// Decodes a row. The caller checked that it exists and that `out` is k long.
 pub(crate) fn row(isa: Isa, m: &PackedMatrix, matrix: usize, row: usize, out: &mut [f32]) {
-    assert!(isa.available(), "this CPU lacks {isa}");
-    for_format!(m.format(),
-        codes => |T| of::<T>(isa, m, matrix, row, out),
-        floats => |T| of::<T>(isa, m, matrix, row, out));
-}
-
-fn of<T: Tile>(isa: Isa, m: &PackedMatrix, matrix: usize, row: usize, out: &mut [f32]) {
-    let unit = m.tile(matrix, row);
-    // SAFETY: the tile's units lie in the matrix, and the caller checked the CPU.
+    let (unit, step, lane) = (m.tile(matrix, row), m.unit_step(), row % TILE_ROWS);
+    // SAFETY: the tile's units lie in the matrix.
     unsafe {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Bf16 => avx512::<T>(unit, m.unit_step(), row % TILE_ROWS, out),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2::<T>(unit, m.unit_step(), row % TILE_ROWS, out),
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => {
-                decode::<NeonLanes, T>(unit, m.unit_step(), row % TILE_ROWS, out);
-            }
-            _ => decode::<PortableLanes, T>(unit, m.unit_step(), row % TILE_ROWS, out),
-        }
+        for_format!(m.format(),
+            codes => |T| launch(isa, Row::<T> { unit, step, lane, out, format: PhantomData }),
+            floats => |T| launch(isa, Row::<T> { unit, step, lane, out, format: PhantomData }));
     }
 }
 
-/// # Safety
-/// As [`decode`]; the CPU has AVX-512.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn avx512<T: Tile>(unit: *const u8, step: usize, lane: usize, out: &mut [f32]) {
-    // SAFETY: as promised by the caller.
-    unsafe { decode::<Avx512Lanes, T>(unit, step, lane, out) }
+/// Lane `lane` of the units at `unit` and every `step` bytes, enough of them for `out`.
+struct Row<'a, T> {
+    unit: *const u8,
+    step: usize,
+    lane: usize,
+    out: &'a mut [f32],
+    format: PhantomData<T>,
 }
 
-/// # Safety
-/// As [`decode`]; the CPU has AVX2, FMA and F16C.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn avx2<T: Tile>(unit: *const u8, step: usize, lane: usize, out: &mut [f32]) {
-    // SAFETY: as promised by the caller.
-    unsafe { decode::<Avx2Lanes, T>(unit, step, lane, out) }
+impl<T: Tile> Job for Row<'_, T> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: as promised by the caller.
+        unsafe { decode::<L, T>(self.unit, self.step, self.lane, self.out) }
+    }
 }
 
 /// # Safety

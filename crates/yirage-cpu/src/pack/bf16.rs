@@ -1,6 +1,6 @@
 //! BF16 in tiles. Unit of 32 k: [16 pairs][16 rows][2] (1024 bytes), the operand of the BF16 dot product.
 
-use super::tile::{Scales, Tile};
+use super::tile::{Blocks, Scales, Tile};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -11,11 +11,15 @@ impl Tile for BF16 {
     const UNIT_BYTES: usize = 1024;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        for (k, number) in src.chunks_exact(2).enumerate() {
-            let to = 64 * (k / 2) + 4 * row + 2 * (k % 2);
-            unit[to..to + 2].copy_from_slice(number);
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            for eight in 0..4 {
+                for (pair, numbers) in rows.words::<L>(16 * eight).into_iter().enumerate() {
+                    L::put(unit.add(256 * eight + 64 * pair), numbers);
+                }
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! F16 in tiles. Unit of 32 k: [32][16 rows] (1024 bytes).
 
-use super::tile::{Scales, Tile};
+use super::planes::put_halves;
+use super::tile::{Blocks, Scales, Tile};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -11,11 +12,13 @@ impl Tile for F16 {
     const UNIT_BYTES: usize = 1024;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        for (k, number) in src.chunks_exact(2).enumerate() {
-            let to = 32 * k + 2 * row;
-            unit[to..to + 2].copy_from_slice(number);
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            for k in 0..32 {
+                put_halves(unit.add(32 * k), rows, 2 * k);
+            }
         }
     }
 

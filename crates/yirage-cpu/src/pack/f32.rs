@@ -1,6 +1,6 @@
 //! F32 in tiles. Unit of 32 k: [32][16 rows] (2048 bytes).
 
-use super::tile::{Scales, Tile};
+use super::tile::{Blocks, Scales, Tile};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -11,11 +11,15 @@ impl Tile for F32 {
     const UNIT_BYTES: usize = 2048;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        for (k, number) in src.chunks_exact(4).enumerate() {
-            let to = 64 * k + 4 * row;
-            unit[to..to + 4].copy_from_slice(number);
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            for four in 0..8 {
+                for (k, number) in rows.words::<L>(16 * four).into_iter().enumerate() {
+                    L::put(unit.add(256 * four + 64 * k), number);
+                }
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 mod bf16;
 mod f16;
 mod f32;
+mod interleave;
 mod iq4_nl;
 mod mxfp4;
 mod planes;
@@ -62,19 +63,17 @@ macro_rules! for_format {
 }
 pub(crate) use for_format;
 
-/// Sizes of a packed format, and its row packer.
+/// Sizes of a packed format.
 #[derive(Clone, Copy)]
 struct Layout {
     unit_blocks: usize,
     unit_bytes: usize,
-    put_weights: usize,
-    put: fn(&mut [u8], usize, usize, &[u8]),
 }
 
 fn layout(format: Format) -> Layout {
     fn of<T: Tile>() -> Layout {
         debug_assert!(T::UNIT_BLOCKS <= 8);
-        Layout { unit_blocks: T::UNIT_BLOCKS, unit_bytes: T::UNIT_BYTES, put_weights: T::PUT, put: T::put }
+        Layout { unit_blocks: T::UNIT_BLOCKS, unit_bytes: T::UNIT_BYTES }
     }
     for_format!(format, codes => |T| of::<T>(), floats => |T| of::<T>())
 }
@@ -233,16 +232,20 @@ impl PackedMatrix {
         PANEL_TILES * self.layout.unit_bytes
     }
 
-    /// Packs consecutive whole rows, given as they lie in the file. Each row is packed once: this writes into zeros.
+    /// Packs consecutive whole rows, given as they lie in the file. Each row is packed once: this writes into zeros. The
+    /// bytes are the same at every instruction set.
     ///
     /// # Errors
     /// [`PackError::BadRows`] when `first_row` is not a multiple of 16, `bytes` is not a whole number of rows, or the
     /// rows exceed the matrix.
     ///
+    /// # Panics
+    /// When this CPU lacks `isa`.
+    ///
     /// # Safety
     /// Calls that run at the same time must not write the same tile: give each thread rows of its own tiles (a
     /// multiple of 16 rows, but for the last). Nothing may read those rows meanwhile.
-    pub unsafe fn pack_rows(&self, matrix: usize, first_row: usize, bytes: &[u8]) -> Result<(), PackError> {
+    pub unsafe fn pack_rows(&self, isa: Isa, matrix: usize, first_row: usize, bytes: &[u8]) -> Result<(), PackError> {
         let row_bytes = self.format.info().row_bytes(self.k);
         let n = bytes.len().checked_div(row_bytes).unwrap_or(0);
         let fits = n.checked_add(first_row).is_some_and(|end| end <= self.rows) && matrix < self.count;
@@ -253,30 +256,9 @@ impl PackedMatrix {
         for at in (0..n).step_by(TILE_ROWS) {
             let rows = &bytes[at * row_bytes..n.min(at + TILE_ROWS) * row_bytes];
             // SAFETY: `row < self.rows`, and the caller keeps other threads off this tile.
-            unsafe { self.pack_tile(matrix, first_row + at, rows, row_bytes) }
+            unsafe { interleave::tile(isa, self, matrix, first_row + at, rows) }
         }
         Ok(())
-    }
-
-    /// # Safety
-    /// `row` is a multiple of 16 inside the matrix; nobody else uses the tile.
-    unsafe fn pack_tile(&self, matrix: usize, row: usize, rows: &[u8], row_bytes: usize) {
-        let layout = self.layout;
-        let per_unit = layout.unit_blocks * BLOCK / layout.put_weights;
-        let chunk = self.format.info().row_bytes(layout.put_weights);
-        let mut unit = self.tile(matrix, row).cast_mut();
-        for u in 0..self.units {
-            // SAFETY: the units of the tile lie in `buf` at this step, and are not shared.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(unit, layout.unit_bytes) };
-            for (r, row) in rows.chunks_exact(row_bytes).enumerate() {
-                let from = u * per_unit * chunk;
-                let src = &row[from..row_bytes.min(from + per_unit * chunk)];
-                for (at, weights) in src.chunks(chunk).enumerate() {
-                    (layout.put)(bytes, r, at, weights);
-                }
-            }
-            unit = unit.wrapping_add(self.unit_step());
-        }
     }
 
     /// Decodes row `row` of matrix `matrix` to exactly the f32 values of the format's `decode`.

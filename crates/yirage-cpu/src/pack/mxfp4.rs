@@ -1,8 +1,8 @@
 //! MXFP4 in tiles. Unit of 64 k: E8M0 scale bytes of block 0 (16 bytes), of block 1, then nibbles of block 0 (256
 //! bytes) and block 1. A nibble is an E2M1 number; kernels see twice its value (an integer) and half the scale.
 
-use super::planes::{nibbles_pair, put_nibbles, split_nibbles};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{nibbles_pair, put_split_nibbles};
+use super::tile::{Blocks, Codes, Scales, TILE_ROWS, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -17,9 +17,13 @@ impl Tile for MXFP4 {
     const UNIT_BYTES: usize = 544;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        unit[16 * at + row] = src[0];
-        put_nibbles(&mut unit[32 + 256 * at..], row, &split_nibbles(&src[1..]));
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            unit.add(16 * at).cast::<[[u8; 1]; TILE_ROWS]>().write_unaligned(rows.read(0));
+            put_split_nibbles::<L>(unit.add(32 + 256 * at), rows, 1);
+        }
     }
 
     #[inline(always)]

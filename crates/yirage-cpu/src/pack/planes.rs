@@ -6,70 +6,155 @@
 //! * two-bit plane: 128 bytes; piece `h` holds groups 4h..4h+4 at bits 0, 2, 4, 6.
 //! * one-bit plane: 64 bytes; group `g` at bit `g`.
 //!
-//! `put_*` write one row from `[u32; 8]`, a word per group; `*_pair` read the groups 2i and 2i+1 of all rows.
+//! `put_*` write all rows; `*_pair` read the groups 2i and 2i+1 of all rows.
 
+use super::tile::{Blocks, TILE_ROWS};
 use crate::linear::lanes::Lanes;
 
-fn put_word(dst: &mut [u8], piece: usize, row: usize, word: u32) {
-    let at = piece * 64 + row * 4;
-    dst[at..at + 4].copy_from_slice(&word.to_le_bytes());
+/// Two bytes of each row, those at `at` of its block (32 bytes).
+///
+/// # Safety
+/// A whole block at each of `rows`; 32 writable bytes at `dst`.
+#[inline(always)]
+pub(super) unsafe fn put_halves(dst: *mut u8, rows: &Blocks, at: usize) {
+    // SAFETY: as promised by the caller.
+    unsafe { dst.cast::<[[u8; 2]; TILE_ROWS]>().write_unaligned(rows.read(at)) }
 }
 
-/// The low `N` bits at bit `shift` of every byte.
-fn low(word: u32, shift: u32, mask: u8) -> u32 {
-    word >> shift & u32::from_ne_bytes([mask; 4])
-}
-
-/// Words of little-endian source bytes.
-pub(super) fn words<const N: usize>(src: &[u8]) -> [u32; N] {
-    std::array::from_fn(|i| u32::from_le_bytes([src[4 * i], src[4 * i + 1], src[4 * i + 2], src[4 * i + 3]]))
-}
-
-/// The 32 codes of 16 bytes whose low nibbles come first (all GGUF formats with blocks of 32).
-pub(super) fn split_nibbles(src: &[u8]) -> [u32; 8] {
-    let w = words::<4>(src);
-    std::array::from_fn(|g| low(w[g % 4], 4 * (g as u32 / 4), 0x0f))
-}
-
-/// Adds bit `i` of `bits` to code `i`, as bit 4.
-pub(super) fn add_fifth_bits(codes: &mut [u32; 8], bits: u32) {
-    for (g, code) in codes.iter_mut().enumerate() {
-        let four = bits >> (4 * g) & 15;
-        // bit i of the four to bit 8i + 4
-        *code |= (four | four << 7 | four << 14 | four << 21) << 4 & 0x1010_1010;
+/// `n` words of each row from `at` of its block, a column of 64 bytes each.
+///
+/// # Safety
+/// A whole block at each of `rows`; `64 n` writable bytes at `dst`.
+#[inline(always)]
+pub(super) unsafe fn put_columns(dst: *mut u8, rows: &Blocks, at: usize, n: usize) {
+    for column in 0..n {
+        // SAFETY: as promised by the caller.
+        unsafe { dst.add(64 * column).cast::<[[u8; 4]; TILE_ROWS]>().write_unaligned(rows.read(at + 4 * column)) }
     }
 }
 
-/// Two bytes at `2 * row`.
-pub(super) fn put_half(dst: &mut [u8], row: usize, src: &[u8]) {
-    dst[2 * row..2 * row + 2].copy_from_slice(&src[..2]);
-}
-
-/// Whole bytes (512).
-pub(super) fn put_bytes(dst: &mut [u8], row: usize, codes: &[u32; 8]) {
-    for (g, code) in codes.iter().enumerate() {
-        put_word(dst, g, row, *code);
+/// 16 bytes of each row, byte `i` of all rows at `16 i` (256 bytes).
+///
+/// # Safety
+/// A whole block at each of `rows`; 256 writable bytes at `dst`.
+#[inline(always)]
+pub(super) unsafe fn put_bytes(dst: *mut u8, rows: &Blocks, at: usize) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let rows = rows.read::<16>(at);
+        let turned: [[u8; TILE_ROWS]; 16] = std::array::from_fn(|i| rows.map(|row| row[i]));
+        dst.cast::<[[u8; TILE_ROWS]; 16]>().write_unaligned(turned);
     }
 }
 
-/// Low nibbles (256 bytes).
-pub(super) fn put_nibbles(dst: &mut [u8], row: usize, codes: &[u32; 8]) {
-    for i in 0..4 {
-        put_word(dst, i, row, low(codes[2 * i], 0, 0x0f) | low(codes[2 * i + 1], 0, 0x0f) << 4);
+/// 32 bytes of each row, as whole bytes with their highest bit flipped (512 bytes).
+///
+/// # Safety
+/// A whole block at each of `rows`; 512 writable bytes at `dst`; the instruction set of `L`.
+#[inline(always)]
+pub(super) unsafe fn put_flipped<L: Lanes>(dst: *mut u8, rows: &Blocks, at: usize) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        for half in 0..2 {
+            for (g, word) in rows.words::<L>(at + 16 * half).into_iter().enumerate() {
+                L::put(dst.add(256 * half + 64 * g), L::flip(word));
+            }
+        }
     }
 }
 
-/// Two bits of each code from bit `bit` (128 bytes).
-pub(super) fn put_twos(dst: &mut [u8], row: usize, codes: &[u32; 8], bit: u32) {
-    for h in 0..2 {
-        let word = (0..4).fold(0, |a, j| a | low(codes[4 * h + j], bit, 3) << (2 * j));
-        put_word(dst, h, row, word);
+/// The nibbles of 16 bytes of each row: four groups (two pieces, 128 bytes) of the low ones at `low`, four groups of the
+/// high ones at `high`.
+///
+/// # Safety
+/// A whole block at each of `rows`; 128 writable bytes at `low` and at `high`; the instruction set of `L`.
+#[inline(always)]
+pub(super) unsafe fn put_nibbles<L: Lanes>(low: *mut u8, high: *mut u8, rows: &Blocks, at: usize) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let w = rows.words::<L>(at);
+        for i in 0..2 {
+            let (a, b) = (w[2 * i], w[2 * i + 1]);
+            L::put(low.add(64 * i), L::or(L::field(a, 0, 4, 0), L::field(b, 0, 4, 4)));
+            L::put(high.add(64 * i), L::or(L::field(a, 4, 4, 0), L::field(b, 4, 4, 4)));
+        }
+    }
+}
+
+/// The nibbles of a block whose 16 bytes have its first 16 codes in their low halves (all file formats with blocks of
+/// 32): 256 bytes.
+///
+/// # Safety
+/// As for [`put_nibbles`]; 256 writable bytes at `dst`.
+#[inline(always)]
+pub(super) unsafe fn put_split_nibbles<L: Lanes>(dst: *mut u8, rows: &Blocks, at: usize) {
+    // SAFETY: as promised by the caller.
+    unsafe { put_nibbles::<L>(dst, dst.add(128), rows, at) }
+}
+
+/// 32 bytes of each row, a word a group.
+///
+/// # Safety
+/// A whole block at each of `rows`; the instruction set of `L`.
+#[inline(always)]
+pub(super) unsafe fn groups<L: Lanes>(rows: &Blocks, at: usize) -> [L::I; 8] {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let ([a, b, c, d], [e, f, g, h]) = (rows.words::<L>(at), rows.words::<L>(at + 16));
+        [a, b, c, d, e, f, g, h]
+    }
+}
+
+/// Two bits of each code, from bit `from` (128 bytes).
+///
+/// # Safety
+/// 128 writable bytes at `dst`; the instruction set of `L`.
+#[inline(always)]
+pub(super) unsafe fn put_twos<L: Lanes>(dst: *mut u8, codes: &[L::I; 8], from: u32) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        for (h, c) in codes.chunks_exact(4).enumerate() {
+            let low = L::or(L::field(c[0], from, 2, 0), L::field(c[1], from, 2, 2));
+            let high = L::or(L::field(c[2], from, 2, 4), L::field(c[3], from, 2, 6));
+            L::put(dst.add(64 * h), L::or(low, high));
+        }
     }
 }
 
 /// Bit `bit` of each code (64 bytes).
-pub(super) fn put_ones(dst: &mut [u8], row: usize, codes: &[u32; 8], bit: u32) {
-    put_word(dst, 0, row, codes.iter().enumerate().fold(0, |a, (g, code)| a | low(*code, bit, 1) << g));
+///
+/// # Safety
+/// 64 writable bytes at `dst`; the instruction set of `L`.
+#[inline(always)]
+pub(super) unsafe fn put_ones<L: Lanes>(dst: *mut u8, codes: &[L::I; 8], bit: u32) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let mut plane = L::field(codes[0], bit, 1, 0);
+        for (g, code) in codes.iter().enumerate().skip(1) {
+            plane = L::or(plane, L::field(*code, bit, 1, g as u32));
+        }
+        L::put(dst, plane);
+    }
+}
+
+/// A one-bit plane (64 bytes) from four bytes of each row that hold bit `i` for code `i`.
+///
+/// # Safety
+/// A whole block at each of `rows`; 64 writable bytes at `dst`.
+#[inline(always)]
+pub(super) unsafe fn put_bits(dst: *mut u8, rows: &Blocks, at: usize) {
+    // SAFETY: as promised by the caller.
+    let bits = unsafe { rows.read::<4>(at) }.map(u32::from_le_bytes);
+    let mut plane = [0u32; TILE_ROWS];
+    for g in 0..8 {
+        for (word, bits) in plane.iter_mut().zip(bits) {
+            let four = bits >> (4 * g) & 15;
+            // bit i of the four to the lowest bit of byte i
+            *word |= ((four | four << 7 | four << 14 | four << 21) & 0x0101_0101) << g;
+        }
+    }
+    // SAFETY: as promised by the caller.
+    unsafe { dst.cast::<[[u8; 4]; TILE_ROWS]>().write_unaligned(plane.map(u32::to_le_bytes)) }
 }
 
 /// Whole bytes.

@@ -1,8 +1,8 @@
 //! Q2_K in tiles. Unit of 256 k: f16 d (32 bytes), f16 dmin (32), the 16 file bytes of 4-bit scales and mins as
 //! four columns of u32 (4 x 64), then a two-bit plane of each of the 8 blocks (128 bytes each).
 
-use super::planes::{put_half, put_twos, twos_pair, words};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{groups, put_columns, put_halves, put_twos, twos_pair};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -14,17 +14,19 @@ impl Tile for Q2_K {
     const UNIT_BYTES: usize = 1344;
     const PUT: usize = 256;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        put_half(unit, row, &src[80..]);
-        put_half(&mut unit[32..], row, &src[82..]);
-        for column in 0..4 {
-            let at = 64 + 64 * column + 4 * row;
-            unit[at..at + 4].copy_from_slice(&src[4 * column..4 * column + 4]);
-        }
-        for b in 0..8 {
-            let codes = words::<8>(&src[16 + b / 4 * 32..]);
-            put_twos(&mut unit[320 + 128 * b..], row, &codes, 2 * (b as u32 % 4));
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_columns(unit.add(64), rows, 0, 4);
+            put_halves(unit, rows, 80);
+            put_halves(unit.add(32), rows, 82);
+            for half in 0..2 {
+                let codes = groups::<L>(rows, 16 + 32 * half);
+                for b in 0..4 {
+                    put_twos::<L>(unit.add(320 + 128 * (4 * half + b)), &codes, 2 * b as u32);
+                }
+            }
         }
     }
 

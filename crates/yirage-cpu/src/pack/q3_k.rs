@@ -1,8 +1,8 @@
 //! Q3_K in tiles. Unit of 256 k: f16 d (32 bytes), the 12 file bytes of 6-bit scales as three columns of u32 (3 x 64),
 //! then for each of the 8 blocks a one-bit plane (bit 2 of the codes, 64 bytes) and a two-bit plane (128).
 
-use super::planes::{join, ones_pair, put_half, put_ones, put_twos, twos_pair, words};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{groups, join, ones_pair, put_columns, put_halves, put_ones, put_twos, twos_pair};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -14,18 +14,21 @@ impl Tile for Q3_K {
     const UNIT_BYTES: usize = 1760;
     const PUT: usize = 256;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        put_half(unit, row, &src[108..]);
-        for column in 0..3 {
-            let at = 32 + 64 * column + 4 * row;
-            unit[at..at + 4].copy_from_slice(&src[96 + 4 * column..100 + 4 * column]);
-        }
-        let high = words::<8>(src);
-        for b in 0..8 {
-            put_ones(&mut unit[224 + 192 * b..], row, &high, b as u32);
-            let low = words::<8>(&src[32 + b / 4 * 32..]);
-            put_twos(&mut unit[288 + 192 * b..], row, &low, 2 * (b as u32 % 4));
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_halves(unit, rows, 108);
+            put_columns(unit.add(32), rows, 96, 3);
+            let high = groups::<L>(rows, 0);
+            for half in 0..2 {
+                let low = groups::<L>(rows, 32 + 32 * half);
+                for b in 0..4 {
+                    let block = unit.add(224 + 192 * (4 * half + b));
+                    put_ones::<L>(block, &high, (4 * half + b) as u32);
+                    put_twos::<L>(block.add(64), &low, 2 * b as u32);
+                }
+            }
         }
     }
 

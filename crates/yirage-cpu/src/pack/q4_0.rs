@@ -1,8 +1,8 @@
 //! Q4_0 in tiles. Unit of 64 k: f16 scales of block 0 (32 bytes), of block 1, then nibbles of block 0 (256 bytes) and
 //! block 1.
 
-use super::planes::{nibbles_pair, put_half, put_nibbles, split_nibbles};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{nibbles_pair, put_halves, put_split_nibbles};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -14,9 +14,13 @@ impl Tile for Q4_0 {
     const UNIT_BYTES: usize = 576;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        put_half(&mut unit[32 * at..], row, src);
-        put_nibbles(&mut unit[64 + 256 * at..], row, &split_nibbles(&src[2..]));
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_halves(unit.add(32 * at), rows, 0);
+            put_split_nibbles::<L>(unit.add(64 + 256 * at), rows, 2);
+        }
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Q4_1 in tiles. Unit of 32 k: f16 scales (32 bytes), f16 mins (32), nibbles (256).
 
-use super::planes::{nibbles_pair, put_half, put_nibbles, split_nibbles};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{nibbles_pair, put_halves, put_split_nibbles};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -13,11 +13,14 @@ impl Tile for Q4_1 {
     const UNIT_BYTES: usize = 320;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        put_half(unit, row, src);
-        put_half(&mut unit[32..], row, &src[2..]);
-        put_nibbles(&mut unit[64..], row, &split_nibbles(&src[4..]));
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_halves(unit, rows, 0);
+            put_halves(unit.add(32), rows, 2);
+            put_split_nibbles::<L>(unit.add(64), rows, 4);
+        }
     }
 
     #[inline(always)]

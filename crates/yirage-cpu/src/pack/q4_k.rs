@@ -1,8 +1,8 @@
 //! Q4_K in tiles. Unit of 256 k: f16 d (32 bytes), f16 dmin (32), the 12 file bytes of 6-bit scales and mins as three
 //! columns of u32 (3 x 64), then nibbles of each of the 8 blocks (256 bytes each).
 
-use super::planes::{nibbles_pair, put_half, put_nibbles, words};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{nibbles_pair, put_columns, put_halves, put_nibbles};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -14,13 +14,17 @@ impl Tile for Q4_K {
     const UNIT_BYTES: usize = 2304;
     const PUT: usize = 256;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        put_columns(unit, row, src);
-        for pair in 0..4 {
-            let w = words::<8>(&src[16 + 32 * pair..]);
-            put_nibbles(&mut unit[256 + 512 * pair..], row, &w);
-            put_nibbles(&mut unit[512 + 512 * pair..], row, &w.map(|w| w >> 4));
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_scales(unit, rows);
+            for pair in 0..4 {
+                for half in 0..2 {
+                    let low = unit.add(256 + 512 * pair + 128 * half);
+                    put_nibbles::<L>(low, low.add(256), rows, 16 + 32 * pair + 16 * half);
+                }
+            }
         }
     }
 
@@ -51,13 +55,17 @@ impl Codes for Q4_K {
     }
 }
 
-/// d, dmin and the 12 scale bytes of Q4_K and Q5_K.
-pub(super) fn put_columns(unit: &mut [u8], row: usize, src: &[u8]) {
-    put_half(unit, row, src);
-    put_half(&mut unit[32..], row, &src[2..]);
-    for column in 0..3 {
-        let at = 64 + 64 * column + 4 * row;
-        unit[at..at + 4].copy_from_slice(&src[4 + 4 * column..8 + 4 * column]);
+/// d, dmin and the 12 scale bytes of Q4_K and Q5_K (256 bytes).
+///
+/// # Safety
+/// A whole block at each of `rows`; 256 writable bytes at `unit`.
+#[inline(always)]
+pub(super) unsafe fn put_scales(unit: *mut u8, rows: &Blocks) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        put_halves(unit, rows, 0);
+        put_halves(unit.add(32), rows, 2);
+        put_columns(unit.add(64), rows, 4, 3);
     }
 }
 

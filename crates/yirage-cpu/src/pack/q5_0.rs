@@ -1,10 +1,8 @@
 //! Q5_0 in tiles. Unit of 64 k: f16 scales of block 0 (32 bytes), of block 1, then for each block a one-bit plane (bit
 //! 4 of the codes, 64 bytes) and nibbles (256).
 
-use super::planes::{
-    add_fifth_bits, join, nibbles_pair, ones_pair, put_half, put_nibbles, put_ones, split_nibbles, words,
-};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{join, nibbles_pair, ones_pair, put_bits, put_halves, put_split_nibbles};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -16,12 +14,14 @@ impl Tile for Q5_0 {
     const UNIT_BYTES: usize = 704;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        let mut codes = split_nibbles(&src[6..]);
-        add_fifth_bits(&mut codes, words::<1>(&src[2..])[0]);
-        put_half(&mut unit[32 * at..], row, src);
-        put_ones(&mut unit[64 + 320 * at..], row, &codes, 4);
-        put_nibbles(&mut unit[128 + 320 * at..], row, &codes);
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_halves(unit.add(32 * at), rows, 0);
+            put_bits(unit.add(64 + 320 * at), rows, 2);
+            put_split_nibbles::<L>(unit.add(128 + 320 * at), rows, 6);
+        }
     }
 
     #[inline(always)]

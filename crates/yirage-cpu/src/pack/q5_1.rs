@@ -1,10 +1,8 @@
 //! Q5_1 in tiles. Unit of 32 k: f16 scales (32 bytes), f16 mins (32), a one-bit plane (bit 4 of the codes, 64), nibbles
 //! (256).
 
-use super::planes::{
-    add_fifth_bits, join, nibbles_pair, ones_pair, put_half, put_nibbles, put_ones, split_nibbles, words,
-};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{join, nibbles_pair, ones_pair, put_bits, put_halves, put_split_nibbles};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -16,14 +14,15 @@ impl Tile for Q5_1 {
     const UNIT_BYTES: usize = 384;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        let mut codes = split_nibbles(&src[8..]);
-        add_fifth_bits(&mut codes, words::<1>(&src[4..])[0]);
-        put_half(unit, row, src);
-        put_half(&mut unit[32..], row, &src[2..]);
-        put_ones(&mut unit[64..], row, &codes, 4);
-        put_nibbles(&mut unit[128..], row, &codes);
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_halves(unit, rows, 0);
+            put_halves(unit.add(32), rows, 2);
+            put_bits(unit.add(64), rows, 4);
+            put_split_nibbles::<L>(unit.add(128), rows, 8);
+        }
     }
 
     #[inline(always)]

@@ -1,9 +1,9 @@
 //! Q5_K in tiles. Unit of 256 k: scales and mins as in Q4_K (256 bytes), then for each of the 8 blocks a one-bit plane
 //! (bit 4 of the codes, 64 bytes) and nibbles (256).
 
-use super::planes::{join, nibbles_pair, ones_pair, put_nibbles, put_ones, words};
-use super::q4_k::{put_columns, scale_columns};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{groups, join, nibbles_pair, ones_pair, put_nibbles, put_ones};
+use super::q4_k::{put_scales, scale_columns};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -15,16 +15,21 @@ impl Tile for Q5_K {
     const UNIT_BYTES: usize = 2816;
     const PUT: usize = 256;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        put_columns(unit, row, src);
-        let high = words::<8>(&src[16..]);
-        for b in 0..8 {
-            let low = words::<8>(&src[48 + b / 2 * 32..]);
-            let codes =
-                std::array::from_fn(|g| low[g] >> (4 * (b % 2)) & 0x0f0f_0f0f | (high[g] >> b & 0x0101_0101) << 4);
-            put_ones(&mut unit[256 + 320 * b..], row, &codes, 4);
-            put_nibbles(&mut unit[320 + 320 * b..], row, &codes);
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_scales(unit, rows);
+            let high = groups::<L>(rows, 16);
+            for pair in 0..4 {
+                for half in 0..2 {
+                    let low = unit.add(320 + 640 * pair + 128 * half);
+                    put_nibbles::<L>(low, low.add(320), rows, 48 + 32 * pair + 16 * half);
+                }
+            }
+            for b in 0..8 {
+                put_ones::<L>(unit.add(256 + 320 * b), &high, b as u32);
+            }
         }
     }
 

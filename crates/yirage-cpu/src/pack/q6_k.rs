@@ -1,8 +1,8 @@
 //! Q6_K in tiles. Unit of 256 k: f16 d (32 bytes), signed scales of 16 weights as [16][16 rows] bytes (256), then for
 //! each of the 8 blocks a two-bit plane (bits 4 and 5 of the codes, 128 bytes) and nibbles (256).
 
-use super::planes::{join, nibbles_pair, put_half, put_nibbles, put_twos, twos_pair, words};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{groups, join, nibbles_pair, put_bytes, put_halves, put_nibbles, put_twos, twos_pair};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -14,21 +14,23 @@ impl Tile for Q6_K {
     const UNIT_BYTES: usize = 3360;
     const PUT: usize = 256;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        debug_assert_eq!(at, 0);
-        put_half(unit, row, &src[208..]);
-        for (i, scale) in src[192..208].iter().enumerate() {
-            unit[32 + 16 * i + row] = *scale;
-        }
-        for b in 0..8 {
-            let (half, c) = (b / 4, b % 4);
-            let low = words::<8>(&src[64 * half + c % 2 * 32..]);
-            let high = words::<8>(&src[128 + 32 * half..]);
-            let codes = std::array::from_fn(|g| {
-                low[g] >> (4 * (c / 2)) & 0x0f0f_0f0f | (high[g] >> (2 * c) & 0x0303_0303) << 4
-            });
-            put_twos(&mut unit[288 + 384 * b..], row, &codes, 4);
-            put_nibbles(&mut unit[416 + 384 * b..], row, &codes);
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_halves(unit, rows, 208);
+            put_bytes(unit.add(32), rows, 192);
+            for half in 0..2 {
+                let high = groups::<L>(rows, 128 + 32 * half);
+                for c in 0..4 {
+                    put_twos::<L>(unit.add(288 + 384 * (4 * half + c)), &high, 2 * c as u32);
+                }
+                // low nibbles are those of blocks 0 and 1 of the half, high nibbles those of 2 and 3
+                for i in 0..4 {
+                    let low = unit.add(416 + 384 * (4 * half + i / 2) + 128 * (i % 2));
+                    put_nibbles::<L>(low, low.add(768), rows, 64 * half + 16 * i);
+                }
+            }
         }
     }
 

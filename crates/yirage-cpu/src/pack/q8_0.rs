@@ -1,8 +1,8 @@
 //! Q8_0 in tiles. Unit of 64 k: f16 scales of block 0 (32 bytes), of block 1, then whole-byte codes (two's complement
 //! with the sign bit flipped, so unsigned) of block 0 (512 bytes) and block 1.
 
-use super::planes::{bytes_pair, put_bytes, put_half, words};
-use super::tile::{Codes, Scales, Tile, decode_four};
+use super::planes::{bytes_pair, put_flipped, put_halves};
+use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
 use crate::linear::lanes::Lanes;
 
 /// See the module description.
@@ -14,9 +14,13 @@ impl Tile for Q8_0 {
     const UNIT_BYTES: usize = 1088;
     const PUT: usize = 32;
 
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]) {
-        put_half(&mut unit[32 * at..], row, src);
-        put_bytes(&mut unit[64 + 512 * at..], row, &words::<8>(&src[2..]).map(|w| w ^ 0x8080_8080));
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            put_halves(unit.add(32 * at), rows, 0);
+            put_flipped::<L>(unit.add(64 + 512 * at), rows, 2);
+        }
     }
 
     #[inline(always)]

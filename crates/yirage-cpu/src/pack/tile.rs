@@ -27,21 +27,47 @@ impl Scales {
     }
 }
 
+/// Where a block of `PUT` weights begins in the file, for each row of a tile.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocks(pub(super) [*const u8; TILE_ROWS]);
+
+impl Blocks {
+    /// `N` bytes of each row from `at` of its block.
+    ///
+    /// # Safety
+    /// They lie in the block, and the block is readable.
+    #[inline(always)]
+    pub(super) unsafe fn read<const N: usize>(&self, at: usize) -> [[u8; N]; TILE_ROWS] {
+        // SAFETY: as promised by the caller.
+        self.0.map(|row| unsafe { row.add(at).cast::<[u8; N]>().read_unaligned() })
+    }
+
+    /// Four words of each row from byte `at` of its block.
+    ///
+    /// # Safety
+    /// As for [`Blocks::read`]; the instruction set of `L`.
+    #[inline(always)]
+    pub(super) unsafe fn words<L: Lanes>(&self, at: usize) -> [L::I; 4] {
+        // SAFETY: as promised by the caller.
+        unsafe { L::words(&self.0, at) }
+    }
+}
+
 /// A packed format: `UNIT_BLOCKS` 32-blocks of 16 rows in `UNIT_BYTES` consecutive bytes, with no byte more than in
 /// the file.
 ///
 /// # Safety
-/// The unsafe methods need a whole unit at `unit` and the instruction set of `L`.
+/// The methods need a whole unit at `unit`, the instruction set of `L`, and whole blocks where they are told some.
 pub(crate) trait Tile {
     /// 32-blocks of a unit: 1, 2 or 8.
     const UNIT_BLOCKS: usize;
     /// Bytes of a unit of 16 rows.
     const UNIT_BYTES: usize;
-    /// Weights handed to `put` at once: a file block, or 32 plain floats (the last ones of a row may be fewer).
+    /// Weights handed to `put` at once: a file block, or 32 plain floats.
     const PUT: usize;
 
-    /// Puts weights of row `row` (0..16) into a unit of zeros, the `at`-th `PUT` weights of the unit.
-    fn put(unit: &mut [u8], row: usize, at: usize, src: &[u8]);
+    /// Writes the `at`-th `PUT` weights of the unit, of all rows.
+    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks);
     /// Decodes the scales of the unit.
     unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales);
     /// The weights k = 4g..4g+4 of 32-block `b`, exactly the f32 values of the format's `decode`.

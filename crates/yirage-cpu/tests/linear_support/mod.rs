@@ -76,8 +76,12 @@ pub(crate) fn weights(rng: &mut Rng, format: Format, rows: usize, k: usize) -> V
 }
 
 pub(crate) fn packed(format: Format, rows: usize, k: usize, bytes: &[u8]) -> PackedMatrix {
+    packed_at(Isa::detect(), format, rows, k, bytes)
+}
+
+pub(crate) fn packed_at(isa: Isa, format: Format, rows: usize, k: usize, bytes: &[u8]) -> PackedMatrix {
     let m = PackedMatrix::new(format, rows, k).unwrap();
-    unsafe { m.pack_rows(0, 0, bytes).unwrap() };
+    unsafe { m.pack_rows(isa, 0, 0, bytes).unwrap() };
     m
 }
 

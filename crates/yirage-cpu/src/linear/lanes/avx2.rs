@@ -33,6 +33,39 @@ impl Lanes for Avx2Lanes {
         unsafe { [_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(32).cast())] }
     }
     #[inline(always)]
+    unsafe fn put(p: *mut u8, v: [__m256i; 2]) {
+        unsafe {
+            _mm256_storeu_si256(p.cast(), v[0]);
+            _mm256_storeu_si256(p.add(32).cast(), v[1]);
+        }
+    }
+    #[inline(always)]
+    unsafe fn words(rows: &[*const u8; 16], at: usize) -> [[__m256i; 2]; 4] {
+        unsafe {
+            // rows r and r + 4 in one register, so that turning 4 x 4 words inside 128 bits leaves rows in order
+            let two = |r: usize| {
+                let low = _mm256_castsi128_si256(_mm_loadu_si128(rows[r].add(at).cast()));
+                _mm256_inserti128_si256::<1>(low, _mm_loadu_si128(rows[r + 4].add(at).cast()))
+            };
+            let [a, b] = both!(r in [0, 8] => {
+                let (r0, r1, r2, r3) = (two(r), two(r + 1), two(r + 2), two(r + 3));
+                let (a, b) = (_mm256_unpacklo_epi32(r0, r1), _mm256_unpacklo_epi32(r2, r3));
+                let (c, d) = (_mm256_unpackhi_epi32(r0, r1), _mm256_unpackhi_epi32(r2, r3));
+                [
+                    _mm256_unpacklo_epi64(a, b),
+                    _mm256_unpackhi_epi64(a, b),
+                    _mm256_unpacklo_epi64(c, d),
+                    _mm256_unpackhi_epi64(c, d),
+                ]
+            });
+            [[a[0], b[0]], [a[1], b[1]], [a[2], b[2]], [a[3], b[3]]]
+        }
+    }
+    #[inline(always)]
+    unsafe fn flip(v: [__m256i; 2]) -> [__m256i; 2] {
+        unsafe { both!(v in v => _mm256_xor_si256(v, _mm256_set1_epi8(-128))) }
+    }
+    #[inline(always)]
     unsafe fn field(v: [__m256i; 2], from: u32, width: u32, to: u32) -> [__m256i; 2] {
         unsafe {
             let count = _mm_cvtsi32_si128(from.abs_diff(to) as i32);

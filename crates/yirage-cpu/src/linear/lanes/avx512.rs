@@ -16,6 +16,37 @@ impl Lanes for Avx512Lanes {
         unsafe { _mm512_loadu_si512(p.cast()) }
     }
     #[inline(always)]
+    unsafe fn put(p: *mut u8, v: __m512i) {
+        unsafe { _mm512_storeu_si512(p.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn words(rows: &[*const u8; 16], at: usize) -> [__m512i; 4] {
+        unsafe {
+            // rows r, r + 4, r + 8 and r + 12 in one register, so that turning 4 x 4 words inside 128 bits leaves rows
+            // in order
+            let four = |r: usize| {
+                let part = |r: usize| _mm_loadu_si128(rows[r].add(at).cast());
+                let v = _mm512_castsi128_si512(part(r));
+                let v = _mm512_inserti32x4::<1>(v, part(r + 4));
+                let v = _mm512_inserti32x4::<2>(v, part(r + 8));
+                _mm512_inserti32x4::<3>(v, part(r + 12))
+            };
+            let (r0, r1, r2, r3) = (four(0), four(1), four(2), four(3));
+            let (a, b) = (_mm512_unpacklo_epi32(r0, r1), _mm512_unpacklo_epi32(r2, r3));
+            let (c, d) = (_mm512_unpackhi_epi32(r0, r1), _mm512_unpackhi_epi32(r2, r3));
+            [
+                _mm512_unpacklo_epi64(a, b),
+                _mm512_unpackhi_epi64(a, b),
+                _mm512_unpacklo_epi64(c, d),
+                _mm512_unpackhi_epi64(c, d),
+            ]
+        }
+    }
+    #[inline(always)]
+    unsafe fn flip(v: __m512i) -> __m512i {
+        unsafe { _mm512_xor_si512(v, _mm512_set1_epi8(-128)) }
+    }
+    #[inline(always)]
     unsafe fn field(v: __m512i, from: u32, width: u32, to: u32) -> __m512i {
         unsafe {
             let count = _mm_cvtsi32_si128(from.abs_diff(to) as i32);

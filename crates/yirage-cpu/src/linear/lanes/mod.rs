@@ -19,6 +19,55 @@ pub(crate) use avx512::Avx512Lanes;
 pub(crate) use neon::NeonLanes;
 pub(crate) use portable::PortableLanes;
 
+use crate::isa::Isa;
+
+/// A computation written once over [`Lanes`].
+pub(crate) trait Job {
+    /// The computation.
+    ///
+    /// # Safety
+    /// The instruction set of `L`, and what the type says. `#[inline(always)]`, with all that it calls with lanes, so
+    /// that it is compiled with the instructions of the level.
+    unsafe fn run<L: Lanes>(self);
+}
+
+/// Runs a job at a level.
+///
+/// # Safety
+/// What the job's type says.
+///
+/// # Panics
+/// If the processor lacks the level.
+pub(crate) unsafe fn launch<J: Job>(isa: Isa, job: J) {
+    assert!(isa.available(), "this CPU lacks {isa}");
+    // SAFETY: the level is available; the rest is promised by the caller.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx512Bf16 => avx512(job),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2(job),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => job.run::<NeonLanes>(),
+            _ => job.run::<PortableLanes>(),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn avx512<J: Job>(job: J) {
+    // SAFETY: as promised by the caller.
+    unsafe { job.run::<Avx512Lanes>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn avx2<J: Job>(job: J) {
+    // SAFETY: as promised by the caller.
+    unsafe { job.run::<Avx2Lanes>() }
+}
+
 /// Operations on 16 rows.
 ///
 /// # Safety
@@ -32,6 +81,12 @@ pub(crate) trait Lanes {
 
     /// 64 bytes.
     unsafe fn load(p: *const u8) -> Self::I;
+    /// Writes 64 bytes.
+    unsafe fn put(p: *mut u8, v: Self::I);
+    /// Four words of each row: row `r`'s 16 bytes at `rows[r] + at`. Word `j` of all rows is `[j]`.
+    unsafe fn words(rows: &[*const u8; 16], at: usize) -> [Self::I; 4];
+    /// Every byte with its highest bit flipped.
+    unsafe fn flip(v: Self::I) -> Self::I;
     /// Of every byte the `width` bits from bit `from`, moved to bit `to`; all other bits zero. Constants by the time
     /// it is compiled.
     unsafe fn field(v: Self::I, from: u32, width: u32, to: u32) -> Self::I;

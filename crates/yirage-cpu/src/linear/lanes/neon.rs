@@ -29,6 +29,34 @@ impl Lanes for NeonLanes {
         unsafe { four!(I => vld1q_u8(p.add(16 * I))) }
     }
     #[inline(always)]
+    unsafe fn put(p: *mut u8, v: [uint8x16_t; 4]) {
+        unsafe { four!(I => vst1q_u8(p.add(16 * I), v[I])) };
+    }
+    #[inline(always)]
+    unsafe fn words(rows: &[*const u8; 16], at: usize) -> [[uint8x16_t; 4]; 4] {
+        unsafe {
+            let by_rows = four!(I => {
+                let row = |r: usize| vreinterpretq_u32_u8(vld1q_u8(rows[4 * I + r].add(at)));
+                let (r0, r1, r2, r3) = (row(0), row(1), row(2), row(3));
+                let wide = |v: uint32x4_t| vreinterpretq_u64_u32(v);
+                let (a, b) = (wide(vtrn1q_u32(r0, r1)), wide(vtrn2q_u32(r0, r1)));
+                let (c, d) = (wide(vtrn1q_u32(r2, r3)), wide(vtrn2q_u32(r2, r3)));
+                [
+                    vreinterpretq_u8_u64(vtrn1q_u64(a, c)),
+                    vreinterpretq_u8_u64(vtrn1q_u64(b, d)),
+                    vreinterpretq_u8_u64(vtrn2q_u64(a, c)),
+                    vreinterpretq_u8_u64(vtrn2q_u64(b, d)),
+                ]
+            });
+            let word = |j: usize| [by_rows[0][j], by_rows[1][j], by_rows[2][j], by_rows[3][j]];
+            [word(0), word(1), word(2), word(3)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn flip(v: [uint8x16_t; 4]) -> [uint8x16_t; 4] {
+        unsafe { four!(I => veorq_u8(v[I], vdupq_n_u8(0x80))) }
+    }
+    #[inline(always)]
     unsafe fn field(v: [uint8x16_t; 4], from: u32, width: u32, to: u32) -> [uint8x16_t; 4] {
         unsafe {
             // a shift by constants: LLVM makes `ushr` of the negative ones and drops a mask that changes nothing

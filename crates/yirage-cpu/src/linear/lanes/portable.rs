@@ -17,6 +17,21 @@ impl Lanes for PortableLanes {
         unsafe { p.cast::<[u8; 64]>().read_unaligned() }
     }
     #[inline(always)]
+    unsafe fn put(p: *mut u8, v: [u8; 64]) {
+        // SAFETY: the caller promises 64 writable bytes.
+        unsafe { p.cast::<[u8; 64]>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    unsafe fn words(rows: &[*const u8; 16], at: usize) -> [[u8; 64]; 4] {
+        // SAFETY: the caller promises 16 readable bytes of each row.
+        let rows = rows.map(|row| unsafe { row.add(at).cast::<[u8; 16]>().read_unaligned() });
+        from_fn(|j| from_fn(|i| rows[i / 4][4 * j + i % 4]))
+    }
+    #[inline(always)]
+    unsafe fn flip(v: [u8; 64]) -> [u8; 64] {
+        v.map(|b| b ^ 0x80)
+    }
+    #[inline(always)]
     unsafe fn field(v: [u8; 64], from: u32, width: u32, to: u32) -> [u8; 64] {
         v.map(|b| (b >> from & (1u8 << width).wrapping_sub(1)) << to)
     }
