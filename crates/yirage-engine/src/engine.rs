@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Device, MemoryReport};
 use yirage_model::Checkpoint;
+use yirage_model::rope::Dynamic;
 use yirage_plan::WeightPlan;
 
 /// A request for tokens.
@@ -26,8 +27,8 @@ pub struct Request {
     pub stop_ids: Vec<u32>,
     /// How tokens are chosen.
     pub sampling: SamplingParams,
-    /// Whose logits are reported as [`Event::Logits`]; [`LogitsWanted::Last`] reports none.
-    pub logits: LogitsWanted,
+    /// Whose logits are reported as [`Event::Logits`]; none reports none.
+    pub logits: Option<LogitsWanted>,
 }
 
 impl Request {
@@ -38,7 +39,7 @@ impl Request {
             max_new_tokens: Some(max_new_tokens),
             stop_ids: Vec::new(),
             sampling: SamplingParams::greedy(),
-            logits: LogitsWanted::Last,
+            logits: None,
         }
     }
 }
@@ -46,7 +47,7 @@ impl Request {
 /// What a step made known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Logits of a position, for requests that want all.
+    /// Logits of a position, for requests that want them.
     Logits {
         /// The sequence.
         seq: SeqId,
@@ -75,6 +76,16 @@ pub enum Event {
         position: usize,
         /// Log-probabilities, if asked for.
         logprobs: Option<Logprobs>,
+    },
+    /// The model's rotary embedding has the dynamic scaling, and this sequence will exceed what the model was made for:
+    /// its frequencies are those of its whole length.
+    RopeScaled {
+        /// The sequence.
+        seq: SeqId,
+        /// Positions it will have when it is whole.
+        length: u32,
+        /// Positions the model was made for.
+        original: u32,
     },
     /// A sequence ended.
     Finished {
@@ -106,7 +117,10 @@ pub struct ModelFacts {
 struct Sequence {
     sampling: CheckedParams,
     counts: TokenCounts,
-    logits: LogitsWanted,
+    /// Whether logits are reported.
+    logits: bool,
+    /// Positions that will be computed if it is not stopped early.
+    length: u32,
 }
 
 /// An engine: one model on one device.
@@ -121,6 +135,9 @@ pub struct Engine {
     runner: Runner,
     sampler: Sampler,
     sequences: HashMap<SeqId, Sequence>,
+    dynamic_rope: Option<Dynamic>,
+    /// Events that wait for the next step.
+    known: Vec<Event>,
     hidden: bool,
 }
 
@@ -153,7 +170,8 @@ impl Engine {
         let bindings = load::bind(checkpoint, &*device, &prepared, progress)?;
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
-        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups)?;
+        let dynamic_rope = prepared.model.dynamic_rope;
+        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone())?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -163,8 +181,18 @@ impl Engine {
         };
         let mut sampler = Sampler::new(device.clone(), options.max_seqs);
         sampler.prepare(vocabulary as usize)?;
-        let (weights, sequences) = (prepared.weights, HashMap::new());
-        Ok(Engine { facts, device, weights, scheduler, runner, sampler, sequences, hidden: options.hidden })
+        Ok(Engine {
+            facts,
+            device,
+            weights: prepared.weights,
+            scheduler,
+            runner,
+            sampler,
+            sequences: HashMap::new(),
+            dynamic_rope,
+            known: Vec::new(),
+            hidden: options.hidden,
+        })
     }
 
     /// What was loaded.
@@ -198,15 +226,25 @@ impl Engine {
         }
         let sampling = request.sampling.checked(vocabulary as usize)?;
         let counts = TokenCounts::new(&request.prompt);
+        let length = self.whole_length(request.prompt.len(), request.max_new_tokens);
+        let scaled = self.dynamic_rope.as_ref().filter(|d| length > d.original).map(|d| d.original);
         let seq = self.scheduler.add(scheduler::Request {
             prompt: request.prompt,
             max_new_tokens: request.max_new_tokens,
             stop_ids: request.stop_ids,
-            logits: request.logits,
-            cache_salt: Vec::new(),
+            logits: request.logits.unwrap_or_default(),
+            // Keys that were rotated for another length are not this sequence's.
+            cache_salt: scaled.map_or_else(Vec::new, |_| length.to_le_bytes().to_vec()),
         })?;
-        self.sequences.insert(seq, Sequence { sampling, counts, logits: request.logits });
+        self.known.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
+        self.sequences.insert(seq, Sequence { sampling, counts, logits: request.logits.is_some(), length });
         Ok(seq)
+    }
+
+    /// Positions that a request computes if nothing stops it early: its last token is not computed any more.
+    fn whole_length(&self, prompt: usize, max_new_tokens: Option<u32>) -> u32 {
+        let new = max_new_tokens.map_or(u64::MAX, u64::from).max(1);
+        (prompt as u64).saturating_add(new - 1).min(u64::from(self.facts.context)) as u32
     }
 
     /// Ends a sequence now; its end is reported here or, if it is being computed, by the next step.
@@ -228,17 +266,19 @@ impl Engine {
     /// Only the engine's own mistakes; a failing device ends the step's sequences with [`FinishReason::Error`].
     pub fn step(&mut self) -> Result<Vec<Event>, EngineError> {
         let batch = self.scheduler.schedule()?;
+        let mut events = std::mem::take(&mut self.known);
         if batch.entries.is_empty() {
-            return Ok(Vec::new());
+            return Ok(events);
         }
-        if let Err(e) = self.runner.run(&batch) {
-            return Ok(self.fail_step(&e.to_string()));
-        }
-        let mut sampled = match self.sample(&batch) {
+        let length = |seq| self.sequences.get(&seq).map_or(0, |s| s.length);
+        let ran = self.runner.run(&batch, length).map_err(|e| e.to_string());
+        let mut sampled = match ran.and_then(|()| self.sample(&batch).map_err(|e| e.to_string())) {
             Ok(sampled) => sampled.into_iter(),
-            Err(e) => return Ok(self.fail_step(&e.to_string())),
+            Err(why) => {
+                events.extend(self.fail_step(&why));
+                return Ok(events);
+            }
         };
-        let mut events = Vec::new();
         let mut logprobs = HashMap::new();
         let mut results = Vec::with_capacity(batch.entries.len());
         let mut row = 0;
@@ -268,7 +308,7 @@ impl Engine {
 
     /// Logits and hidden states of the entry's rows, as far as they are wanted.
     fn report_rows(&self, entry: &Entry, first_row: usize, events: &mut Vec<Event>) -> Result<(), EngineError> {
-        let wanted = self.sequences.get(&entry.seq).is_some_and(|s| s.logits == LogitsWanted::All);
+        let wanted = self.sequences.get(&entry.seq).is_some_and(|s| s.logits);
         for (i, &r) in entry.rows.iter().enumerate() {
             let (seq, position) = (entry.seq, (entry.start + r) as usize);
             if wanted {

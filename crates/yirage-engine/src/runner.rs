@@ -1,19 +1,22 @@
 //! The runner: turns a batch into slots, picks the plan, runs it.
 //!
-//! It knows the names of the graph's slots and nothing else of the graph.
+//! It knows the names of the graph's slots and nothing else of the graph; and how long each sequence will be, where
+//! rotary embeddings depend on it.
 
 use crate::error::EngineError;
 use crate::limits::BLOCK;
 use crate::sampling::Logits;
-use crate::scheduler::{Batch, Entry};
+use crate::scheduler::{Batch, Entry, SeqId};
 use yirage_hal::{Bindings, Device, Executor, HalError};
 use yirage_ir::Dims;
+use yirage_model::rope::Dynamic;
 use yirage_plan::Plan;
 
 /// Executors of one model, smallest bucket first.
 pub(crate) struct Runner {
     executors: Vec<Executor>,
     groups: usize,
+    dynamic_rope: Option<Dynamic>,
     ran: usize,
     rows: usize,
 }
@@ -24,13 +27,15 @@ impl Runner {
         plans: &[Plan],
         bindings: &Bindings,
         groups: usize,
+        dynamic_rope: Option<Dynamic>,
     ) -> Result<Runner, EngineError> {
         let executors = plans.iter().map(|p| Executor::new(device, p, bindings)).collect::<Result<_, _>>()?;
-        Ok(Runner { executors, groups, ran: 0, rows: 0 })
+        Ok(Runner { executors, groups, dynamic_rope, ran: 0, rows: 0 })
     }
 
-    /// Runs a batch; [`Runner::logits`] then has its rows in the batch's order.
-    pub(crate) fn run(&mut self, batch: &Batch) -> Result<(), EngineError> {
+    /// Runs a batch; [`Runner::logits`] then has its rows in the batch's order. `length` gives the positions that a
+    /// sequence will have when it is whole.
+    pub(crate) fn run(&mut self, batch: &Batch, length: impl Fn(SeqId) -> u32) -> Result<(), EngineError> {
         let dims = dims_of(batch);
         let fits = |e: &Executor| dims.exceeds(&e.bucket()).is_none();
         let none = || HalError::Step(format!("no plan takes a step of {dims:?}"));
@@ -42,6 +47,11 @@ impl Runner {
         executor.set("positions", entries.iter().flat_map(positions));
         executor.set("seqs", entries.iter().enumerate().flat_map(|(i, e)| e.tokens.iter().map(move |_| i as i32)));
         executor.set("rows", wanted_rows(entries));
+        if let Some(dynamic) = &self.dynamic_rope {
+            let (cos, sin) = rotations(dynamic, entries, length);
+            executor.set_floats("rope.cos", cos);
+            executor.set_floats("rope.sin", sin);
+        }
         for g in 0..self.groups {
             executor.set(&format!("slots.{g}"), entries.iter().flat_map(|e| e.slots[g].iter().map(|&s| s as i32)));
             let width = dims.blocks as usize;
@@ -86,6 +96,17 @@ fn dims_of(batch: &Batch) -> Dims {
 
 fn positions(entry: &Entry) -> impl Iterator<Item = i32> {
     (entry.start as i32..).take(entry.tokens.len())
+}
+
+/// Cosines and sines of every token, by the length of its sequence.
+fn rotations(dynamic: &Dynamic, entries: &[Entry], length: impl Fn(SeqId) -> u32) -> (Vec<f32>, Vec<f32>) {
+    let (mut cos, mut sin) = (Vec::new(), Vec::new());
+    for e in entries {
+        let (c, s) = dynamic.frequencies(length(e.seq)).tables(e.start..e.start + e.tokens.len() as u32);
+        cos.extend(c);
+        sin.extend(s);
+    }
+    (cos, sin)
 }
 
 /// Token rows of the batch whose logits are wanted.

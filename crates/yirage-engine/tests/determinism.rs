@@ -50,7 +50,7 @@ fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
                 max_new_tokens: Some(if all { 0 } else { 1 + rng.next(60) as u32 }),
                 stop_ids: Vec::new(),
                 sampling: SamplingParams::greedy(),
-                logits: if all { LogitsWanted::All } else { LogitsWanted::Last },
+                logits: all.then_some(LogitsWanted::All),
             }
         })
         .collect()
@@ -73,6 +73,7 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
                 Event::Token { seq, token, .. } => out[of[&seq]].tokens.push(token),
                 Event::Logits { seq, logits, .. } => out[of[&seq]].logits.extend(logits.iter().map(|x| x.to_bits())),
                 Event::Hidden { .. } => unreachable!("no hidden states were asked for"),
+                Event::RopeScaled { .. } => {}
                 Event::Finished { reason, .. } => assert!(!format!("{reason:?}").contains("Error"), "{reason:?}"),
             }
         }
@@ -148,6 +149,12 @@ fn bf16_weights() {
     for model in ["llama-llama3", "qwen3-biased-tied", "gemma3-pattern"] {
         check(&tiny.join(model), Precision::Fast, 3);
     }
+}
+
+#[test]
+fn rotations_that_depend_on_the_length_of_a_sequence() {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-model/tests/golden/tiny/safetensors");
+    check(&tiny.join("llama-dynamic"), Precision::Fast, 3);
 }
 
 /// A product in f32, ascending; with `split` by two workers that meet in the middle.

@@ -29,7 +29,7 @@ fn head(checkpoint: &Checkpoint) -> Option<Vec<f32>> {
 
 /// Logits and hidden states of every position of `prompt`.
 fn run(engine: &mut Engine, prompt: &[u32]) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
-    engine.add(Request { logits: LogitsWanted::All, ..Request::greedy(prompt.to_vec(), 0) }).unwrap();
+    engine.add(Request { logits: Some(LogitsWanted::All), ..Request::greedy(prompt.to_vec(), 0) }).unwrap();
     let (mut rows, mut states) = (Vec::new(), Vec::new());
     while !engine.is_idle() {
         for event in engine.step().unwrap() {

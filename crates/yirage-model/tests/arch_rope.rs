@@ -1,7 +1,7 @@
 //! Frequencies of the rotary embedding: what the definitions say of their borders. Whole models with each scaling are
 //! compared with the reference elsewhere.
 
-use yirage_model::rope::{Frequencies, score_factor};
+use yirage_model::rope::{Dynamic, Frequencies, score_factor};
 use yirage_model::{RopeConfig, RopeScaling};
 
 fn config(scaling: RopeScaling) -> RopeConfig {
@@ -9,7 +9,7 @@ fn config(scaling: RopeScaling) -> RopeConfig {
 }
 
 fn plain() -> Vec<f64> {
-    Frequencies::new(&config(RopeScaling::Default), 64, 100, None).per_position
+    Frequencies::new(&config(RopeScaling::Default), 64, None).per_position
 }
 
 fn yarn(factor: f64) -> RopeScaling {
@@ -34,22 +34,21 @@ fn frequencies_fall_from_one_by_powers_of_the_base() {
 
 #[test]
 fn dynamic_scaling_begins_beyond_the_original_context() {
-    let at = |context| {
-        let scaling = RopeScaling::Dynamic { factor: 4.0, original: 512 };
-        Frequencies::new(&config(scaling), 64, context, None).per_position
-    };
+    let dynamic = Dynamic { theta: 10_000.0, factor: 4.0, original: 512, rotary: 64 };
+    let at = |length| dynamic.frequencies(length).per_position;
     assert_eq!(at(1), plain());
     assert_eq!(at(512), plain());
     // At twice the context the base grows by (4 * 2 - 3)^(64 / 62).
     let base: f64 = 10_000.0 * 5f64.powf(64.0 / 62.0);
     assert!((at(1024)[31] / base.powf(-62.0 / 64.0) - 1.0).abs() < 1e-12);
     assert_eq!(at(1024)[0], 1.0);
+    assert_eq!((dynamic.length(3), dynamic.length(513)), (512, 513));
 }
 
 #[test]
 fn llama3_scaling_keeps_fast_pairs_and_divides_slow_ones() {
     let scaling = RopeScaling::Llama3 { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original: 8192 };
-    let f = Frequencies::new(&config(scaling), 64, 100, None).per_position;
+    let f = Frequencies::new(&config(scaling), 64, None).per_position;
     let turns = |f: f64| 8192.0 * f / std::f64::consts::TAU;
     for (scaled, plain) in f.iter().zip(plain()) {
         match turns(plain) {
@@ -62,14 +61,14 @@ fn llama3_scaling_keeps_fast_pairs_and_divides_slow_ones() {
 
 #[test]
 fn yarn_divides_only_slow_pairs_and_scales_the_tables() {
-    let f = Frequencies::new(&config(yarn(4.0)), 64, 100, None);
+    let f = Frequencies::new(&config(yarn(4.0)), 64, None);
     assert!((f.factor - (1.0 + 0.1 * 4f64.ln())).abs() < 1e-15);
     assert_eq!(f.per_position[0], 1.0);
     assert!((f.per_position[31] * 4.0 / plain()[31] - 1.0).abs() < 1e-12);
-    let (cos, sin) = f.tables(2);
+    let (cos, sin) = f.tables(0..2);
     assert_eq!((cos.len(), sin[0]), (64, 0.0));
     assert_eq!(cos[0], f.factor as f32);
-    let none = Frequencies::new(&config(yarn(1.0)), 64, 100, None);
+    let none = Frequencies::new(&config(yarn(1.0)), 64, None);
     assert_eq!(none.factor, 1.0);
     assert!(none.per_position.iter().zip(plain()).all(|(a, b)| (a / b - 1.0).abs() < 1e-12));
 }
@@ -91,16 +90,17 @@ fn score_factors_belong_to_yarn_with_a_weight_for_all_dimensions() {
     };
     // The published value for a factor of 40.
     assert!((score_factor(&deepseek) - 1.368_887_945_411_393_6_f64.powi(2)).abs() < 1e-12);
-    assert_eq!(Frequencies::new(&config(deepseek), 64, 1, None).factor, 1.0);
+    assert_eq!(Frequencies::new(&config(deepseek), 64, None).factor, 1.0);
 }
 
 #[test]
 fn odd_configurations_give_no_panic() {
     for theta in [1e-300, 1.0, 1e300] {
         for rotary in [0, 2, 4] {
-            for scaling in [yarn(1e300), RopeScaling::Dynamic { factor: 1e300, original: 1 }] {
-                let config = RopeConfig { theta, scaling, partial_rotary_factor: 1.0 };
-                let (cos, sin) = Frequencies::new(&config, rotary, 100, None).tables(3);
+            let config = RopeConfig { theta, scaling: yarn(1e300), partial_rotary_factor: 1.0 };
+            let dynamic = Dynamic { theta, factor: 1e300, original: 1, rotary };
+            for frequencies in [Frequencies::new(&config, rotary, None), dynamic.frequencies(100)] {
+                let (cos, sin) = frequencies.tables(0..3);
                 assert_eq!((cos.len(), sin.len()), (3 * rotary as usize / 2, 3 * rotary as usize / 2));
             }
         }

@@ -5,7 +5,7 @@ use crate::interrupt::Interrupt;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use yirage_engine::sampling::SamplingParams;
-use yirage_engine::scheduler::{FinishReason, LogitsWanted, SeqId, Usage};
+use yirage_engine::scheduler::{FinishReason, SeqId, Usage};
 use yirage_engine::text::{Emitted, StopMatcher};
 use yirage_engine::{Engine, Event, Request};
 use yirage_model::tokenizer::{Detokenizer, Tokenizer};
@@ -41,6 +41,8 @@ pub(crate) struct Answer {
     pub(crate) decode: Duration,
     /// Counts of the engine.
     pub(crate) usage: Usage,
+    /// What the user should know of how it was computed.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Answer {
@@ -113,7 +115,7 @@ pub(crate) fn generate(
         max_new_tokens: Some(max_tokens),
         stop_ids: job.stop_ids.to_vec(),
         sampling: job.sampling,
-        logits: LogitsWanted::Last,
+        logits: None,
     })?;
     interrupt.begin();
     let result = steps(engine, seq, interrupt, &mut text, show);
@@ -124,6 +126,14 @@ pub(crate) fn generate(
     let mut answer = result?;
     answer.text = text.finish(show)?;
     Ok(answer)
+}
+
+/// What is said of a sequence whose rotary embedding is scaled for its length.
+pub(crate) fn rope_note(length: u32, original: u32) -> String {
+    format!(
+        "rope: the dynamic scaling is computed for a sequence of {length} positions (the model was made for {original}); \
+         another limit of tokens gives other numbers"
+    )
 }
 
 fn steps(
@@ -137,6 +147,7 @@ fn steps(
     let (mut first, mut last) = (None, started);
     let mut tokens = Vec::new();
     let mut queue = Vec::new();
+    let mut notes = Vec::new();
     loop {
         for event in queue.drain(..) {
             match event {
@@ -149,8 +160,9 @@ fn steps(
                 Event::Finished { reason, usage, .. } => {
                     let first = first.unwrap_or_else(Instant::now);
                     let (prefill, decode) = (first - started, last.saturating_duration_since(first));
-                    return Ok(Answer { tokens, text: None, reason, prefill, decode, usage });
+                    return Ok(Answer { tokens, text: None, reason, prefill, decode, usage, notes });
                 }
+                Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
                 Event::Logits { .. } | Event::Hidden { .. } => {}
             }
         }

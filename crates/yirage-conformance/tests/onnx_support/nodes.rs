@@ -145,6 +145,7 @@ pub(crate) fn rotary_embedding(case: &Case, import: &mut Import) -> Result<(), B
         width: (row / heads) as u32,
         rotary: if rotary == 0 { row / heads } else { rotary } as u32,
         interleaved: case.attr("interleaved", 0) == 1,
+        per_row: false,
     };
     let input = import.activation("x", row, rows.floats())?;
     let y = import.builder.op("y", op, &[input, cos, sin, positions])?;

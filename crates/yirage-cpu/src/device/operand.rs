@@ -127,6 +127,27 @@ impl Operand {
         }
     }
 
+    /// Fails unless the operand is a weight held as plain rows, or a slot of floats.
+    pub(super) fn want_table(&self, what: &str) -> Result<(), HalError> {
+        match self {
+            Operand::Slot { .. } => self.want_floats(what),
+            _ => self.weight_rows(what).map(|_| ()),
+        }
+    }
+
+    /// The floats of an operand that [`Operand::want_table`] has checked.
+    pub(super) fn table<'a>(&'a self, env: &'a Env) -> &'a [f32] {
+        match self {
+            Operand::Weight(w) => w.plain(),
+            // SAFETY: floats and words have one size and alignment, and all bits are floats.
+            Operand::Slot { index, .. } => unsafe {
+                let words = env.slots[*index];
+                std::slice::from_raw_parts(words.as_ptr().cast(), words.len())
+            },
+            _ => &[],
+        }
+    }
+
     /// The plain values of a weight.
     pub(super) fn weight_rows(&self, what: &str) -> Result<Arc<WeightRef>, HalError> {
         match self {

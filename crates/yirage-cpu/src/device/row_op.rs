@@ -25,7 +25,7 @@ pub(super) enum RowOp {
     MatMul { op: MatMul, a: Operand, b: Operand, out: Operand },
     TopK { op: TopK, x: Operand, values: Operand, indices: Operand },
     Concat { groups: usize, a: Operand, b: Operand, out: Operand },
-    Rope { op: Rope, cos: Arc<WeightRef>, sin: Arc<WeightRef>, positions: Operand, x: Operand, out: Operand },
+    Rope { op: Rope, tables: [Operand; 2], positions: Option<Operand>, x: Operand, out: Operand },
     KvAppend { state: Arc<StateRef>, k: Operand, v: Option<Operand>, slots: Operand },
     Route { op: Route, logits: Operand, bias: Option<Arc<WeightRef>>, weights: Operand, chosen: Operand },
     ExpertBias { ranks: usize, x: Operand, bias: Arc<WeightRef>, chosen: Operand, out: Operand },
@@ -67,8 +67,11 @@ impl RowOp {
             Op::MatMul(op) => RowOp::MatMul { op, a: input(0), b: input(1), out: out() },
             Op::TopK(op) => RowOp::TopK { op, x: input(0), values: out(), indices: outs[1].clone() },
             Op::Rope(op) => {
-                let (cos, sin) = (ins[1].weight_rows("cos")?, ins[2].weight_rows("sin")?);
-                RowOp::Rope { op, cos, sin, positions: input(3), x: input(0), out: out() }
+                let tables = [input(1), input(2)];
+                for table in &tables {
+                    table.want_table("cosines and sines")?;
+                }
+                RowOp::Rope { op, tables, positions: ins.get(3).cloned(), x: input(0), out: out() }
             }
             Op::KvAppend(_) => {
                 let Operand::State(state) = input(0) else {
@@ -145,16 +148,20 @@ impl RowOp {
                     rows::top_k(isa, range, top, x.src(env), values, indices);
                 }
                 RowOp::Concat { groups, a, b, out } => concat(env, range, *groups, a, b, out),
-                RowOp::Rope { op, cos, sin, positions, x, out } => {
+                RowOp::Rope { op, tables: [cos, sin], positions, x, out } => {
                     let rope = rows::Rope {
                         heads: x.width() / op.width as usize,
                         width: op.width as usize,
                         rotary: op.rotary as usize,
                         interleaved: op.interleaved,
-                        cos: cos.plain(),
-                        sin: sin.plain(),
+                        cos: cos.table(env),
+                        sin: sin.table(env),
                     };
-                    rows::rope(isa, range, rope, positions.ints(env), x.src(env), out.dst(env));
+                    let positions = match positions {
+                        Some(positions) => Some(positions.ints(env)),
+                        None => None,
+                    };
+                    rows::rope(isa, range, rope, positions, x.src(env), out.dst(env));
                 }
                 RowOp::KvAppend { state, k, v, slots } => append(env, range, state, k, v.as_ref(), slots),
                 RowOp::Route { op, logits, bias, weights, chosen } => {

@@ -16,13 +16,13 @@ pub struct Rope<'a> {
     pub rotary: usize,
     /// Pairs are neighbours `(2i, 2i + 1)` instead of `(i, i + rotary / 2)`.
     pub interleaved: bool,
-    /// `[positions][rotary / 2]` cosines.
+    /// `[positions][rotary / 2]` cosines, or those of each row.
     pub cos: &'a [f32],
     /// As many sines.
     pub sin: &'a [f32],
 }
 
-/// Pair `(a, b)` with `(c, s)` of the row's position becomes `(a c - b s, b c + a s)`. Positions outside the tables give
+/// Pair `(a, b)` with `(c, s)` of the row's position (without positions: of the row) becomes `(a c - b s, b c + a s)`. Positions outside the tables give
 /// NaN.
 ///
 /// # Safety
@@ -30,7 +30,7 @@ pub struct Rope<'a> {
 ///
 /// # Panics
 /// If widths or tables do not fit together or positions are too few.
-pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: Rope<'_>, positions: &[i32], x: Src, out: Dst) {
+pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: Rope<'_>, positions: Option<&[i32]>, x: Src, out: Dst) {
     let fits = rope.rotary.is_multiple_of(2) && rope.rotary <= rope.width && rope.cos.len() == rope.sin.len();
     assert!(
         fits,
@@ -40,14 +40,16 @@ pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: Rope<'_>, positions: &[i3
         rope.cos.len(),
         rope.sin.len()
     );
-    assert!(positions.len() >= rows.end, "{} positions for rows to {}", positions.len(), rows.end);
+    if let Some(positions) = positions {
+        assert!(positions.len() >= rows.end, "{} positions for rows to {}", positions.len(), rows.end);
+    }
     launch(isa, RopeKernel { rows, rope, positions, x, out });
 }
 
 struct RopeKernel<'a> {
     rows: Range<usize>,
     rope: Rope<'a>,
-    positions: &'a [i32],
+    positions: Option<&'a [i32]>,
     x: Src,
     out: Dst,
 }
@@ -59,7 +61,8 @@ impl Kernel for RopeKernel<'_> {
         let r = &self.rope;
         let half = r.rotary / 2;
         for row in self.rows {
-            let at = usize::try_from(self.positions[row]).ok().map(|p| p.saturating_mul(half));
+            let at = self.positions.map_or(Ok(row), |p| usize::try_from(p[row]));
+            let at = at.ok().map(|p| p.saturating_mul(half));
             let at = at.filter(|&a| a.checked_add(half).is_some_and(|end| end <= r.cos.len()));
             for h in 0..r.heads {
                 // SAFETY: the contract of `rope`; the table row lies inside the tables.

@@ -60,7 +60,7 @@ pub fn engine_on(model: &Path, options: &EngineOptions, device: Arc<dyn Device>)
 
 /// Logits of every position of `ids`.
 pub fn all_logits(engine: &mut Engine, ids: &[u32]) -> Vec<Vec<f32>> {
-    let request = Request { logits: LogitsWanted::All, ..Request::greedy(ids.to_vec(), 0) };
+    let request = Request { logits: Some(LogitsWanted::All), ..Request::greedy(ids.to_vec(), 0) };
     engine.add(request).unwrap();
     let mut rows = Vec::new();
     while !engine.is_idle() {
@@ -84,7 +84,7 @@ pub fn greedy(engine: &mut Engine, ids: &[u32], n: usize) -> Vec<u32> {
             match event {
                 Event::Token { token, .. } => tokens.push(token),
                 Event::Finished { reason, .. } => assert!(!format!("{reason:?}").contains("Error"), "{reason:?}"),
-                Event::Logits { .. } | Event::Hidden { .. } => {}
+                Event::Logits { .. } | Event::Hidden { .. } | Event::RopeScaled { .. } => {}
             }
         }
     }

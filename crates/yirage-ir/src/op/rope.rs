@@ -8,7 +8,8 @@ use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
 op_struct! {
-    /// `(x f32[rows, heads*width], cos f32[positions, rotary/2], sin, positions i32[rows]) -> f32` of x's shape.
+    /// `(x f32[rows, heads*width], cos f32[positions, rotary/2], sin, positions i32[rows]) -> f32` of x's shape; with
+    /// `per_row` `(x, cos f32[rows, rotary/2], sin)`, where row t of the tables is that of x's row t.
     ///
     /// Within the first `rotary` elements of each head, pair `i` with table entry `(c, s)` becomes
     /// `(a c - b s, b c + a s)`; the pairs are `(i, i + rotary/2)`, or `(2i, 2i+1)` when interleaved. The rest of a
@@ -21,6 +22,8 @@ op_struct! {
         rotary: u32,
         /// Whether pairs are neighbours.
         interleaved: bool,
+        /// Whether cosines and sines are given for each row, not looked up by its position.
+        per_row: bool,
     }
 }
 
@@ -29,7 +32,8 @@ impl OpDef for Rope {
     const ROW_WISE: bool = true;
 
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
-        arity(ins, 4..=4)?;
+        let inputs = if self.per_row { 3 } else { 4 };
+        arity(ins, inputs..=inputs)?;
         let row = f32_rows(&ins[0], "x")?;
         if self.width == 0 || !row.is_multiple_of(self.width) || self.rotary > self.width || self.rotary % 2 == 1 {
             return Err(TypeError::new(format!(
@@ -42,12 +46,20 @@ impl OpDef for Rope {
             let (cos, sin) = (&ins[1], &ins[2]);
             return Err(TypeError::new(format!("cos is {cos}, sin {sin}, [positions, {}] wanted", self.rotary / 2)));
         }
-        per_row(&ins[3], &ins[0], "positions")?;
+        match ins.get(3) {
+            Some(positions) => per_row(positions, &ins[0], "positions")?,
+            None if ins[1].shape[0] != ins[0].shape[0] => {
+                return Err(TypeError::new(format!("cos is {}, x {}: equal rows wanted", ins[1], ins[0])));
+            }
+            None => {}
+        }
         Ok(vec![ins[0].clone()])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
-        let (cos, sin, positions) = (ins[1], ins[2], ins[3].ints());
+        let (cos, sin) = (ins[1], ins[2]);
+        let own: Vec<i32> = (0..ins[0].rows() as i32).collect();
+        let positions = ins.get(3).map_or(&own[..], |p| p.ints());
         let (width, half) = (self.width as usize, self.rotary as usize / 2);
         let mut out = ins[0].floats().to_vec();
         for (row, &p) in out.chunks_exact_mut(ins[0].width().max(1)).zip(positions) {
@@ -71,6 +83,7 @@ impl OpDef for Rope {
     fn role(&self, input: usize, _: &Tensor) -> Role {
         match input {
             0 => Role::Activation,
+            1 | 2 if self.per_row => Role::Slot(&[Sym::Tokens]),
             1 | 2 => Role::Weight,
             _ => Role::Slot(&[Sym::Tokens]),
         }
@@ -90,9 +103,13 @@ impl OpDef for Rope {
             let (cos, sin) = (rng.floats([9, rotary / 2]), rng.floats([9, rotary / 2]));
             let positions = Tensor::i32([rows], (0..rows as i32).map(|p| (p * 5) % 9).collect());
             let ins = vec![rng.floats([rows, heads * width]), cos, sin, positions];
-            let op = Rope { width: width as u32, rotary: rotary as u32, interleaved };
+            let (width32, rotary32) = (width as u32, rotary as u32);
+            let op = Rope { width: width32, rotary: rotary32, interleaved, per_row: false };
             let name = format!("{rows}x{heads}x{width}, {rotary} rotate, interleaved {interleaved}");
-            cases.push(Case::new(name, op, ins, close));
+            cases.push(Case::new(name.clone(), op, ins.clone(), close));
+            let (cos, sin) = (rng.floats([rows, rotary / 2]), rng.floats([rows, rotary / 2]));
+            let op = Rope { width: width32, rotary: rotary32, interleaved, per_row: true };
+            cases.push(Case::new(format!("{name}, of each row"), op, vec![ins[0].clone(), cos, sin], close));
         }
         cases
     }

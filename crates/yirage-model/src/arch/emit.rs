@@ -34,6 +34,7 @@ pub(super) struct Rotation {
     sin: ValueId,
     rotary: u32,
     interleaved: bool,
+    per_row: bool,
 }
 
 /// Tables still to be computed: their configuration, the rotating width, and the binding of the cosines (the sines'
@@ -66,6 +67,7 @@ pub(super) struct Emit<'a> {
     groups: Vec<Group>,
     state_group: Vec<(String, usize)>,
     tables: Vec<Table>,
+    dynamic: Option<(rope::Dynamic, ValueId, ValueId)>,
 }
 
 impl<'a> Emit<'a> {
@@ -99,6 +101,7 @@ impl<'a> Emit<'a> {
             groups: Vec::new(),
             state_group: Vec::new(),
             tables: Vec::new(),
+            dynamic: None,
         })
     }
 
@@ -341,8 +344,12 @@ impl<'a> Emit<'a> {
     pub(super) fn rotation(&mut self, layer: LayerType, width: u32, interleaved: bool) -> Result<Rotation, ModelError> {
         let config = self.config.rope(layer)?;
         let rotary = config.rotary_dim(width);
+        if let RopeScaling::Dynamic { factor, original } = config.scaling {
+            let dynamic = rope::Dynamic { theta: config.theta, factor, original, rotary };
+            return self.dynamic_rotation(dynamic, interleaved);
+        }
         if let Some(t) = self.tables.iter().find(|t| t.config == config && t.rotary == rotary) {
-            return Ok(Rotation { cos: t.cos, sin: t.sin, rotary, interleaved });
+            return Ok(Rotation { cos: t.cos, sin: t.sin, rotary, interleaved, per_row: false });
         }
         if u64::from(self.options.context) * u64::from(rotary / 2) > LARGEST_TABLE {
             return Err(ModelError::Unsupported {
@@ -356,13 +363,35 @@ impl<'a> Emit<'a> {
         let cos = self.bind(&format!("rope.{at}.cos"), Format::F32, &shape, empty())?;
         let sin = self.bind(&format!("rope.{at}.sin"), Format::F32, &shape, empty())?;
         self.tables.push(Table { config, rotary, binding, cos, sin });
-        Ok(Rotation { cos, sin, rotary, interleaved })
+        Ok(Rotation { cos, sin, rotary, interleaved, per_row: false })
+    }
+
+    /// A rotation whose cosines and sines are given for each token.
+    fn dynamic_rotation(&mut self, dynamic: rope::Dynamic, interleaved: bool) -> Result<Rotation, ModelError> {
+        let rotary = dynamic.rotary;
+        let (cos, sin) = match &self.dynamic {
+            Some((other, cos, sin)) if *other == dynamic => (*cos, *sin),
+            Some((other, ..)) => {
+                return Err(ModelError::Unsupported {
+                    what: "layers with different dynamic rotary embeddings".into(),
+                    why: format!("{}: {other:?} and {dynamic:?}", self.config.file()),
+                });
+            }
+            None => {
+                let ty = Type::new(DType::F32, [Dim::Sym(Sym::Tokens), Dim::Const(rotary / 2)]);
+                let mut slot = |name| self.graph.slot(name, ty.clone()).map_err(|e| misfit(self.config, &e));
+                (slot("rope.cos")?, slot("rope.sin")?)
+            }
+        };
+        self.dynamic = Some((dynamic, cos, sin));
+        Ok(Rotation { cos, sin, rotary, interleaved, per_row: true })
     }
 
     /// Rotates heads of `width`.
     pub(super) fn rotate(&mut self, name: &str, x: ValueId, width: u32, r: Rotation) -> Result<ValueId, ModelError> {
-        let op = Rope { width, rotary: r.rotary, interleaved: r.interleaved };
-        self.op(name, op, &[x, r.cos, r.sin, self.slots.positions])
+        let Rotation { cos, sin, rotary, interleaved, per_row } = r;
+        let ins = [x, cos, sin, self.slots.positions];
+        self.op(name, Rope { width, rotary, interleaved, per_row }, if per_row { &ins[..3] } else { &ins })
     }
 
     /// Layer `layer`'s cache state in `group`: the state, and the group's `slots` and `table`.
@@ -416,8 +445,8 @@ impl<'a> Emit<'a> {
                 RopeScaling::Factors { tensor } => Some(read_factors(self.checkpoint, tensor, t.rotary)?),
                 _ => None,
             };
-            let tables = rope::Frequencies::new(&t.config, t.rotary, self.options.context, factors.as_deref())
-                .tables(self.options.context.max(1));
+            let tables =
+                rope::Frequencies::new(&t.config, t.rotary, factors.as_deref()).tables(0..self.options.context.max(1));
             self.weights[t.binding].source = WeightSource::Computed(tables.0);
             self.weights[t.binding + 1].source = WeightSource::Computed(tables.1);
         }
@@ -429,6 +458,7 @@ impl<'a> Emit<'a> {
             weights: self.weights,
             groups: self.groups.into_iter().map(|g| g.group).collect(),
             state_group: self.state_group,
+            dynamic_rope: self.dynamic.map(|(dynamic, ..)| dynamic),
         })
     }
 }

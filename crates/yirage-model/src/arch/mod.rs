@@ -35,6 +35,7 @@ mod smollm3;
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, RawConfig};
 use crate::error::ModelError;
+use crate::rope;
 use crate::weights::WeightBinding;
 use emit::Emit;
 use yirage_ir::{Format, Graph};
@@ -44,8 +45,7 @@ use yirage_ir::{Format, Graph};
 pub struct BuildOptions {
     /// Element format of the cache: F32, F16 or BF16.
     pub kv: Format,
-    /// Positions that the tables of the rotary embedding cover: the longest sequence that will be computed. The dynamic
-    /// scaling takes its factor from this number.
+    /// Positions that the tables of the rotary embedding cover: the longest sequence that will be computed.
     pub context: u32,
     /// Whether the wanted rows after the final norm, f32 `[Rows, width]`, are an output beside the logits.
     pub hidden: bool,
@@ -92,6 +92,9 @@ pub struct Model {
     pub groups: Vec<CacheGroup>,
     /// Each state's name and its group.
     pub state_group: Vec<(String, usize)>,
+    /// The dynamic scaling of the rotary embedding. Such a model has the slots `rope.cos` and `rope.sin` of f32
+    /// `[Tokens, rotary / 2]`, as its sequences' frequencies depend on their lengths.
+    pub dynamic_rope: Option<rope::Dynamic>,
     /// Width of the logits.
     pub vocab_size: u32,
     /// The longest context the model was made for.

@@ -7,6 +7,7 @@ mod dynamic;
 mod llama3;
 mod yarn;
 
+pub use dynamic::Dynamic;
 pub use yarn::score_factor;
 
 use crate::config::{RopeConfig, RopeScaling};
@@ -21,17 +22,15 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// The frequencies of `rotary` rotating elements for sequences of up to `context` positions. `factors` holds the
-    /// divisors of [`RopeScaling::Factors`]; where absent, none divides.
-    pub fn new(config: &RopeConfig, rotary: u32, context: u32, factors: Option<&[f64]>) -> Frequencies {
+    /// The frequencies of `rotary` rotating elements. `factors` holds the divisors of [`RopeScaling::Factors`]; where
+    /// absent, none divides. Those of the dynamic scaling are of sequences within the original context; of longer ones
+    /// see [`Dynamic`].
+    pub fn new(config: &RopeConfig, rotary: u32, factors: Option<&[f64]>) -> Frequencies {
         let plain = base_frequencies(config.theta, rotary);
         let factor = if let RopeScaling::Yarn { .. } = config.scaling { yarn::factor(&config.scaling) } else { 1.0 };
         let per_position = match &config.scaling {
-            RopeScaling::Default => plain,
+            RopeScaling::Default | RopeScaling::Dynamic { .. } => plain,
             RopeScaling::Linear { factor } => plain.into_iter().map(|f| f / factor).collect(),
-            RopeScaling::Dynamic { factor, original } => {
-                base_frequencies(dynamic::base(config.theta, *factor, *original, context, rotary), rotary)
-            }
             RopeScaling::Llama3 { .. } => llama3::scale(plain, &config.scaling),
             RopeScaling::Yarn { .. } => yarn::blend(plain, config.theta, rotary, &config.scaling),
             RopeScaling::Factors { .. } => match factors {
@@ -43,8 +42,8 @@ impl Frequencies {
     }
 
     /// Cosines and sines, `[positions, pairs]` each.
-    pub fn tables(&self, positions: u32) -> (Vec<f32>, Vec<f32>) {
-        let angles = (0..positions).flat_map(|p| self.per_position.iter().map(move |f| f64::from(p) * f));
+    pub fn tables(&self, positions: std::ops::Range<u32>) -> (Vec<f32>, Vec<f32>) {
+        let angles = positions.flat_map(|p| self.per_position.iter().map(move |f| f64::from(p) * f));
         angles.map(|a| ((a.cos() * self.factor) as f32, (a.sin() * self.factor) as f32)).unzip()
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn tiny(kind: &str) -> Vec<PathBuf> {
 pub(crate) struct Runner {
     pub(crate) model: Model,
     tensors: HashMap<String, Tensor>,
+    context: u32,
     blocks: usize,
     length: usize,
 }
@@ -61,7 +62,7 @@ impl Runner {
             tensors.insert(w.name.clone(), Tensor::stored(w.format, w.shape.clone(), bytes));
         }
         let blocks = (context as usize).div_ceil(32);
-        let mut runner = Runner { model, tensors, blocks, length: 0 };
+        let mut runner = Runner { model, tensors, context, blocks, length: 0 };
         runner.reset();
         Ok(runner)
     }
@@ -97,6 +98,12 @@ impl Runner {
             t.insert(format!("slots.{g}"), Tensor::i32([n], slots));
             t.insert(format!("table.{g}"), Tensor::i32([1, self.blocks], table));
         }
+        if let Some(dynamic) = &self.model.dynamic_rope {
+            let first = positions.first().map_or(0, |&p| p as u32);
+            let (cos, sin) = dynamic.frequencies(self.context).tables(first..first + n as u32);
+            t.insert("rope.cos".into(), Tensor::f32([n, cos.len() / n], cos));
+            t.insert("rope.sin".into(), Tensor::f32([n, sin.len() / n], sin));
+        }
         t.insert("positions".into(), Tensor::i32([n], positions));
         self.length += n;
         let out = yirage_ir::interp::evaluate(&self.model.graph, &mut self.tensors).expect("all inputs are given");
@@ -126,7 +133,7 @@ pub(crate) fn check_golden(folder: &Path) -> Result<(), String> {
         let ids = ints(&case["ids"]);
         let want: Vec<f64> = case["last_logits"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
         let std = case["std"].as_f64().expect("a number");
-        // Models whose rotation depends on the longest sequence state it in each case.
+        // Models whose rotation depends on the sequence's length state it in each case.
         if let Some(context) = case["context"].as_u64() {
             runner = Runner::new(folder, context as u32).map_err(|e| e.to_string())?;
         }

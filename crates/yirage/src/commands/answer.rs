@@ -30,6 +30,7 @@ pub(super) fn show(
     load_ms: f64,
     in_conversation: bool,
 ) -> Result<(), Failure> {
+    answer.notes.iter().for_each(|note| console.note(note));
     if console.json {
         return console.value(&Output {
             model,

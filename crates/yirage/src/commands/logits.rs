@@ -7,6 +7,7 @@ use crate::options::Layers;
 use crate::session::Session;
 use serde::Serialize;
 use std::time::Instant;
+use yirage_engine::scheduler::LogitsWanted;
 
 #[derive(Serialize)]
 struct Output {
@@ -46,16 +47,12 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         layers.ids("ids")?.ok_or_else(|| Failure::Usage("--ids is missing; give token ids: --ids 1,2,3".into()))?;
     let top = layers.number("top", "a whole number", |_: &usize| true)?.unwrap_or(10);
     let all_tokens = layers.switch("all")?;
-    let all_positions = layers.choice("positions")? == "all";
+    let wanted = if layers.choice("positions")? == "all" { LogitsWanted::All } else { LogitsWanted::Last };
     let top = if all_tokens { usize::MAX } else { top };
     let mut session = Session::load(layers, console, started)?;
     let mut positions = Vec::new();
-    let last = ids.len() - 1;
-    score(&mut session.engine, &ids, &mut |pos, row| {
-        if all_positions || pos == last {
-            positions.push(Position::new(pos, row, top));
-        }
-    })?;
+    let notes = score(&mut session.engine, &ids, wanted, &mut |pos, row| positions.push(Position::new(pos, row, top)))?;
+    notes.iter().for_each(|note| console.note(note));
     if console.json {
         return console.value(&Output { positions });
     }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
+use yirage_engine::scheduler::LogitsWanted;
 
 #[derive(Serialize)]
 struct Output {
@@ -63,12 +64,13 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let mut nll = Vec::with_capacity(ids.len() - 1);
     for window in windows {
         let done = nll.len();
-        score(&mut session.engine, &ids[window.clone()], &mut |pos, row| {
+        let notes = score(&mut session.engine, &ids[window.clone()], LogitsWanted::All, &mut |pos, row| {
             let next = window.start + pos + 1;
             if next > done && next < window.end {
                 nll.push(logsumexp(row) - f64::from(row[ids[next] as usize]));
             }
         })?;
+        notes.iter().for_each(|note| console.note(note));
     }
     let mean_nll = nll.iter().sum::<f64>() / nll.len() as f64;
     let output = Output { tokens: ids.len(), mean_nll, ppl: mean_nll.exp(), nll };

@@ -1,23 +1,31 @@
 //! Logits of given ids, position by position.
 
 use crate::failure::Failure;
+use crate::generate::rope_note;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{FinishReason, LogitsWanted};
 use yirage_engine::{Engine, Event, Request};
 
-/// Computes `ids` and gives `each` the logits of every position, in order.
+/// Computes `ids` and gives `each` the logits of every position, in order, or those of the last one; returns what the
+/// user should know of it.
 ///
 /// # Errors
 /// [`Failure`] for ids that cannot be computed, and when a step fails.
-pub(super) fn score(engine: &mut Engine, ids: &[u32], each: &mut dyn FnMut(usize, &[f32])) -> Result<(), Failure> {
+pub(super) fn score(
+    engine: &mut Engine,
+    ids: &[u32],
+    wanted: LogitsWanted,
+    each: &mut dyn FnMut(usize, &[f32]),
+) -> Result<Vec<String>, Failure> {
     engine.add(Request {
         prompt: ids.to_vec(),
-        max_new_tokens: Some(0),
+        max_new_tokens: Some(u32::from(wanted == LogitsWanted::Last)),
         stop_ids: Vec::new(),
         sampling: SamplingParams::greedy(),
-        logits: LogitsWanted::All,
+        logits: Some(wanted),
     })?;
     let mut positions = 0;
+    let mut notes = Vec::new();
     while !engine.is_idle() {
         for event in engine.step()? {
             match event {
@@ -26,14 +34,16 @@ pub(super) fn score(engine: &mut Engine, ids: &[u32], each: &mut dyn FnMut(usize
                     positions += 1;
                 }
                 Event::Finished { reason: FinishReason::Error(why), .. } => return Err(Failure::Other(why)),
+                Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
                 Event::Finished { .. } | Event::Token { .. } | Event::Hidden { .. } => {}
             }
         }
     }
-    if positions == ids.len() {
-        return Ok(());
+    let expected = if wanted == LogitsWanted::All { ids.len() } else { 1 };
+    if positions == expected {
+        return Ok(notes);
     }
-    let what = format!("the engine gave logits of {positions} positions, not {}; please report this", ids.len());
+    let what = format!("the engine gave logits of {positions} positions, not {expected}; please report this");
     Err(Failure::Other(what))
 }
 
