@@ -62,20 +62,43 @@ unsafe fn codes_pass<F: Codes, const T: usize>(p: &Pass) {
                 w = w.add(F::UNIT_BYTES);
             }
         }
-        for o in p.outliers::<F>() {
-            for (i, tile) in acc.iter_mut().enumerate() {
-                let w = p.unit::<F>(o.unit, i);
-                F::scales::<Avx2Lanes>(w, &mut scales);
-                let codes = unpack::<F>(w, o.block);
-                for first in (0..chunks).map(|c| c * T) {
-                    let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
-                    block::<F, T>(&codes, o.x.add(first * BLOCK), o.metas.add(first), &scales, o.block, sums);
-                }
-            }
-        }
+        add_outliers::<F>(p, &mut acc);
         for (i, tile) in acc.iter().enumerate() {
             for (t, v) in tile[..p.tokens].iter().enumerate() {
                 p.put::<Avx2Lanes>(i, t, *v);
+            }
+        }
+    }
+}
+
+/// Adds the second numbers of blocks with outliers, token by token, as few tokens have some in the same block. Scales are
+/// decoded once for all such blocks of a unit.
+///
+/// # Safety
+/// As for [`PassFn`].
+#[inline(never)] // or the loop over all blocks shares its registers with this one
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn add_outliers<F: Codes>(p: &Pass, acc: &mut [[Floats; TOKEN_TILE]; PANEL_TILES]) {
+    let mut decoded = None;
+    let mut scales: [Scales; PANEL_TILES] = std::array::from_fn(|_| Scales::zero());
+    // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
+    unsafe {
+        for o in p.outliers::<F>() {
+            if decoded != Some(o.unit) {
+                decoded = Some(o.unit);
+                for (i, scales) in scales.iter_mut().enumerate() {
+                    F::scales::<Avx2Lanes>(p.unit::<F>(o.unit, i), scales);
+                }
+            }
+            for (i, tile) in acc.iter_mut().enumerate() {
+                let codes = unpack::<F>(p.unit::<F>(o.unit, i), o.block);
+                let mut tokens = o.tokens;
+                while tokens != 0 {
+                    let t = tokens.trailing_zeros() as usize;
+                    tokens &= tokens - 1;
+                    let sum = std::array::from_mut(&mut tile[t]);
+                    block::<F, 1>(&codes, o.x.add(t * BLOCK), o.metas.add(t), &scales[i], o.block, sum);
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What one kernel call works on, and how its results leave the registers.
 
 use super::lanes::Lanes;
-use crate::activation::Meta;
+use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, PANEL_TILES, TILE_ROWS, Tile};
 
 /// One panel of 64 rows times one token tile.
@@ -48,6 +48,9 @@ pub(crate) struct Outlier {
     pub(crate) x: *const u8,
     /// Their scales and sums.
     pub(crate) metas: *const Meta,
+    /// A bit for each token that has outliers in the block.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // the others' second numbers are zeros
+    pub(crate) tokens: u32,
 }
 
 impl Pass {
@@ -58,26 +61,30 @@ impl Pass {
     #[inline(always)]
     pub(crate) unsafe fn outliers<F: Tile>(&self) -> impl Iterator<Item = Outlier> {
         let mut word = 0;
-        let mut bits = 0u64;
+        let mut of = [0u64; TOKEN_TILE];
+        let mut any = 0u64;
         std::iter::from_fn(move || {
-            while bits == 0 {
+            while any == 0 {
                 if word == self.words {
                     return None;
                 }
-                for token in 0..self.tokens {
+                for (token, of) in of[..self.tokens].iter_mut().enumerate() {
                     // SAFETY: each token has `words` words.
-                    bits |= unsafe { self.outliers.add(token * self.words + word).read_unaligned() };
+                    *of = unsafe { self.outliers.add(token * self.words + word).read_unaligned() };
+                    any |= *of;
                 }
                 word += 1;
             }
-            let block = (word - 1) * 64 + bits.trailing_zeros() as usize;
-            bits &= bits - 1;
+            let bit = any.trailing_zeros();
+            any &= any - 1;
+            let block = (word - 1) * 64 + bit as usize;
             let at = block * self.tokens;
             Some(Outlier {
                 unit: block / F::UNIT_BLOCKS,
                 block: block % F::UNIT_BLOCKS,
                 x: self.x.wrapping_add(self.fine + at * BLOCK),
                 metas: self.metas.wrapping_byte_add(self.fine).wrapping_add(at),
+                tokens: of.iter().enumerate().fold(0, |all, (token, of)| all | ((of >> bit & 1) as u32) << token),
             })
         })
     }
