@@ -157,10 +157,7 @@ impl RowOp {
                         cos: cos.table(env),
                         sin: sin.table(env),
                     };
-                    let positions = match positions {
-                        Some(positions) => Some(positions.ints(env)),
-                        None => None,
-                    };
+                    let positions = positions.as_ref().map(|p| p.ints(env));
                     rows::rope(isa, range, rope, positions, x.src(env), out.dst(env));
                 }
                 RowOp::KvAppend { state, k, v, slots } => append(env, range, state, k, v.as_ref(), slots),
