@@ -1,6 +1,8 @@
 //! The engine: scheduler, KV manager, sampling, runner, request streams.
 //!
-//! Scheduler, KV manager and stop matching are pure values: no device, clock or input; they are tested by simulation. [`Engine`] joins them with a model on a device. Texts are the caller's: the engine speaks in token ids.
+//! Scheduler, KV manager and stop matching are pure values: no device, clock or input; they are tested by simulation.
+//! [`Engine`] joins them with a model on a device. Texts are the caller's: the engine speaks in token ids.
+#![doc = include_str!("../../../docs/rust.md")]
 #![forbid(unsafe_code)]
 
 mod engine;
