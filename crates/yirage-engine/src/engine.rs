@@ -12,6 +12,7 @@ use crate::scheduler::{
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Device, MemoryReport};
+use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_model::rope::Dynamic;
 use yirage_plan::WeightPlan;
@@ -109,6 +110,8 @@ pub struct ModelFacts {
     pub context: u32,
     /// Positions the model was made for.
     pub trained_context: u32,
+    /// Format of cached keys and values.
+    pub kv: Format,
     /// Memory predicted before the load.
     pub bytes: LoadBytes,
 }
@@ -177,6 +180,7 @@ impl Engine {
             vocabulary,
             context: prepared.context,
             trained_context: prepared.model.context,
+            kv: prepared.kv,
             bytes: prepared.bytes,
         };
         let mut sampler = Sampler::new(device.clone(), options.max_seqs);

@@ -7,8 +7,9 @@ use crate::options::{DEFAULT_CONTEXT, EngineOptions};
 use std::collections::HashMap;
 use yirage_compile::{compile, plan_weights};
 use yirage_hal::{Bindings, Device};
-use yirage_ir::{Dims, Source, Type};
+use yirage_ir::{Dims, Format, Source, Type};
 use yirage_model::arch::{self, BuildOptions, Model};
+use yirage_model::checkpoint::StoredType;
 use yirage_model::weights::{WeightBinding, materialise};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plan::{Plan, WeightEntry, WeightPlan};
@@ -26,6 +27,7 @@ pub(crate) struct Prepared {
     pub(crate) plans: Vec<Plan>,
     pub(crate) groups: Vec<GroupConfig>,
     pub(crate) context: u32,
+    pub(crate) kv: Format,
     pub(crate) bytes: LoadBytes,
 }
 
@@ -49,8 +51,9 @@ pub(crate) fn prepare(
     let config = RawConfig::load(checkpoint)?;
     let trained = config.opt_u32("max_position_embeddings")?;
     let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
-    let model =
-        arch::build(checkpoint, &config, BuildOptions { kv: options.kv_format(), context, hidden: options.hidden })?;
+    let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
+    let kv = options.kv_format(weights_f32);
+    let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
     let target = device.target(options.precision);
     let weights = plan_weights(&model.graph, &target)?;
     let mut plans = Vec::new();
@@ -64,7 +67,7 @@ pub(crate) fn prepare(
         let LoadBytes { weights, cache, arena } = bytes;
         return Err(EngineError::WouldNotFit { weights, cache, arena, available });
     }
-    Ok(Prepared { model, weights, plans, groups, context, bytes })
+    Ok(Prepared { model, weights, plans, groups, context, kv, bytes })
 }
 
 /// The sizes plans are made for: steps of decoding sequences only, and steps with prefill.

@@ -8,7 +8,8 @@ use yirage_plan::Precision;
 pub struct EngineOptions {
     /// How products are computed.
     pub precision: Precision,
-    /// Format of cached keys and values: F32, F16 or BF16; none is F32 for the exact precision, else BF16.
+    /// Format of cached keys and values: F32, F16 or BF16. None is F32 for the exact precision, and for models whose
+    /// weights are all F32, which thus compute the same in both precisions; else BF16.
     pub kv: Option<Format>,
     /// Positions a sequence may have; none is what the model was made for, at most [`DEFAULT_CONTEXT`].
     pub context: Option<u32>,
@@ -46,9 +47,9 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// The format of the cache.
-    pub fn kv_format(&self) -> Format {
-        let of_precision = if self.precision == Precision::Exact { Format::F32 } else { Format::BF16 };
-        self.kv.unwrap_or(of_precision)
+    /// The format of the cache for a model whose weights are all F32, or not.
+    pub fn kv_format(&self, weights_f32: bool) -> Format {
+        let whole = self.precision == Precision::Exact || weights_f32;
+        self.kv.unwrap_or(if whole { Format::F32 } else { Format::BF16 })
     }
 }

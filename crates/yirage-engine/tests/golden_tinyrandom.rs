@@ -32,7 +32,7 @@ const MODELS: [&str; 16] = [
 fn check(folder: &Path) -> f64 {
     let golden = json(&folder.join("golden.json"));
     let exact = EngineOptions { kv: Some(Format::F32), ..options(Precision::Exact) };
-    let fast = EngineOptions { kv: Some(Format::F32), ..options(Precision::Fast) };
+    let fast = options(Precision::Fast);
     let (mut exact, mut fast) = (engine(folder, &exact), engine(folder, &fast));
     let mut worst = 0f64;
     for case in golden["cases"].as_array().unwrap() {

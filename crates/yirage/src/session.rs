@@ -49,6 +49,7 @@ impl Session {
             architecture = facts.architecture,
             vocabulary = facts.vocabulary,
             context = facts.context,
+            kv = facts.kv.info().name,
             weight_bytes = facts.bytes.weights,
             cache_bytes = facts.bytes.cache,
             arena_bytes = facts.bytes.arena,

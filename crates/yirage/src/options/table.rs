@@ -80,7 +80,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option(
         "kv-type",
         Choice(&["f32", "f16", "bf16"]),
-        Described("f32 where the precision is exact, else bf16"),
+        Described("f32 where the precision is exact or all weights are f32, else bf16"),
         COMPUTE,
         "Format of cached keys and values",
     ),
