@@ -33,7 +33,7 @@ impl Session {
         let located = locate(layers, console)?;
         let checkpoint = Checkpoint::open(&located.path)?;
         let generation = GenerationConfig::load(&checkpoint, &RawConfig::load(&checkpoint)?)?;
-        let (device, notes) = settings.open()?;
+        let (device, notes) = settings.open(layers)?;
         notes.iter().for_each(|note| console.note(note));
         let info = device.info();
         tracing::debug!(backend = info.backend, ordinal = info.ordinal, arch = info.arch, facts = ?info.facts, "device");

@@ -18,7 +18,6 @@ from . import shards
 from .llama import Llama, Shape
 
 WARM = 0.01
-CHECKS = 25  # looks at the validation books
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 200, 0.8, 0.95
 
 
@@ -149,7 +148,7 @@ class Run:
     def fit(self, deadline):
         options, model = self.options, self.model
         adam, loss_of = optimiser(model, options), compiled(model, self.data, options)
-        begun, next_look = self.elapsed(), 1 / CHECKS
+        begun, next_look = self.elapsed(), 1 / options.looks
         self.say(f"training starts, {deadline - begun:.0f} s")
         # Losses stay on the device between looks: reading one would wait for it.
         running, since = torch.zeros((), device=options.device), 0
@@ -165,24 +164,29 @@ class Run:
             running, since, self.steps = running + loss.detach(), since + 1, self.steps + 1
             if progress >= next_look:
                 self.look(float(running) / since)
-                running, since, next_look = torch.zeros_like(running), 0, next_look + 1 / CHECKS
+                running, since, next_look = torch.zeros_like(running), 0, next_look + 1 / options.looks
             elif options.device == "cuda" and self.steps % 20 == 0:
                 torch.cuda.synchronize()  # else the clock runs ahead of the work that is only queued
-        self.look(float(running) / max(since, 1))
+        if since:
+            self.look(float(running) / since)
 
     def finish(self):
-        """Loss of the kept weights on the test books, samples, and the files."""
+        """The kept weights as files, first of all; then their loss on the test books, samples, and what is told of all."""
         options, model = self.options, self.model
         model.load_state_dict(self.kept)
+        options.trained.mkdir(parents=True, exist_ok=True)
+        shards.write(options.trained, model.checkpoint())
+        self.say("weights written")
         test = held_out(model, self.data, "test", options, 1 << 30)
         self.say(f"kept: validation {self.best:.4f}, test {test:.4f} nats a token")
         model.eval()
-        generator = torch.Generator().manual_seed(options.seed)
-        prompts = self.data.about["prompts"]
-        samples = [dict(prompt, made=sample(model, prompt["ids"], self.data.about["end"], generator)) for prompt in prompts]
-        self.say(f"{len(samples)} samples of {SAMPLE_TOKENS} tokens, temperature {TEMPERATURE}, top-p {TOP_P}")
-        options.trained.mkdir(parents=True, exist_ok=True)
-        shards.write(options.trained, model.checkpoint())
+        generator, samples = torch.Generator().manual_seed(options.seed), []
+        for prompt in self.data.about["prompts"]:
+            # A machine that is slow beyond all plans still ends with everything but the last samples.
+            made = self.elapsed() < options.seconds and sample(model, prompt["ids"], self.data.about["end"], generator)
+            samples.append(dict(prompt, made=made or []))
+        made = sum(bool(one["made"]) for one in samples)
+        self.say(f"{made} of {len(samples)} samples of {SAMPLE_TOKENS} tokens, temperature {TEMPERATURE}, top-p {TOP_P}")
         about = dict(shape=dataclasses.asdict(self.shape), weights=self.weights, seed=options.seed, steps=self.steps,
                      tokens_read=self.steps * options.batch * options.context, validation=self.best, test=test,
                      options={k: str(v) for k, v in sorted(vars(options).items()) if k not in ("prepared", "trained")},
@@ -198,6 +202,8 @@ def train(options, started):
         raise SystemExit("torch sees no CUDA device: use one, or --device cpu with a small shape to try the step")
     if options.context < 64:
         raise SystemExit(f"--context {options.context}: at least 64")
+    if options.looks < 1:
+        raise SystemExit(f"--looks {options.looks}: at least one, or no weights are kept")
     run = Run(options, started)
     # A tenth of the time, at most 45 s, for the test books, the samples and the files.
     run.fit(options.seconds - min(45.0, options.seconds / 10))
