@@ -6,6 +6,7 @@ use crate::template::named_templates;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 const FILE: &str = "/o/r/resolve/c0ffee/m-Q8_0.gguf";
@@ -104,6 +105,29 @@ fn a_cut_connection_is_continued() {
     assert_eq!(server.ranges(FILE), ["", "bytes=1000000-", "bytes=1500000-"]);
 }
 
+/// Waits until a download by `child` has brought so many bytes to `partial`.
+fn wait_for(child: &mut Child, partial: &Path, bytes: u64) {
+    while fs::metadata(partial).map_or(0, |data| data.len()) < bytes {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_download_ends_with_130_and_keeps_its_part() {
+    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let body = bytes();
+    server.repo(&[("m-Q8_0.gguf", &body)]);
+    server.trick(FILE, &[Trick::Hold(1_000_000)]);
+    let mut child = online(&server, home.path(), &["pull", MODEL]).started();
+    let partial = home.path().join("hub/models--o--r/blobs").join(format!("{}.incomplete", sha256(&body)));
+    wait_for(&mut child, &partial, 1_000_000);
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(fs::read(&partial).unwrap(), body[..1_000_000]);
+}
+
 /// The process is killed in the middle of a file; the next one goes on from what lies there.
 #[test]
 fn a_killed_download_is_continued_by_the_next_run() {
@@ -114,10 +138,7 @@ fn a_killed_download_is_continued_by_the_next_run() {
     let mut child = online(&server, home.path(), &["pull", MODEL]).started();
     let blobs = home.path().join("hub/models--o--r/blobs");
     let partial = blobs.join(format!("{}.incomplete", sha256(&body)));
-    while fs::metadata(&partial).map_or(0, |data| data.len()) < 2_000_000 {
-        assert!(child.try_wait().unwrap().is_none(), "it ended early");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for(&mut child, &partial, 2_000_000);
     child.kill().unwrap();
     child.wait().unwrap();
 
