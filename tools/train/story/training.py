@@ -18,6 +18,7 @@ from . import shards
 from .llama import Llama, Shape
 
 WARM = 0.01
+LOOK_TOKENS = 1 << 18
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 200, 0.8, 0.95
 
 
@@ -128,6 +129,8 @@ class Run:
         self.model = Llama(self.shape, options.dropout).to(options.device)
         self.weights = sum(p.numel() for p in self.model.parameters())
         self.best, self.kept, self.steps = math.inf, None, 0
+        # A tenth of the time, at most 45 s, for the test books, the samples and the files; more where looks are slow.
+        self.reserve = min(45.0, options.seconds / 10)
         self.say(f"{self.weights} weights, {options.device}, torch {torch.__version__}")
 
     def elapsed(self):
@@ -139,20 +142,28 @@ class Run:
 
     def look(self, loss):
         """Compares with the validation books and keeps the better weights."""
-        found = held_out(self.model, self.data, "validation", self.options, 1 << 18)
+        begun, parts = self.elapsed(), self.data.parts
+        found = held_out(self.model, self.data, "validation", self.options, LOOK_TOKENS)
+        # What follows the training is one more look and one at the test books.
+        looks = 1 + len(parts["test"]) / min(len(parts["validation"]), LOOK_TOKENS)
+        self.reserve = min(max(self.reserve, 1.2 * looks * (self.elapsed() - begun)), self.options.seconds / 2)
         if found < self.best:
             self.best, self.kept = found, copy.deepcopy(self.model.state_dict())
         read = self.steps * self.options.batch * self.options.context
         self.say(f"step {self.steps}, {read / 1e6:.1f} M tokens, loss {loss:.4f}, validation {found:.4f}")
 
-    def fit(self, deadline):
+    def progress(self, begun):
+        """Which share of the time for training is over."""
+        return (self.elapsed() - begun) / max(self.options.seconds - self.reserve - begun, 1e-3)
+
+    def fit(self):
         options, model = self.options, self.model
         adam, loss_of = optimiser(model, options), compiled(model, self.data, options)
         begun, next_look = self.elapsed(), 1 / options.looks
-        self.say(f"training starts, {deadline - begun:.0f} s")
+        self.say(f"training starts, {options.seconds - self.reserve - begun:.0f} s")
         # Losses stay on the device between looks: reading one would wait for it.
         running, since = torch.zeros((), device=options.device), 0
-        while (progress := (self.elapsed() - begun) / max(deadline - begun, 1e-3)) < 1 or not self.steps:
+        while (progress := self.progress(begun)) < 1 or not self.steps:
             for group in adam.param_groups:
                 group["lr"] = options.rate * max(rate_at(progress), 1e-3)
             with precision(options):
@@ -205,6 +216,5 @@ def train(options, started):
     if options.looks < 1:
         raise SystemExit(f"--looks {options.looks}: at least one, or no weights are kept")
     run = Run(options, started)
-    # A tenth of the time, at most 45 s, for the test books, the samples and the files.
-    run.fit(options.seconds - min(45.0, options.seconds / 10))
+    run.fit()
     run.finish()
