@@ -37,6 +37,7 @@ def training_options(p):
     p.add_argument("--rate", type=float, default=2e-3, help="highest learning rate")
     p.add_argument("--dropout", type=float, default=0.1, help="the corpus is read many times over: without, it is learnt by heart")
     p.add_argument("--decay", type=float, default=0.1, help="weight decay of matrices")
+    p.add_argument("--looks", type=int, default=25, help="how often to look at the validation books")
     p.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     p.add_argument("--no-compile", action="store_true", help="never torch.compile")
 

@@ -36,7 +36,7 @@ pub enum EngineError {
     #[error(transparent)]
     Sample(#[from] SampleError),
     /// A token id the model does not have.
-    #[error("token id {id} at place {at} of the prompt: the model has {vocabulary} tokens")]
+    #[error("token id {id} at place {at} of the prompt: the model has {vocabulary} tokens, counted from 0")]
     UnknownToken {
         /// The id.
         id: u32,

@@ -3,6 +3,7 @@
 //! ```text
 //! models--ORG--NAME/refs/main                the commit that `main` was
 //! models--ORG--NAME/blobs/ETAG               the bytes, once
+//! models--ORG--NAME/blobs/ETAG.incomplete    some of the bytes, from the first one on
 //! models--ORG--NAME/snapshots/COMMIT/FILE    -> ../../blobs/ETAG
 //! .locks/models--ORG--NAME/ETAG.lock         held while a blob is written
 //! ```
@@ -20,6 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const MAX_DEPTH: usize = 8;
 /// More files in a snapshot are not looked at.
 const MAX_FILES: usize = 100_000;
+/// How names of blobs end that are not complete.
+const UNFINISHED: &str = ".incomplete";
 
 /// A file of a cached model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub struct CachedModel {
     pub files: Vec<CachedFile>,
     /// What the repository takes on disk, unfinished downloads included, in bytes.
     pub bytes: u64,
+    /// How much of that are unfinished downloads, in bytes.
+    pub unfinished_bytes: u64,
 }
 
 /// What a removal gave back.
@@ -75,6 +80,11 @@ impl Cache {
     /// Where `etag`'s bytes are, or will be.
     pub(crate) fn blob(&self, repo: &str, etag: &str) -> PathBuf {
         self.repo_folder(repo).join("blobs").join(etag)
+    }
+
+    /// Where `etag`'s bytes are while some of them are still missing.
+    pub(crate) fn unfinished(&self, repo: &str, etag: &str) -> PathBuf {
+        self.blob(repo, &format!("{etag}{UNFINISHED}"))
     }
 
     fn snapshot(&self, repo: &str, commit: &str) -> PathBuf {
@@ -157,11 +167,16 @@ impl Cache {
             }
         }
         let blobs = self.repo_folder(repo).join("blobs");
-        let in_blobs: u64 = names_in(&blobs).iter().map(|name| file_size(&blobs.join(name))).sum();
+        let (mut in_blobs, mut unfinished_bytes) = (0, 0);
+        for name in names_in(&blobs) {
+            let size = file_size(&blobs.join(&name));
+            in_blobs += size;
+            unfinished_bytes += if name.ends_with(UNFINISHED) { size } else { 0 };
+        }
         let real_blobs = fs::canonicalize(&blobs).unwrap_or(blobs);
         let outside = files.iter().filter(|((_, real), _)| !real.starts_with(&real_blobs));
         let bytes = in_blobs + outside.map(|(_, file)| file.bytes).sum::<u64>();
-        CachedModel { repo: repo.to_owned(), files: files.into_values().collect(), bytes }
+        CachedModel { repo: repo.to_owned(), files: files.into_values().collect(), bytes, unfinished_bytes }
     }
 
     /// Removes a whole repository.
@@ -179,7 +194,8 @@ impl Cache {
         Ok(Removed { files: before.files.len(), bytes: before.bytes })
     }
 
-    /// Removes single files of a repository from all its snapshots, and the blobs that nothing else needs.
+    /// Removes single files of a repository from all its snapshots, and the blobs that nothing else needs. Where the
+    /// repository has unfinished downloads only, nobody can tell of which files: they all go.
     ///
     /// # Errors
     /// None of them is in the cache, or the file system says no.
@@ -200,6 +216,10 @@ impl Cache {
             }
         }
         if removed.files == 0 {
+            let there = self.describe(repo);
+            if there.files.is_empty() && there.unfinished_bytes > 0 {
+                return self.remove_repo(repo);
+            }
             return Err(HubError::NotCached {
                 name: format!("{repo}: {}", names.join(", ")),
                 cache: self.root.clone(),
@@ -313,6 +333,17 @@ mod tests {
         assert!(matches!(cache.remove_files("o/r", &names), Err(HubError::NotCached { .. })));
         assert_eq!(cache.remove_repo("o/r").unwrap(), Removed { files: 1, bytes: 6 });
         assert!(matches!(cache.remove_repo("o/r"), Err(HubError::NotCached { .. })));
+        assert!(cache.list().is_empty());
+    }
+
+    #[test]
+    fn unfinished_downloads_are_told_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path().to_owned());
+        with_blob(&cache, "o/r", "e1.incomplete", b"ha");
+        let listed = cache.list();
+        assert_eq!((listed[0].files.len(), listed[0].bytes, listed[0].unfinished_bytes), (0, 2, 2));
+        assert_eq!(cache.remove_files("o/r", &["m.gguf".to_owned()]).unwrap(), Removed { files: 0, bytes: 2 });
         assert!(cache.list().is_empty());
     }
 

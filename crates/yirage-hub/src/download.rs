@@ -35,7 +35,7 @@ pub(crate) fn fetch(
     }
     let folder = blob.parent().expect("a blob has a folder");
     create_folder(folder)?;
-    let partial = folder.join(format!("{}.incomplete", file.etag));
+    let partial = cache.unfinished(repo, &file.etag);
     let kept = fs::metadata(&partial).map_or(0, |data| data.len());
     check_space(cache.root(), file.bytes.unwrap_or(0).saturating_sub(kept))?;
     match Transfer::open(http, file, &partial)?.run(progress) {

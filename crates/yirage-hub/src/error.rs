@@ -30,6 +30,12 @@ pub enum HubError {
         /// The cache that was searched.
         cache: PathBuf,
     },
+    /// The hub's address is none.
+    #[error("HF_ENDPOINT is `{endpoint}`, which is no web address; give https:// and a host, or unset it")]
+    Endpoint {
+        /// What was given.
+        endpoint: String,
+    },
     /// No connection to the hub.
     #[error("cannot reach {host}: {reason}; check the network, a proxy (HTTPS_PROXY) or set HF_ENDPOINT to a mirror")]
     Unreachable {

@@ -95,6 +95,9 @@ impl Http {
 
     /// Asks until there is an answer: 2xx, 416, or for [`Ask::Headers`] a redirect to another host.
     pub(crate) fn ask(&self, url: &str, ask: Ask, progress: &dyn Progress) -> Result<Response<Body>, HubError> {
+        if origin(&self.endpoint).is_none() {
+            return Err(HubError::Endpoint { endpoint: self.endpoint.clone() });
+        }
         let mut delay = self.retry.first_delay;
         for attempt in 1.. {
             let (status, reason, wait) = match self.follow(url, ask) {

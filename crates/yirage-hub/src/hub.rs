@@ -137,6 +137,9 @@ impl Hub {
                 }
                 names.sort();
                 names.dedup();
+                if names.is_empty() {
+                    return self.cache.remove_files(repo, std::slice::from_ref(quant));
+                }
                 let chosen = select(repo, &names, Some(quant))?;
                 self.cache.remove_files(repo, chosen.files())
             }
@@ -190,8 +193,7 @@ impl Hub {
         }
         let missing = remote.iter().filter(|file| !self.cache.blob(repo, &file.etag).is_file());
         let kept = |file: &api::RemoteFile| {
-            let partial = self.cache.blob(repo, &format!("{}.incomplete", file.etag));
-            std::fs::metadata(partial).map_or(0, |data| data.len())
+            std::fs::metadata(self.cache.unfinished(repo, &file.etag)).map_or(0, |data| data.len())
         };
         let needed =
             missing.map(|file| file.bytes.unwrap_or(0).saturating_sub(kept(file))).fold(0, u64::saturating_add);
@@ -214,11 +216,16 @@ impl Hub {
         match self.entry_from_hub(entry, progress) {
             Ok(path) => return Ok(done(path, Origin::Hub)),
             Err(error) => {
-                progress.note(&error.to_string());
+                let offline = matches!(error, HubError::Offline { .. });
+                if !offline {
+                    // The next route may take long.
+                    progress.note(&error.to_string());
+                }
+                let on_its_own = if offline { "HF_HUB_OFFLINE=0" } else { "HF_ENDPOINT=https://A-MIRROR" };
                 routes.push(Route {
                     name: format!("the hub at {}", self.http.endpoint()),
                     failure: error.to_string(),
-                    remedy: format!("HF_ENDPOINT=https://A-MIRROR yirage pull {}", entry.name),
+                    remedy: format!("{on_its_own} yirage pull {}", entry.name),
                 });
             }
         }

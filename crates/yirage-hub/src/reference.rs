@@ -32,7 +32,8 @@ impl ModelRef {
     /// # Errors
     /// [`HubError::Reference`] if it is none of these.
     pub fn parse(text: &str) -> Result<Self, HubError> {
-        if let Some(rest) = text.strip_prefix("hf:") {
+        if let Some(rest) = text.split_at_checked(3).filter(|(head, _)| head.eq_ignore_ascii_case("hf:")) {
+            let rest = rest.1;
             return RepoRef::parse(rest).map(Self::Repo).map_err(|reason| wrong(text, reason));
         }
         let path = Path::new(text);
@@ -45,8 +46,17 @@ impl ModelRef {
         if let Some(entry) = Entry::find(text) {
             return Ok(Self::Catalogue(entry));
         }
+        if text.contains("://") {
+            return Err(wrong(text, "addresses are not fetched; a repository on the hub is hf:ORG/REPO"));
+        }
+        if RepoRef::parse(text).is_ok() {
+            return Err(wrong(
+                text,
+                &format!("there is no such file or folder (if it is on the hub, write hf:{text})"),
+            ));
+        }
         let reason = if text.contains(['/', '\\']) || text.to_ascii_lowercase().ends_with(".gguf") {
-            "there is no such file or folder (a repository on the hub is written with hf: before it)"
+            "there is no such file or folder"
         } else {
             "no file, no folder and no catalogue name"
         };
@@ -61,8 +71,9 @@ impl RepoRef {
             Some((repo, quant)) => (repo, Some(quant)),
             None => (text, None),
         };
-        let Some((org, name)) = repo.split_once('/') else {
-            return Err("a repository is ORG/REPO");
+        let Some((org, name)) = repo.split_once('/').filter(|(org, name)| !org.is_empty() && !name.contains('/'))
+        else {
+            return Err("a repository is ORG/REPO, with one `/`");
         };
         if !is_repo_part(org) || !is_repo_part(name) {
             return Err("ORG and REPO are letters, digits, `-`, `_` and `.`, at most 96 of them");
@@ -99,6 +110,7 @@ mod tests {
             other => panic!("{text}: {other:?}"),
         };
         assert_eq!(repo("hf:Qwen/Qwen2.5-0.5B"), ("Qwen/Qwen2.5-0.5B".into(), None));
+        assert_eq!(repo("HF:a/b"), ("a/b".into(), None));
         assert_eq!(repo("hf:a/b-GGUF:q4_k_m"), ("a/b-GGUF".into(), Some("q4_k_m".into())));
     }
 
@@ -122,7 +134,11 @@ mod tests {
         assert_eq!(ModelRef::parse(path).unwrap(), ModelRef::Folder(folder.path().to_owned()));
         let name = "SmolLM2-135M-instruct";
         assert!(matches!(ModelRef::parse(name).unwrap(), ModelRef::Catalogue(entry) if entry.name.starts_with("smol")));
+        for (text, part) in [("hf:a/b/c", "with one `/`"), ("hf://a/b", "with one `/`"), ("x://a/b", "hf:ORG/REPO")] {
+            let message = ModelRef::parse(text).unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
         let message = ModelRef::parse("Qwen/Qwen3-0.6B").unwrap_err().to_string();
-        assert!(message.contains("hf: before it") && message.contains("smollm2-135m-instruct"), "{message}");
+        assert!(message.contains("write hf:Qwen/Qwen3-0.6B") && message.contains("smollm2-135m-instruct"), "{message}");
     }
 }

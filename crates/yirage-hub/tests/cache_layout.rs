@@ -89,7 +89,8 @@ fn with_no_route_all_three_are_told() {
         assert!(text.contains(part), "{part} in {text}");
     }
     let error = offline(cache.path()).resolve_default(&Quiet).unwrap_err().to_string();
-    assert_eq!(error.matches("HF_HUB_OFFLINE").count(), 2, "{error}");
+    assert_eq!(error.matches("HF_HUB_OFFLINE forbids").count(), 2, "{error}");
+    assert!(error.contains("mend it: HF_HUB_OFFLINE=0 yirage pull") && !error.contains("A-MIRROR"), "{error}");
 }
 
 #[test]

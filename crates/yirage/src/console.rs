@@ -67,8 +67,9 @@ impl Console {
         self.line(&text)
     }
 
-    /// Progress towards `total` bytes: a bar on a terminal, one line elsewhere, nothing with `--quiet`.
-    pub(crate) fn progress(&self, what: &str, total: u64) -> ProgressBar {
+    /// Progress towards `total` bytes, of which `done` are there already: a bar on a terminal, one line elsewhere,
+    /// nothing with `--quiet`.
+    pub(crate) fn progress(&self, what: &str, total: u64, done: u64) -> ProgressBar {
         let terminal = io::stderr().is_terminal();
         if self.quiet || !terminal {
             if total > PLAIN_LINE_FROM {
@@ -76,14 +77,17 @@ impl Console {
             }
             return ProgressBar::hidden();
         }
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-        let style = ProgressStyle::with_template("{msg} {bar:30} {bytes}/{total_bytes} {eta}");
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10)).with_position(done);
+        let style = ProgressStyle::with_template(BAR);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(200));
         bar
     }
 }
+
+/// A line of progress. The message is cut where the terminal is narrow, so that it stays one line.
+const BAR: &str = "{wide_msg} {bar:20} {bytes}/{total_bytes} {eta}";
 
 /// Work on fewer bytes is over before a line about it is read.
 const PLAIN_LINE_FROM: u64 = 64 << 20;
@@ -112,7 +116,13 @@ pub(crate) fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::{BAR, bytes};
+    use indicatif::ProgressStyle;
+
+    #[test]
+    fn the_line_of_progress_is_understood() {
+        assert!(ProgressStyle::with_template(BAR).is_ok());
+    }
 
     #[test]
     fn bytes_have_a_fitting_unit() {

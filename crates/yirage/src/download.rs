@@ -34,8 +34,7 @@ impl Progress for Shown<'_> {
         if done_bytes > 0 {
             self.console.note(&format!("{file}: {} are here from before", bytes(done_bytes)));
         }
-        let bar = self.console.progress(&format!("fetching {file}"), total_bytes.unwrap_or(0));
-        bar.set_position(done_bytes);
+        let bar = self.console.progress(&format!("fetching {file}"), total_bytes.unwrap_or(0), done_bytes);
         self.bar.replace(bar);
     }
 

@@ -1,6 +1,7 @@
 //! Ctrl-C: ends a generation where it stands, and everything else at once.
 
 use crate::failure::Failure;
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -23,6 +24,10 @@ impl Interrupt {
         ctrlc::set_handler(move || {
             // A first interrupt of a generation asks it to end; any other, also a second one, ends the process.
             if shared.compare_exchange(GENERATING, ASKED, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+                if std::io::stderr().is_terminal() {
+                    // A bar or half a line may stand there. Nobody is left to tell when this fails.
+                    let _ = writeln!(std::io::stderr());
+                }
                 std::process::exit(130);
             }
         })

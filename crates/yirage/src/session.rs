@@ -33,11 +33,13 @@ impl Session {
         let located = locate(layers, console)?;
         let checkpoint = Checkpoint::open(&located.path)?;
         let generation = GenerationConfig::load(&checkpoint, &RawConfig::load(&checkpoint)?)?;
-        let (device, notes) = settings.open()?;
+        let (device, notes) = settings.open(layers)?;
         notes.iter().for_each(|note| console.note(note));
         let info = device.info();
         tracing::debug!(backend = info.backend, ordinal = info.ordinal, arch = info.arch, facts = ?info.facts, "device");
-        let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes());
+        // The last part of a path says which model it is; the rest would leave no room for the bar.
+        let short = located.name.trim_end_matches('/').rsplit('/').next().unwrap_or(&located.name);
+        let bar = console.progress(&format!("loading {short}"), checkpoint.total_bytes(), 0);
         let engine = Engine::load(&checkpoint, device, &settings.options, &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);

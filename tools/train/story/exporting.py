@@ -103,7 +103,8 @@ def write_gguf(path, tensors, shape, tokenizer, end, name):
 
 
 def report(trained, tokenizer):
-    """Losses and the ten samples, as a page."""
+    """Losses and the samples, as a page."""
+    samples = [one for one in trained["samples"] if one["made"]]
     parts = trained["prepared"]["parts"]
     each = parts["test"]["bytes"] / parts["test"]["tokens"]
     bits = trained["test"] / each / np.log(2)
@@ -112,8 +113,8 @@ def report(trained, tokenizer):
         f"of {parts['train']['tokens'] / 1e6:.1f} M.", "",
         f"Loss on books never read: {trained['test']:.4f} nats a token ({bits:.3f} bits a byte) on {parts['test']['books']} "
         f"test books; {trained['validation']:.4f} on the books that chose the weights.", "",
-        "Ten samples, unselected, of prompts fixed beforehand (the prompt in bold):", ""]
-    for one in trained["samples"]:
+        f"{len(samples)} samples, unselected, of {len(trained['samples'])} prompts fixed beforehand (the prompt in bold):", ""]
+    for one in samples:
         text = tokenizer.decode(one["made"], skip_special_tokens=True)
         lines += ["> **" + one["text"] + "**" + text.replace("\n", "\n>\n> "), "", "---", ""]
     return "\n".join(lines[:-2]) + "\n"

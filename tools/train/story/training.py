@@ -18,7 +18,7 @@ from . import shards
 from .llama import Llama, Shape
 
 WARM = 0.01
-CHECKS = 25  # looks at the validation books
+LOOK_TOKENS = 1 << 18
 SAMPLE_TOKENS, TEMPERATURE, TOP_P = 200, 0.8, 0.95
 
 
@@ -129,6 +129,8 @@ class Run:
         self.model = Llama(self.shape, options.dropout).to(options.device)
         self.weights = sum(p.numel() for p in self.model.parameters())
         self.best, self.kept, self.steps = math.inf, None, 0
+        # A tenth of the time, at most 45 s, for the test books, the samples and the files; more where looks are slow.
+        self.reserve = min(45.0, options.seconds / 10)
         self.say(f"{self.weights} weights, {options.device}, torch {torch.__version__}")
 
     def elapsed(self):
@@ -140,20 +142,28 @@ class Run:
 
     def look(self, loss):
         """Compares with the validation books and keeps the better weights."""
-        found = held_out(self.model, self.data, "validation", self.options, 1 << 18)
+        begun, parts = self.elapsed(), self.data.parts
+        found = held_out(self.model, self.data, "validation", self.options, LOOK_TOKENS)
+        # What follows the training is one more look and one at the test books.
+        looks = 1 + len(parts["test"]) / min(len(parts["validation"]), LOOK_TOKENS)
+        self.reserve = min(max(self.reserve, 1.2 * looks * (self.elapsed() - begun)), self.options.seconds / 2)
         if found < self.best:
             self.best, self.kept = found, copy.deepcopy(self.model.state_dict())
         read = self.steps * self.options.batch * self.options.context
         self.say(f"step {self.steps}, {read / 1e6:.1f} M tokens, loss {loss:.4f}, validation {found:.4f}")
 
-    def fit(self, deadline):
+    def progress(self, begun):
+        """Which share of the time for training is over."""
+        return (self.elapsed() - begun) / max(self.options.seconds - self.reserve - begun, 1e-3)
+
+    def fit(self):
         options, model = self.options, self.model
         adam, loss_of = optimiser(model, options), compiled(model, self.data, options)
-        begun, next_look = self.elapsed(), 1 / CHECKS
-        self.say(f"training starts, {deadline - begun:.0f} s")
+        begun, next_look = self.elapsed(), 1 / options.looks
+        self.say(f"training starts, {options.seconds - self.reserve - begun:.0f} s")
         # Losses stay on the device between looks: reading one would wait for it.
         running, since = torch.zeros((), device=options.device), 0
-        while (progress := (self.elapsed() - begun) / max(deadline - begun, 1e-3)) < 1 or not self.steps:
+        while (progress := self.progress(begun)) < 1 or not self.steps:
             for group in adam.param_groups:
                 group["lr"] = options.rate * max(rate_at(progress), 1e-3)
             with precision(options):
@@ -165,24 +175,29 @@ class Run:
             running, since, self.steps = running + loss.detach(), since + 1, self.steps + 1
             if progress >= next_look:
                 self.look(float(running) / since)
-                running, since, next_look = torch.zeros_like(running), 0, next_look + 1 / CHECKS
+                running, since, next_look = torch.zeros_like(running), 0, next_look + 1 / options.looks
             elif options.device == "cuda" and self.steps % 20 == 0:
                 torch.cuda.synchronize()  # else the clock runs ahead of the work that is only queued
-        self.look(float(running) / max(since, 1))
+        if since:
+            self.look(float(running) / since)
 
     def finish(self):
-        """Loss of the kept weights on the test books, samples, and the files."""
+        """The kept weights as files, first of all; then their loss on the test books, samples, and what is told of all."""
         options, model = self.options, self.model
         model.load_state_dict(self.kept)
+        options.trained.mkdir(parents=True, exist_ok=True)
+        shards.write(options.trained, model.checkpoint())
+        self.say("weights written")
         test = held_out(model, self.data, "test", options, 1 << 30)
         self.say(f"kept: validation {self.best:.4f}, test {test:.4f} nats a token")
         model.eval()
-        generator = torch.Generator().manual_seed(options.seed)
-        prompts = self.data.about["prompts"]
-        samples = [dict(prompt, made=sample(model, prompt["ids"], self.data.about["end"], generator)) for prompt in prompts]
-        self.say(f"{len(samples)} samples of {SAMPLE_TOKENS} tokens, temperature {TEMPERATURE}, top-p {TOP_P}")
-        options.trained.mkdir(parents=True, exist_ok=True)
-        shards.write(options.trained, model.checkpoint())
+        generator, samples = torch.Generator().manual_seed(options.seed), []
+        for prompt in self.data.about["prompts"]:
+            # A machine that is slow beyond all plans still ends with everything but the last samples.
+            made = self.elapsed() < options.seconds and sample(model, prompt["ids"], self.data.about["end"], generator)
+            samples.append(dict(prompt, made=made or []))
+        made = sum(bool(one["made"]) for one in samples)
+        self.say(f"{made} of {len(samples)} samples of {SAMPLE_TOKENS} tokens, temperature {TEMPERATURE}, top-p {TOP_P}")
         about = dict(shape=dataclasses.asdict(self.shape), weights=self.weights, seed=options.seed, steps=self.steps,
                      tokens_read=self.steps * options.batch * options.context, validation=self.best, test=test,
                      options={k: str(v) for k, v in sorted(vars(options).items()) if k not in ("prepared", "trained")},
@@ -198,7 +213,8 @@ def train(options, started):
         raise SystemExit("torch sees no CUDA device: use one, or --device cpu with a small shape to try the step")
     if options.context < 64:
         raise SystemExit(f"--context {options.context}: at least 64")
+    if options.looks < 1:
+        raise SystemExit(f"--looks {options.looks}: at least one, or no weights are kept")
     run = Run(options, started)
-    # A tenth of the time, at most 45 s, for the test books, the samples and the files.
-    run.fit(options.seconds - min(45.0, options.seconds / 10))
+    run.fit()
     run.finish()

@@ -16,7 +16,7 @@ mod source;
 mod template;
 
 pub use error::ChatError;
-pub use source::{TemplateSources, Templates};
+pub use source::{DEFAULT_TEMPLATE, TemplateSources, Templates};
 pub use template::{ChatInputs, ChatTemplate, RenderedChat};
 
 /// Longest template source, in bytes (the longest known ones have some 20 KB).

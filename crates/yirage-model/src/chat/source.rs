@@ -26,7 +26,10 @@ pub struct TemplateSources<'a> {
     pub gguf: Vec<(Option<&'a str>, &'a str)>,
 }
 
-/// The templates of a model by name; the unnamed one is `default`.
+/// What the unnamed template of a model is called.
+pub const DEFAULT_TEMPLATE: &str = "default";
+
+/// The templates of a model by name; the unnamed one is [`DEFAULT_TEMPLATE`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Templates {
     by_name: BTreeMap<String, String>,
@@ -59,18 +62,18 @@ impl Templates {
     pub fn resolve(sources: &TemplateSources<'_>) -> Result<Self, ChatError> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut offer = |name: &str, source: &str| all.push((name.to_owned(), source.to_owned()));
-        sources.given.iter().for_each(|source| offer("default", source));
-        sources.jinja.iter().for_each(|source| offer("default", source));
+        sources.given.iter().for_each(|source| offer(DEFAULT_TEMPLATE, source));
+        sources.jinja.iter().for_each(|source| offer(DEFAULT_TEMPLATE, source));
         sources.additional.iter().for_each(|(name, source)| offer(name, source));
         match sources.config.map(from_config).transpose()?.flatten() {
-            Some(ConfigTemplate::One(source)) => offer("default", &source),
+            Some(ConfigTemplate::One(source)) => offer(DEFAULT_TEMPLATE, &source),
             Some(ConfigTemplate::Many(list)) => list.iter().for_each(|t| offer(&t.name, &t.template)),
             None => {}
         }
-        sources.gguf.iter().for_each(|(name, source)| offer(name.unwrap_or("default"), source));
+        sources.gguf.iter().for_each(|(name, source)| offer(name.unwrap_or(DEFAULT_TEMPLATE), source));
         if all.len() > MAX_TEMPLATES {
             let what = "number of templates";
-            return Err(ChatError::Limit { name: "default".to_owned(), what, limit: MAX_TEMPLATES });
+            return Err(ChatError::Limit { name: DEFAULT_TEMPLATE.to_owned(), what, limit: MAX_TEMPLATES });
         }
         let mut by_name = BTreeMap::new();
         for (name, source) in all {
@@ -88,19 +91,20 @@ impl Templates {
         let entry = |name: &str| self.by_name.get_key_value(name).map(|(n, s)| (n.as_str(), s.as_str()));
         let found = match name {
             Some(name) => entry(name),
-            None => entry("tool_use").filter(|_| with_tools).or_else(|| entry("default")),
+            None => entry("tool_use").filter(|_| with_tools).or_else(|| entry(DEFAULT_TEMPLATE)),
         };
         if found.is_none() && (name.is_some() || !self.by_name.is_empty()) {
             let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
-            let name = name.unwrap_or("default").to_owned();
-            return Err(ChatError::Unknown { name, known: known.join(", ") });
+            let name = name.unwrap_or(DEFAULT_TEMPLATE).to_owned();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(ChatError::Unknown { name, known });
         }
         Ok(found)
     }
 
-    /// The names there are, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+    /// Names and sources, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.by_name.iter().map(|(name, source)| (name.as_str(), source.as_str()))
     }
 }
 

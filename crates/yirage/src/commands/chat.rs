@@ -6,7 +6,7 @@
 use super::answer::show;
 use super::chat_input::{HELP, Input, Lines};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::generate::{Job, generate};
 use crate::interrupt::Interrupt;
 use crate::model::message;
@@ -18,6 +18,7 @@ use std::path::Path;
 use std::time::Instant;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::FinishReason;
+use yirage_model::chat::ChatTemplate;
 
 /// Room for an answer that is kept when nobody says how long it may be.
 const LEAST_ANSWER: usize = 64;
@@ -28,22 +29,22 @@ const MAX_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// Whatever is wrong with options, model or device. What goes wrong with one answer is shown, and the conversation
-/// goes on.
+/// goes on; where nobody sits at a terminal, [`Failure::Other`] at its end says how many messages had no answer.
 pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
-    let max_tokens = layers.number("max-tokens", "a whole number", |_| true)?;
+    let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
     let session = Session::load(layers, console, started)?;
     let choosing = Choosing::resolve(layers, &session.generation)?;
     choosing.notes().iter().for_each(|note| console.note(note));
-    let raw = layers.switch("raw")? || session.texts("another model, or `yirage run --prompt-ids`")?.template.is_none();
-    if raw {
+    let template = session.texts("another model, or `yirage run --prompt-ids`")?.template(layers)?;
+    if template.is_none() {
         console.note("no chat template is applied: the model continues the text as it is");
     }
     let mut chat = Chat {
         stop_ids: if ignore_ends { Vec::new() } else { session.ends() },
         session,
-        raw,
+        template,
         parse_special: layers.maybe_switch("parse-special")?,
         system: layers.text("system").map(str::to_owned).filter(|s| !s.is_empty()),
         turns: Vec::new(),
@@ -52,15 +53,24 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         sampling: choosing.params,
     };
     let mut lines = Lines::open()?;
+    let (mut asked, mut unanswered) = (0, 0);
     while let Some(input) = lines.next_input()? {
         if input == Input::Exit {
             break;
         }
+        let wants_answer = matches!(input, Input::Say(_) | Input::Again);
+        asked += usize::from(wants_answer);
         match chat.obey(input, console, &interrupt) {
             Err(Failure::Closed) => return Err(Failure::Closed),
-            Err(failure) => console.note(&format!("error: {failure}")),
+            Err(failure) => {
+                failure::report(&failure, console.json);
+                unanswered += usize::from(wants_answer);
+            }
             Ok(()) => {}
         }
+    }
+    if unanswered > 0 && !lines.is_terminal() {
+        return Err(Failure::Other(format!("{unanswered} of {asked} messages had no answer; see above")));
     }
     Ok(())
 }
@@ -68,7 +78,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
 /// A conversation and how it is held.
 struct Chat {
     session: Session,
-    raw: bool,
+    template: Option<ChatTemplate>,
     parse_special: Option<bool>,
     system: Option<String>,
     /// What user (even places) and model (odd places) said.
@@ -170,9 +180,9 @@ impl Chat {
 
     fn prompt(&self) -> Result<Vec<u32>, Failure> {
         let texts = self.session.texts("`yirage run --prompt-ids`")?;
-        match &texts.template {
-            Some(template) if !self.raw => texts.encode_chat(template, &self.messages()),
-            _ => {
+        match &self.template {
+            Some(template) => texts.encode_chat(template, &self.messages()),
+            None => {
                 let all: String = self.system.iter().chain(&self.turns).map(String::as_str).collect();
                 texts.encode_raw(&all, self.parse_special)
             }

@@ -94,6 +94,11 @@ impl Lines {
         Ok(Lines::Terminal(Box::new(editor), history))
     }
 
+    /// Whether somebody sits there and sees what goes wrong.
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self, Lines::Terminal(..))
+    }
+
     /// The next thing the user wants; `None` at the end of input.
     ///
     /// # Errors

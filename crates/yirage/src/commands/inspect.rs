@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::model::{Texts, locate};
 use crate::options::Layers;
 use serde_json::{Map, Value, json};
+use yirage_model::chat::{ChatTemplate, DEFAULT_TEMPLATE, Templates};
 use yirage_model::checkpoint::CheckpointKind;
 use yirage_model::checkpoint::TensorInfo;
 use yirage_model::lint::{Finding, Severity, lint};
@@ -35,6 +36,7 @@ fn report(name: &str, checkpoint: &Checkpoint) -> Value {
             .push(json!({"severity": "error", "place": "tokenizer or template", "what": e.to_string(), "remedy": ""}));
         None
     });
+    let templates = texts.as_ref().map(|t| templates(&t.templates, &mut findings)).unwrap_or_default();
     let tokenizer = texts.as_ref().map(|t| {
         let ids = t.tokenizer.special_ids();
         json!({"tokens": t.tokenizer.vocab_size(), "bos": ids.bos, "eos": ids.eos, "ends": ids.ends})
@@ -52,10 +54,24 @@ fn report(name: &str, checkpoint: &Checkpoint) -> Value {
         "metadata": metadata(checkpoint),
         "config": config.map(|c| c.values().clone()),
         "tokenizer": tokenizer,
-        "chat_template": texts.and_then(|t| t.source),
+        "chat_template": templates.get(DEFAULT_TEMPLATE),
+        "chat_templates": templates,
         "tensors": checkpoint.tensors().map(tensor).collect::<Vec<_>>(),
         "lint": findings,
     })
+}
+
+/// The sources by name; what is wrong with one becomes a finding.
+fn templates(all: &Templates, findings: &mut Vec<Value>) -> Map<String, Value> {
+    let mut sources = Map::new();
+    for (name, source) in all.iter() {
+        if let Err(e) = ChatTemplate::new(name, source) {
+            let (what, remedy) = (e.to_string(), "choose another with --chat-template, or none with --raw");
+            findings.push(json!({"severity": "error", "place": "chat template", "what": what, "remedy": remedy}));
+        }
+        sources.insert(name.to_owned(), source.into());
+    }
+    sources
 }
 
 fn tensor(t: &TensorInfo) -> Value {
@@ -116,9 +132,12 @@ fn show(report: &Value, console: &Console) -> Result<(), Failure> {
         console.line(&format!("  {key} = {}", if value.is_string() { format!("{value}") } else { text(value) }))?;
     }
     console.line(&format!("tokenizer: {}", report["tokenizer"]))?;
-    match report["chat_template"].as_str() {
-        Some(template) => console.line(&format!("chat template:\n{template}"))?,
-        None => console.line("chat template: none")?,
+    let templates = report["chat_templates"].as_object();
+    for (name, source) in templates.into_iter().flatten() {
+        console.line(&format!("chat template {name}:\n{}", text(source)))?;
+    }
+    if templates.is_none_or(Map::is_empty) {
+        console.line("chat template: none")?;
     }
     console.line("tensors:")?;
     for t in list("tensors") {

@@ -25,6 +25,9 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         for file in &model.files {
             console.line(&format!("    {}  {}", file.name, bytes(file.bytes)))?;
         }
+        if model.unfinished_bytes > 0 {
+            console.line(&format!("    unfinished: {}; `yirage pull` goes on", bytes(model.unfinished_bytes)))?;
+        }
     }
     if cached.is_empty() {
         console.line("  nothing")?;
@@ -39,7 +42,12 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
 fn model(m: &CachedModel) -> Value {
     let file = |f: &yirage_hub::CachedFile| json!({"name": f.name, "path": f.path, "bytes": f.bytes});
     let files: Vec<Value> = m.files.iter().map(file).collect();
-    json!({"model": format!("hf:{}", m.repo), "bytes": m.bytes, "files": files})
+    json!({
+        "model": format!("hf:{}", m.repo),
+        "bytes": m.bytes,
+        "unfinished_bytes": m.unfinished_bytes,
+        "files": files,
+    })
 }
 
 fn entry(e: &Entry) -> Value {

@@ -3,6 +3,7 @@
 use crate::console::Console;
 use crate::download::{Shown, hub};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::options::Layers;
 use serde_json::json;
 use yirage_hub::{Entry, ModelRef};
@@ -10,8 +11,9 @@ use yirage_hub::{Entry, ModelRef};
 /// Runs the command; without a name, for the default model.
 ///
 /// # Errors
-/// [`Failure::Hub`] with every route that was tried.
+/// [`Failure::Hub`] with every route that was tried. An interrupt ends the process; what has come is kept.
 pub(crate) fn run(layers: &Layers, console: &Console, name: Option<&str>) -> Result<(), Failure> {
+    let _ends_the_process = Interrupt::install()?;
     let reference = ModelRef::parse(name.unwrap_or(Entry::default_model().name))?;
     let found = hub(layers).pull(&reference, &Shown::on(console))?;
     if console.json {

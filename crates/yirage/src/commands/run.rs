@@ -24,7 +24,7 @@ const BEGINNING: &str = "Once upon a time";
 pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     let source = PromptSource::resolve(layers)?;
-    let max_tokens = layers.number("max-tokens", "a whole number", |_| true)?;
+    let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
     let mut session = Session::load(layers, console, started)?;
     let choosing = Choosing::resolve(layers, &session.generation)?;
@@ -58,13 +58,12 @@ fn prompt_ids(
     layers: &Layers,
     console: &Console,
 ) -> Result<Vec<u32>, Failure> {
-    let raw = layers.switch("raw")?;
     let system = layers.text("system");
     let texts = match &source {
         PromptSource::Ids(ids) => return Ok(ids.clone()),
         _ => session.texts("--prompt-ids")?,
     };
-    let template = if raw { None } else { texts.template.as_ref() };
+    let template = texts.template(layers)?;
     let default = if template.is_some() { QUESTION } else { BEGINNING };
     let text = match source {
         PromptSource::Text(text) => text,
@@ -78,10 +77,10 @@ fn prompt_ids(
             let mut messages = Vec::new();
             messages.extend(system.map(|s| message("system", s)));
             messages.push(message("user", &text));
-            texts.encode_chat(template, &messages)
+            texts.encode_chat(&template, &messages)
         }
         None => {
-            if !raw {
+            if !layers.switch("raw")? {
                 console.note("the model has no chat template: it continues the prompt as it is");
             }
             if system.is_some() {

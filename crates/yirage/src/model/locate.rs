@@ -36,6 +36,9 @@ pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Fail
         return Ok(located(name.into()));
     }
     let folder = layers.text("models").map(Path::new);
+    if let Some(missing) = folder.filter(|f| !f.is_dir()) {
+        console.note(&format!("{}: {} is no folder", layers.label("models"), missing.display()));
+    }
     if let Some(path) = folder.and_then(|f| in_folder(f, name)) {
         return Ok(located(path));
     }

@@ -1,25 +1,27 @@
-//! A model's texts: its tokenizer and its chat template.
+//! A model's texts: its tokenizer and its chat templates.
 
 use crate::failure::Failure;
+use crate::options::Layers;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use yirage_model::Checkpoint;
-use yirage_model::chat::{ChatInputs, ChatTemplate, TemplateSources, Templates};
+use yirage_model::chat::{ChatInputs, ChatTemplate, MAX_TEMPLATES, TemplateSources, Templates};
 use yirage_model::gguf::Gguf;
 use yirage_model::tokenizer::{EncodeOptions, GgufVocab, Tokenizer, limits};
 
 /// Longest `tokenizer_config.json`, in bytes: it may hold a vocabulary's added tokens and templates.
 const MAX_CONFIG_BYTES: u64 = 64 << 20;
 
-/// A tokenizer with the model's chat template.
+/// Where a folder keeps the templates that have names, each in a file of that name.
+const NAMED_TEMPLATES: &str = "additional_chat_templates";
+
+/// A tokenizer with the model's chat templates.
 pub(crate) struct Texts {
     /// The tokenizer.
     pub(crate) tokenizer: Tokenizer,
-    /// The template, where the model has one.
-    pub(crate) template: Option<ChatTemplate>,
-    /// The template's source.
-    pub(crate) source: Option<String>,
+    /// The sources of all templates by name.
+    pub(crate) templates: Templates,
 }
 
 impl Texts {
@@ -33,6 +35,26 @@ impl Texts {
             (None, Some(folder)) => of_folder(folder),
             (None, None) => Ok(None),
         }
+    }
+
+    /// The template that the options choose: none with `--raw` or for a model without any, the one of
+    /// `--chat-template`, else the model's default. Of these two options the one of the higher layer holds.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a name that the model does not have, and for both options in one layer;
+    /// [`Failure::Chat`] for a template that is broken, or where none is the default.
+    pub(crate) fn template(&self, layers: &Layers) -> Result<Option<ChatTemplate>, Failure> {
+        const NAME: &str = "chat-template";
+        let raw = layers.switch("raw")?;
+        if raw && layers.one_of(&["raw", NAME])? != Some(NAME) {
+            return Ok(None);
+        }
+        let wanted = layers.text(NAME);
+        let chosen = self.templates.choose(wanted, false).map_err(|error| match wanted {
+            Some(_) => Failure::Usage(format!("{}: {error}", layers.label(NAME))),
+            None => Failure::Other(format!("{error}; choose one with --{NAME}, or none with --raw")),
+        })?;
+        Ok(chosen.map(|(name, source)| ChatTemplate::new(name, source)).transpose()?)
     }
 
     /// Encodes a prompt that is sent as it is. The tokens that the model wants in front are added; those behind are
@@ -90,8 +112,8 @@ fn of_gguf(gguf: &Gguf) -> Result<Option<Texts>, Failure> {
     };
     let templates: Vec<(Option<String>, String)> = gguf.metadata().filter_map(named).collect();
     let gguf = templates.iter().map(|(name, source)| (name.as_deref(), source.as_str())).collect();
-    let (template, source) = chosen(&TemplateSources { gguf, ..TemplateSources::default() })?;
-    Ok(Some(Texts { tokenizer, template, source }))
+    let templates = Templates::resolve(&TemplateSources { gguf, ..TemplateSources::default() })?;
+    Ok(Some(Texts { tokenizer, templates }))
 }
 
 fn of_folder(folder: &Path) -> Result<Option<Texts>, Failure> {
@@ -105,16 +127,42 @@ fn of_folder(folder: &Path) -> Result<Option<Texts>, Failure> {
     }
     let jinja = read_if_there(&folder.join("chat_template.jinja"), MAX_CONFIG_BYTES)?;
     let jinja = jinja.as_deref().map(String::from_utf8_lossy);
-    let sources = TemplateSources { jinja: jinja.as_deref(), config: config.as_deref(), ..TemplateSources::default() };
-    let (template, source) = chosen(&sources)?;
-    Ok(Some(Texts { tokenizer, template, source }))
+    let named = named_templates(&folder.join(NAMED_TEMPLATES))?;
+    let sources = TemplateSources {
+        jinja: jinja.as_deref(),
+        additional: named.iter().map(|(name, source)| (name.as_str(), source.as_str())).collect(),
+        config: config.as_deref(),
+        ..TemplateSources::default()
+    };
+    Ok(Some(Texts { tokenizer, templates: Templates::resolve(&sources)? }))
 }
 
-/// The template for plain conversations, with its source.
-fn chosen(sources: &TemplateSources<'_>) -> Result<(Option<ChatTemplate>, Option<String>), Failure> {
-    let templates = Templates::resolve(sources)?;
-    let Some((name, source)) = templates.choose(None, false)? else { return Ok((None, None)) };
-    Ok((Some(ChatTemplate::new(name, source)?), Some(source.to_owned())))
+/// Name and source of each `NAME.jinja` in `folder`, in order; none where there is no such folder.
+fn named_templates(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|e| Failure::io(folder, e))? {
+        let path = entry.map_err(|e| Failure::io(folder, e))?.path();
+        if path.extension().is_some_and(|end| end == "jinja") {
+            paths.push(path);
+        }
+    }
+    if paths.len() > MAX_TEMPLATES {
+        let (count, folder) = (paths.len(), folder.display());
+        return Err(Failure::Other(format!(
+            "{folder}: {count} templates are more than the {MAX_TEMPLATES} of any model"
+        )));
+    }
+    paths.sort();
+    let mut named = Vec::new();
+    for path in paths {
+        let Some(source) = read_if_there(&path, MAX_CONFIG_BYTES)? else { continue };
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        named.push((name, String::from_utf8_lossy(&source).into_owned()));
+    }
+    Ok(named)
 }
 
 fn read_if_there(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Failure> {

@@ -60,7 +60,7 @@ fn parse(text: &str, path: &Path, layers: &mut Layers) -> Result<(), Failure> {
             _ => scalar(value).map(|v| vec![v]),
         };
         let values = values.ok_or_else(|| {
-            Failure::Usage(format!("{at}: {key}: a {} is no value for this option", value.type_str()))
+            Failure::Usage(format!("{at}: {key}: a value of type {} does not fit this option", value.type_str()))
         })?;
         layers.add(spec.name, Origin::File(path.to_path_buf()), values);
     }
@@ -103,7 +103,9 @@ mod tests {
 
     #[test]
     fn errors_name_file_and_key() {
-        for (text, part) in [("sede = 1", "\"sede\""), ("seed = [1]", "seed: a array"), ("seed = ", "line 1")] {
+        for (text, part) in
+            [("sede = 1", "\"sede\""), ("seed = [1]", "seed: a value of type array"), ("seed = ", "line 1")]
+        {
             let message = parsed(text).unwrap_err();
             assert!(message.starts_with("c.toml: ") && message.contains(part), "{message}");
         }

@@ -5,6 +5,7 @@ use super::layers::{Layers, Origin};
 use super::spec::{Default, Kind, Spec};
 use super::table::OPTIONS;
 use clap::builder::PossibleValuesParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches};
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supported here, 4 would not fit in memory.\n\
@@ -67,6 +68,17 @@ fn opposite(spec: &Spec) -> Arg {
 
 fn opposite_id(spec: &Spec) -> String {
     format!("no-{}", spec.name)
+}
+
+/// A stray argument is a model or a prompt most of the time: says which options take those.
+pub(super) fn with_remedy(mut error: clap::Error) -> clap::Error {
+    let stray = |value: &ContextValue| matches!(value, ContextValue::String(text) if !text.starts_with('-'));
+    let is_stray = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(stray);
+    if is_stray {
+        let tip = "a model is given with --model (-m), a prompt with --prompt (-p)".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 /// Puts what was given on the command line into `layers`.

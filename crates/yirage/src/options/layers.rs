@@ -66,6 +66,11 @@ impl Layers {
         self.given.get(name)
     }
 
+    /// Whether there is an option of this name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        OPTIONS.iter().any(|s| s.name == name)
+    }
+
     /// How errors call the option `name` as it was given.
     pub(crate) fn label(&self, name: &str) -> impl fmt::Display {
         match self.given(name).map(|g| &g.origin) {

@@ -38,14 +38,17 @@ pub(crate) struct Invocation {
 /// # Errors
 /// [`Failure::Clap`] and [`Failure::Usage`] for what makes no sense, [`Failure::Io`] for an unreadable file.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Failure> {
-    let matches = root().try_get_matches_from(arguments)?;
+    let matches = root().try_get_matches_from(arguments).map_err(flags::with_remedy)?;
     let (command, matches) = command::chosen(&matches)?;
     let environment: Vec<(String, String)> =
         std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
     let mut layers = Layers::default();
     flags::collect(matches, &mut layers);
     let notes = layers::environment(&environment, &mut layers);
+    // Before the file: its own name is one of them.
+    layers.refuse_empty_names()?;
     file::collect(&environment, &mut layers)?;
+    layers.refuse_empty_names()?;
     let positional = matches.try_get_many::<String>(command::POSITIONAL).ok().flatten();
     let positional = positional.map(|values| values.cloned().collect()).unwrap_or_default();
     Ok(Invocation { command, positional, layers, notes })

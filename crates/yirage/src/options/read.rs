@@ -2,6 +2,7 @@
 
 use super::layers::{Layers, default_of, spec};
 use super::spec::Kind;
+use super::table::OPTIONS;
 use crate::failure::Failure;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -80,7 +81,7 @@ impl Layers {
         value.map(Some).ok_or_else(|| self.wrong(name, expected))
     }
 
-    /// Token ids, separated by commas or white space.
+    /// Token ids, separated by commas or white space, with or without brackets around.
     ///
     /// # Errors
     /// [`Failure::Usage`] for anything but numbers, and for none at all.
@@ -107,6 +108,22 @@ impl Layers {
         }
     }
 
+    /// Refuses empty names of files, folders, programs and models: a variable of a script that was never set.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] naming the option.
+    pub(super) fn refuse_empty_names(&self) -> Result<(), Failure> {
+        for spec in OPTIONS {
+            let Kind::Text(word @ ("FILE" | "DIR" | "MODEL" | "PROGRAM" | "NAME")) = spec.kind else { continue };
+            if self.given(spec.name).is_some_and(|g| g.values.concat().trim().is_empty()) {
+                let label = self.label(spec.name);
+                let what = format!("{label}: expected {word}, not \"\"; leave it out for the default");
+                return Err(Failure::Usage(what));
+            }
+        }
+        Ok(())
+    }
+
     /// The error for a value that makes no sense.
     pub(crate) fn wrong(&self, name: &str, expected: impl Display) -> Failure {
         let text = self.text(name).unwrap_or_default();
@@ -114,13 +131,25 @@ impl Layers {
     }
 }
 
-/// Parses `1,2,3` or `1 2 3`, with or without brackets around.
+/// Parses `1,2,3` or `1 2 3`, with or without brackets around. Two commas without an id between them are a slip, and
+/// what stood there would be missed.
 fn parse_ids(text: &str) -> Result<Vec<u32>, String> {
-    let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
-    let words = inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
-    let id = |word: &str| word.parse::<u32>().map_err(|_| format!("{word:?} is no token id"));
-    let ids = words.map(id).collect::<Result<Vec<u32>, String>>()?;
-    if ids.is_empty() { Err("there are no token ids; give at least one, as in 1,2,3".into()) } else { Ok(ids) }
+    let text = text.trim();
+    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+    if inner.trim().is_empty() {
+        return Err("there are no token ids; give at least one, as in 1,2,3".into());
+    }
+    let mut ids = Vec::new();
+    for part in inner.split(',') {
+        if part.trim().is_empty() {
+            return Err(format!("a comma without a token id beside it, in place {}; write 1,2,3", ids.len()));
+        }
+        for word in part.split_whitespace() {
+            let id = word.parse::<u32>();
+            ids.push(id.map_err(|_| format!("{word:?} in place {} is no token id; write 1,2,3", ids.len()))?);
+        }
+    }
+    Ok(ids)
 }
 
 #[cfg(test)]
@@ -136,12 +165,21 @@ mod tests {
 
     #[test]
     fn ids_in_every_notation() {
-        for text in ["1,2,3", "1 2 3", "[1, 2, 3]", " 1,,2\n3 "] {
+        for text in ["1,2,3", "1 2 3", "[1, 2, 3]", " 1, 2\n3 "] {
             assert_eq!(parse_ids(text).unwrap(), [1, 2, 3], "{text:?}");
         }
-        for text in ["", "[]", "1,x", "-1", "4294967296"] {
+        for text in ["", "[]", "[ ]", "1,x", "-1", "4294967296", "1,,2", "1,2,", ",1", "[1", "[[1]]"] {
             assert!(parse_ids(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn names_that_are_empty_are_told_by_their_layer() {
+        let mut layers = with(&[("prompt", "")]);
+        assert!(layers.refuse_empty_names().is_ok(), "an empty text is a text");
+        layers.add("model", Origin::File("c.toml".into()), vec![String::new()]);
+        let message = layers.refuse_empty_names().unwrap_err().to_string();
+        assert_eq!(message, "c.toml: model: expected MODEL, not \"\"; leave it out for the default");
     }
 
     #[test]

@@ -114,6 +114,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         option("system", Text("TEXT"), Described("none"), GENERATE, "Message of the system, for chat templates"),
     ),
     option("raw", Switch, Value("false"), GENERATE, "Apply no chat template"),
+    option(
+        "chat-template",
+        Text("NAME"),
+        Described("the model's default"),
+        GENERATE,
+        "Name of the chat template to apply, of those that `yirage inspect` shows",
+    ),
     // How to choose tokens.
     short(
         'n',

@@ -6,7 +6,7 @@ use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::EngineOptions;
 use yirage_engine::limits::{MAX_CONTEXT, MAX_STEP_TOKENS};
-use yirage_hal::{Backend, Device, OpenOptions};
+use yirage_hal::{Backend, Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_plan::Precision;
 
@@ -59,8 +59,13 @@ impl EngineSettings {
     /// Opens the device; the second value holds what the user should know.
     ///
     /// # Errors
-    /// [`Failure::Device`].
-    pub(crate) fn open(&self) -> Result<(Arc<dyn Device>, Vec<String>), Failure> {
-        Ok(self.backend.open(self.ordinal, &self.open)?)
+    /// [`Failure::Usage`] naming an option that the device refuses as it was given; [`Failure::Device`] for the rest.
+    pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), Failure> {
+        self.backend.open(self.ordinal, &self.open).map_err(|error| match error {
+            HalError::Option { option, why } if layers.knows(option) => {
+                Failure::Usage(format!("{}: {why}", layers.label(option)))
+            }
+            error => error.into(),
+        })
     }
 }

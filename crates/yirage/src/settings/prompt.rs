@@ -47,9 +47,10 @@ pub(crate) fn read_input(path: &Path) -> Result<String, Failure> {
         Some("-") => limited(&mut std::io::stdin().lock(), &mut text),
         _ => std::fs::File::open(path).and_then(|mut file| limited(&mut file, &mut text)),
     };
-    read.map_err(|e| Failure::io(path, e))?;
+    let called = if path.to_str() == Some("-") { Path::new("standard input") } else { path };
+    read.map_err(|e| Failure::io(called, e))?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(Failure::Other(format!("{}: more than {MAX_BYTES} bytes of text; split it", path.display())));
+        return Err(Failure::Other(format!("{}: more than {MAX_BYTES} bytes of text; split it", called.display())));
     }
     Ok(text)
 }

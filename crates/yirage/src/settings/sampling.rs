@@ -63,18 +63,19 @@ impl Choosing {
             top_k: 0,
             ..SamplingParams::default()
         };
-        let top_k = match (layers.number::<u32>("top-k", "a whole number, 0 for all", |_| true)?, model.top_k) {
-            (Some(k), _) => k,
-            (None, Some(k)) => {
-                suggested.push(("top-k", f64::from(k)));
-                k
-            }
-            (None, None) => TOP_K,
-        };
+        let top_k =
+            match (layers.number::<u32>("top-k", "a whole number below 2^32, 0 for all", |_| true)?, model.top_k) {
+                (Some(k), _) => k,
+                (None, Some(k)) => {
+                    suggested.push(("top-k", f64::from(k)));
+                    k
+                }
+                (None, None) => TOP_K,
+            };
         let drawn = (layers.text("seed") == Some("random")).then(draw);
         let seed = match drawn {
             Some(seed) => seed,
-            None => layers.number("seed", "a whole number or `random`", |_| true)?.unwrap_or(0),
+            None => layers.number("seed", "a whole number below 2^64 or `random`", |_| true)?.unwrap_or(0),
         };
         if params.temperature == 0.0 {
             // Nothing of the rest matters then, so nothing of it is worth a word.

@@ -46,6 +46,21 @@ fn mistakes_do_not_end_the_conversation() {
     assert!(!ran.out.trim().is_empty());
 }
 
+/// A script sees by the exit code that something is missing, also with `--quiet`; the other messages are answered.
+#[test]
+fn messages_without_an_answer_are_counted() {
+    let Some(model) = stories() else { return };
+    let arguments = ["chat", "--model", &model, "--max-tokens", "4", "--context", "16", "--quiet"];
+    let long = "Once upon a time there was a little girl who lived in a big house with a red door";
+    let ran = yirage(&arguments).input(&format!("Once\n/clear\n{long}\n/clear\nOnce\n")).ran();
+    assert_eq!((ran.code, ran.out.lines().count()), (1, 2), "{}", ran.err);
+    assert!(ran.err.contains("exceed the context of 16"), "{}", ran.err);
+    assert!(ran.err.contains("1 of 3 messages had no answer"), "{}", ran.err);
+    let ran = yirage(&[&arguments[..], &["--json"]].concat()).input(long).ran();
+    let errors: Vec<Value> = ran.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((ran.code, errors.len()), (1, 2), "{}", ran.err);
+}
+
 #[test]
 fn what_outgrows_the_context_is_left_out() {
     let Some(model) = stories() else { return };

@@ -1,7 +1,7 @@
 //! Every option does something: a test for each, by its name. An option without one fails here.
 
 use crate::support::{Ran, floats, shared, stories, yirage};
-use crate::template::templated;
+use crate::template::{named_templates, templated};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -33,6 +33,7 @@ const EFFECTS: &[Effect] = &[
     ("prompt-ids", |m| assert_eq!(prompt(m, &["--prompt-ids", "1,400,7"]), serde_json::json!([1, 400, 7]))),
     ("system", system),
     ("raw", raw),
+    ("chat-template", chat_template),
     ("max-tokens", |m| assert_eq!(tokens(m, &["--max-tokens", "3"]).len(), 3)),
     ("temperature", |m| assert_ne!(tokens(m, &["--temperature", "5", "--top-k", "0", "--min-p", "0"]), greedy(m, &[]))),
     ("top-k", |m| assert_eq!(hot(m, &["--top-k", "1"]), greedy(m, &[]))),
@@ -184,6 +185,12 @@ fn system(_: &str) {
 fn raw(_: &str) {
     let Some((_folder, model)) = templated() else { return };
     assert_ne!(prompt(&model, &["--prompt", "a", "--raw"]), prompt(&model, &["--prompt", "a"]));
+}
+
+fn chat_template(_: &str) {
+    let Some(folder) = named_templates() else { return };
+    let model = folder.path().to_str().unwrap();
+    assert_ne!(prompt(model, &["--prompt", "a", "--chat-template", "terse"]), prompt(model, &["--prompt", "a"]));
 }
 
 fn seed(model: &str) {

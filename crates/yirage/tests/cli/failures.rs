@@ -28,6 +28,15 @@ fn wrong_usage_is_2() {
         ("--backend", "warp"),
         ("--chunk", "0"),
         ("--context", "99999999999"),
+        ("--top-p", "2"),
+        ("--min-p", "1.5"),
+        ("--top-k", "-3"),
+        ("--device", "9"),
+        ("--prompt-ids", "1,,2"),
+        ("--prompt-ids", "-1"),
+        ("--prompt-file", ""),
+        ("--config", ""),
+        ("--stop", ""),
     ];
     let Some(model) = stories() else { return };
     for (option, value) in values {
@@ -35,6 +44,10 @@ fn wrong_usage_is_2() {
         let name = if option == "--backend" { value } else { option };
         check(&ran, 2, &[name]);
     }
+    check(&yirage(&["run", "-m", ""]).ran(), 2, &["--model", "leave it out"]);
+    check(&yirage(&["run", "-m", &model]).env("YIRAGE_CPU_ISA", "foo").ran(), 2, &["YIRAGE_CPU_ISA", "foo", "scalar"]);
+    check(&yirage(&["run", &model]).ran(), 2, &["--model (-m)", "--prompt (-p)"]);
+    check(&yirage(&["tokenize", "-m", &model, "--text", "a", "--ids", "1"]).ran(), 2, &["--text and --ids exclude"]);
     check(&yirage(&["run", "-m", &model, "--isa", "sse9"]).ran(), 2, &["sse9", "avx2"]);
     check(&yirage(&["run", "-m", &model, "--prompt", "a", "--prompt-ids", "1"]).ran(), 2, &["exclude each other"]);
     check(&yirage(&["logits", "-m", &model]).ran(), 2, &["--ids"]);
@@ -68,6 +81,14 @@ fn a_missing_or_broken_model_is_1() {
     let prompt = folder.path().join("absent.txt");
     check(&yirage(&["run", "-m", &model, "--prompt-file", prompt.to_str().unwrap()]).ran(), 1, &["absent.txt"]);
     check(&yirage(&["logits", "-m", &model, "--ids", "1,9999"]).ran(), 1, &["9999", "512"]);
+    let empty = tempfile::tempdir().unwrap();
+    let empty = empty.path().to_str().unwrap();
+    check(&yirage(&["run", "-m", empty]).ran(), 1, &[empty, "0 GGUF"]);
+    let ran = yirage(&["run", "-m", "absent-model", "--models", "no/such/folder"]).ran();
+    check(&ran, 1, &["--models: no/such/folder", "absent-model"]);
+    let truncated = std::fs::read(&model).unwrap();
+    std::fs::write(&path, &truncated[..100_000]).unwrap();
+    check(&yirage(&["run", "--model", name]).ran(), 1, &["broken.gguf", "100000", "incomplete"]);
     check(&yirage(&["run", "-m", &model, "--max-tokens", "100000"]).ran(), 1, &["100000", "context of 512"]);
 }
 
@@ -114,6 +135,22 @@ fn errors_are_json_where_results_would_be() {
             (Some(i64::from(code)), Some(kind))
         );
         assert!(!error["error"]["message"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn results_that_cannot_be_written_are_an_error() {
+    let Some(model) = stories() else { return };
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else { return };
+    let ran = yirage(&["run", "-m", &model, "-n", "2"]).output(full).ran();
+    check(&ran, 1, &["standard output", "No space left"]);
+}
+
+#[test]
+fn a_wrong_endpoint_is_named() {
+    for endpoint in ["mirror.test", "ftp://mirror.test", "https://"] {
+        let ran = yirage(&["pull", "hf:a/b"]).env("HF_HUB_OFFLINE", "").env("HF_ENDPOINT", endpoint).ran();
+        check(&ran, 1, &["HF_ENDPOINT", "no web address"]);
     }
 }
 

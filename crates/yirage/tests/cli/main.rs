@@ -9,6 +9,9 @@ mod docs;
 mod effects;
 mod failures;
 mod golden;
+mod hub;
+#[path = "../../../yirage-hub/tests/support/server.rs"]
+mod hub_server;
 mod inspect;
 mod interrupt;
 mod support;

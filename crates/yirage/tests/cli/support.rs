@@ -1,9 +1,10 @@
 //! Running the program, and the small model.
 
 use serde_json::Value;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// What a run left.
 pub(crate) struct Ran {
@@ -22,14 +23,16 @@ impl Ran {
 }
 
 /// A run to come, away from the user's own settings and caches.
-pub(crate) struct Run(Command, Option<String>);
+pub(crate) struct Run(Command, Option<String>, Option<File>);
 
 /// A run with these arguments.
 pub(crate) fn yirage(arguments: &[&str]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_yirage"));
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|n| n.starts_with("YIRAGE_") || n.starts_with("HF_")) {
+        let ours =
+            |n: &str| n.starts_with("YIRAGE_") || n.starts_with("HF_") || n.to_ascii_lowercase().ends_with("_proxy");
+        if name.to_str().is_some_and(ours) {
             command.env_remove(name);
         }
     }
@@ -38,7 +41,7 @@ pub(crate) fn yirage(arguments: &[&str]) -> Run {
         command.env(name, &nowhere);
     }
     command.env("HF_HUB_OFFLINE", "1");
-    Run(command, None)
+    Run(command, None, None)
 }
 
 impl Run {
@@ -47,13 +50,26 @@ impl Run {
         self
     }
 
+    /// Starts it without waiting for its end; nobody reads what it says.
+    pub(crate) fn started(mut self) -> Child {
+        self.0.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.0.spawn().unwrap()
+    }
+
     pub(crate) fn input(mut self, text: &str) -> Run {
         self.1 = Some(text.to_owned());
         self
     }
 
+    /// Where its standard output goes instead of into [`Ran::out`].
+    pub(crate) fn output(mut self, file: File) -> Run {
+        self.2 = Some(file);
+        self
+    }
+
     pub(crate) fn ran(mut self) -> Ran {
-        self.0.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let out = self.2.map_or_else(Stdio::piped, Stdio::from);
+        self.0.stdin(Stdio::piped()).stdout(out).stderr(Stdio::piped());
         let mut child = self.0.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         // The program may end without reading.

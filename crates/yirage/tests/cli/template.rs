@@ -1,6 +1,9 @@
 //! Chat templates: a copy of the small model that has one.
 
-use crate::support::{stories, yirage};
+use crate::support::{Ran, keys, shared, stories, yirage};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::Path;
 use tempfile::TempDir;
 
 const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]";
@@ -35,6 +38,131 @@ fn with_template(gguf: &[u8]) -> Vec<u8> {
     assert_eq!((out.len() - KEYS_AT) % ALIGNMENT, 0);
     out.extend(&gguf[KEYS_AT..]);
     out
+}
+
+/// A folder with the small model, letters as tokens, and `config` as its `tokenizer_config.json`.
+fn folder(config: &Value) -> Option<TempDir> {
+    let stories = shared("models/stories260K/hf")?;
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(stories.join(file), folder.path().join(file)).unwrap();
+    }
+    let letters: Map<String, Value> = (' '..='~').zip(3..).map(|(c, id)| (c.to_string(), id.into())).collect();
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": null, "post_processor": null, "decoder": {"type": "Fuse"},
+        "model": {"type": "BPE", "unk_token": null, "vocab": letters, "merges": []}
+    });
+    fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
+    Some(folder)
+}
+
+/// The same with a default template and the named ones `terse` and `tool_use`; the config has a `terse` as well, which
+/// the file of that name beats.
+pub(crate) fn named_templates() -> Option<TempDir> {
+    let tool_use = json!({"name": "tool_use", "template": "tools:{{ messages[0].content }}"});
+    let beaten = json!({"name": "terse", "template": "never"});
+    let folder = folder(&json!({"chat_template": [tool_use, beaten]}))?;
+    fs::write(folder.path().join("chat_template.jinja"), "default:{{ messages[0].content }}").unwrap();
+    let more = folder.path().join("additional_chat_templates");
+    fs::create_dir(&more).unwrap();
+    fs::write(more.join("terse.jinja"), "{{ messages[0].content }}!").unwrap();
+    fs::write(more.join("README.md"), "no template").unwrap();
+    Some(folder)
+}
+
+/// What the model is asked when the user says `Hi`.
+fn prompt_text(model: &Path, more: &[&str]) -> String {
+    let model = model.to_str().unwrap();
+    let ids: Vec<String> = prompt_tokens(model, more).iter().map(u64::to_string).collect();
+    let arguments = ["tokenize", "--model", model, "--decode", "--ids", &ids.join(","), "--json"];
+    yirage(&arguments).json()["text"].as_str().unwrap().to_owned()
+}
+
+fn run(model: &Path, more: &[&str]) -> Ran {
+    let arguments = ["run", "--model", model.to_str().unwrap(), "--prompt", "Hi", "--max-tokens", "1"];
+    yirage(&[&arguments[..], more].concat()).ran()
+}
+
+#[test]
+fn a_template_is_chosen_by_its_name() {
+    let Some(folder) = named_templates() else { return };
+    let model = folder.path();
+    assert_eq!(prompt_text(model, &[]), "default:Hi");
+    assert_eq!(prompt_text(model, &["--chat-template", "default"]), "default:Hi");
+    assert_eq!(prompt_text(model, &["--chat-template", "terse"]), "Hi!");
+    assert_eq!(prompt_text(model, &["--chat-template", "tool_use"]), "tools:Hi");
+    assert_eq!(prompt_text(model, &["--raw"]), "Hi");
+
+    let arguments = ["chat", "--model", model.to_str().unwrap(), "--max-tokens", "1", "--json"];
+    let asked = |more: &[&str]| {
+        let value = yirage(&[&arguments[..], more].concat()).input("Hi\n").json();
+        value["prompt_tokens"].as_array().unwrap().len()
+    };
+    assert_eq!((asked(&[]), asked(&["--chat-template", "terse"])), ("default:Hi".len(), "Hi!".len()));
+}
+
+#[test]
+fn the_choice_comes_from_every_layer() {
+    let Some(folder) = named_templates() else { return };
+    let config = folder.path().join("c.toml");
+    fs::write(&config, "chat_template = \"terse\"\n").unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    assert_eq!(prompt_text(folder.path(), &config), "Hi!");
+    assert_eq!(prompt_text(folder.path(), &[&config[..], &["--raw"]].concat()), "Hi", "a flag beats the file");
+    let model = folder.path().to_str().unwrap();
+    let arguments = ["run", "--model", model, "--prompt", "Hi", "--max-tokens", "1", "--json"];
+    let value = yirage(&arguments).env("YIRAGE_CHAT_TEMPLATE", "tool_use").json();
+    assert_eq!(value["prompt_tokens"].as_array().unwrap().len(), "tools:Hi".len());
+}
+
+#[test]
+fn wrong_choices_name_what_there_is() {
+    let Some(folder) = named_templates() else { return };
+    let ran = run(folder.path(), &["--chat-template", "trese"]);
+    assert!(ran.code == 2 && ran.err.contains("--chat-template"), "{}", ran.err);
+    assert!(ran.err.contains("`trese`") && ran.err.contains("default, terse, tool_use"), "{}", ran.err);
+    let ran = run(folder.path(), &["--chat-template", "terse", "--raw"]);
+    assert!(ran.code == 2 && ran.err.contains("exclude each other"), "{}", ran.err);
+    let Some(plain) = stories() else { return };
+    let ran = run(Path::new(&plain), &["--chat-template", "terse"]);
+    assert!(ran.code == 2 && ran.err.contains("this model has: none"), "{}", ran.err);
+}
+
+#[test]
+fn a_model_with_named_templates_only_wants_one_named() {
+    let Some(folder) = folder(&json!({"chat_template": [{"name": "rag", "template": "{{ messages[0].content }}?"}]}))
+    else {
+        return;
+    };
+    let ran = run(folder.path(), &[]);
+    assert!(ran.code == 1 && ran.err.contains("--chat-template") && ran.err.contains("rag"), "{}", ran.err);
+    assert_eq!(prompt_text(folder.path(), &["--chat-template", "rag"]), "Hi?");
+    assert_eq!(prompt_text(folder.path(), &["--raw"]), "Hi");
+}
+
+#[test]
+fn a_broken_template_is_in_the_way_of_nothing_else() {
+    let Some(folder) = folder(&json!({"chat_template": "{% if %}"})) else { return };
+    let ran = run(folder.path(), &[]);
+    assert!(ran.code == 1 && ran.err.contains("line 1") && ran.err.contains("--raw"), "{}", ran.err);
+    assert_eq!(prompt_text(folder.path(), &["--raw"]), "Hi");
+    let report = yirage(&["inspect", "--model", folder.path().to_str().unwrap(), "--json"]).json();
+    let findings = report["lint"].as_array().unwrap();
+    assert!(findings.iter().any(|f| f["place"] == "chat template" && f["severity"] == "error"), "{findings:?}");
+}
+
+#[test]
+fn inspect_lists_all_templates() {
+    let Some(folder) = named_templates() else { return };
+    let model = folder.path().to_str().unwrap();
+    let report = yirage(&["inspect", "--model", model, "--json"]).json();
+    assert_eq!(report["chat_template"], "default:{{ messages[0].content }}");
+    assert_eq!(keys(&report["chat_templates"]), ["default", "terse", "tool_use"]);
+    assert_eq!(report["chat_templates"]["terse"], "{{ messages[0].content }}!");
+    let plain = yirage(&["inspect", "--model", model]).ran().out;
+    assert!(plain.contains("chat template terse:\n{{ messages[0].content }}!\n"), "{plain}");
 }
 
 fn prompt_tokens(model: &str, more: &[&str]) -> Vec<u64> {
