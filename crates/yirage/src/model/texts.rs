@@ -42,7 +42,7 @@ impl Texts {
     ///
     /// # Errors
     /// [`Failure::Usage`] for a name that the model does not have, and for both options in one layer;
-    /// [`Failure::Chat`] for a template that is broken, or where none is the default.
+    /// [`Failure::Other`] where none is the default; [`Failure::Chat`] for a template that is broken.
     pub(crate) fn template(&self, layers: &Layers) -> Result<Option<ChatTemplate>, Failure> {
         const NAME: &str = "chat-template";
         let raw = layers.switch("raw")?;

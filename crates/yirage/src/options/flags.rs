@@ -70,12 +70,17 @@ fn opposite_id(spec: &Spec) -> String {
     format!("no-{}", spec.name)
 }
 
-/// A stray argument is a model or a prompt most of the time: says which options take those.
-pub(super) fn with_remedy(mut error: clap::Error) -> clap::Error {
+/// A stray argument of a command is a model or a prompt most of the time: says which of its options take those.
+pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error {
+    let takes = |option: &str| {
+        let mut takers = OPTIONS.iter().filter(|s| s.name == option).flat_map(|s| s.commands);
+        takers.any(|c| c.name() == command)
+    };
     let stray = |value: &ContextValue| matches!(value, ContextValue::String(text) if !text.starts_with('-'));
     let is_stray = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(stray);
-    if is_stray {
-        let tip = "a model is given with --model (-m), a prompt with --prompt (-p)".into();
+    if is_stray && takes("model") {
+        let more = if takes("prompt") { ", a prompt with --prompt (-p)" } else { "" };
+        let tip = format!("a model is given with --model (-m){more}").into();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error

@@ -10,8 +10,8 @@ use yirage_hal::{Backend, Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_plan::Precision;
 
-/// More threads than any machine has.
-const MAX_THREADS: usize = 4096;
+/// Most threads of a backend's pool.
+const MAX_THREADS: usize = yirage_cpu::pool::MAX_WORKERS;
 
 /// A backend, its device, and the options of an engine on it.
 pub(crate) struct EngineSettings {
