@@ -34,12 +34,10 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         (false, None, _) => {
             return Err(Failure::Usage("--text is missing; ids are turned back by --decode --ids".into()));
         }
-        (false, Some(_), Some(_)) => {
-            // Which of the two is meant is only clear where they come from different layers.
-            if layers.one_of(&["text", "ids"])? == Some("ids") {
-                let ids = layers.label("ids");
-                return Err(Failure::Usage(format!("{ids} is turned back into text by --decode; give that or --text")));
-            }
+        // Which of the two is meant is only clear where they come from different layers.
+        (false, Some(_), Some(_)) if layers.one_of(&["text", "ids"])? == Some("ids") => {
+            let ids = layers.label("ids");
+            return Err(Failure::Usage(format!("{ids} is turned back into text by --decode; give that or --text")));
         }
         (true, _, None) => return Err(Failure::Usage("--decode needs --ids; give token ids: --ids 1,2,3".into())),
         _ => {}
