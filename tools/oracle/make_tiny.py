@@ -171,6 +171,8 @@ def older_dialect(path):
         c["rotary_emb_base"], c["rotary_pct"] = theta, partial
     else:
         c["rope_theta"] = theta
+        if partial is not None:
+            c["partial_rotary_factor"] = partial
     if p.get("rope_type") != "default":
         c["rope_scaling"] = dict(type=p.pop("rope_type"), **p)
     json.dump(c, open(path, "w"), indent=1)
