@@ -110,6 +110,8 @@ pub struct ModelFacts {
     pub context: u32,
     /// Positions the model was made for.
     pub trained_context: u32,
+    /// Whether sequences longer than that are computed with a rotary embedding scaled for them.
+    pub dynamic_rope: bool,
     /// Format of cached keys and values.
     pub kv: Format,
     /// Memory predicted before the load.
@@ -180,6 +182,7 @@ impl Engine {
             vocabulary,
             context: prepared.context,
             trained_context: prepared.model.context,
+            dynamic_rope: dynamic_rope.is_some(),
             kv: prepared.kv,
             bytes: prepared.bytes,
         };

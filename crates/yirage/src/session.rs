@@ -57,7 +57,7 @@ impl Session {
             arena_bytes = facts.bytes.arena,
             "ready"
         );
-        if facts.context > facts.trained_context {
+        if facts.context > facts.trained_context && !facts.dynamic_rope {
             let (context, trained) = (facts.context, facts.trained_context);
             console.note(&format!(
                 "the context of {context} exceeds the {trained} the model was made for: expect nonsense"

@@ -1,4 +1,4 @@
-//! The examples of `docs/cli.md`, run as they stand there.
+//! The examples of the documents for users, run as they stand there.
 //!
 //! In a `console` block, a line that begins with `$ ` is a command; the lines behind it are its standard output, in
 //! which `...` stands for anything, also for whole lines.
@@ -6,16 +6,25 @@
 use crate::support::{shared, yirage};
 use std::path::Path;
 
+/// Pages with examples, and how many there are at least.
+const PAGES: [(&str, usize); 3] = [("cli.md", 12), ("guide.md", 5), ("backends.md", 3)];
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
+}
+
 #[test]
 fn examples_give_what_they_show() {
+    PAGES.iter().for_each(|(name, least)| check(&page(name), *least));
+}
+
+fn check(text: &str, least: usize) {
     let Some(models) = shared("models/stories260K") else { return };
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
-    let text = std::fs::read_to_string(&path).unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("story.txt"), "One day, a little cat named Tom went to the park.").unwrap();
     std::fs::write(folder.path().join("talk.txt"), "Once upon a time\n/exit\n").unwrap();
     let mut examples = 0;
-    for (command, shown) in commands(&text) {
+    for (command, shown) in commands(text) {
         let words = words(&command);
         let (program, arguments) = words.split_first().unwrap();
         assert_eq!(program, "yirage", "{command}");
@@ -32,13 +41,12 @@ fn examples_give_what_they_show() {
         assert!(fits(&shown, &ran.out), "{command}\nshown:\n{shown}\nis:\n{}", ran.out);
         examples += 1;
     }
-    assert!(examples >= 12, "only {examples} examples were found");
+    assert!(examples >= least, "only {examples} examples were found");
 }
 
 #[test]
 fn every_option_is_documented() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
-    let text = std::fs::read_to_string(&path).unwrap();
+    let text = page("cli.md");
     let explained = yirage(&["config", "explain", "--json"]).json();
     for option in explained["options"].as_array().unwrap() {
         let name = option["name"].as_str().unwrap();
