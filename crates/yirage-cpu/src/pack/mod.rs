@@ -232,8 +232,8 @@ impl PackedMatrix {
         PANEL_TILES * self.layout.unit_bytes
     }
 
-    /// Packs consecutive whole rows, given as they lie in the file. Each row is packed once: this writes into zeros. The
-    /// bytes are the same at every instruction set.
+    /// Packs consecutive whole rows, given as they lie in the file. Whole tiles are written; where a row ends inside
+    /// a unit, the rest of it stays as it was made: zero. The bytes are the same at every instruction set.
     ///
     /// # Errors
     /// [`PackError::BadRows`] when `first_row` is not a multiple of 16, `bytes` is not a whole number of rows, or the

@@ -1,7 +1,7 @@
-//! Sixteen output rows side by side: the vector vocabulary that packed formats are decoded with.
+//! Sixteen output rows side by side: the vector vocabulary that formats are packed and decoded with.
 //!
 //! A [`Lanes`] type names an instruction set. `I` is 64 bytes (byte `4r + i` belongs to row `r`), `F` is 16 f32 (one
-//! per row). Everything here is inlined into kernels that enable the instruction set; nothing here checks for it.
+//! per row). Everything is inlined into kernels that enable the instruction set; [`launch`] alone checks for it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
