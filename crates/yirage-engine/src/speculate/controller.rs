@@ -104,9 +104,11 @@ impl Controller {
         }
         let order = by_worth(wishes);
         let largest = self.steps.get(&curve(seqs)).and_then(Curve::largest).unwrap_or(seqs);
-        let most = ((2 * largest.max(seqs)) as usize).saturating_sub(seqs as usize).min(order.len());
+        let tried = largest.saturating_sub(seqs) as usize;
+        let most = (2 * tried + 1).min(order.len());
         let mut lengths = nothing.clone();
-        let (mut expected, mut best, mut best_rate) = (f64::from(seqs), nothing.clone(), MARGIN * f64::from(seqs) / plain);
+        let (mut expected, mut best, mut best_rate) =
+            (f64::from(seqs), nothing.clone(), MARGIN * f64::from(seqs) / plain);
         for (n, candidate) in order.iter().take(most).enumerate() {
             lengths[candidate.wish] += 1;
             expected += candidate.worth;
@@ -143,7 +145,11 @@ impl Controller {
             let largest = model.largest()?;
             let seconds = model.seconds(drafts)?;
             // Beyond the largest measured every draft costs as much as those did.
-            Some(if drafts > largest { seconds.max(model.seconds(largest)? / f64::from(largest) * f64::from(drafts)) } else { seconds })
+            Some(if drafts > largest {
+                seconds.max(model.seconds(largest)? / f64::from(largest) * f64::from(drafts))
+            } else {
+                seconds
+            })
         });
         known.unwrap_or(0.25 * plain * f64::from(drafts))
     }
@@ -210,7 +216,3 @@ fn by_worth(wishes: &[Wish]) -> Vec<Candidate> {
     all.sort_by(|a, b| b.worth.total_cmp(&a.worth));
     all
 }
-
-#[cfg(test)]
-#[path = "controller_sim.rs"]
-mod sim;
