@@ -14,7 +14,7 @@ mod options;
 mod runner;
 pub mod sampling;
 pub mod scheduler;
-mod speculate;
+pub mod speculate;
 pub mod text;
 
 pub use engine::{Engine, Event, ModelFacts, Request};

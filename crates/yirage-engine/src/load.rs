@@ -2,7 +2,7 @@
 
 use crate::error::EngineError;
 use crate::kv::{CacheGroup, GroupConfig};
-use crate::limits::BLOCK;
+use crate::limits::{BLOCK, MAX_DRAFTS};
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
 use std::collections::HashMap;
 use yirage_compile::{compile, plan_weights};
@@ -74,8 +74,9 @@ pub(crate) fn prepare(
 fn buckets(options: &EngineOptions, context: u32) -> Vec<Dims> {
     let blocks = context.div_ceil(BLOCK as u32);
     let (seqs, rows) = (options.max_seqs, options.logit_rows.max(options.max_seqs));
-    let decode = Dims { tokens: options.max_seqs, seqs, blocks, rows: options.max_seqs };
     let prefill = Dims { tokens: options.chunk.max(options.max_seqs), seqs, blocks, rows };
+    let with_drafts = seqs.saturating_mul(1 + options.speculation.most.min(MAX_DRAFTS));
+    let decode = Dims { tokens: with_drafts.min(prefill.tokens), seqs, blocks, rows: with_drafts.min(rows) };
     vec![decode, prefill]
 }
 

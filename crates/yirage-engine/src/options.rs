@@ -1,5 +1,6 @@
 //! What the owner of an engine decides.
 
+use crate::speculate::Speculation;
 use yirage_ir::Format;
 use yirage_plan::Precision;
 
@@ -25,6 +26,8 @@ pub struct EngineOptions {
     pub prefix_cache: bool,
     /// Whether the hidden states of all rows of logits are reported as [`crate::Event::Hidden`].
     pub hidden: bool,
+    /// Whether tokens are guessed and several verified in one step. The output is the same.
+    pub speculation: Speculation,
 }
 
 /// The longest context without being asked for.
@@ -42,6 +45,7 @@ impl Default for EngineOptions {
             logit_rows: 64,
             prefix_cache: true,
             hidden: false,
+            speculation: Speculation::default(),
         }
     }
 }

@@ -261,6 +261,16 @@ impl Scheduler {
         }
     }
 
+    /// Sequences that decode, in order of arrival: the next step computes one certain token of each.
+    pub fn decoding(&self) -> impl Iterator<Item = SeqId> {
+        self.running.iter().filter(|seq| seq.phase == Phase::Decode).map(|seq| seq.id)
+    }
+
+    /// Whether the next step may also compute prompts: something waits, or is not through with its own.
+    pub fn has_prompts(&self) -> bool {
+        !self.waiting.is_empty() || self.running.iter().any(|seq| seq.phase != Phase::Decode)
+    }
+
     /// Whether tokens of a verified run wait for [`Scheduler::deliver`].
     pub fn has_ready(&self) -> bool {
         self.running.iter().any(|seq| !seq.ready.is_empty())

@@ -68,6 +68,12 @@ impl Acceptance {
         all.counts[kind.0].push(right, KEEP_ALL);
     }
 
+    /// Halves the weight of what was seen of a kind.
+    pub fn fade(&mut self, kind: Kind) {
+        let count = &mut self.counts[kind.0];
+        (count.right, count.all) = (count.right / 2.0, count.all / 2.0);
+    }
+
     /// The share of right tokens of a kind: the sequence's own, leaning on that of all, which leans on an assumption.
     pub fn share(&self, all: &Acceptance, kind: Kind) -> f64 {
         let prior = all.counts[kind.0].share(kind.initial());
