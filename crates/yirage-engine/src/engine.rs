@@ -384,6 +384,9 @@ impl Engine {
 
     /// Offers guesses for the next step to the scheduler.
     fn propose(&mut self) -> Result<(), EngineError> {
+        if self.speculator.is_off() {
+            return Ok(());
+        }
         let view = |seq: SeqId| {
             let of = self.sequences.get(&seq)?;
             let (params, counts, whole, salt) = (&of.sampling, &of.counts, of.length, &of.salt[..]);

@@ -168,8 +168,8 @@ fn stories_f32_and_q8_0() {
     let Some(folder) = shared("models/stories260K") else { return };
     let mut sum = Stats::default();
     for precision in [Precision::Exact, Precision::Fast] {
-        sum = add(sum, check(&folder.join("stories260K-f32.gguf"), precision, 9));
-        sum = add(sum, check(&folder.join("stories260K-q8_0.gguf"), precision, 9));
+        sum = add(sum, check(&folder.join("stories260K-f32.gguf"), precision, 6));
+        sum = add(sum, check(&folder.join("stories260K-q8_0.gguf"), precision, 6));
     }
     assert!(sum.preemptions > 0, "no schedule was tight enough to preempt");
     assert!(sum.prefix_hit > 0, "nothing was shared");

@@ -96,7 +96,8 @@ fn a_draft_model_draws_with_the_same_random_numbers() {
     let quantised = model.with_file_name("stories260K-q8_0.gguf");
     let prompt: Vec<u32> = vec![1, 385, 328, 432, 261, 376, 280, 294];
     for seed in 0..4 {
-        let request = || if seed == 0 { Request::greedy(prompt.clone(), 100) } else { sampled(prompt.clone(), 100, seed) };
+        let request =
+            || if seed == 0 { Request::greedy(prompt.clone(), 100) } else { sampled(prompt.clone(), 100, seed) };
         let (plain, _) = run(&mut engine(&model, Speculation::default()), request());
         let (same, usage) = run(&mut drafted(&model, &model, 5), request());
         assert_eq!((same, usage.accepted), (plain.clone(), usage.drafted), "all of {usage:?} are right");
@@ -134,7 +135,8 @@ fn a_draft_model_of_another_vocabulary_is_refused() {
     let other = Checkpoint::open(folder.join("qwen2")).unwrap();
     let error = engine.load_draft(&other, None, &mut |_, _| {}).unwrap_err();
     assert!(matches!(error, EngineError::Vocabulary(VocabularyError::Width { model: 512, .. })), "{error}");
-    let tokenizer = |path: &Path| Tokenizer::from_gguf(GgufVocab::from_header(&Gguf::open(path).unwrap()).unwrap()).unwrap();
+    let tokenizer =
+        |path: &Path| Tokenizer::from_gguf(GgufVocab::from_header(&Gguf::open(path).unwrap()).unwrap()).unwrap();
     let ours = tokenizer(&model);
     let Some(theirs) = golden_support::large("smollm2-135m-instruct-q4_1.gguf") else { return };
     let error = engine.load_draft(&other, Some((&ours, &tokenizer(&theirs))), &mut |_, _| {}).unwrap_err();
@@ -245,6 +247,7 @@ fn sampled_tokens_keep_the_distribution() {
         assert!(statistic < critical(freedom), "place {place}: {statistic} at {freedom} degrees");
         let (wrong, freedom) = chi_square(&counts, &softmax(&logits, 1.5));
         assert!(wrong > critical(freedom), "the test could not tell another temperature");
-        history.push(counts.iter().enumerate().max_by_key(|(_, count)| **count).map(|(token, _)| token as u32).unwrap());
+        history
+            .push(counts.iter().enumerate().max_by_key(|(_, count)| **count).map(|(token, _)| token as u32).unwrap());
     }
 }

@@ -34,7 +34,7 @@ const MARGIN: f64 = 1.03;
 /// Steps with drafts after which one without is taken, so that what drafts are compared with is not of long ago.
 const REFRESH: u32 = 96;
 
-/// Trials of one size after which it counts as known.
+/// Measurements of one size after which it counts as known.
 const TRIALS: usize = 2;
 
 /// The worth below which a draft is not worth a trial.
@@ -125,9 +125,10 @@ impl Controller {
         }
     }
 
-    /// Seconds of a plain step of so many sequences; none before one was measured.
+    /// Seconds of a plain step of so many sequences; none before [`TRIALS`] were measured, since everything is compared
+    /// with it.
     pub fn plain_seconds(&self, seqs: u32) -> Option<f64> {
-        self.steps.get(&curve(seqs)).filter(|steps| steps.count(seqs) > 0)?.seconds(seqs)
+        self.steps.get(&curve(seqs)).filter(|steps| steps.count(seqs) >= TRIALS)?.seconds(seqs)
     }
 
     /// Seconds expected of a step with these drafts, the draft model's included.

@@ -170,6 +170,8 @@ fn without_measurements_or_guesses_there_are_no_drafts() {
     assert_eq!(controller.decide(1, &[]), [0; 0]);
     let plain = Ran { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
     controller.ran(plain);
+    assert_eq!(controller.decide(1, std::slice::from_ref(&wish)), [0], "one measurement may be any");
+    controller.ran(plain);
     assert_eq!(controller.decide(1, std::slice::from_ref(&wish)), [1], "sizes are tried in doublings");
     controller.ran(Ran { rows: 2, tokens: 2, seconds: 1.05, ..plain });
     assert_eq!(controller.decide(1, std::slice::from_ref(&wish)), [3]);
@@ -182,7 +184,7 @@ fn without_measurements_or_guesses_there_are_no_drafts() {
 #[test]
 fn the_worthiest_drafts_of_all_sequences_are_taken() {
     let mut controller = Controller::default();
-    for rows in [2, 3, 4, 6, 8, 16] {
+    for rows in [2, 2, 3, 3, 4, 4, 6, 6, 8, 8, 16, 16] {
         let seconds = if rows <= 6 { 1.0 } else { 9.0 };
         controller.ran(Ran { seqs: 2, rows, tokens: 8 * rows, seconds, model_drafts: 0, model_seconds: 0.0 });
     }

@@ -12,15 +12,23 @@ const KEPT: usize = 9;
 /// is bound by memory takes, less than one that is bound by arithmetic.
 const ROW_SHARE: f64 = 0.25;
 
+/// How many times what was expected the first measurement of a size may be.
+const FIRST_AT_MOST: f64 = 2.0;
+
 /// The newest measurements of one size.
 #[derive(Clone, Debug, Default)]
 struct Recent {
     seconds: Vec<f64>,
     next: usize,
+    /// The first was not believed; the second takes its place.
+    doubted: bool,
 }
 
 impl Recent {
     fn push(&mut self, seconds: f64) {
+        if std::mem::take(&mut self.doubted) {
+            self.seconds.clear();
+        }
         if self.seconds.len() < KEPT {
             self.seconds.push(seconds);
         } else {
@@ -44,11 +52,18 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Takes a measurement. Times that are no times (a clock that stood still) count for nothing.
+    /// Takes a measurement. Times that are no times (a clock that stood still) count for nothing, and the first of a size
+    /// at most for [`FIRST_AT_MOST`] times what was expected, until a second confirms it: memory that is touched for the
+    /// first time is slow once.
     pub fn measured(&mut self, rows: u32, seconds: f64) {
-        if seconds.is_finite() && seconds > 0.0 {
-            self.rows.entry(rows).or_default().push(seconds);
+        if !(seconds.is_finite() && seconds > 0.0) {
+            return;
         }
+        let expected = self.seconds(rows).filter(|_| self.count(rows) == 0);
+        let most = expected.map_or(f64::INFINITY, |expected| FIRST_AT_MOST * expected);
+        let recent = self.rows.entry(rows).or_default();
+        recent.push(seconds.min(most));
+        recent.doubted = seconds > most;
     }
 
     /// Measurements there are of a size.
@@ -98,6 +113,19 @@ mod tests {
             curve.measured(1, 3.0);
         }
         assert_eq!(curve.seconds(1), Some(3.0));
+    }
+
+    #[test]
+    fn one_slow_beginning_does_not_spoil_a_size() {
+        let mut curve = Curve::default();
+        curve.measured(1, 1.0);
+        curve.measured(2, 70.0);
+        assert_eq!(curve.seconds(2), Some(FIRST_AT_MOST * (1.0 + ROW_SHARE)));
+        curve.measured(2, 1.1);
+        assert_eq!(curve.seconds(2), Some(1.1));
+        curve.measured(4, 70.0);
+        curve.measured(4, 70.0);
+        assert_eq!(curve.seconds(4), Some(70.0), "said twice it is believed");
     }
 
     #[test]

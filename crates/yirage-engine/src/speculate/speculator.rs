@@ -72,7 +72,8 @@ impl Speculator {
         self.model.as_ref()
     }
 
-    fn is_off(&self) -> bool {
+    /// Whether nothing is ever guessed.
+    pub(crate) fn is_off(&self) -> bool {
         self.options.most == 0 || !(self.options.lookup || self.model.is_some())
     }
 

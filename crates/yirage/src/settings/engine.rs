@@ -83,7 +83,10 @@ fn speculation(layers: &Layers) -> Result<(Speculation, Option<String>), Failure
     let mode = layers.choice("speculate")?;
     let model = layers.text("draft-model").map(str::to_owned);
     if mode == "draft" && model.is_none() {
-        return Err(Failure::Usage(format!("{}: which model guesses is missing: --draft-model", layers.label("speculate"))));
+        return Err(Failure::Usage(format!(
+            "{}: which model guesses is missing: --draft-model",
+            layers.label("speculate")
+        )));
     }
     let speculation = match mode {
         "off" => Speculation::default(),

@@ -181,9 +181,8 @@ fn repeated(model: &str, options: &[&str]) -> Value {
 }
 
 fn speculate(model: &str) {
-    let counts = |answer: &Value| {
-        ["drafted", "accepted", "verified_steps"].map(|key| answer["timings"][key].as_u64().unwrap())
-    };
+    let counts =
+        |answer: &Value| ["drafted", "accepted", "verified_steps"].map(|key| answer["timings"][key].as_u64().unwrap());
     let (off, lookup) = (repeated(model, &["--speculate", "off"]), repeated(model, &["--speculate", "lookup"]));
     assert_eq!(counts(&off), [0; 3]);
     assert!(off["timings"]["speculation_gain"].is_null());
