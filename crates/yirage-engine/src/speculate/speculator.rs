@@ -209,6 +209,13 @@ impl Speculator {
         let (model_drafts, model_seconds, reading) = std::mem::take(&mut self.made);
         let (rows, tokens) = seqs.iter().fold((0, 0), |(rows, tokens), of| (rows + of.1, tokens + of.2));
         let count = seqs.len() as u32;
+        if std::env::var_os("SPECDBG").is_some() {
+            eprintln!(
+                "rows {rows} tokens {tokens} ms {:.1} model {model_drafts} {:.1}",
+                seconds * 1e3,
+                model_seconds * 1e3
+            );
+        }
         self.controller.ran(Ran { seqs: count, rows, tokens, seconds, model_drafts, model_seconds });
         let spent = (seconds + model_seconds + reading) / f64::from(count);
         let plain = self.controller.plain_seconds(count).filter(|_| rows > count).unwrap_or(seconds);
