@@ -10,7 +10,7 @@ use crate::scheduler::{
     self, Batch, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Phase, Scheduler, SeqId, Stats, StepResult,
     Usage,
 };
-use crate::speculate::{DraftModel, Speculator, View, VocabularyError, same_vocabulary};
+use crate::speculate::{DraftModel, Speculator, StepCost, View, VocabularyError, same_vocabulary};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -274,6 +274,11 @@ impl Engine {
     /// Counters of the scheduler.
     pub fn stats(&self) -> Stats {
         self.scheduler.stats()
+    }
+
+    /// What decoding steps of each size took so far, where tokens are guessed: the cost of verifying.
+    pub fn step_costs(&self) -> Vec<StepCost> {
+        self.speculator.measured()
     }
 
     /// Queues a request.

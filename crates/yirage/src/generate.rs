@@ -143,6 +143,9 @@ pub(crate) fn generate(
         engine.finish(seq, FinishReason::Cancelled);
     }
     let mut answer = result?;
+    for cost in engine.step_costs() {
+        tracing::debug!(rows = cost.rows, steps = cost.steps, milliseconds = cost.seconds * 1e3, "decoding steps");
+    }
     answer.text = text.finish(show)?;
     Ok(answer)
 }

@@ -71,6 +71,19 @@ pub struct Ran {
     pub model_seconds: f64,
 }
 
+/// What steps of one size took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepCost {
+    /// Decoding sequences.
+    pub seqs: u32,
+    /// Tokens computed, drafts included.
+    pub rows: u32,
+    /// How often.
+    pub steps: usize,
+    /// The median of the newest, in seconds.
+    pub seconds: f64,
+}
+
 /// Decides lengths from measured costs. Equal calls give equal answers.
 #[derive(Clone, Debug)]
 pub struct Controller {
@@ -173,6 +186,14 @@ impl Controller {
     pub fn decide_beside_prompts(&self, wishes: &[Wish]) -> Vec<usize> {
         let length = |wish: &Wish| if wish.model { 0 } else { worths(wish).take_while(|&worth| worth > 0.5).count() };
         wishes.iter().map(length).collect()
+    }
+
+    /// What steps of each size took so far.
+    pub fn measured(&self) -> impl Iterator<Item = StepCost> {
+        let of = |(&seqs, curve): (&u32, &Curve)| {
+            curve.sizes().map(move |(rows, steps, seconds)| StepCost { seqs, rows, steps, seconds }).collect::<Vec<_>>()
+        };
+        self.steps.iter().flat_map(of)
     }
 
     /// Takes what a step was; steps that also computed prompts are not told.

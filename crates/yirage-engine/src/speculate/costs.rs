@@ -71,6 +71,11 @@ impl Curve {
         self.rows.get(&rows).map_or(0, |recent| recent.next)
     }
 
+    /// Sizes with their measurements and medians, ascending.
+    pub fn sizes(&self) -> impl Iterator<Item = (u32, usize, f64)> {
+        self.rows.iter().map(|(&rows, recent)| (rows, recent.next, recent.median()))
+    }
+
     /// The largest size measured.
     pub fn largest(&self) -> Option<u32> {
         self.rows.last_key_value().map(|(&rows, _)| rows)

@@ -35,7 +35,7 @@ mod lookup;
 mod speculator;
 
 pub use acceptance::{Acceptance, Kind};
-pub use controller::{ALLOWANCE, Controller, Ran, Wish};
+pub use controller::{ALLOWANCE, Controller, Ran, StepCost, Wish};
 pub use costs::Curve;
 pub use draft::VocabularyError;
 pub use lookup::{Foresight, LEAST, Lookup, MOST_PLACES};

@@ -1,7 +1,7 @@
 //! Joins the proposers, the controller and the engine: which drafts go into the next step, and what became of them.
 
 use super::acceptance::{Acceptance, Kind};
-use super::controller::{Controller, Ran, Wish};
+use super::controller::{Controller, Ran, StepCost, Wish};
 use super::draft::{DraftJob, DraftModel};
 use super::lookup::Lookup;
 use super::{Control, Speculation};
@@ -75,6 +75,11 @@ impl Speculator {
     /// Whether nothing is ever guessed.
     pub(crate) fn is_off(&self) -> bool {
         self.options.most == 0 || !(self.options.lookup || self.model.is_some())
+    }
+
+    /// What steps took: [`Controller::measured`].
+    pub(crate) fn measured(&self) -> Vec<StepCost> {
+        self.controller.measured().collect()
     }
 
     /// Takes a new sequence.
@@ -209,13 +214,6 @@ impl Speculator {
         let (model_drafts, model_seconds, reading) = std::mem::take(&mut self.made);
         let (rows, tokens) = seqs.iter().fold((0, 0), |(rows, tokens), of| (rows + of.1, tokens + of.2));
         let count = seqs.len() as u32;
-        if std::env::var_os("SPECDBG").is_some() {
-            eprintln!(
-                "rows {rows} tokens {tokens} ms {:.1} model {model_drafts} {:.1}",
-                seconds * 1e3,
-                model_seconds * 1e3
-            );
-        }
         self.controller.ran(Ran { seqs: count, rows, tokens, seconds, model_drafts, model_seconds });
         let spent = (seconds + model_seconds + reading) / f64::from(count);
         let plain = self.controller.plain_seconds(count).filter(|_| rows > count).unwrap_or(seconds);
