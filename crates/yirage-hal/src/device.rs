@@ -6,7 +6,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type};
-use yirage_plan::{Plan, Precision, Target, WeightEntry};
+use yirage_plan::{ExecutorKind, Plan, Precision, Target, WeightEntry};
 
 /// Bytes of one pool of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -83,8 +83,8 @@ pub enum Slot<'a> {
 
 /// A plan loaded on a device. A device knows its own among others by its concrete type.
 pub trait Program: Any + Send {
-    /// Runs one step. `slots` are in the order of the plan's slots; they and the sizes have been checked by the executor.
-    fn run(&mut self, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError>;
+    /// Runs one step by the program that the plan has for `kind`. `slots` are in the order of the plan's slots; they and the sizes have been checked by the executor.
+    fn run(&mut self, kind: ExecutorKind, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError>;
     /// Output `index` of the last step, row-major.
     fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError>;
 }

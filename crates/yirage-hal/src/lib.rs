@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod choice;
 mod device;
 mod error;
 mod executor;
@@ -17,6 +18,7 @@ pub mod reference;
 mod view;
 
 pub use backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
+pub use choice::Why;
 pub use device::{
     Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
 };

@@ -11,7 +11,7 @@ use yirage_hal::{
     Unavailable, WeightSink,
 };
 use yirage_ir::{Format, Op, Type};
-use yirage_plan::{Accepts, KernelFacts, Plan, Precision, Target, WeightEntry};
+use yirage_plan::{Accepts, ExecutorKind, KernelFacts, Plan, Precision, Sharing, Stage, Target, WeightEntry, When};
 
 /// The CPU backend.
 pub struct Cpu;
@@ -154,22 +154,19 @@ impl Device for CpuDevice {
     }
 
     fn target(&self, precision: Precision) -> Target {
-        let variant = format!("{}.{precision}", self.shared.isa);
-        let product = |name: &str, op: &str| KernelFacts {
+        let facts = |name: &str, accepts: Accepts, scratch: bool, stages: &[Stage]| KernelFacts {
             name: format!("cpu/{name}@1"),
-            variant: variant.clone(),
-            accepts: Accepts::Products { ops: vec![op.into()], formats: Format::ALL.to_vec() },
+            variant: format!("{}.{precision}", self.shared.isa),
+            accepts,
+            stages: stages.to_vec(),
+            scratch,
         };
-        let op = |name: &str| KernelFacts {
-            name: format!("cpu/{name}@1"),
-            variant: variant.clone(),
-            accepts: Accepts::Op(name.into()),
-        };
-        let rows = KernelFacts {
-            name: "cpu/rows@1".into(),
-            variant: variant.clone(),
-            accepts: Accepts::Rows(ROW_OPS.iter().map(|o| o.to_string()).collect()),
-        };
+        let products = |op: &str| Accepts::Products { ops: vec![op.into()], formats: Format::ALL.to_vec() };
+        let op = |name: &str| Accepts::Op(name.into());
+        let rows = Accepts::Rows(ROW_OPS.iter().map(|o| o.to_string()).collect());
+        let staging = Stage { sharing: Sharing::Shares, when: When::FloatInput };
+        let filling = Stage { sharing: Sharing::Shares, when: When::NoState };
+        let (shares, drained) = (Stage::always(Sharing::Shares), Stage::always(Sharing::Drained));
         debug_assert!(ROW_OPS.iter().all(|o| Op::NAMES.contains(o)));
         Target {
             family: "cpu".into(),
@@ -180,13 +177,14 @@ impl Device for CpuDevice {
             q8a_block_bytes: crate::activation::Q8_BLOCK_BYTES as u32,
             q8a_row_multiple: 64,
             align: 64,
+            executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
             kernels: vec![
-                rows,
-                product("products", "linear"),
-                product("experts", "expert_linear"),
-                op("attention"),
-                op("gather"),
-                op("sample"),
+                facts("rows", rows, false, &[shares]),
+                facts("products", products("linear"), true, &[staging, drained]),
+                facts("experts", products("expert_linear"), true, &[staging, shares]),
+                facts("attention", op("attention"), true, &[filling, drained, shares]),
+                facts("gather", op("gather"), false, &[shares]),
+                facts("sample", op("sample"), false, &[drained]),
             ],
         }
     }

@@ -1,14 +1,13 @@
 //! Products with the experts each token has chosen.
 
-use super::attend::Plans;
 use super::operand::{Env, Operand, WeightRef};
 use super::products::{packed, precision};
-use super::program::{Binder, BoundOp, Kernel};
+use super::program::{Binder, BoundOp, Kernel, Run};
 use crate::activation::Layout;
 use crate::isa::Isa;
 use crate::linear::{self, Linear};
 use crate::pack::BLOCK;
-use crate::pool::WorkerCtx;
+use crate::walk::Work;
 use std::sync::Arc;
 use yirage_hal::HalError;
 use yirage_ir::{DType, Op};
@@ -60,11 +59,11 @@ impl Experts {
         Ok(Experts { x, stacks })
     }
 
-    unsafe fn stage(&self, env: &Env, isa: Isa, s: &Stack, k: usize, tokens: usize, ctx: WorkerCtx<'_>) {
+    unsafe fn stage(&self, env: &Env, isa: Isa, s: &Stack, k: usize, tokens: usize, work: Work<'_>) {
         let Some(offset) = s.staged else { return };
         let layout = Layout::new(s.kernel.form(), 1, k);
         let rows = tokens * if s.shared { 1 } else { s.top_k };
-        for r in rows * ctx.index / ctx.count..rows * (ctx.index + 1) / ctx.count {
+        for r in work.share(rows) {
             // SAFETY: the scratch was sized for the bucket's tokens; workers take disjoint rows.
             unsafe {
                 let out = env.scratch.as_ptr().add(offset + r * layout.bytes());
@@ -73,12 +72,12 @@ impl Experts {
         }
     }
 
-    unsafe fn multiply(&self, env: &Env, s: &Stack, tokens: usize, ctx: WorkerCtx<'_>) {
+    unsafe fn multiply(&self, env: &Env, s: &Stack, tokens: usize, work: Work<'_>) {
         let Some(matrix) = s.weight.get().ok().and_then(|w| w.packed()) else { return };
         // SAFETY: the router wrote the choice in an earlier phase.
         let chosen = unsafe { s.chosen.ints(env) };
         let layout = Layout::new(s.kernel.form(), 1, matrix.k());
-        let panels = matrix.panels() * ctx.index / ctx.count..matrix.panels() * (ctx.index + 1) / ctx.count;
+        let panels = work.share(matrix.panels());
         // Tokens of one expert follow each other, so that its weights are read from memory once.
         let mut pairs: Vec<usize> = (0..tokens * s.top_k).collect();
         pairs.sort_by_key(|&p| (chosen[p], p));
@@ -104,24 +103,25 @@ impl Experts {
                 ldo: matrix.rows(),
                 accumulate: false,
             };
-            // SAFETY: activations are whole since the barrier; workers take disjoint panels.
+            // SAFETY: activations are whole since an earlier stage or step; workers take disjoint panels.
             unsafe { linear::linear(&job, panels.clone()) };
         }
     }
 }
 
 impl Kernel for Experts {
-    unsafe fn run(&self, env: &Env, _: &Plans, isa: Isa, ctx: WorkerCtx<'_>) {
+    unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>) {
+        let env = &run.env;
         let tokens = self.x.rows().map_or(0, |d| d.get(env.dims));
         for s in &self.stacks {
             let k = s.weight.get().ok().and_then(|w| w.packed()).map_or(0, |m| m.k());
-            // SAFETY: the caller's contract.
-            unsafe { self.stage(env, isa, s, k, tokens, ctx) };
-        }
-        ctx.barrier();
-        for s in &self.stacks {
-            // SAFETY: the caller's contract; the input is staged since the barrier.
-            unsafe { self.multiply(env, s, tokens, ctx) };
+            // SAFETY: the caller's contract; in the second stage the input is staged.
+            unsafe {
+                match stage {
+                    0 => self.stage(env, run.isa, s, k, tokens, work),
+                    _ => self.multiply(env, s, tokens, work),
+                }
+            }
         }
     }
 }

@@ -1,13 +1,12 @@
 //! Products of one input with several weights of any formats.
 
-use super::attend::Plans;
 use super::operand::{Env, Operand, WeightRef};
-use super::program::{Binder, BoundOp, Kernel};
+use super::program::{Binder, BoundOp, Kernel, Run};
 use crate::activation::{Form, Layout};
 use crate::isa::Isa;
 use crate::linear::{self, Linear, Precision};
 use crate::pack::PackedMatrix;
-use crate::pool::WorkerCtx;
+use crate::walk::Work;
 use std::ops::Range;
 use std::sync::Arc;
 use yirage_hal::HalError;
@@ -97,8 +96,7 @@ impl Products {
     }
 
     /// Makes this worker's share of tokens in each form.
-    unsafe fn fill_staging(&self, env: &Env, isa: Isa, tokens: usize, ctx: WorkerCtx<'_>) {
-        let share = tokens * ctx.index / ctx.count..tokens * (ctx.index + 1) / ctx.count;
+    unsafe fn fill_staging(&self, env: &Env, isa: Isa, tokens: usize, share: Range<usize>) {
         let width = self.x.width();
         for s in &self.staging {
             let layout = Layout::new(s.form, tokens, width / s.groups);
@@ -131,36 +129,57 @@ impl Products {
                 ldo: p.out.width(),
                 accumulate: false,
             };
-            // SAFETY: activations are whole since the barrier; workers take disjoint panels.
+            // SAFETY: activations are whole since an earlier stage or step; workers take disjoint panels.
             unsafe { linear::linear(&job, panels.clone()) };
         }
     }
 }
 
-impl Kernel for Products {
-    unsafe fn run(&self, env: &Env, _: &Plans, isa: Isa, ctx: WorkerCtx<'_>) {
-        let tokens = self.x.rows().map_or(0, |d| d.get(env.dims));
-        if !self.staging.is_empty() {
-            // SAFETY: the caller's contract.
-            unsafe { self.fill_staging(env, isa, tokens, ctx) };
-            ctx.barrier();
-        }
-        let matrices: Vec<_> = self.products.iter().filter_map(|p| Some((p, p.weight.get().ok()?.packed()?))).collect();
-        let total: usize = matrices.iter().map(|(_, m)| m.panels() * m.panel_bytes()).sum();
-        let (from, to) = (total * ctx.index / ctx.count, total * (ctx.index + 1) / ctx.count);
+/// Bytes of weights that a worker takes at once at least: memory is read at full speed from there on.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Panels of a matrix that make a piece.
+fn piece(m: &PackedMatrix) -> usize {
+    PIECE_BYTES.div_ceil(m.panel_bytes().max(1))
+}
+
+impl Products {
+    /// The products with their matrices, and how many pieces each has.
+    fn matrices(&self) -> impl Iterator<Item = (&Product, &PackedMatrix, usize)> {
+        let of = |p| {
+            let p: &Product = p;
+            let m = p.weight.get().ok()?.packed()?;
+            Some((p, m, m.panels().div_ceil(piece(m))))
+        };
+        self.products.iter().filter_map(of)
+    }
+
+    /// The panels of each matrix that `pieces` of all pieces are.
+    fn panels(&self, pieces: Range<usize>) -> impl Iterator<Item = (&Product, &PackedMatrix, Range<usize>)> {
         let mut before = 0;
-        for (p, m) in matrices {
-            let panels = share(before, m, from)..share(before, m, to);
-            before += m.panels() * m.panel_bytes();
-            if !panels.is_empty() {
-                // SAFETY: panels of different workers are disjoint: the edges are one function of the byte position.
-                unsafe { self.multiply(env, p, m, panels, tokens) };
-            }
-        }
+        self.matrices().filter_map(move |(p, m, count)| {
+            let of = |edge: usize| (edge.saturating_sub(before).min(count) * piece(m)).min(m.panels());
+            let panels = of(pieces.start)..of(pieces.end);
+            before += count;
+            (!panels.is_empty()).then_some((p, m, panels))
+        })
     }
 }
 
-/// The panel of `m` at which a share that ends at byte `edge` ends, when the matrix begins at byte `before`.
-fn share(before: usize, m: &PackedMatrix, edge: usize) -> usize {
-    ((edge.saturating_sub(before) + m.panel_bytes() / 2) / m.panel_bytes()).min(m.panels())
+impl Kernel for Products {
+    unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>) {
+        let env = &run.env;
+        let tokens = self.x.rows().map_or(0, |d| d.get(env.dims));
+        if stage == 0 {
+            // SAFETY: the caller's contract; workers take disjoint tokens.
+            return unsafe { self.fill_staging(env, run.isa, tokens, work.share(tokens)) };
+        }
+        let total = self.matrices().map(|(.., pieces)| pieces).sum();
+        work.drain(total, |some| {
+            for (p, m, panels) in self.panels(some) {
+                // SAFETY: pieces of different workers are disjoint, and so are their panels.
+                unsafe { self.multiply(env, p, m, panels, tokens) };
+            }
+        });
+    }
 }

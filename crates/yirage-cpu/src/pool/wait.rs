@@ -6,16 +6,16 @@ const SPINS: u32 = 2000;
 const YIELDS: u32 = 500;
 
 /// Counts the rounds of one wait.
-pub(super) struct Backoff(u32);
+pub(crate) struct Backoff(u32);
 
 impl Backoff {
-    pub(super) fn new() -> Backoff {
+    pub(crate) fn new() -> Backoff {
         Backoff(0)
     }
 
     /// One round of waiting.
     #[inline]
-    pub(super) fn snooze(&mut self) {
+    pub(crate) fn snooze(&mut self) {
         if self.0 < SPINS {
             std::hint::spin_loop();
         } else {
