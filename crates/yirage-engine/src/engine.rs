@@ -11,11 +11,11 @@ use crate::scheduler::{
 };
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_hal::{Device, MemoryReport};
-use yirage_ir::Format;
+use yirage_hal::{Device, MemoryReport, Why};
+use yirage_ir::{Dims, Format};
 use yirage_model::Checkpoint;
 use yirage_model::rope::Dynamic;
-use yirage_plan::WeightPlan;
+use yirage_plan::{ExecutorKind, WeightPlan};
 
 /// A request for tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,7 +176,7 @@ impl Engine {
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
         let dynamic_rope = prepared.model.dynamic_rope;
-        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone())?;
+        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -205,6 +205,11 @@ impl Engine {
     /// What was loaded.
     pub fn facts(&self) -> &ModelFacts {
         &self.facts
+    }
+
+    /// For each plan: the sizes of the largest step it takes, its executor now, and why it is that one.
+    pub fn executors(&self) -> Vec<(Dims, ExecutorKind, Why)> {
+        self.runner.executors()
     }
 
     /// Memory the device holds.

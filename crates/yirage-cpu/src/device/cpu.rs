@@ -11,7 +11,9 @@ use yirage_hal::{
     Unavailable, WeightSink,
 };
 use yirage_ir::{Format, Op, Type};
-use yirage_plan::{Accepts, ExecutorKind, KernelFacts, Plan, Precision, Sharing, Stage, Target, WeightEntry, When};
+use yirage_plan::{
+    Accepts, ExecutorKind, KernelFacts, KernelRef, Plan, Precision, Sharing, Stage, Target, WeightEntry, When,
+};
 
 /// The CPU backend.
 pub struct Cpu;
@@ -210,6 +212,12 @@ impl Device for CpuDevice {
     }
 
     fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        let own = self.target(Precision::default()).kernels;
+        let differs =
+            |k: &&KernelRef| own.iter().any(|o| o.name == k.name && (&o.stages, o.scratch) != (&k.stages, k.scratch));
+        if let Some(k) = plan.kernels.iter().find(differs) {
+            return Err(HalError::Load(format!("kernel {} has other stages on this device than in the plan", k.name)));
+        }
         Ok(Box::new(CpuProgram::new(&self.shared, plan, bindings)?))
     }
 }

@@ -41,7 +41,7 @@ use std::ops::Range;
 use yirage_ir::Format;
 
 /// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
-const GROUP_BYTES: usize = 256 << 10;
+pub(crate) const GROUP_BYTES: usize = 256 << 10;
 
 /// How much may be rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

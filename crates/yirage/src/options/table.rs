@@ -78,6 +78,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "fast: 8-bit activations for quantised weights; exact: 32-bit floats throughout",
     ),
     option(
+        "executor",
+        Choice(&["auto", "steps", "replay", "persistent"]),
+        Value("auto"),
+        COMPUTE,
+        "How a plan is run, to the same bytes; auto measures the first steps and keeps the faster",
+    ),
+    option(
         "kv-type",
         Choice(&["f32", "f16", "bf16"]),
         Described("f32 where the precision is exact or all weights are f32, else bf16"),
