@@ -183,7 +183,7 @@ impl Device for CpuDevice {
             kernels: vec![
                 facts("rows", rows, false, &[shares]),
                 facts("products", products("linear"), true, &[staging, drained]),
-                facts("experts", products("expert_linear"), true, &[staging, shares]),
+                facts("experts", products("expert_linear"), true, &[staging, shares, drained]),
                 facts("attention", op("attention"), true, &[filling, drained, shares]),
                 facts("gather", op("gather"), false, &[shares]),
                 facts("sample", op("sample"), false, &[drained]),

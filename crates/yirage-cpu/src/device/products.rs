@@ -135,6 +135,7 @@ impl Products {
                 activations,
                 out: p.out.floats(env).wrapping_add(g * matrix.rows()),
                 ldo: p.out.width(),
+                rows: None,
                 accumulate: false,
             };
             // SAFETY: activations are whole since an earlier stage or step; workers take disjoint panels.
