@@ -120,10 +120,16 @@ impl<'a> Packed<'a> {
     /// were made now.
     pub(crate) fn background(mut self, used: Option<Entry>, bindings: &Bindings) -> Background {
         let task = match used {
-            Some(entry) => Inspect::new(self.store.clone(), self.key, &entry).map(Task::Inspect),
-            None => self.keep(bindings).map(Task::Keep),
+            // An entry that was removed in the meantime is nobody's any more.
+            Some(entry) => Inspect::new(self.store.clone(), self.key, &entry).ok().map(Task::Inspect),
+            None => match self.keep(bindings) {
+                Ok(keep) => Some(Task::Keep(keep)),
+                Err(why) => {
+                    self.notices.push(Notice::NotKept(why));
+                    None
+                }
+            },
         };
-        let task = task.map_err(|why| self.notices.push(Notice::NotKept(why))).ok();
         Background::new(task, self.notices)
     }
 

@@ -85,6 +85,12 @@ impl HubEnv {
         env
     }
 
+    /// Where weights that were repacked for this machine are kept: beside the cache, so that tools that look after the
+    /// cache do not find files there that are not theirs.
+    pub fn packed_weights(&self) -> PathBuf {
+        self.cache.with_file_name("yirage-packed")
+    }
+
     /// The same from any table of variables; the token file is not read.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
         let text = |name: &str| lookup(name).and_then(|value| value.into_string().ok());
@@ -152,6 +158,8 @@ mod tests {
         assert_eq!(all.token.as_ref().map(Token::header).as_deref(), Some("Bearer hf_x"));
         assert!(all.offline && all.models.is_some());
         assert_eq!(env(&[("HF_HOME", "h"), ("HF_HUB_CACHE", "c")]).cache, PathBuf::from("c"));
+        assert_eq!(all.packed_weights(), PathBuf::from("h/yirage-packed"));
+        assert_eq!(env(&[("HF_HUB_CACHE", "c")]).packed_weights(), PathBuf::from("yirage-packed"));
         assert_eq!(env(&[("XDG_CACHE_HOME", "x")]).cache, PathBuf::from("x/huggingface/hub"));
         assert!(!env(&[("HF_HUB_OFFLINE", "0")]).offline);
     }

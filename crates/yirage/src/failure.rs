@@ -17,6 +17,7 @@ use yirage_hub::HubError;
 use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
 use yirage_model::tokenizer::TokenizerError;
+use yirage_packed::PackedError;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
@@ -42,6 +43,9 @@ pub(crate) enum Failure {
     /// The way to a model.
     #[error(transparent)]
     Hub(#[from] HubError),
+    /// Repacked weights on disk.
+    #[error(transparent)]
+    Packed(#[from] PackedError),
     /// Stop strings or ids.
     #[error("--stop: {0}")]
     Stop(#[from] StopError),

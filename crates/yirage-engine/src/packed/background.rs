@@ -53,7 +53,7 @@ impl Shared {
 }
 
 impl Background {
-    pub(crate) fn new(task: Option<Task>, notices: Vec<Notice>) -> Background {
+    pub(super) fn new(task: Option<Task>, notices: Vec<Notice>) -> Background {
         let shared = Shared { stop: AtomicBool::new(false), notices: Mutex::new(notices) };
         Background { state: task.map_or(State::Idle, State::Waiting), shared: Arc::new(shared) }
     }

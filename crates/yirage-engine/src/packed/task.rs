@@ -5,7 +5,7 @@ use crate::limits::CHECKED_BYTES;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use yirage_hal::{Device, WeightHandle};
-use yirage_packed::{Check, Entry, Key, NewEntry, Store, Writer};
+use yirage_packed::{Check, Entry, Key, NewEntry, PackedError, Store, Writer};
 
 /// What came of a step.
 pub(super) enum Step {
@@ -83,8 +83,8 @@ pub(super) struct Inspect {
 }
 
 impl Inspect {
-    pub(super) fn new(store: Store, key: Key, entry: &Entry) -> Result<Inspect, String> {
-        let mut check = entry.check().map_err(|e| e.to_string())?;
+    pub(super) fn new(store: Store, key: Key, entry: &Entry) -> Result<Inspect, PackedError> {
+        let mut check = entry.check()?;
         if entry.header().image_bytes() > CHECKED_BYTES {
             check.begin_at(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64));
         }
