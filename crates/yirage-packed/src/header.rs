@@ -95,16 +95,20 @@ impl Header {
 
     /// The head of the file.
     pub fn print(&self) -> Vec<u8> {
-        let json = self.json();
+        Header::seal(&self.json(), self.file_bytes())
+    }
+
+    /// A description under the prefix that fits it, for a file of `file_bytes` bytes.
+    pub fn seal(json: &[u8], file_bytes: u64) -> Vec<u8> {
         let mut head = Vec::with_capacity(PREFIX + json.len());
         head.extend_from_slice(&MAGIC);
         head.extend_from_slice(&VERSION.to_le_bytes());
         head.extend_from_slice(&[0; 4]);
         head.extend_from_slice(&(json.len() as u64).to_le_bytes());
-        head.extend_from_slice(&self.file_bytes().to_le_bytes());
-        let sum = sha256(&[&head, &json]);
+        head.extend_from_slice(&file_bytes.to_le_bytes());
+        let sum = sha256(&[&head, json]);
         head.extend_from_slice(&sum);
-        head.extend_from_slice(&json);
+        head.extend_from_slice(json);
         head
     }
 
