@@ -17,7 +17,9 @@ enum State {
     Idle,
     Waiting(Task),
     /// Gives the task back where it was told to stop before its end.
-    Running(JoinHandle<Option<Task>>),
+    Writing(JoinHandle<Option<Task>>),
+    /// A check, which nobody waits for.
+    Checking,
 }
 
 struct Shared {
@@ -64,13 +66,15 @@ impl Background {
             State::Waiting(task) => task,
             other => return self.state = other,
         };
+        let writes = matches!(task, Task::Keep(_));
         let shared = Arc::clone(&self.shared);
         let body = move || {
             step_back();
             shared.run(task)
         };
         match Builder::new().name("yirage-packed".into()).spawn(body) {
-            Ok(thread) => self.state = State::Running(thread),
+            Ok(thread) if writes => self.state = State::Writing(thread),
+            Ok(_) => self.state = State::Checking,
             Err(e) => self.shared.report(Notice::NotKept(format!("no thread can be started: {e}"))),
         }
     }
@@ -101,10 +105,15 @@ impl Background {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => None,
             State::Waiting(task) => Some(task),
-            State::Running(thread) => {
+            State::Writing(thread) => {
                 self.shared.stop.store(true, Ordering::Relaxed);
                 // A thread that panicked has nothing left to finish; its message was printed.
                 thread.join().ok().flatten()
+            }
+            State::Checking => {
+                // It stops at the next range, which on a busy machine may be long after the answer is out.
+                self.shared.stop.store(true, Ordering::Relaxed);
+                None
             }
         }
     }
