@@ -82,6 +82,7 @@ impl Failure {
         const UNSUPPORTED: (u8, &str) = (3, "unsupported");
         match self {
             Failure::Usage(_) | Failure::Stop(_) | Failure::Device(HalError::Option { .. }) => (2, "usage"),
+            Failure::Hub(HubError::Malformed { .. }) => (2, "usage"),
             Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),
             Failure::Clap(e) if e.use_stderr() => (2, "usage"),
             Failure::Clap(_) | Failure::Closed => (0, "ok"),
