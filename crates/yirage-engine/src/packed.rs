@@ -18,7 +18,7 @@ use task::{Inspect, Keep, Task};
 use yirage_hal::{Bindings, Device, WeightHandle, WeightImage};
 use yirage_model::Checkpoint;
 use yirage_model::weights::{WeightBinding, WeightSource};
-use yirage_packed::{Entry, Key, NewEntry, SourceFile, Store};
+use yirage_packed::{Entry, Key, NewEntry, PackedError, SourceFile, Store};
 use yirage_plan::{WeightEntry, WeightPlan};
 
 /// Where repacked weights are kept.
@@ -33,7 +33,8 @@ pub struct PackedOptions {
 /// What the owner of an engine should know of the repacked weights.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// There was an entry that could not be used. It was removed, and the weights were made from the model's files.
+    /// There was an entry that could not be used, and the weights were made from the model's files. It was removed if it
+    /// was at fault itself.
     Refused(String),
     /// The weights made now are not kept for the next start.
     NotKept(String),
@@ -68,7 +69,7 @@ pub(crate) struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    /// `None` for a device without images.
+    /// `None` for a device without images, and for files whose paths are no text, which an entry could not name.
     pub(crate) fn find(
         options: &PackedOptions,
         checkpoint: &Checkpoint,
@@ -79,7 +80,8 @@ impl<'a> Packed<'a> {
         let stored = |w: &&WeightBinding| !matches!(w.source, WeightSource::Computed(_));
         let bindings: Vec<&WeightBinding> = prepared.model.weights.iter().filter(stored).collect();
         let kept: HashSet<&str> = bindings.iter().map(|w| w.name.as_str()).collect();
-        let source = checkpoint.files().iter().map(|file| SourceFile::new(&file.path, file.stamp)).collect();
+        let source = checkpoint.files().iter().map(|file| SourceFile::new(&file.path, file.stamp));
+        let source = source.collect::<Option<Vec<_>>>()?;
         let key = key(checkpoint, &packing, &prepared.weights, &kept, &bindings, &source);
         let store = Store::new(options.folder.clone(), options.limit);
         Some(Packed { device, prepared, store, key, packing, source, kept, notices: Vec::new() })
@@ -93,6 +95,11 @@ impl<'a> Packed<'a> {
                 Ok(weights) => return Some((weights, entry)),
                 Err(why) => format!("{}: {why}", entry.path().display()),
             },
+            // The entry may be whole: a system that maps no more files now may do so at the next start.
+            Err(error @ (PackedError::Map(_) | PackedError::Io { .. })) => {
+                self.notices.push(Notice::Refused(error.to_string()));
+                return None;
+            }
             Err(error) => error.to_string(),
         };
         self.notices.push(Notice::Refused(why));

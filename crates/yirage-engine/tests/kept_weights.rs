@@ -145,7 +145,7 @@ fn another_state_of_the_file_or_layout_is_another_entry() {
 fn other_weights_with_the_old_times_are_not_taken_for_the_old_ones() {
     let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
     let (_folder, options) = keeping();
-    let before = logits(&mut load(&model, &options));
+    let before = logits(&mut load(&model, &EngineOptions { packed: None, ..options.clone() }));
     keep(&model, &options);
     // One byte of the last tensor, same length, same time of writing.
     let data = fs::metadata(&model).unwrap();
@@ -161,7 +161,7 @@ fn other_weights_with_the_old_times_are_not_taken_for_the_old_ones() {
 fn entries_that_are_not_whole_are_replaced() {
     let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
     let (_folder, options) = keeping();
-    let want = logits(&mut load(&model, &options));
+    let want = logits(&mut load(&model, &EngineOptions { packed: None, ..options.clone() }));
     let break_it: [(&str, fn(&Path)); 5] = [
         ("another version", |path| drop(overwrite(path, 8, &[7]))),
         ("a damaged head", |path| drop(overwrite(path, 100, b"?"))),
@@ -241,7 +241,7 @@ fn a_folder_that_cannot_be_made_is_told_and_nothing_else() {
 fn starts_beside_each_other_leave_one_entry() {
     let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
     let (_folder, options) = keeping();
-    let want = logits(&mut load(&model, &options));
+    let want = logits(&mut load(&model, &EngineOptions { packed: None, ..options.clone() }));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -261,7 +261,7 @@ fn starts_beside_each_other_leave_one_entry() {
 fn a_device_without_images_keeps_nothing() {
     let Some((_model_folder, model)) = copy("stories260K-f32.gguf") else { return };
     let (_folder, options) = keeping();
-    let device = Reference.open(0, &OpenOptions::default()).unwrap().0;
+    let device = Reference::new().open(0, &OpenOptions::default()).unwrap().0;
     let checkpoint = Checkpoint::open(&model).unwrap();
     let mut engine = Engine::load(&checkpoint, device, &options, &mut |_, _| {}).unwrap();
     engine.settle(&mut |_, _| panic!("there is nothing to write"));

@@ -19,17 +19,19 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// The file that was opened as `path` with this stamp. Times beyond the year 2262 are cut.
-    pub fn new(path: &Path, stamp: FileStamp) -> SourceFile {
+    /// The file that was opened as `path` with this stamp; `None` where its path is no text. Times beyond the year 2262
+    /// are cut.
+    pub fn new(path: &Path, stamp: FileStamp) -> Option<SourceFile> {
         let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let path = real.to_str()?.to_owned();
         let cut = |time: i128| i64::try_from(time).unwrap_or(i64::MAX);
         let FileStamp { bytes, modified, changed } = stamp;
-        SourceFile { path: real.display().to_string(), bytes, modified: cut(modified), changed: cut(changed) }
+        Some(SourceFile { path, bytes, modified: cut(modified), changed: cut(changed) })
     }
 
     /// Whether the file is what it was.
     pub fn is_unchanged(&self) -> bool {
         let path = PathBuf::from(&self.path);
-        FileStamp::read(&path).is_ok_and(|stamp| SourceFile::new(&path, stamp) == *self)
+        FileStamp::read(&path).is_ok_and(|stamp| SourceFile::new(&path, stamp).as_ref() == Some(self))
     }
 }

@@ -288,7 +288,7 @@ fn a_source_that_changes_meanwhile_gives_no_entry() {
     let (folder, store) = store(GIB);
     let (model, images) = (folder.path().join("model.gguf"), images());
     fs::write(&model, "weights").unwrap();
-    let source = vec![SourceFile::new(&model, FileStamp::read(&model).unwrap())];
+    let source = vec![SourceFile::new(&model, FileStamp::read(&model).unwrap()).unwrap()];
     assert!(source[0].is_unchanged());
     fill(store.begin(announced(key(1), &images, source.clone())).unwrap(), &images).unwrap();
     assert_eq!(store.list().unwrap()[0].header.as_ref().unwrap().source, source);
