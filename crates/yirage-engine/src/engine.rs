@@ -4,12 +4,14 @@ use crate::error::EngineError;
 use crate::kv::KvManager;
 use crate::load::{self, LoadBytes, Progress};
 use crate::options::EngineOptions;
+use crate::packed::{Background, Notice, Packed};
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Logprobs, Pick, SampleError, Sampled, Sampler, SamplingParams, TokenCounts};
 use crate::scheduler::{
     self, Batch, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Scheduler, SeqId, Stats, StepResult, Usage,
 };
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use yirage_hal::{Device, MemoryReport, Why};
 use yirage_ir::{Dims, Format};
@@ -116,6 +118,8 @@ pub struct ModelFacts {
     pub kv: Format,
     /// Memory predicted before the load.
     pub bytes: LoadBytes,
+    /// The entry that repacked weights were mapped from; none where they were made from the model's files.
+    pub packed_weights: Option<PathBuf>,
 }
 
 /// What the engine keeps of a sequence beside the scheduler.
@@ -144,6 +148,8 @@ pub struct Engine {
     /// Events that wait for the next step.
     known: Vec<Event>,
     hidden: bool,
+    /// Work on repacked weights that waits for the first step.
+    background: Option<Background>,
 }
 
 impl Engine {
@@ -172,7 +178,11 @@ impl Engine {
             },
             kv,
         )?;
-        let bindings = load::bind(checkpoint, &*device, &prepared, progress)?;
+        let mut packed = options.packed.as_ref().and_then(|o| Packed::find(o, checkpoint, &device, &prepared));
+        let (adopted, entry) = packed.as_mut().and_then(Packed::adopt).unzip();
+        let bindings = load::bind(checkpoint, &*device, &prepared, adopted.unwrap_or_default(), progress)?;
+        let packed_weights = entry.as_ref().map(|entry| entry.path().to_path_buf());
+        let background = packed.map(|packed| packed.background(entry, &bindings));
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
         let dynamic_rope = prepared.model.dynamic_rope;
@@ -185,6 +195,7 @@ impl Engine {
             dynamic_rope: dynamic_rope.is_some(),
             kv: prepared.kv,
             bytes: prepared.bytes,
+            packed_weights,
         };
         let mut sampler = Sampler::new(device.clone(), options.max_seqs);
         sampler.prepare(vocabulary as usize)?;
@@ -199,6 +210,7 @@ impl Engine {
             dynamic_rope,
             known: Vec::new(),
             hidden: options.hidden,
+            background,
         })
     }
 
@@ -210,6 +222,20 @@ impl Engine {
     /// For each plan: the sizes of the largest step it takes, its executor now, and why it is that one.
     pub fn executors(&self) -> Vec<(Dims, ExecutorKind, Why)> {
         self.runner.executors()
+    }
+
+    /// What became known of the repacked weights since the last call.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        self.background.as_ref().map_or_else(Vec::new, Background::notices)
+    }
+
+    /// Finishes writing the repacked weights for the next start, if that was begun or is still to do; what this meets is
+    /// among the [`Engine::notices`]. An engine dropped without this leaves them unwritten, unless that was done by
+    /// itself beside the steps. `progress` gets the bytes written, and of all.
+    pub fn settle(&mut self, progress: Progress) {
+        if let Some(background) = &mut self.background {
+            background.settle(progress);
+        }
     }
 
     /// Memory the device holds.
@@ -314,6 +340,9 @@ impl Engine {
                 *of = logprobs.remove(seq);
             }
             events.push(event);
+        }
+        if let Some(background) = &mut self.background {
+            background.start();
         }
         Ok(events)
     }

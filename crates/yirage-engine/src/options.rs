@@ -1,5 +1,6 @@
 //! What the owner of an engine decides.
 
+use crate::packed::PackedOptions;
 use yirage_ir::Format;
 use yirage_plan::{ExecutorKind, Precision};
 
@@ -27,6 +28,8 @@ pub struct EngineOptions {
     pub prefix_cache: bool,
     /// Whether the hidden states of all rows of logits are reported as [`crate::Event::Hidden`].
     pub hidden: bool,
+    /// Where repacked weights are kept for the next start; `None` makes them from the model's files each time.
+    pub packed: Option<PackedOptions>,
 }
 
 /// The longest context without being asked for.
@@ -45,6 +48,7 @@ impl Default for EngineOptions {
             logit_rows: 64,
             prefix_cache: true,
             hidden: false,
+            packed: None,
         }
     }
 }

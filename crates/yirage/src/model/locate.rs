@@ -1,7 +1,7 @@
 //! From what `--model` says to files.
 
 use crate::console::Console;
-use crate::download::{Shown, hub};
+use crate::download::{Shown, fetching_hub};
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct Located {
 /// # Errors
 /// [`Failure::Hub`] when it is nowhere, saying where it was looked for and what to do.
 pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Failure> {
-    let (hub, shown) = (hub(layers), Shown::on(console));
+    let (hub, shown) = (fetching_hub(layers, console), Shown::on(console));
     let Some(name) = layers.text("model") else {
         let found = hub.resolve_default(&shown)?;
         let from = match found.origin {

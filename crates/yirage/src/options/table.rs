@@ -1,12 +1,14 @@
 //! The options: the only list.
 
-use super::command::Command::{self, Chat, Inspect, Logits, Perplexity, Pull, Rm, Run, Tokenize};
+use super::command::Command::{self, Cache, Chat, Inspect, Logits, Perplexity, Pull, Rm, Run, Tokenize};
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
 use Kind::{Choice, Number, Switch, Text, Texts};
 
 /// Commands that compute with a model.
 const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity];
+/// Commands that look after kept weights, and those that make them.
+const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Cache];
 /// Commands that open a model.
 const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect];
 /// Commands that may fetch a model.
@@ -108,6 +110,27 @@ pub(crate) const OPTIONS: &[Spec] = &[
         Value("true"),
         COMPUTE,
         "Use what is cached of earlier prompts again; --no-prefix-cache computes all of each",
+    ),
+    option(
+        "weight-cache",
+        Switch,
+        Value("true"),
+        COMPUTE,
+        "Keep repacked weights on disk and map them at the next start; --no-weight-cache makes them each time",
+    ),
+    option(
+        "weight-cache-dir",
+        Text("DIR"),
+        Described("yirage-packed, beside the folder of fetched models"),
+        KEPT,
+        "Folder of repacked weights",
+    ),
+    option(
+        "weight-cache-limit",
+        Number("GIB"),
+        Value("20"),
+        COMPUTE,
+        "Most GiB of repacked weights on disk; those used longest ago go first",
     ),
     // What to say to the model.
     short('p', option("prompt", Text("TEXT"), Described("a short built-in one"), PROMPT, "The prompt")),

@@ -47,6 +47,7 @@ impl EngineSettings {
             // One conversation at a time: nothing here runs requests beside each other.
             max_seqs: 1,
             prefix_cache: layers.switch("prefix-cache")?,
+            packed: super::packed::resolve(layers)?,
             ..EngineOptions::default()
         };
         Ok(EngineSettings {
