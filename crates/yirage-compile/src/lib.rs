@@ -11,6 +11,7 @@ mod legalise;
 mod memory;
 mod rebuild;
 mod select;
+mod tasks;
 mod weights;
 
 pub use error::CompileError;
@@ -51,7 +52,8 @@ pub fn compile(graph: &Graph, bucket: Bucket, target: &Target, weights: &WeightP
     }
     let (kernels, chosen) = select::run(&lowered, target)?;
     let steps = fuse::steps(&lowered, &chosen);
-    let plan = memory::place(lowered, bucket, target, kernels, steps);
+    let mut plan = memory::place(lowered, bucket, target, kernels, steps);
+    plan.programs = tasks::programs(&plan, &target.executors, target.workers)?;
     yirage_plan::verify(&plan)?;
     Ok(plan)
 }

@@ -17,7 +17,16 @@ struct Item {
 pub(crate) fn place(graph: Graph, bucket: Dims, target: &Target, kernels: Vec<KernelRef>, steps: Vec<Step>) -> Plan {
     let mut phase = vec![0; graph.nodes.len()];
     steps.iter().for_each(|s| phase[s.node as usize] = s.phase);
-    let mut plan = Plan { target: target.describe(), bucket, graph, kernels, arena: 0, places: Vec::new(), steps };
+    let mut plan = Plan {
+        target: target.describe(),
+        bucket,
+        graph,
+        kernels,
+        arena: 0,
+        places: Vec::new(),
+        steps,
+        programs: Vec::new(),
+    };
     let mut items = items(&plan, &phase, target);
     items.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.from, i.region, i.value));
     let mut placed: Vec<(Item, u64)> = Vec::new();

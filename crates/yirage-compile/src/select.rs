@@ -15,7 +15,8 @@ pub(crate) fn run(graph: &Graph, target: &Target) -> Result<(Vec<KernelRef>, Vec
         let at = at.ok_or_else(|| no_kernel(graph, node, target))?;
         let kernel = *index.entry(at).or_insert_with(|| {
             let facts = &target.kernels[at];
-            used.push(KernelRef { name: facts.name.clone(), variant: facts.variant.clone() });
+            let (name, variant) = (facts.name.clone(), facts.variant.clone());
+            used.push(KernelRef { name, variant, stages: facts.stages.clone(), scratch: facts.scratch });
             used.len() as u32 - 1
         });
         chosen.push(kernel);

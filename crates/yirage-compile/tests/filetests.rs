@@ -8,10 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use yirage_compile::{PIPELINE, compile, plan_weights};
 use yirage_ir::{Dims, Format, Op, text, verify};
-use yirage_plan::{Accepts, KernelFacts, Precision, Target};
+use yirage_plan::{Accepts, ExecutorKind, KernelFacts, Precision, Sharing, Stage, Target};
 
 fn target(precision: Precision) -> Target {
-    let kernel = |name: &str, accepts: Accepts| KernelFacts { name: name.into(), variant: "test".into(), accepts };
+    let kernel = |name: &str, accepts: Accepts| {
+        let stages = vec![Stage::always(if name == "test/products@1" { Sharing::Drained } else { Sharing::Shares })];
+        KernelFacts { name: name.into(), variant: "test".into(), accepts, stages, scratch: false }
+    };
     let products = Accepts::Products {
         ops: vec!["linear".into(), "expert_linear".into()],
         formats: Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect(),
@@ -25,6 +28,7 @@ fn target(precision: Precision) -> Target {
         q8a_block_bytes: 72,
         q8a_row_multiple: 32,
         align: 64,
+        executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
             kernel("test/rows@1", Accepts::Rows(Op::NAMES.iter().map(|n| n.to_string()).collect())),
             kernel("test/products@1", products),

@@ -11,5 +11,6 @@ pub mod pool;
 pub mod rows;
 pub mod sample;
 mod simd;
+mod walk;
 
 pub use device::Cpu;

@@ -6,7 +6,7 @@ use crate::limits::{BLOCK, MAX_DRAFTS};
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
 use std::collections::HashMap;
 use yirage_compile::{compile, plan_weights};
-use yirage_hal::{Bindings, Device};
+use yirage_hal::{Bindings, Device, WeightHandle};
 use yirage_ir::{Dims, Format, Source, Type};
 use yirage_model::arch::{self, BuildOptions, Model};
 use yirage_model::checkpoint::StoredType;
@@ -70,14 +70,19 @@ pub(crate) fn prepare(
     Ok(Prepared { model, weights, plans, groups, context, kv, bytes })
 }
 
-/// The sizes plans are made for: steps of decoding sequences only, and steps with prefill.
+/// The sizes plans are made for: steps of decoding sequences only, those that verify drafts besides, and steps with
+/// prefill. Without drafts there is nothing to verify.
 fn buckets(options: &EngineOptions, context: u32) -> Vec<Dims> {
     let blocks = context.div_ceil(BLOCK as u32);
     let (seqs, rows) = (options.max_seqs, options.logit_rows.max(options.max_seqs));
-    let prefill = Dims { tokens: options.chunk.max(options.max_seqs), seqs, blocks, rows };
-    let with_drafts = seqs.saturating_mul(1 + options.speculation.most.min(MAX_DRAFTS));
-    let decode = Dims { tokens: with_drafts.min(prefill.tokens), seqs, blocks, rows: with_drafts.min(rows) };
-    vec![decode, prefill]
+    let prefill = Dims { tokens: options.chunk.max(seqs), seqs, blocks, rows };
+    let drafts = options.speculation.most.min(MAX_DRAFTS);
+    let tokens = [seqs, seqs.saturating_mul(1 + drafts)];
+    let mut buckets: Vec<Dims> =
+        tokens.map(|n| Dims { tokens: n.min(prefill.tokens), seqs, blocks, rows: n.min(rows) }).into();
+    buckets.push(prefill);
+    buckets.dedup();
+    buckets
 }
 
 /// The KV manager's view of the model's cache groups: widths of all heads together, and pools large enough for
@@ -133,18 +138,22 @@ fn k_width(group: &arch::CacheGroup) -> u32 {
     }
 }
 
-/// Loads weights and grants the cache.
+/// Loads the weights that `adopted` lacks, and grants the cache.
 pub(crate) fn bind(
     checkpoint: &Checkpoint,
     device: &dyn Device,
     prepared: &Prepared,
+    adopted: HashMap<String, WeightHandle>,
     progress: Progress,
 ) -> Result<Bindings, EngineError> {
-    let mut bindings = Bindings::default();
+    let mut bindings = Bindings { weights: adopted, ..Bindings::default() };
     let by_name: HashMap<&str, &WeightBinding> = prepared.model.weights.iter().map(|w| (w.name.as_str(), w)).collect();
     let total: u64 = prepared.weights.entries.iter().map(|e| e.ty.bytes(&Dims::default()) as u64).sum();
     let mut done = 0;
     for entry in &prepared.weights.entries {
+        if bindings.weights.contains_key(&entry.name) {
+            continue;
+        }
         let missing = || ModelError::Unsupported {
             what: format!("weight `{}`", entry.name),
             why: "the architecture declares it without a source".into(),
@@ -172,7 +181,7 @@ fn load_weight(
     entry: &WeightEntry,
     binding: &WeightBinding,
     done: &mut dyn FnMut(u64),
-) -> Result<yirage_hal::WeightHandle, EngineError> {
+) -> Result<WeightHandle, EngineError> {
     let mut sink = device.weight(entry)?;
     let step = sink.row_step();
     let rows_at_once = (PIECE / binding.row_bytes().max(1) / step).max(1) * step;

@@ -1,8 +1,9 @@
 //! What the owner of an engine decides.
 
+use crate::packed::PackedOptions;
 use crate::speculate::Speculation;
 use yirage_ir::Format;
-use yirage_plan::Precision;
+use yirage_plan::{ExecutorKind, Precision};
 
 /// Options of an engine.
 #[derive(Clone, PartialEq, Debug)]
@@ -12,6 +13,8 @@ pub struct EngineOptions {
     /// Format of cached keys and values: F32, F16 or BF16. None is F32 for the exact precision, and for models whose
     /// weights are all F32, which thus compute the same in both precisions; else BF16.
     pub kv: Option<Format>,
+    /// The executor of every step; none is the one that measurement chooses, plan by plan. All give the same bytes.
+    pub executor: Option<ExecutorKind>,
     /// Positions a sequence may have; none is what the model was made for, at most [`DEFAULT_CONTEXT`].
     pub context: Option<u32>,
     /// Sequences that run at once.
@@ -28,6 +31,8 @@ pub struct EngineOptions {
     pub hidden: bool,
     /// Whether tokens are guessed and several verified in one step. The output is the same.
     pub speculation: Speculation,
+    /// Where repacked weights are kept for the next start; `None` makes them from the model's files each time.
+    pub packed: Option<PackedOptions>,
 }
 
 /// The longest context without being asked for.
@@ -38,6 +43,7 @@ impl Default for EngineOptions {
         EngineOptions {
             precision: Precision::Fast,
             kv: None,
+            executor: None,
             context: None,
             max_seqs: 16,
             cache_seqs: 1,
@@ -46,6 +52,7 @@ impl Default for EngineOptions {
             prefix_cache: true,
             hidden: false,
             speculation: Speculation::default(),
+            packed: None,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The executor: checks a step against its plan and runs it.
 
+use crate::choice::{Choice, Why};
 use crate::device::{Bindings, Device, Program, Slot, Values};
 use crate::error::HalError;
 use std::collections::HashMap;
+use std::time::Instant;
 use yirage_ir::{DType, Dims, Source, Type};
-use yirage_plan::Plan;
+use yirage_plan::{ExecutorKind, Plan};
 
 /// A plan loaded on a device, with its slots.
 ///
@@ -18,6 +20,7 @@ pub struct Executor {
     fresh: Vec<bool>,
     outputs: Vec<Type>,
     program: Box<dyn Program>,
+    choice: Choice,
     last: Dims,
 }
 
@@ -25,6 +28,7 @@ impl Executor {
     /// Loads `plan` on `device`.
     pub fn new(device: &dyn Device, plan: &Plan, bindings: &Bindings) -> Result<Executor, HalError> {
         yirage_plan::verify(plan).map_err(|e| HalError::Load(e.to_string()))?;
+        let workers = plan.programs.first().map_or(1, |p| p.queues.len());
         let slots: Vec<_> = plan.graph.inputs_of(Source::Slot).map(|i| plan.graph.value(i)).collect();
         let types: Vec<(String, Type)> = slots.iter().map(|v| (v.name.clone(), v.ty.clone())).collect();
         Ok(Executor {
@@ -35,8 +39,34 @@ impl Executor {
             types,
             outputs: plan.graph.outputs.iter().map(|&o| plan.graph.ty(o).clone()).collect(),
             program: device.load(plan, bindings)?,
+            choice: Choice::new(plan.programs.iter().map(|p| p.kind).collect(), workers),
             last: Dims::default(),
         })
+    }
+
+    /// Runs every further step by this executor, instead of the one that measurement chooses.
+    ///
+    /// # Errors
+    /// When the device has no such executor.
+    pub fn force(&mut self, kind: ExecutorKind) -> Result<(), HalError> {
+        if self.choice.force(kind) {
+            return Ok(());
+        }
+        let why = match kind {
+            ExecutorKind::Replay => "the device records nothing that it could play again",
+            _ => "the device has no executor of that name",
+        };
+        Err(HalError::Unsupported { what: format!("the executor `{kind}`"), why: why.into() })
+    }
+
+    /// The executors it has.
+    pub fn executors(&self) -> &[ExecutorKind] {
+        self.choice.kinds()
+    }
+
+    /// The executor of the next step, and why it is that one.
+    pub fn chosen(&self) -> (ExecutorKind, Why) {
+        (self.choice.now(), self.choice.why())
     }
 
     /// The largest sizes of a step.
@@ -87,7 +117,10 @@ impl Executor {
             slots.push(Slot::Words(&self.slots[i]));
         }
         self.last = *dims;
-        self.program.run(dims, &slots)
+        let began = Instant::now();
+        self.program.run(self.choice.now(), dims, &slots)?;
+        self.choice.took(dims, began.elapsed());
+        Ok(())
     }
 
     /// Output `index` of the last run as slot `name` of another executor.

@@ -9,17 +9,21 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod choice;
 mod device;
 mod error;
 mod executor;
+mod image;
 pub mod null;
 pub mod reference;
 mod view;
 
 pub use backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
+pub use choice::Why;
 pub use device::{
     Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
 };
 pub use error::HalError;
 pub use executor::Executor;
+pub use image::WeightImage;
 pub use view::write_view;

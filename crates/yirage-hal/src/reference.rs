@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use yirage_ir::interp::Eval;
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, Graph, Op, Source, Tensor, Type};
-use yirage_plan::{Accepts, KernelFacts, Plan, Precision, Target, WeightEntry};
+use yirage_plan::{Accepts, ExecutorKind, KernelFacts, Plan, Precision, Target, WeightEntry};
 
 /// The reference backend.
 pub struct Reference {
@@ -94,6 +94,9 @@ impl Device for ReferenceDevice {
             name: format!("reference/{name}@1"),
             variant: "scalar".into(),
             accepts,
+            // It evaluates the graph, node by node.
+            stages: Vec::new(),
+            scratch: false,
         };
         Target {
             family: "reference".into(),
@@ -104,6 +107,7 @@ impl Device for ReferenceDevice {
             q8a_block_bytes: 72,
             q8a_row_multiple: 32,
             align: 64,
+            executors: vec![ExecutorKind::Steps],
             kernels: accepted.into_iter().map(kernel).collect(),
         }
     }
@@ -202,7 +206,7 @@ impl ReferenceProgram {
 }
 
 impl Program for ReferenceProgram {
-    fn run(&mut self, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError> {
+    fn run(&mut self, _: ExecutorKind, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError> {
         let ids: Vec<_> = self.graph.inputs_of(Source::Slot).collect();
         for (id, slot) in ids.into_iter().zip(slots) {
             let v = self.graph.value(id);

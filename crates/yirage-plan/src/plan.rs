@@ -1,5 +1,6 @@
 //! The plan: the lowered graph, which kernel runs each node, where each value lies, and in which order.
 
+use crate::tasks::{Stage, TaskProgram};
 use yirage_ir::{Dims, Graph, ValueId};
 
 /// A kernel by name, resolved when a device loads the plan.
@@ -9,6 +10,10 @@ pub struct KernelRef {
     pub name: String,
     /// The variant: an instruction set.
     pub variant: String,
+    /// Its stages.
+    pub stages: Vec<Stage>,
+    /// Whether it uses scratch memory that the device divides among the kernels of a phase.
+    pub scratch: bool,
 }
 
 /// Where a value lies in the plan's arena.
@@ -52,6 +57,8 @@ pub struct Plan {
     pub places: Vec<Place>,
     /// What runs, phase by phase.
     pub steps: Vec<Step>,
+    /// The same as tasks, one program an executor.
+    pub programs: Vec<TaskProgram>,
 }
 
 impl Plan {

@@ -1,5 +1,6 @@
 //! What the compiler is told of a device: facts, as data.
 
+use crate::tasks::{ExecutorKind, Stage};
 use std::fmt;
 use std::str::FromStr;
 use yirage_ir::{DType, Dims, Format, Type};
@@ -59,6 +60,10 @@ pub struct KernelFacts {
     pub variant: String,
     /// What it runs.
     pub accepts: Accepts,
+    /// Its stages, in order.
+    pub stages: Vec<Stage>,
+    /// Whether it uses scratch memory that the device divides among the kernels of a phase.
+    pub scratch: bool,
 }
 
 /// A device as the compiler sees it.
@@ -80,6 +85,8 @@ pub struct Target {
     pub q8a_row_multiple: u32,
     /// Alignment of every buffer, in bytes.
     pub align: u32,
+    /// The executors it has. A plan gets a task program for each that runs one.
+    pub executors: Vec<ExecutorKind>,
     /// Kernels, most wanted first.
     pub kernels: Vec<KernelFacts>,
 }

@@ -4,15 +4,19 @@
 //! plan cpu x86_64/avx512 fast workers=2
 //! bucket tokens=512 seqs=16 blocks=64 rows=16
 //! arena 1048576
-//! kernel cpu/rows@1 avx512
+//! kernel cpu/rows@1 avx512 shares
 //! place - 7 offset=0 bytes=4096
 //! step node=0 kernel=0 phase=0
+//! program steps counters=1
+//! task step=0 stage=0 share=0/1 signals=0
+//! queue 0
 //! graph llama {
 //! ...
 //! }
 //! ```
 
 use crate::plan::{KernelRef, Place, Plan, Step};
+use crate::tasks;
 use std::fmt::Write;
 use thiserror::Error;
 use yirage_ir::{Dims, ValueId};
@@ -36,7 +40,11 @@ pub fn print(plan: &Plan) -> String {
     let _ = writeln!(out, "bucket tokens={} seqs={} blocks={} rows={}", b.tokens, b.seqs, b.blocks, b.rows);
     let _ = writeln!(out, "arena {}", plan.arena);
     for k in &plan.kernels {
-        let _ = writeln!(out, "kernel {} {}", k.name, k.variant);
+        let _ = write!(out, "kernel {} {}", k.name, k.variant);
+        for stage in &k.stages {
+            let _ = write!(out, " {}", tasks::text::print_stage(stage));
+        }
+        out.push_str(if k.scratch { " scratch\n" } else { "\n" });
     }
     for p in &plan.places {
         let region = p.region.map_or("-".to_string(), |r| r.to_string());
@@ -45,6 +53,7 @@ pub fn print(plan: &Plan) -> String {
     for s in &plan.steps {
         let _ = writeln!(out, "step node={} kernel={} phase={}", s.node, s.kernel, s.phase);
     }
+    plan.programs.iter().for_each(|p| tasks::text::print(p, &mut out));
     out.push_str(&yirage_ir::text::print(&plan.graph));
     out
 }
@@ -63,6 +72,7 @@ pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
         arena: 0,
         places: Vec::new(),
         steps: Vec::new(),
+        programs: Vec::new(),
     };
     for (i, line) in text[..graph_at].lines().enumerate() {
         head_line(&mut plan, line)
@@ -72,7 +82,7 @@ pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
 }
 
 fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
-    let (word, rest) = line.split_once(' ')?;
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let mut words = rest.split(' ');
     match word {
         "plan" => plan.target = rest.to_string(),
@@ -85,7 +95,22 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
                 rows: field(words.next()?, "rows")?,
             };
         }
-        "kernel" => plan.kernels.push(KernelRef { name: words.next()?.into(), variant: words.next()?.into() }),
+        "kernel" => {
+            let (name, variant) = (words.next()?.into(), words.next()?.into());
+            let mut kernel = KernelRef { name, variant, stages: Vec::new(), scratch: false };
+            for word in words.by_ref() {
+                match word {
+                    "scratch" => kernel.scratch = true,
+                    stage => kernel.stages.push(tasks::text::stage(stage)?),
+                }
+            }
+            plan.kernels.push(kernel);
+        }
+        "program" => {
+            plan.programs.push(tasks::text::head(rest)?);
+            return Some(());
+        }
+        "task" | "queue" => return tasks::text::line(plan.programs.last_mut()?, word, rest),
         "place" => {
             let region = words.next()?;
             plan.places.push(Place {
@@ -105,7 +130,7 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
     words.next().is_none().then_some(()).or((word == "plan" || word == "arena").then_some(()))
 }
 
-fn field<T: std::str::FromStr>(word: &str, name: &str) -> Option<T> {
+pub(crate) fn field<T: std::str::FromStr>(word: &str, name: &str) -> Option<T> {
     let (key, value) = word.split_once('=')?;
     (key == name).then(|| value.parse().ok()).flatten()
 }

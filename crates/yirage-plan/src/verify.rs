@@ -11,12 +11,14 @@ use yirage_ir::{NodeKind, Source, ValueId};
 pub struct PlanError(pub String);
 
 /// Checks a plan: the graph is sound, each node runs once, producers run in earlier phases than consumers, every value
-/// has a place inside the arena, and no two values that live at the same time overlap.
+/// has a place inside the arena, no two values that live at the same time overlap, and every task program ends and is
+/// free of races ([`crate::tasks::verify`]).
 pub fn verify(plan: &Plan) -> Result<(), PlanError> {
     yirage_ir::verify(&plan.graph).map_err(|e| PlanError(e.to_string()))?;
     let phase = step_phases(plan)?;
     check_order(plan, &phase)?;
-    check_places(plan, &phase)
+    check_places(plan, &phase)?;
+    crate::tasks::verify::verify(plan)
 }
 
 fn step_phases(plan: &Plan) -> Result<Vec<u32>, PlanError> {

@@ -53,6 +53,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::Pull => commands::pull::run(layers, &console, positional),
         Command::List => commands::list::run(layers, &console),
         Command::Rm => commands::rm::run(layers, &console, positional.unwrap_or_default()),
+        Command::Cache => commands::cache::run(layers, &console, positional.unwrap_or_default()),
         Command::Devices => commands::devices::run(&console),
         Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
         Command::Explain => commands::explain::run(layers, &console),

@@ -2,11 +2,10 @@
 
 use super::cpu::Purpose;
 use super::operand::{Env, Operand, StateRef, WeightRef};
-use super::program::{Binder, BoundOp, Kernel};
+use super::program::{Binder, BoundOp, Kernel, Run};
 use super::state::CpuState;
 use crate::attention::{self, BLOCK, Call, Mask, Plan, Shape};
-use crate::isa::Isa;
-use crate::pool::WorkerCtx;
+use crate::walk::Work;
 use std::sync::Arc;
 use yirage_hal::HalError;
 use yirage_ir::op::Attention;
@@ -152,19 +151,18 @@ impl Attend {
     }
 
     /// Writes the step's own keys and values to the temporary cache.
-    unsafe fn fill(&self, env: &Env, plan: &Plan, ctx: WorkerCtx<'_>) {
+    unsafe fn fill(&self, env: &Env, plan: &Plan, work: Work<'_>) {
         let Keys::Given(given) = &self.keys else { return };
         let Given { k, v, temporary } = &**given;
         let tokens = self.q.rows().map_or(0, |d| d.get(env.dims));
-        let share = tokens * ctx.index / ctx.count..tokens * (ctx.index + 1) / ctx.count;
+        let share = work.share(tokens);
         let cache = temporary.cache(self.shape).map_err(|e| e.to_string());
-        // SAFETY: workers write different tokens' slots; nobody reads before the barrier.
+        // SAFETY: workers write different tokens' slots; nobody reads before the next stage.
         let done = cache
             .and_then(|c| unsafe { c.append(share, k.src(env), v.src(env), plan.slots()).map_err(|e| e.to_string()) });
         if let Err(why) = done {
             env.fail(why);
         }
-        ctx.barrier();
     }
 }
 
@@ -181,22 +179,20 @@ fn slot(operand: &Operand) -> Result<usize, HalError> {
 }
 
 impl Kernel for Attend {
-    unsafe fn run(&self, env: &Env, plans: &Plans, isa: Isa, ctx: WorkerCtx<'_>) {
-        let plan = plans.get(self.plan);
+    unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>) {
+        let (env, isa, plan) = (&run.env, run.isa, run.plans.get(self.plan));
         // SAFETY: the caller's contract; scratch was taken for all workers.
         unsafe {
-            self.fill(env, plan, ctx);
+            if stage == 0 {
+                return self.fill(env, plan, work);
+            }
             let cache = match &self.keys {
                 Keys::Cached(s) => s.get().and_then(|s| s.cache(self.shape)),
                 Keys::Given(given) => given.temporary.cache(self.shape),
             };
             let cache = match cache {
                 Ok(cache) => cache,
-                Err(e) => {
-                    env.fail(e);
-                    ctx.barrier();
-                    return;
-                }
+                Err(e) => return env.fail(e),
             };
             let call = Call {
                 plan,
@@ -209,14 +205,12 @@ impl Kernel for Attend {
                 parts: env.scratch.as_ptr().add(self.parts).cast(),
             };
             let bytes = own_bytes(&self.shape);
-            let own = env.scratch.as_ptr().add(self.own + ctx.index * bytes).cast::<f32>();
+            let own = env.scratch.as_ptr().add(self.own + work.worker * bytes).cast::<f32>();
             let own = std::slice::from_raw_parts_mut(own, bytes / 4);
-            for item in plan.share(ctx.index, ctx.count) {
-                attention::run_item(isa, &call, item, own);
-            }
-            ctx.barrier();
-            for join in (ctx.index..plan.joins()).step_by(ctx.count) {
-                attention::combine(isa, &call, join, own);
+            if stage == 1 {
+                work.drain(plan.items(), |items| items.for_each(|item| attention::run_item(isa, &call, item, own)));
+            } else {
+                work.share(plan.joins()).for_each(|join| attention::combine(isa, &call, join, own));
             }
         }
     }

@@ -1,11 +1,9 @@
 //! Chosen rows of an activation.
 
-use super::attend::Plans;
-use super::operand::{Env, Operand};
-use super::program::{BoundOp, Kernel};
-use crate::isa::Isa;
-use crate::pool::WorkerCtx;
+use super::operand::Operand;
+use super::program::{BoundOp, Kernel, Run};
 use crate::rows;
+use crate::walk::Work;
 use yirage_hal::HalError;
 
 /// A gather.
@@ -27,11 +25,20 @@ impl GatherRows {
 }
 
 impl Kernel for GatherRows {
-    unsafe fn run(&self, env: &Env, _: &Plans, _: Isa, ctx: WorkerCtx<'_>) {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let env = &run.env;
         let rows = self.out.rows().map_or(0, |d| d.get(env.dims));
         let count = self.x.rows().map_or(0, |d| d.get(env.dims));
-        let share = rows * ctx.index / ctx.count..rows * (ctx.index + 1) / ctx.count;
         // SAFETY: workers take disjoint rows of the output.
-        unsafe { rows::gather(share, self.x.width(), self.ids.ints(env), self.x.src(env), count, self.out.dst(env)) }
+        unsafe {
+            rows::gather(
+                work.share(rows),
+                self.x.width(),
+                self.ids.ints(env),
+                self.x.src(env),
+                count,
+                self.out.dst(env),
+            )
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A plan loaded on the CPU: phases of kernels that all workers walk together.
+//! A plan loaded on the CPU: kernels bound to their operands, and the task programs that walk them.
 
 use super::attend::{Attend, Plans};
 use super::cpu::{Booked, Purpose, Shared, book};
@@ -11,27 +11,40 @@ use super::sample::SampleTokens;
 use crate::isa::Isa;
 use crate::linear::Precision;
 use crate::memory::HugeBuf;
-use crate::pool::WorkerCtx;
+use crate::walk::{Tasks, Walker, Work};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use yirage_hal::{Bindings, HalError, Program, Slot, Values};
 use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, Source, ValueId};
-use yirage_plan::Plan;
+use yirage_plan::{ExecutorKind, Plan, Task};
 
 /// A kernel bound to its operands.
 pub(super) trait Kernel: Send + Sync {
-    /// Runs one worker's share. All workers call it, and pass the same barriers.
+    /// Runs one task's part of a stage, one of those that the kernel's facts list ([`super::cpu`]).
     ///
     /// # Safety
-    /// Earlier phases are finished; no other kernel of the phase writes what this one reads or writes (plans are
-    /// verified to that end).
-    unsafe fn run(&self, env: &Env, plans: &Plans, isa: Isa, ctx: WorkerCtx<'_>);
+    /// Everything before it in the task program has ended: earlier stages, and what writes what this one reads or reads
+    /// what it writes (programs are verified to that end).
+    unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>);
+
+    /// A worker has nothing to do until this task, for the `look`th time. What it warms must not depend on what has not
+    /// ended.
+    fn waiting(&self, stage: u32, run: &Run<'_>, work: Work<'_>, look: u32) {
+        let _ = (stage, run, work, look);
+    }
 
     /// Workers among which a step of these sizes can be shared.
     fn workers(&self, dims: &Dims) -> usize {
         let _ = dims;
         usize::MAX
     }
+}
+
+/// One run of a program, as its kernels see it.
+pub(super) struct Run<'a> {
+    pub(super) env: Env<'a>,
+    pub(super) plans: &'a Plans,
+    pub(super) isa: Isa,
 }
 
 /// Hands out scratch memory: kernels of one phase get disjoint bytes, phases share them.
@@ -67,7 +80,9 @@ pub(super) struct Binder<'a> {
 /// The program.
 pub(super) struct CpuProgram {
     shared: Arc<Shared>,
-    phases: Vec<Vec<Box<dyn Kernel>>>,
+    /// One for each step.
+    kernels: Vec<Box<dyn Kernel>>,
+    walkers: Vec<(ExecutorKind, Walker)>,
     plans: Plans,
     arena: HugeBuf,
     scratch: HugeBuf,
@@ -79,15 +94,20 @@ pub(super) struct CpuProgram {
 impl CpuProgram {
     pub(super) fn new(shared: &Arc<Shared>, plan: &Plan, bindings: &Bindings) -> Result<CpuProgram, HalError> {
         let mut binder = Binder::new(shared, plan, bindings)?;
-        let mut phases: Vec<Vec<Box<dyn Kernel>>> = Vec::new();
-        for step in &plan.steps {
-            if step.phase as usize == phases.len() {
-                phases.push(Vec::new());
+        let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
+        for (s, step) in plan.steps.iter().enumerate() {
+            if s > 0 && plan.steps[s - 1].phase != step.phase {
                 binder.scratch.used = 0;
             }
-            let kernel = binder.bind(step.node as usize, &plan.kernels[step.kernel as usize].name)?;
-            phases[step.phase as usize].push(kernel);
+            kernels.push(binder.bind(step.node as usize, &plan.kernels[step.kernel as usize].name)?);
         }
+        let workers = shared.pool.count();
+        if let Some(p) = plan.programs.iter().find(|p| p.queues.len() != workers) {
+            let (kind, made) = (p.kind, p.queues.len());
+            let why = format!("its program `{kind}` is for {made} workers, this device has {workers}");
+            return Err(HalError::Load(why));
+        }
+        let walkers = plan.programs.iter().map(|p| (p.kind, Walker::new(plan, p))).collect();
         let outputs = plan.graph.outputs.iter().map(|&id| match binder.value(id)? {
             Operand::Arena { offset, ty } => Ok(Some((offset, ty))),
             Operand::State(_) => Ok(None),
@@ -104,30 +124,23 @@ impl CpuProgram {
         let (arena, scratch) = (memory(plan.arena as usize)?, memory(binder.scratch.peak)?);
         let booked = book(shared, Purpose::Arena, (arena.len() + scratch.len()) as u64);
         let plans = binder.plans;
-        Ok(CpuProgram { shared: shared.clone(), phases, plans, arena, scratch, outputs, _booked: booked })
+        Ok(CpuProgram { shared: shared.clone(), kernels, walkers, plans, arena, scratch, outputs, _booked: booked })
     }
 }
 
 impl Program for CpuProgram {
-    fn run(&mut self, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError> {
+    fn run(&mut self, kind: ExecutorKind, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError> {
         let slots = &slots.iter().map(words).collect::<Result<Vec<_>, _>>()?;
         self.plans.prepare(dims, slots, self.shared.pool.count())?;
         let failed = Mutex::new(None);
         let env = Env { dims, slots, arena: &self.arena, scratch: &self.scratch, failed: &failed };
-        let (phases, plans, isa) = (&self.phases, &self.plans, self.shared.isa);
-        let walk = |ctx: WorkerCtx<'_>| {
-            for phase in phases {
-                for kernel in phase {
-                    // SAFETY: the barrier below ends every phase before the next begins, and the plan is verified.
-                    unsafe { kernel.run(&env, plans, isa, ctx) };
-                }
-                ctx.barrier();
-            }
-        };
+        let run = Run { env, plans: &self.plans, isa: self.shared.isa };
         // Waking the others costs more than what one worker does anyway.
-        let alone = phases.iter().flatten().all(|kernel| kernel.workers(dims) <= 1);
-        let run = if alone { self.shared.pool.run_alone(walk) } else { self.shared.pool.try_run(walk) };
-        run.map_err(|e| HalError::Device(e.to_string()))?;
+        let alone = self.kernels.iter().all(|kernel| kernel.workers(dims) <= 1);
+        let missing = || HalError::Step(format!("the plan was loaded without a program for the executor `{kind}`"));
+        let (_, walker) = self.walkers.iter_mut().find(|(k, _)| *k == kind).ok_or_else(missing)?;
+        let walked = walker.run(&self.shared.pool, alone, &Step { kernels: &self.kernels, run });
+        walked.map_err(|e| HalError::Device(e.to_string()))?;
         match failed.into_inner() {
             Ok(Some(error)) => Err(error),
             _ => Ok(()),
@@ -146,6 +159,23 @@ impl Program for CpuProgram {
                 other => Err(HalError::Step(format!("output {index} is {other}, which does not leave the device"))),
             }
         }
+    }
+}
+
+/// The kernels of a program in one run.
+struct Step<'a> {
+    kernels: &'a [Box<dyn Kernel>],
+    run: Run<'a>,
+}
+
+impl Tasks for Step<'_> {
+    unsafe fn run(&self, task: &Task, work: Work<'_>) {
+        // SAFETY: the caller's contract.
+        unsafe { self.kernels[task.step as usize].run(task.stage, &self.run, work) }
+    }
+
+    fn waiting(&self, task: &Task, work: Work<'_>, look: u32) {
+        self.kernels[task.step as usize].waiting(task.stage, &self.run, work, look);
     }
 }
 

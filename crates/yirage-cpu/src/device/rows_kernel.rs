@@ -1,11 +1,8 @@
 //! Row-wise ops in one pass over the tokens.
 
-use super::attend::Plans;
-use super::operand::Env;
-use super::program::{BoundOp, Kernel};
+use super::program::{BoundOp, Kernel, Run};
 use super::row_op::RowOp;
-use crate::isa::Isa;
-use crate::pool::WorkerCtx;
+use crate::walk::Work;
 use yirage_hal::HalError;
 use yirage_ir::Dim;
 
@@ -27,13 +24,12 @@ impl RowsKernel {
 }
 
 impl Kernel for RowsKernel {
-    unsafe fn run(&self, env: &Env, _: &Plans, isa: Isa, ctx: WorkerCtx<'_>) {
-        let rows = self.rows.get(env.dims);
-        let share = rows * ctx.index / ctx.count..rows * (ctx.index + 1) / ctx.count;
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let share = work.share(self.rows.get(run.env.dims));
         for first in share.clone().step_by(GROUP) {
             for op in &self.ops {
                 // SAFETY: workers take disjoint rows, and row-wise ops touch their rows alone.
-                unsafe { op.run(env, isa, first..share.end.min(first + GROUP)) };
+                unsafe { op.run(&run.env, run.isa, first..share.end.min(first + GROUP)) };
             }
         }
     }

@@ -1,12 +1,11 @@
 //! Tokens from logits, a sequence at a time.
 
-use super::attend::Plans;
 use super::cpu::{Booked, Purpose, book};
 use super::operand::{Env, Operand};
-use super::program::{Binder, BoundOp, Kernel};
+use super::program::{Binder, BoundOp, Kernel, Run};
 use crate::isa::Isa;
-use crate::pool::WorkerCtx;
 use crate::sample::{Adjustments, Draw, Penalties, Sampled, Scratch, logprobs, sample};
+use crate::walk::Work;
 use std::sync::{Mutex, PoisonError};
 use yirage_hal::HalError;
 use yirage_ir::op::sample::{Fault, Sample, SampleSlot, uniform};
@@ -149,13 +148,15 @@ impl Kernel for SampleTokens {
         dims.seqs as usize
     }
 
-    unsafe fn run(&self, env: &Env, _: &Plans, isa: Isa, ctx: WorkerCtx<'_>) {
-        let seqs = self.outs[0].rows().map_or(0, |d| d.get(env.dims));
-        let mut scratch = self.scratch[ctx.index].lock().unwrap_or_else(PoisonError::into_inner);
-        for s in (ctx.index..seqs).step_by(ctx.count) {
-            // SAFETY: the caller's contract; workers take different sequences.
-            unsafe { self.sequence(env, isa, s, &mut scratch) };
-        }
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let seqs = self.outs[0].rows().map_or(0, |d| d.get(run.env.dims));
+        let mut scratch = self.scratch[work.worker].lock().unwrap_or_else(PoisonError::into_inner);
+        work.drain(seqs, |some| {
+            for s in some {
+                // SAFETY: the caller's contract; workers take different sequences.
+                unsafe { self.sequence(&run.env, run.isa, s, &mut scratch) };
+            }
+        });
     }
 }
 

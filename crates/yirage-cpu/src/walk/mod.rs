@@ -1,0 +1,258 @@
+//! Walks task programs on the worker pool: every worker its own queue, with counters and without barriers.
+//!
+//! It knows tasks, counters and lists of pieces; not what a task computes. A program comes here verified, so a wait that
+//! does not end is a fault of a kernel or of the machine: a watchdog ends the run then and says where everyone stands.
+
+mod counters;
+mod list;
+mod sync;
+
+use crate::pool::{Backoff, Pool, PoolError, WorkerCtx};
+use counters::Counters;
+use list::WorkList;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use yirage_plan::tasks::vm::Blocked;
+use yirage_plan::{Part, Plan, Task, TaskProgram};
+
+/// How long all workers that have not ended may wait, before a run is given up.
+const HANG_AFTER: Duration = Duration::from_secs(10);
+/// Where a worker is that has ended.
+const ENDED: u32 = u32::MAX;
+/// Looks at a counter between two looks at the clock.
+const LOOKS: u32 = 1024;
+
+/// Why a run ended early.
+#[derive(Debug, Error)]
+pub(crate) enum WalkError {
+    /// A worker panicked, or a pool was used inside a pool.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// Nothing moved for too long.
+    #[error("no task has ended for {seconds} s, the run is given up; {}", .stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Hang {
+        /// How long.
+        seconds: u64,
+        /// Where the workers stand that wait.
+        stuck: Vec<Blocked>,
+    },
+}
+
+/// What a task is given to do of its stage.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    /// Number of the thread that runs it.
+    pub(crate) worker: usize,
+    /// Threads of the run.
+    pub(crate) workers: usize,
+    part: Part,
+    list: &'a WorkList,
+    run: u32,
+}
+
+impl Work<'_> {
+    /// This task's share of `total` things that lie in a row.
+    pub(crate) fn share(&self, total: usize) -> Range<usize> {
+        match self.part {
+            Part::Share { index, of } => {
+                total * index as usize / of as usize..total * (index as usize + 1) / of as usize
+            }
+            Part::Drain => 0..total,
+        }
+    }
+
+    /// Runs `piece` on pieces of a list of `total` until it is empty. The first are known beforehand
+    /// ([`Work::first`]).
+    pub(crate) fn drain(&self, total: usize, mut pieces: impl FnMut(Range<usize>)) {
+        let first = self.first(total);
+        if !first.is_empty() {
+            pieces(first);
+        }
+        while let Some(some) = self.list.take(self.run, total, self.workers) {
+            pieces(some);
+        }
+    }
+
+    /// The pieces that this task begins with.
+    pub(crate) fn first(&self, total: usize) -> Range<usize> {
+        WorkList::first(total, self.worker, self.workers)
+    }
+}
+
+/// Runs tasks, and uses the time in which a worker waits.
+pub(crate) trait Tasks: Sync {
+    /// Runs a task.
+    ///
+    /// # Safety
+    /// Everything the program orders before the task has ended, and nothing that the program orders after it has begun.
+    unsafe fn run(&self, task: &Task, work: Work<'_>);
+
+    /// A worker waits before this task, for the `look`th time. There is nothing that must be done.
+    fn waiting(&self, task: &Task, work: Work<'_>, look: u32);
+}
+
+/// A program with its counters.
+pub(crate) struct Walker {
+    program: TaskProgram,
+    counters: Counters,
+    /// Where each worker is in its queue.
+    heads: Box<[AtomicU32]>,
+    /// One for each stage of each step.
+    lists: Box<[WorkList]>,
+    stages: usize,
+    /// Runs since the counters were at 0.
+    runs: u32,
+    hang_after: Duration,
+}
+
+impl Walker {
+    /// For a program of `plan`, which is verified.
+    pub(crate) fn new(plan: &Plan, program: &TaskProgram) -> Walker {
+        let stages = plan.kernels.iter().map(|k| k.stages.len()).max().unwrap_or(0).max(1);
+        Walker::over(plan.steps.len(), stages, program)
+    }
+
+    /// For a program over `steps` steps of at most `stages` stages.
+    fn over(steps: usize, stages: usize, program: &TaskProgram) -> Walker {
+        Walker {
+            counters: Counters::new(&program.totals()),
+            heads: program.queues.iter().map(|_| AtomicU32::new(0)).collect(),
+            lists: (0..steps * stages).map(|_| WorkList::new()).collect(),
+            stages,
+            runs: 0,
+            hang_after: HANG_AFTER,
+            program: program.clone(),
+        }
+    }
+
+    /// Runs the program once on all threads of the pool, which must be as many as the program has queues; or on the
+    /// caller alone, for work too small to share.
+    ///
+    /// # Errors
+    /// [`WalkError`]; the walker can be used again.
+    pub(crate) fn run(&mut self, pool: &Pool, alone: bool, tasks: &impl Tasks) -> Result<(), WalkError> {
+        assert_eq!(pool.count(), self.program.queues.len(), "the program is for another number of workers");
+        let hang = Mutex::new(None);
+        let result = if alone {
+            pool.run_alone(|_| self.walk_alone(tasks))
+        } else {
+            pool.try_run(|ctx| self.walk(ctx, tasks, &hang))
+        };
+        self.runs = self.runs.wrapping_add(1);
+        let hang = hang.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Run numbers may not come round: lists tell runs apart by them.
+        if result.is_err() || hang.is_some() || alone || self.runs == u32::MAX - 1 {
+            self.counters.reset();
+            self.lists.iter_mut().for_each(|l| *l = WorkList::new());
+            self.runs = 0;
+        }
+        hang.map_or(Ok(()), Err)?;
+        Ok(result?)
+    }
+
+    fn work(&self, task: &Task, worker: usize, workers: usize) -> Work<'_> {
+        let list = &self.lists[task.step as usize * self.stages + task.stage as usize];
+        Work { worker, workers, part: task.part, list, run: self.runs.wrapping_add(1) }
+    }
+
+    /// The list of tasks is an order in which one worker may run them.
+    fn walk_alone(&self, tasks: &impl Tasks) {
+        for task in &self.program.tasks {
+            // SAFETY: the list is a linear extension of the program's order.
+            unsafe { tasks.run(task, self.work(task, 0, 1)) };
+        }
+    }
+
+    fn walk(&self, ctx: WorkerCtx<'_>, tasks: &impl Tasks, hang: &Mutex<Option<WalkError>>) {
+        for (position, &t) in self.program.queues[ctx.index].iter().enumerate() {
+            let task = &self.program.tasks[t as usize];
+            let work = self.work(task, ctx.index, ctx.count);
+            self.heads[ctx.index].store(position as u32, Ordering::Relaxed);
+            if !task.waits.is_empty() && !self.wait(ctx, task, work, tasks, hang) {
+                return;
+            }
+            // SAFETY: the task's counters are where the program wants them.
+            unsafe { tasks.run(task, work) };
+            self.counters.signal(task.signals);
+        }
+        self.heads[ctx.index].store(ENDED, Ordering::Relaxed);
+    }
+
+    /// Waits for all of a task's counters; false if the run is over for another reason.
+    fn wait(
+        &self,
+        ctx: WorkerCtx<'_>,
+        task: &Task,
+        work: Work<'_>,
+        tasks: &impl Tasks,
+        hang: &Mutex<Option<WalkError>>,
+    ) -> bool {
+        let mut backoff = Backoff::new();
+        let mut watchdog = Watchdog { looks: 0, since: None, moved: 0 };
+        task.waits.iter().all(|wait| {
+            self.counters.wait(wait.counter, wait.at_least, self.runs, || {
+                ctx.leave_if_abandoned();
+                tasks.waiting(task, work, watchdog.looks);
+                backoff.snooze();
+                if !watchdog.barks(self) {
+                    return true;
+                }
+                let error = WalkError::Hang { seconds: self.hang_after.as_secs(), stuck: self.stuck() };
+                hang.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                ctx.abandon();
+                false
+            })
+        })
+    }
+
+    /// The workers that wait, and for what.
+    fn stuck(&self) -> Vec<Blocked> {
+        let head = |(worker, head): (usize, &AtomicU32)| {
+            let position = head.load(Ordering::Relaxed) as usize;
+            let task = *self.program.queues[worker].get(position)?;
+            let waits = self.program.tasks[task as usize].waits.iter();
+            let missing = |w: &yirage_plan::Wait| Some((*w, self.counters.missing(w.counter, w.at_least, self.runs)?));
+            let (wait, missing) = waits.filter_map(missing).next()?;
+            let value = wait.at_least.wrapping_sub(missing);
+            Some(Blocked { worker, position, task, counter: wait.counter, at_least: wait.at_least, value })
+        };
+        self.heads.iter().enumerate().filter_map(head).collect()
+    }
+
+    /// Changes whenever a worker begins a task.
+    fn moved(&self) -> u32 {
+        self.heads.iter().fold(0, |sum, head| sum.wrapping_mul(31).wrapping_add(head.load(Ordering::Relaxed)))
+    }
+}
+
+/// Notices that nobody will ever move again.
+struct Watchdog {
+    looks: u32,
+    since: Option<Instant>,
+    moved: u32,
+}
+
+impl Watchdog {
+    fn barks(&mut self, walker: &Walker) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        if !self.looks.is_multiple_of(LOOKS) {
+            return false;
+        }
+        let moved = walker.moved();
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if moved != self.moved {
+            (self.moved, self.since) = (moved, Some(Instant::now()));
+            return false;
+        }
+        // A worker that is not among those who wait is busy, however long its task takes.
+        let at_work = |head: &&AtomicU32| head.load(Ordering::Relaxed) != ENDED;
+        since.elapsed() >= walker.hang_after && walker.stuck().len() == walker.heads.iter().filter(at_work).count()
+    }
+}
+
+#[cfg(test)]
+mod tests;

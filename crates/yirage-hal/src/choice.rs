@@ -1,0 +1,161 @@
+//! Which executor runs a plan: the one asked for, or the one that measurement chooses.
+//!
+//! Every executor gives the same bytes, so the first steps of real work are the measurement: two executors take turns,
+//! pairs of neighbouring steps of equal size are compared, and the median of the ratios decides. A pure value: it has no
+//! clock and is told what steps took.
+
+use std::time::Duration;
+use yirage_ir::Dims;
+use yirage_plan::ExecutorKind;
+
+/// Pairs of steps that are compared.
+const PAIRS: usize = 15;
+/// Steps of the same sizes before the first that counts: caches and branch predictors are cold.
+const WARM_UP: usize = 2;
+
+/// How a plan's executor came to be the one it is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Why {
+    /// The plan has only this one.
+    Only,
+    /// It was asked for.
+    Forced,
+    /// Two take turns: this many of the pairs wanted are measured.
+    Measuring {
+        /// Pairs so far.
+        pairs: usize,
+        /// Pairs that decide.
+        of: usize,
+    },
+    /// Measured: the median of its time over the other's.
+    Measured {
+        /// Below 1: it is faster.
+        ratio: f64,
+        /// Pairs of steps.
+        pairs: usize,
+    },
+}
+
+/// Chooses between a plan's executors.
+pub(crate) struct Choice {
+    kinds: Vec<ExecutorKind>,
+    why: Why,
+    /// The one to use, or the one of this turn.
+    now: ExecutorKind,
+    /// The last step of the first executor: its sizes and time.
+    first: Option<(Dims, Duration)>,
+    warm: usize,
+    ratios: Vec<f64>,
+}
+
+impl Choice {
+    /// Between the executors that the plan has programs for. The first is preferred where there is no difference.
+    pub(crate) fn new(kinds: Vec<ExecutorKind>, workers: usize) -> Choice {
+        let now = kinds.first().copied().unwrap_or(ExecutorKind::Steps);
+        let why = if kinds.len() < 2 || workers < 2 { Why::Only } else { Why::Measuring { pairs: 0, of: PAIRS } };
+        Choice { kinds, why, now, first: None, warm: WARM_UP, ratios: Vec::new() }
+    }
+
+    /// Always this one. False if the plan has no program for it.
+    pub(crate) fn force(&mut self, kind: ExecutorKind) -> bool {
+        let there = self.kinds.contains(&kind);
+        if there {
+            (self.now, self.why) = (kind, Why::Forced);
+        }
+        there
+    }
+
+    /// The executors there are.
+    pub(crate) fn kinds(&self) -> &[ExecutorKind] {
+        &self.kinds
+    }
+
+    /// The executor of the next step.
+    pub(crate) fn now(&self) -> ExecutorKind {
+        self.now
+    }
+
+    /// Why it is that one.
+    pub(crate) fn why(&self) -> Why {
+        self.why
+    }
+
+    /// The step that [`Choice::now`] ran had these sizes and took this long.
+    pub(crate) fn took(&mut self, dims: &Dims, time: Duration) {
+        let (Why::Measuring { .. }, [a, b, ..]) = (self.why, &self.kinds[..]) else { return };
+        let (a, b) = (*a, *b);
+        if self.now == a {
+            (self.first, self.now) = (Some((*dims, time)), b);
+            return;
+        }
+        self.now = a;
+        // The cache grows from step to step; what products and row-wise ops do must be the same.
+        let alike = |d: &Dims| (d.tokens, d.seqs, d.rows) == (dims.tokens, dims.seqs, dims.rows);
+        let Some((_, before)) = self.first.take().filter(|(d, _)| alike(d)) else { return };
+        if self.warm > 0 {
+            self.warm -= 1;
+            return;
+        }
+        self.ratios.push(time.as_secs_f64() / before.as_secs_f64().max(1e-9));
+        self.why = Why::Measuring { pairs: self.ratios.len(), of: PAIRS };
+        if self.ratios.len() == PAIRS {
+            self.ratios.sort_by(f64::total_cmp);
+            let ratio = self.ratios[PAIRS / 2];
+            let (now, ratio) = if ratio < 1.0 { (b, ratio) } else { (a, 1.0 / ratio) };
+            (self.now, self.why) = (now, Why::Measured { ratio, pairs: PAIRS });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [ExecutorKind; 2] = [ExecutorKind::Steps, ExecutorKind::Persistent];
+
+    fn dims(tokens: u32) -> Dims {
+        Dims { tokens, seqs: 1, blocks: 1, rows: 1 }
+    }
+
+    /// Steps until a decision, when the executors take this long.
+    fn decide(steps: u64, persistent: u64) -> (Choice, usize) {
+        let mut choice = Choice::new(BOTH.to_vec(), 2);
+        let mut n = 0;
+        while matches!(choice.why(), Why::Measuring { .. }) {
+            let us = if choice.now() == ExecutorKind::Steps { steps } else { persistent };
+            choice.took(&dims(1), Duration::from_micros(us));
+            n += 1;
+        }
+        (choice, n)
+    }
+
+    #[test]
+    fn the_faster_one_is_chosen() {
+        let (choice, n) = decide(100, 80);
+        assert_eq!(choice.now(), ExecutorKind::Persistent);
+        assert_eq!(choice.why(), Why::Measured { ratio: 0.8, pairs: PAIRS });
+        assert_eq!(n, 2 * (PAIRS + WARM_UP));
+        assert_eq!(decide(80, 100).0.now(), ExecutorKind::Steps);
+        assert_eq!(decide(100, 100).0.now(), ExecutorKind::Steps);
+    }
+
+    #[test]
+    fn steps_of_different_sizes_are_not_compared() {
+        let mut choice = Choice::new(BOTH.to_vec(), 2);
+        for i in 0..100 {
+            choice.took(&dims(1 + i % 2), Duration::from_micros(10));
+        }
+        assert_eq!(choice.why(), Why::Measuring { pairs: 0, of: PAIRS });
+    }
+
+    #[test]
+    fn nothing_is_measured_where_there_is_no_choice() {
+        let mut one = Choice::new(BOTH.to_vec(), 1);
+        assert_eq!(one.why(), Why::Only);
+        assert!(one.force(ExecutorKind::Persistent));
+        assert_eq!((one.now(), one.why()), (ExecutorKind::Persistent, Why::Forced));
+        assert!(!one.force(ExecutorKind::Replay));
+        one.took(&dims(1), Duration::from_micros(1));
+        assert_eq!(one.now(), ExecutorKind::Persistent);
+    }
+}

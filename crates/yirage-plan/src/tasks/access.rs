@@ -1,0 +1,94 @@
+//! Which memory each step touches.
+
+use crate::plan::{Place, Plan};
+use crate::verify::PlanError;
+use std::collections::HashMap;
+use yirage_ir::{NodeKind, Source, ValueId};
+
+/// Bytes of the arena, and the value that lies there: of the graph (no region) or of a node's region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) value: (Option<u32>, ValueId),
+}
+
+/// What a step reads and writes.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Access {
+    pub(crate) reads: Vec<Span>,
+    pub(crate) writes: Vec<Span>,
+    pub(crate) states_read: Vec<ValueId>,
+    pub(crate) states_written: Vec<ValueId>,
+    /// The phase in which it uses the scratch memory that its kernel has from the device. Within a phase that memory is
+    /// divided; phases use it again.
+    pub(crate) scratch: Option<u32>,
+}
+
+/// The accesses of every step, in the order of the steps.
+pub(crate) fn accesses(plan: &Plan) -> Result<Vec<Access>, PlanError> {
+    let places: HashMap<_, _> = plan.places.iter().map(|p| ((p.region, p.value), p)).collect();
+    let span = |region: Option<u32>, value: ValueId| {
+        let missing = || PlanError(format!("value {} of region {region:?} has no place", value.0));
+        let place: &&Place = places.get(&(region, value)).ok_or_else(missing)?;
+        Ok(Span { from: place.offset, to: place.offset.saturating_add(place.bytes), value: (region, value) })
+    };
+    let graph = &plan.graph;
+    let mut out = Vec::with_capacity(plan.steps.len());
+    for step in &plan.steps {
+        let node = &graph.nodes[step.node as usize];
+        let mut a = Access::default();
+        for &i in &node.ins {
+            match (graph.state_of(i), graph.value(i).source) {
+                (Some(state), _) => a.states_read.push(state),
+                (None, Source::Node { .. }) => a.reads.push(span(None, i)?),
+                _ => {}
+            }
+        }
+        for &o in &node.outs {
+            match graph.state_of(o) {
+                Some(state) => a.states_written.push(state),
+                None => a.writes.push(span(None, o)?),
+            }
+        }
+        if let NodeKind::Region(region) = &node.kind {
+            let inner = &region.graph;
+            for (v, value) in inner.values.iter().enumerate() {
+                let id = ValueId(v as u32);
+                let own = matches!(value.source, Source::Node { .. }) && !inner.outputs.contains(&id);
+                if own && inner.state_of(id).is_none() {
+                    a.writes.push(span(Some(step.node), id)?);
+                }
+            }
+        }
+        a.scratch = plan.kernels[step.kernel as usize].scratch.then_some(step.phase);
+        out.push(a);
+    }
+    Ok(out)
+}
+
+impl Access {
+    /// Whether two steps must not run at the same time: one writes what the other reads or writes.
+    pub(crate) fn conflicts(&self, other: &Access) -> bool {
+        let meet = |a: &[Span], b: &[Span]| a.iter().any(|a| b.iter().any(|b| a.from < b.to && b.from < a.to));
+        let share = |a: &[ValueId], b: &[ValueId]| a.iter().any(|a| b.contains(a));
+        let scratch = matches!((self.scratch, other.scratch), (Some(a), Some(b)) if a != b);
+        scratch
+            || meet(&self.writes, &other.writes)
+            || meet(&self.writes, &other.reads)
+            || meet(&self.reads, &other.writes)
+            || share(&self.states_written, &other.states_written)
+            || share(&self.states_written, &other.states_read)
+            || share(&self.states_read, &other.states_written)
+    }
+}
+
+/// For each step, the earlier steps that must have ended before it begins, ascending.
+///
+/// # Errors
+/// When a value has no place.
+pub fn predecessors(plan: &Plan) -> Result<Vec<Vec<u32>>, PlanError> {
+    let accesses = accesses(plan)?;
+    let of = |j: usize| (0..j).filter(|&i| accesses[i].conflicts(&accesses[j])).map(|i| i as u32).collect();
+    Ok((0..accesses.len()).map(of).collect())
+}

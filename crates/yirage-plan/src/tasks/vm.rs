@@ -1,0 +1,199 @@
+//! A checking interpreter: one thread walks a program in whatever order its caller likes, and every access is watched.
+//!
+//! It knows nothing of the proofs in [`super::verify`]; it looks at what happens. A program that passes there must run
+//! here to its end without a fault in every order, and a planted fault must be seen by one of them or by both.
+
+use super::TaskProgram;
+use super::access::{Access, accesses};
+use crate::plan::Plan;
+use crate::verify::PlanError;
+use std::fmt;
+use thiserror::Error;
+use yirage_ir::{Source, ValueId};
+
+/// Where a worker stands that cannot go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocked {
+    /// The worker.
+    pub worker: usize,
+    /// Position in its queue.
+    pub position: usize,
+    /// The task there.
+    pub task: u32,
+    /// The counter it waits for.
+    pub counter: u32,
+    /// The value wanted.
+    pub at_least: u32,
+    /// The value there is.
+    pub value: u32,
+}
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Blocked { worker, position, task, counter, at_least, value } = self;
+        write!(
+            f,
+            "worker {worker} at {position} of its queue (task {task}) waits until counter {counter} is {at_least}, it is {value}"
+        )
+    }
+}
+
+/// Why a walk ended early.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Fault {
+    /// No worker can go on.
+    #[error("the program has come to a halt: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Halt(Vec<Blocked>),
+    /// A task touched memory at the wrong time.
+    #[error("task {task}: {what}")]
+    Race {
+        /// The task.
+        task: u32,
+        /// What it did.
+        what: String,
+    },
+    /// The program or plan is not sound enough to be walked.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}
+
+/// Walks `program`. `choose` is given the workers that could run their next task and says which one does (by position
+/// in that list); `run` runs a task's number on a worker.
+///
+/// # Errors
+/// [`Fault::Halt`], or what `run` says.
+pub fn walk(
+    program: &TaskProgram,
+    mut choose: impl FnMut(&[usize]) -> usize,
+    mut run: impl FnMut(u32, usize) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut counters = vec![0u32; program.counters as usize];
+    let mut heads = vec![0usize; program.queues.len()];
+    loop {
+        let mut ready = Vec::new();
+        let mut blocked = Vec::new();
+        for (worker, queue) in program.queues.iter().enumerate() {
+            let Some(&task) = queue.get(heads[worker]) else { continue };
+            let waits = &program.tasks[task as usize].waits;
+            match waits.iter().find(|w| counters[w.counter as usize] < w.at_least) {
+                None => ready.push(worker),
+                Some(w) => blocked.push(Blocked {
+                    worker,
+                    position: heads[worker],
+                    task,
+                    counter: w.counter,
+                    at_least: w.at_least,
+                    value: counters[w.counter as usize],
+                }),
+            }
+        }
+        if ready.is_empty() {
+            return if blocked.is_empty() { Ok(()) } else { Err(Fault::Halt(blocked)) };
+        }
+        let worker = ready[choose(&ready) % ready.len()];
+        let task = program.queues[worker][heads[worker]];
+        run(task, worker)?;
+        heads[worker] += 1;
+        counters[program.tasks[task as usize].signals as usize] += 1;
+    }
+}
+
+/// Watches the memory of a plan while its tasks run one after the other.
+pub struct Watch<'a> {
+    plan: &'a Plan,
+    program: &'a TaskProgram,
+    accesses: Vec<Access>,
+    /// Tasks of each step.
+    all: Vec<usize>,
+    /// Those that have not run yet.
+    left: Vec<usize>,
+    /// Tasks of each stage of each step that have not run yet.
+    stages_left: Vec<Vec<usize>>,
+    /// What lies in the arena: (from, to, value), disjoint.
+    lying: Vec<(u64, u64, (Option<u32>, ValueId))>,
+}
+
+impl<'a> Watch<'a> {
+    /// Before the first task.
+    ///
+    /// # Errors
+    /// When a value has no place.
+    pub fn new(plan: &'a Plan, program: &'a TaskProgram) -> Result<Watch<'a>, PlanError> {
+        let mut all = vec![0; plan.steps.len()];
+        let widest = plan.kernels.iter().map(|k| k.stages.len()).max().unwrap_or(0);
+        let mut stages_left = vec![vec![0; widest]; plan.steps.len()];
+        for t in &program.tasks {
+            all[t.step as usize] += 1;
+            stages_left[t.step as usize][t.stage as usize] += 1;
+        }
+        let accesses = accesses(plan)?;
+        Ok(Watch { plan, program, accesses, left: all.clone(), all, stages_left, lying: Vec::new() })
+    }
+
+    /// A task runs now, from beginning to end.
+    ///
+    /// # Errors
+    /// [`Fault::Race`] when an earlier stage of its step is unfinished, when what it reads is not whole or no longer
+    /// there, or when it overwrites what an unfinished step reads or writes.
+    pub fn run(&mut self, task: u32) -> Result<(), Fault> {
+        let t = &self.program.tasks[task as usize];
+        let step = t.step as usize;
+        let race = |what: String| Fault::Race { task, what };
+        if let Some(stage) = self.stages_left[step][..t.stage as usize].iter().position(|&n| n > 0) {
+            return Err(race(format!("stage {stage} of step {step} has not ended")));
+        }
+        self.check_reads(step).map_err(race)?;
+        self.check_writes(step).map_err(race)?;
+        for w in self.accesses[step].writes.clone() {
+            self.lying.retain(|(from, to, _)| *to <= w.from || w.to <= *from);
+            self.lying.push((w.from, w.to, w.value));
+        }
+        self.left[step] -= 1;
+        self.stages_left[step][t.stage as usize] -= 1;
+        Ok(())
+    }
+
+    fn maker(&self, value: ValueId) -> Option<usize> {
+        let Source::Node { node, .. } = self.plan.graph.value(value).source else { return None };
+        self.plan.steps.iter().position(|s| s.node == node)
+    }
+
+    fn name(&self, value: ValueId) -> &str {
+        &self.plan.graph.value(value).name
+    }
+
+    fn check_reads(&self, step: usize) -> Result<(), String> {
+        let node = &self.plan.graph.nodes[self.plan.steps[step].node as usize];
+        for &i in &node.ins {
+            if let Some(maker) = self.maker(i)
+                && self.left[maker] > 0
+            {
+                return Err(format!("`{}` is read before it is whole", self.name(i)));
+            }
+        }
+        for r in &self.accesses[step].reads {
+            if !self.lying.contains(&(r.from, r.to, r.value)) {
+                return Err(format!("`{}` is read after its bytes were used again", self.name(r.value.1)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Other steps that have begun but not ended must not touch what this one writes, and none that will still read it.
+    fn check_writes(&self, step: usize) -> Result<(), String> {
+        let mine = &self.accesses[step];
+        for (other, access) in self.accesses.iter().enumerate() {
+            let running = other != step && self.left[other] > 0 && self.left[other] < self.all[other];
+            if running && mine.conflicts(access) {
+                return Err(format!("step {step} and step {other} run together and touch the same memory"));
+            }
+            if other < step
+                && self.left[other] > 0
+                && access.states_read.iter().any(|s| mine.states_written.contains(s))
+            {
+                return Err(format!("step {step} writes a state that step {other} has not read yet"));
+            }
+        }
+        Ok(())
+    }
+}
