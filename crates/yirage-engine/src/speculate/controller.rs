@@ -34,6 +34,9 @@ const MARGIN: f64 = 1.03;
 /// Steps with drafts after which one without is taken, so that what drafts are compared with is not of long ago.
 const REFRESH: u32 = 96;
 
+/// How many times its median a step may take and still be taken at its word.
+const DISTURBED: f64 = 3.0;
+
 /// Measurements of one size after which it counts as known.
 const TRIALS: usize = 2;
 
@@ -201,7 +204,9 @@ impl Controller {
         let curve = curve(ran.seqs);
         let steps = self.steps.entry(curve).or_default();
         steps.measured(ran.rows, ran.seconds);
-        let median = steps.seconds(ran.rows).unwrap_or(ran.seconds);
+        // What it took, not what such steps used to take; but a moment in which the machine did something else is no loss
+        // of guessing.
+        let took = steps.seconds(ran.rows).map_or(ran.seconds, |median| ran.seconds.min(DISTURBED * median));
         if ran.model_drafts > 0 {
             self.model.entry(curve).or_default().measured(ran.model_drafts, ran.model_seconds);
         }
@@ -212,7 +217,7 @@ impl Controller {
         }
         self.since_plain += 1;
         let Some(plain) = self.plain_seconds(ran.seqs) else { return };
-        let gained = f64::from(ran.tokens) / f64::from(ran.seqs) - (median + ran.model_seconds) / plain;
+        let gained = f64::from(ran.tokens) / f64::from(ran.seqs) - (took + ran.model_seconds) / plain;
         self.credit = (self.credit + gained).clamp(CREDIT.0, CREDIT.1);
     }
 }

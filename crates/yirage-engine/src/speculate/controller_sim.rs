@@ -139,7 +139,7 @@ fn most_of_what_can_be_won_is_won() {
         (bound_by_memory as fn(u32, usize) -> f64, None, 0.9, 0.85),
         (bound_by_memory, None, 0.6, 0.85),
         (bound_by_memory, Some(0.1), 0.8, 0.85),
-        (staircase, None, 0.95, 0.85),
+        (staircase, None, 0.95, 0.8),
         (bound_by_arithmetic, None, 0.95, 0.97),
     ] {
         for seqs in [1, 3] {
