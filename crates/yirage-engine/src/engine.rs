@@ -16,6 +16,7 @@ use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_model::rope::Dynamic;
 use yirage_plan::WeightPlan;
+use yirage_plan::work::{Costs, Span, Work};
 
 /// A request for tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,6 +137,7 @@ pub struct Engine {
     facts: ModelFacts,
     device: Arc<dyn Device>,
     weights: WeightPlan,
+    costs: Costs,
     scheduler: Scheduler,
     runner: Runner,
     sampler: Sampler,
@@ -192,6 +194,7 @@ impl Engine {
             facts,
             device,
             weights: prepared.weights,
+            costs: prepared.costs,
             scheduler,
             runner,
             sampler,
@@ -215,6 +218,11 @@ impl Engine {
     /// How weights are held.
     pub fn weight_plan(&self) -> &WeightPlan {
         &self.weights
+    }
+
+    /// What a step over these sequences has to read and compute at least.
+    pub fn work(&self, spans: &[Span]) -> Work {
+        self.costs.step(spans)
     }
 
     /// Counters of the scheduler.

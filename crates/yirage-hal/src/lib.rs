@@ -13,6 +13,7 @@ mod choice;
 mod device;
 mod error;
 mod executor;
+mod limit;
 pub mod null;
 pub mod reference;
 mod view;
@@ -24,4 +25,5 @@ pub use device::{
 };
 pub use error::HalError;
 pub use executor::Executor;
+pub use limit::{Limit, Probe, Readings};
 pub use view::write_view;
