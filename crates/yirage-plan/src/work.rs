@@ -172,7 +172,8 @@ impl Costs {
                 let bytes = state.map_or(0.0, |id| sizes.position(&graph.value(id).name));
                 self.attention.push((attention.clone(), bytes));
             }
-            Op::KvAppend(_) => {}
+            // Appending reads nothing; of a table of rotations the same few rows are read in every layer.
+            Op::KvAppend(_) | Op::Rope(_) => {}
             _ => (0..node.ins.len()).for_each(|i| {
                 let is_weight = leaf(node.ins[i]).filter(|&id| graph.value(id).source == Source::Weight);
                 self.read_whole(is_weight.and_then(|_| weight(i)), rows);

@@ -1,10 +1,12 @@
 //! The commands, one file each.
 
 mod answer;
+pub(crate) mod bench;
 pub(crate) mod chat;
 mod chat_input;
 pub(crate) mod completions;
 pub(crate) mod devices;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod list;

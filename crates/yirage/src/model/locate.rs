@@ -21,16 +21,23 @@ pub(crate) struct Located {
 /// # Errors
 /// [`Failure::Hub`] when it is nowhere, saying where it was looked for and what to do.
 pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Failure> {
-    let (hub, shown) = (hub(layers), Shown::on(console));
-    let Some(name) = layers.text("model") else {
-        let found = hub.resolve_default(&shown)?;
-        let from = match found.origin {
-            Origin::Local | Origin::Cache => found.path.display().to_string(),
-            Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
-        };
-        console.note(&format!("model: {} ({from}); --model takes another", found.name));
-        return Ok(Located { name: found.name, path: found.path });
+    if let Some(name) = layers.text("model") {
+        return locate_named(name, layers, console);
+    }
+    let found = hub(layers).resolve_default(&Shown::on(console))?;
+    let from = match found.origin {
+        Origin::Local | Origin::Cache => found.path.display().to_string(),
+        Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
     };
+    console.note(&format!("model: {} ({from}); --model takes another", found.name));
+    Ok(Located { name: found.name, path: found.path })
+}
+
+/// Finds the model called `name` as [`locate`] does.
+///
+/// # Errors
+/// As [`locate`].
+pub(crate) fn locate_named(name: &str, layers: &Layers, console: &Console) -> Result<Located, Failure> {
     let located = |path: PathBuf| Located { name: name.to_owned(), path };
     if Path::new(name).exists() {
         return Ok(located(name.into()));
@@ -42,7 +49,7 @@ pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Fail
     if let Some(path) = folder.and_then(|f| in_folder(f, name)) {
         return Ok(located(path));
     }
-    let found = hub.resolve(&ModelRef::parse(name)?, &shown)?;
+    let found = hub(layers).resolve(&ModelRef::parse(name)?, &Shown::on(console))?;
     Ok(located(found.path))
 }
 

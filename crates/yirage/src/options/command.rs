@@ -27,6 +27,10 @@ pub(crate) enum Command {
     Rm,
     /// Show devices.
     Devices,
+    /// Show what this machine has and can do.
+    Doctor,
+    /// Measure how fast a model runs.
+    Bench,
     /// Completions for a shell.
     Completions,
     /// Show every option with its origin.
@@ -51,6 +55,8 @@ impl Command {
         Command::List,
         Command::Rm,
         Command::Devices,
+        Command::Doctor,
+        Command::Bench,
         Command::Completions,
         Command::Explain,
     ];
@@ -68,6 +74,8 @@ impl Command {
             Command::List => "list",
             Command::Rm => "rm",
             Command::Devices => "devices",
+            Command::Doctor => "doctor",
+            Command::Bench => "bench",
             Command::Completions => "completions",
             Command::Explain => "explain",
         }
@@ -86,6 +94,8 @@ impl Command {
             Command::List => "Show the models in the cache and the catalogue",
             Command::Rm => "Remove a model from the cache",
             Command::Devices => "Show the devices here, and why others are unavailable",
+            Command::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
+            Command::Bench => "Measure how fast a model runs, and how much of the machine that is",
             Command::Completions => "Print the completion script for a shell",
             Command::Explain => "Show the value of every option and where it came from",
         }

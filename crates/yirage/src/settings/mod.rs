@@ -4,6 +4,6 @@ mod engine;
 mod prompt;
 mod sampling;
 
-pub(crate) use engine::EngineSettings;
+pub(crate) use engine::{EngineSettings, MAX_THREADS};
 pub(crate) use prompt::{PromptSource, read_input};
 pub(crate) use sampling::Choosing;
