@@ -34,6 +34,7 @@ fn plain(bytes: &[u8]) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::plain;
+    use std::arch::asm;
     use std::arch::x86_64::*;
 
     /// # Safety
@@ -41,16 +42,21 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn read256(bytes: &[u8]) -> u64 {
         let (rounds, rest) = bytes.as_chunks::<128>();
-        let mut sums = [_mm256_setzero_si256(); 4];
+        let [mut a, mut b, mut c, mut d] = [_mm256_setzero_si256(); 4];
         for round in rounds {
-            for (i, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: a round has four registers.
-                let v = unsafe { _mm256_loadu_si256(round.as_ptr().add(32 * i).cast()) };
-                *sum = _mm256_xor_si256(*sum, v);
+            // SAFETY: a round has four registers. Assembly, so that no build puts anything between the loads.
+            unsafe {
+                asm!(
+                    "vpxor {a}, {a}, ymmword ptr [{p}]",
+                    "vpxor {b}, {b}, ymmword ptr [{p} + 32]",
+                    "vpxor {c}, {c}, ymmword ptr [{p} + 64]",
+                    "vpxor {d}, {d}, ymmword ptr [{p} + 96]",
+                    p = in(reg) round.as_ptr(), a = inout(ymm_reg) a, b = inout(ymm_reg) b, c = inout(ymm_reg) c,
+                    d = inout(ymm_reg) d, options(nostack, readonly, preserves_flags));
             }
         }
         // SAFETY: four registers are sixteen words, of any bits.
-        let words: [u64; 16] = unsafe { std::mem::transmute(sums) };
+        let words: [u64; 16] = unsafe { std::mem::transmute([a, b, c, d]) };
         words.iter().fold(plain(rest), |s, w| s ^ w)
     }
 
@@ -59,16 +65,21 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn read512(bytes: &[u8]) -> u64 {
         let (rounds, rest) = bytes.as_chunks::<256>();
-        let mut sums = [_mm512_setzero_si512(); 4];
+        let [mut a, mut b, mut c, mut d] = [_mm512_setzero_si512(); 4];
         for round in rounds {
-            for (i, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: a round has four registers.
-                let v = unsafe { _mm512_loadu_si512(round.as_ptr().add(64 * i).cast()) };
-                *sum = _mm512_xor_si512(*sum, v);
+            // SAFETY: a round has four registers.
+            unsafe {
+                asm!(
+                    "vpxorq {a}, {a}, zmmword ptr [{p}]",
+                    "vpxorq {b}, {b}, zmmword ptr [{p} + 64]",
+                    "vpxorq {c}, {c}, zmmword ptr [{p} + 128]",
+                    "vpxorq {d}, {d}, zmmword ptr [{p} + 192]",
+                    p = in(reg) round.as_ptr(), a = inout(zmm_reg) a, b = inout(zmm_reg) b, c = inout(zmm_reg) c,
+                    d = inout(zmm_reg) d, options(nostack, readonly, preserves_flags));
             }
         }
         // SAFETY: four registers are 32 words, of any bits.
-        let words: [u64; 32] = unsafe { std::mem::transmute(sums) };
+        let words: [u64; 32] = unsafe { std::mem::transmute([a, b, c, d]) };
         words.iter().fold(plain(rest), |s, w| s ^ w)
     }
 }
