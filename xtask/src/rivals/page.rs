@@ -68,7 +68,8 @@ fn named(test: &str, results: &Results) -> String {
         "decode" => format!("decode of {}, {unit}", results.generate),
         test if less_is_better(test) => format!("{test}, {unit}"),
         test => match test.strip_prefix("batch ") {
-            Some(count) => format!("decode of {count} sequences, {unit}"),
+            Some("1") => format!("decode of 1 sequence behind 128, {unit}"),
+            Some(count) => format!("decode of {count} sequences behind 128 each, {unit}"),
             None => format!("{test}, {unit}"),
         },
     }
@@ -102,7 +103,7 @@ mod tests {
         assert!(text.contains("22.0 GB/s (20.0 to 24.0)"), "{text}");
         assert!(text.contains("| b | prefill of 512, tokens/s | 201 (200 to 202) | 101 (100 to 102) | 151 (150 to 152) | 50 % | 1.33 |"), "{text}");
         assert!(text.contains("| b | decode at 2048, tokens/s | 15.0 (14.0 to 16.0) |"), "{text}");
-        assert!(text.contains("| b | decode of 16 sequences, tokens/s | 41.0 "), "{text}");
+        assert!(text.contains("| b | decode of 16 sequences behind 128 each, tokens/s | 41.0 "), "{text}");
         assert!(
             text.contains(
                 "| b | start, s | 0.50 (0.50 to 0.50) | 1.00 (1.00 to 1.00) | 0.67 (0.67 to 0.67) | - | 0.75 |"

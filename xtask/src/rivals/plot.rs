@@ -12,6 +12,8 @@ const HEAD: f64 = 78.0;
 const FIGURE: f64 = 62.0;
 /// Width of a letter at the size of labels, rounded up: where a font is wider, labels still do not touch.
 const LETTER: f64 = 7.2;
+/// White around letters, so that they are read where the line of the best rival passes behind them.
+const HALO: &str = "paint-order=\"stroke\" stroke=\"white\" stroke-width=\"3\"";
 const COLOURS: [&str; 5] = ["#1f5fa8", "#e08a1e", "#f0bf6f", "#7a9e4b", "#9a6fb0"];
 
 /// The plot as SVG.
@@ -83,6 +85,13 @@ fn panel(results: &Results, test: &str, left: f64, group: f64, height: f64, out:
     let all = results.models.iter().flat_map(|m| engines().filter_map(move |e| multiple(m, e)));
     let most = all.fold(1.2f64, |most, (ratio, _)| most.max(ratio));
     let unit = (PANEL - FIGURE) / most;
+    let x = left + unit;
+    let _ = writeln!(
+        out,
+        "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"#555\" stroke-dasharray=\"3 3\"/>",
+        HEAD - 6.0,
+        height - 12.0
+    );
     for (i, model) in results.models.iter().enumerate() {
         for (j, engine) in engines().enumerate() {
             let Some((ratio, median)) = multiple(model, engine) else { continue };
@@ -98,13 +107,6 @@ fn panel(results: &Results, test: &str, left: f64, group: f64, height: f64, out:
             text(out, left + ratio * unit + 5.0, y + 11.0, "start", &format!("{median:.digits$}"));
         }
     }
-    let x = left + unit;
-    let _ = writeln!(
-        out,
-        "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"#555\" stroke-dasharray=\"3 3\"/>",
-        HEAD - 6.0,
-        height - 12.0
-    );
 }
 
 fn colour(engine: usize) -> &'static str {
@@ -113,7 +115,7 @@ fn colour(engine: usize) -> &'static str {
 
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
     let words = words.replace('&', "&amp;").replace('<', "&lt;");
-    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>");
+    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {HALO}>{words}</text>");
 }
 
 #[cfg(test)]
