@@ -97,7 +97,7 @@ fn programs(name: &str, option: &str, folder: Option<&Path>, on_path: bool) -> O
     };
     folders.retain(|f| f.join("llama-bench").is_file());
     let Some(found) = folders.first() else {
-        let place = folder.map_or_else(|| "anywhere".into(), |f| f.display().to_string());
+        let place = folder.map_or_else(|| "anywhere on PATH".into(), |f| format!("in {}", f.display()));
         eprintln!("ABSENT: {name}: no llama-bench {place}; give {option} DIR (a source folder with --build)");
         return None;
     };

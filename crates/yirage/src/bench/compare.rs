@@ -149,7 +149,7 @@ mod tests {
             ("| md |", "neither JSON"),
             ("[1]", "row 0: there is no text \"model_filename\""),
             (r#"[{"model_filename":"m","n_prompt":1,"n_gen":0,"n_threads":1}]"#, "avg_ts"),
-            (r#"{"model_filename":"m","n_prompt":-1}"#, "n_prompt"),
+            (r#"{"model_filename":"m","n_prompt":-1,"avg_ts":1}"#, "n_prompt"),
         ] {
             let why = Old::parse(text).err().unwrap_or_else(|| panic!("{text} was read"));
             assert!(why.contains(part), "{why}");
