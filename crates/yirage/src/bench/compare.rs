@@ -91,12 +91,13 @@ impl Old {
 fn old_row(value: &Value) -> Result<OldRow, String> {
     let text = |name: &str| value[name].as_str().ok_or_else(|| format!("there is no text {name:?}"));
     let number = |name: &str| value[name].as_u64().ok_or_else(|| format!("there is no number {name:?}"));
+    let model = file_name(text("model_filename")?).to_owned();
     let samples: Vec<f64> = value["samples_ts"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
     let ts = if samples.is_empty() { value["avg_ts"].as_f64() } else { Some(median(&samples)) };
     let ts = ts.filter(|ts| ts.is_finite() && *ts > 0.0).ok_or("there is no number \"avg_ts\" above 0")?;
     let spread = value["stddev_ts"].as_f64().filter(|s| samples.is_empty() && *s > 0.0);
     Ok(OldRow {
-        model: file_name(text("model_filename")?).to_owned(),
+        model,
         test: [
             number("n_prompt")?,
             number("n_gen")?,
