@@ -6,6 +6,7 @@
 The reader tests check the values that are written here, so the writers are their oracle.
 """
 
+import hashlib
 import json
 import pathlib
 
@@ -110,8 +111,36 @@ def tensors():
     (folder / "fp8_bf16.safetensors").write_bytes(len(raw).to_bytes(8, "little") + raw + bytes(8))
 
 
+def kept_head(description, file_bytes):
+    """The head of kept weights, by the description in crates/yirage-packed/src/header.rs."""
+    raw = json.dumps(description, ensure_ascii=False, indent=1).encode()
+    prefix = b"YIRPACK\0" + b"".join(n.to_bytes(w, "little") for n, w in
+                                     [(1, 4), (0, 4), (len(raw), 8), (file_bytes, 8)])
+    return prefix + hashlib.sha256(prefix + raw).digest() + raw, raw
+
+
+def kept_heads():
+    folder = CORPUS / "packed_header"
+    data = bytes(i * 7 % 256 for i in range(12345))
+    images = [("layers.0.weight", 4096, 70000 % 4096), ("norm", 8192, 12345 - 8192)]
+    description = {
+        "key": "0123456789abcdef" * 2, "device": "cpu “tiles”",
+        "source": [{"path": "/models/ä.gguf", "bytes": 7, "modified": -5, "changed": 1}], "range_bytes": 65536,
+        "images": [{"name": n, "offset": o, "bytes": b, "sums": [hashlib.sha256(data[o:o + b]).hexdigest()[:32]]}
+                   for n, o, b in images]}
+    head, raw = kept_head(description, len(data))
+    (folder / "two_images.bin").write_bytes(head)
+    (folder / "two_images.json").write_bytes(len(data).to_bytes(4, "little") + raw)
+    head, raw = kept_head({**description, "images": [], "source": []}, 400)
+    (folder / "no_images.bin").write_bytes(head)
+    for name, change in [("overlap", {"offset": 4096}), ("outside", {"bytes": 2**64 - 1}), ("odd", {"offset": 8193}),
+                         ("name_twice", {"name": "layers.0.weight"}), ("sums", {"sums": ["x"]})]:
+        changed = {**description, "images": [description["images"][0], {**description["images"][1], **change}]}
+        (folder / f"{name}.json").write_bytes(len(data).to_bytes(4, "little") + kept_head(changed, 0)[1])
+
+
 def main():
-    for folder in ["gguf", "safetensors"]:
+    for folder in ["gguf", "packed_header", "safetensors"]:
         (CORPUS / folder).mkdir(parents=True, exist_ok=True)
     all_types()
     quantised()
@@ -122,6 +151,7 @@ def main():
     old[4] = 2
     (CORPUS / "gguf" / "version2.gguf").write_bytes(old)
     tensors()
+    kept_heads()
 
 
 main()

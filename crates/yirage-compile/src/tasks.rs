@@ -68,9 +68,9 @@ fn persistent(plan: &Plan, workers: u32) -> Result<TaskProgram, PlanError> {
     let mut ended: Vec<Vec<Vec<u32>>> = vec![Vec::new(); n];
     // How far each queue must be for each step to have ended.
     let mut ends: Vec<Vec<u32>> = Vec::new();
-    for s in 0..plan.steps.len() {
+    for (s, before) in before.iter().enumerate() {
         let mut needed = vec![0; n];
-        for &earlier in &before[s] {
+        for &earlier in before {
             raise(&mut needed, &ends[earlier as usize]);
         }
         for (stage, sharing) in plan.stages(s) {

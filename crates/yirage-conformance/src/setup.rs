@@ -60,10 +60,10 @@ impl Setup {
         yirage_ir::interp::evaluate(&self.graph, &mut tensors).map_err(|e| e.to_string())
     }
 
-    /// What `device` gives for the graph's outputs, compiled as any graph is.
+    /// What `device` gives for the graph's outputs, compiled as any graph is, and run by each of its executors.
     ///
     /// # Errors
-    /// Whatever the compiler or the device says.
+    /// Whatever the compiler or the device says, and executors that do not give the same bytes.
     pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, String> {
         let mut bindings = Bindings::default();
         for state in &self.states {
@@ -73,6 +73,20 @@ impl Setup {
             bindings.states.insert(state.name.clone(), handle);
         }
         let executor = &mut self.load(device, &mut bindings)?;
+        let mut first: Option<Vec<Data>> = None;
+        for kind in executor.executors().to_vec() {
+            executor.force(kind).map_err(|e| e.to_string())?;
+            let got = self.step(executor)?;
+            if first.as_ref().is_some_and(|first| !first.iter().zip(&got).all(|(a, b)| same_bits(a, b))) {
+                return Err(format!("the executor `{kind}` gives other bytes than the first"));
+            }
+            first.get_or_insert(got);
+        }
+        first.ok_or_else(|| "the device has no executor".into())
+    }
+
+    /// One step.
+    fn step(&self, executor: &mut Executor) -> Result<Vec<Data>, String> {
         for (name, words) in &self.slots {
             executor.set(name, words.iter().copied());
         }
@@ -93,6 +107,13 @@ impl Setup {
         }
         let plan = compile(&self.graph, self.dims, &target, &weights).map_err(|e| e.to_string())?;
         Executor::new(device, &plan, bindings).map_err(|e| e.to_string())
+    }
+}
+
+fn same_bits(a: &Data, b: &Data) -> bool {
+    match (a, b) {
+        (Data::F32(a), Data::F32(b)) => a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())),
+        (a, b) => a == b,
     }
 }
 

@@ -85,6 +85,7 @@ fn row(isa: Isa, m: &PackedMatrix, tokens: usize, threads: usize, evict: &[u8]) 
             activations: activations.as_ptr(),
             out: out.as_ptr().cast(),
             ldo: m.rows(),
+            rows: None,
             accumulate: false,
         };
         // SAFETY: threads get disjoint panels.

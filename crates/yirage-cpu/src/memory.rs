@@ -18,6 +18,26 @@ pub fn bytes_in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
+/// Asks for `bytes` from `first` on to be fetched into the second-level cache. The addresses need not be valid.
+#[inline]
+pub(crate) fn prefetch(first: *const u8, bytes: usize) {
+    for at in (0..bytes).step_by(LINE) {
+        let line = first.wrapping_add(at);
+        // SAFETY: prefetches do not fault and change nothing.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line.cast());
+        }
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        unsafe {
+            std::arch::asm!("prfm pldl2keep, [{}]", in(reg) line, options(nostack, readonly, preserves_flags));
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let _ = line;
+    }
+}
+
 /// The system had no memory left.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(

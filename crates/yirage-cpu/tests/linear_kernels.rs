@@ -165,6 +165,7 @@ fn only_the_rows_that_exist_are_written_and_accumulating_adds_once() {
                         activations: activations.as_ptr(),
                         out: out.as_mut_ptr(),
                         ldo,
+                        rows: None,
                         accumulate,
                     };
                     unsafe { linear(&job, 0..m.panels()) };

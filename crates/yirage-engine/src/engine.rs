@@ -4,19 +4,21 @@ use crate::error::EngineError;
 use crate::kv::KvManager;
 use crate::load::{self, LoadBytes, Progress};
 use crate::options::EngineOptions;
+use crate::packed::{Background, Notice, Packed};
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Logprobs, Pick, SampleError, Sampled, Sampler, SamplingParams, TokenCounts};
 use crate::scheduler::{
     self, Batch, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Scheduler, SeqId, Stats, StepResult, Usage,
 };
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
-use yirage_hal::{Device, MemoryReport};
-use yirage_ir::Format;
+use yirage_hal::{Device, MemoryReport, Why};
+use yirage_ir::{Dims, Format};
 use yirage_model::Checkpoint;
 use yirage_model::rope::Dynamic;
-use yirage_plan::WeightPlan;
 use yirage_plan::work::{Costs, Span, Work};
+use yirage_plan::{ExecutorKind, WeightPlan};
 
 /// A request for tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +119,8 @@ pub struct ModelFacts {
     pub kv: Format,
     /// Memory predicted before the load.
     pub bytes: LoadBytes,
+    /// The entry that repacked weights were mapped from; none where they were made from the model's files.
+    pub packed_weights: Option<PathBuf>,
 }
 
 /// What the engine keeps of a sequence beside the scheduler.
@@ -146,6 +150,8 @@ pub struct Engine {
     /// Events that wait for the next step.
     known: Vec<Event>,
     hidden: bool,
+    /// Work on repacked weights that waits for the first step.
+    background: Option<Background>,
 }
 
 impl Engine {
@@ -174,11 +180,15 @@ impl Engine {
             },
             kv,
         )?;
-        let bindings = load::bind(checkpoint, &*device, &prepared, progress)?;
+        let mut packed = options.packed.as_ref().and_then(|o| Packed::find(o, checkpoint, &device, &prepared));
+        let (adopted, entry) = packed.as_mut().and_then(Packed::adopt).unzip();
+        let bindings = load::bind(checkpoint, &*device, &prepared, adopted.unwrap_or_default(), progress)?;
+        let packed_weights = entry.as_ref().map(|entry| entry.path().to_path_buf());
+        let background = packed.map(|packed| packed.background(entry, &bindings));
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
         let dynamic_rope = prepared.model.dynamic_rope;
-        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone())?;
+        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -187,6 +197,7 @@ impl Engine {
             dynamic_rope: dynamic_rope.is_some(),
             kv: prepared.kv,
             bytes: prepared.bytes,
+            packed_weights,
         };
         let mut sampler = Sampler::new(device.clone(), options.max_seqs);
         sampler.prepare(vocabulary as usize)?;
@@ -202,12 +213,32 @@ impl Engine {
             dynamic_rope,
             known: Vec::new(),
             hidden: options.hidden,
+            background,
         })
     }
 
     /// What was loaded.
     pub fn facts(&self) -> &ModelFacts {
         &self.facts
+    }
+
+    /// For each plan: the sizes of the largest step it takes, its executor now, and why it is that one.
+    pub fn executors(&self) -> Vec<(Dims, ExecutorKind, Why)> {
+        self.runner.executors()
+    }
+
+    /// What became known of the repacked weights since the last call.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        self.background.as_ref().map_or_else(Vec::new, Background::notices)
+    }
+
+    /// Finishes writing the repacked weights for the next start, if that was begun or is still to do; what this meets is
+    /// among the [`Engine::notices`]. An engine dropped without this leaves them unwritten, unless that was done by
+    /// itself beside the steps. `progress` gets the bytes written, and of all.
+    pub fn settle(&mut self, progress: Progress) {
+        if let Some(background) = &mut self.background {
+            background.settle(progress);
+        }
     }
 
     /// Memory the device holds.
@@ -317,6 +348,9 @@ impl Engine {
                 *of = logprobs.remove(seq);
             }
             events.push(event);
+        }
+        if let Some(background) = &mut self.background {
+            background.start();
         }
         Ok(events)
     }

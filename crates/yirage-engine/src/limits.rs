@@ -40,3 +40,6 @@ pub const MAX_LOGPROBS: u32 = 128;
 
 /// Bytes of a request's cache salt.
 pub const MAX_SALT_BYTES: usize = 256;
+
+/// Bytes of kept weights that are compared with their checksums after a load, in the background.
+pub const CHECKED_BYTES: u64 = 8 << 30;

@@ -6,7 +6,7 @@ use crate::limits::BLOCK;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
 use std::collections::HashMap;
 use yirage_compile::{compile, plan_weights};
-use yirage_hal::{Bindings, Device};
+use yirage_hal::{Bindings, Device, WeightHandle};
 use yirage_ir::{Dims, Format, Source, Type};
 use yirage_model::arch::{self, BuildOptions, Model};
 use yirage_model::checkpoint::StoredType;
@@ -158,18 +158,22 @@ fn k_width(group: &arch::CacheGroup) -> u32 {
     }
 }
 
-/// Loads weights and grants the cache.
+/// Loads the weights that `adopted` lacks, and grants the cache.
 pub(crate) fn bind(
     checkpoint: &Checkpoint,
     device: &dyn Device,
     prepared: &Prepared,
+    adopted: HashMap<String, WeightHandle>,
     progress: Progress,
 ) -> Result<Bindings, EngineError> {
-    let mut bindings = Bindings::default();
+    let mut bindings = Bindings { weights: adopted, ..Bindings::default() };
     let by_name: HashMap<&str, &WeightBinding> = prepared.model.weights.iter().map(|w| (w.name.as_str(), w)).collect();
     let total: u64 = prepared.weights.entries.iter().map(|e| e.ty.bytes(&Dims::default()) as u64).sum();
     let mut done = 0;
     for entry in &prepared.weights.entries {
+        if bindings.weights.contains_key(&entry.name) {
+            continue;
+        }
         let missing = || ModelError::Unsupported {
             what: format!("weight `{}`", entry.name),
             why: "the architecture declares it without a source".into(),
@@ -197,7 +201,7 @@ fn load_weight(
     entry: &WeightEntry,
     binding: &WeightBinding,
     done: &mut dyn FnMut(u64),
-) -> Result<yirage_hal::WeightHandle, EngineError> {
+) -> Result<WeightHandle, EngineError> {
     let mut sink = device.weight(entry)?;
     let step = sink.row_step();
     let rows_at_once = (PIECE / binding.row_bytes().max(1) / step).max(1) * step;

@@ -1,7 +1,8 @@
 //! What the owner of an engine decides.
 
+use crate::packed::PackedOptions;
 use yirage_ir::Format;
-use yirage_plan::Precision;
+use yirage_plan::{ExecutorKind, Precision};
 
 /// Options of an engine.
 #[derive(Clone, PartialEq, Debug)]
@@ -11,6 +12,8 @@ pub struct EngineOptions {
     /// Format of cached keys and values: F32, F16 or BF16. None is F32 for the exact precision, and for models whose
     /// weights are all F32, which thus compute the same in both precisions; else BF16.
     pub kv: Option<Format>,
+    /// The executor of every step; none is the one that measurement chooses, plan by plan. All give the same bytes.
+    pub executor: Option<ExecutorKind>,
     /// Positions a sequence may have; none is what the model was made for, at most [`DEFAULT_CONTEXT`].
     pub context: Option<u32>,
     /// Sequences that run at once.
@@ -25,6 +28,8 @@ pub struct EngineOptions {
     pub prefix_cache: bool,
     /// Whether the hidden states of all rows of logits are reported as [`crate::Event::Hidden`].
     pub hidden: bool,
+    /// Where repacked weights are kept for the next start; `None` makes them from the model's files each time.
+    pub packed: Option<PackedOptions>,
 }
 
 /// The longest context without being asked for.
@@ -35,6 +40,7 @@ impl Default for EngineOptions {
         EngineOptions {
             precision: Precision::Fast,
             kv: None,
+            executor: None,
             context: None,
             max_seqs: 16,
             cache_seqs: 1,
@@ -42,6 +48,7 @@ impl Default for EngineOptions {
             logit_rows: 64,
             prefix_cache: true,
             hidden: false,
+            packed: None,
         }
     }
 }

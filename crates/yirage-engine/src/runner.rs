@@ -7,10 +7,10 @@ use crate::error::EngineError;
 use crate::limits::BLOCK;
 use crate::sampling::Logits;
 use crate::scheduler::{Batch, Entry, SeqId};
-use yirage_hal::{Bindings, Device, Executor, HalError};
+use yirage_hal::{Bindings, Device, Executor, HalError, Why};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
-use yirage_plan::Plan;
+use yirage_plan::{ExecutorKind, Plan};
 
 /// Executors of one model, smallest bucket first.
 pub(crate) struct Runner {
@@ -28,8 +28,14 @@ impl Runner {
         bindings: &Bindings,
         groups: usize,
         dynamic_rope: Option<Dynamic>,
+        forced: Option<ExecutorKind>,
     ) -> Result<Runner, EngineError> {
-        let executors = plans.iter().map(|p| Executor::new(device, p, bindings)).collect::<Result<_, _>>()?;
+        let load = |plan| {
+            let mut executor = Executor::new(device, plan, bindings)?;
+            forced.map_or(Ok(()), |kind| executor.force(kind))?;
+            Ok(executor)
+        };
+        let executors = plans.iter().map(load).collect::<Result<_, HalError>>()?;
         Ok(Runner { executors, groups, dynamic_rope, ran: 0, rows: 0 })
     }
 
@@ -63,6 +69,12 @@ impl Runner {
     /// The last step's logits where they lie.
     pub(crate) fn all_logits(&self) -> Logits<'_> {
         Logits::Output { of: &self.executors[self.ran], index: 0, rows: self.rows }
+    }
+
+    /// For each plan: the largest step it takes, its executor, and why it is that one.
+    pub(crate) fn executors(&self) -> Vec<(Dims, ExecutorKind, Why)> {
+        let of = |e: &Executor| (e.bucket(), e.chosen().0, e.chosen().1);
+        self.executors.iter().map(of).collect()
     }
 
     /// Row `row` of the last step's logits.

@@ -12,6 +12,8 @@ mod config_json;
 mod gguf;
 #[path = "../../../fuzz/bodies/graph_text.rs"]
 mod graph_text;
+#[path = "../../../fuzz/bodies/packed_header.rs"]
+mod packed_header;
 #[path = "../../../fuzz/bodies/plan_text.rs"]
 mod plan_text;
 #[path = "../../../fuzz/bodies/safetensors.rs"]
@@ -22,11 +24,12 @@ mod tokenizer_json;
 /// What a target does with its input.
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 7] = [
+const TARGETS: [(&str, Body); 8] = [
     ("chat_template", chat_template::run),
     ("config_json", config_json::run),
     ("gguf", gguf::run),
     ("graph_text", graph_text::run),
+    ("packed_header", packed_header::run),
     ("plan_text", plan_text::run),
     ("safetensors", safetensors::run),
     ("tokenizer_json", tokenizer_json::run),

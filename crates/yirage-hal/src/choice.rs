@@ -65,6 +65,11 @@ impl Choice {
         there
     }
 
+    /// The executors there are.
+    pub(crate) fn kinds(&self) -> &[ExecutorKind] {
+        &self.kinds
+    }
+
     /// The executor of the next step.
     pub(crate) fn now(&self) -> ExecutorKind {
         self.now

@@ -2,6 +2,7 @@
 
 use crate::backend::DeviceInfo;
 use crate::error::HalError;
+use crate::image::WeightImage;
 use crate::limit::{Limit, Probe};
 use std::any::Any;
 use std::collections::HashMap;
@@ -90,6 +91,8 @@ pub trait Program: Any + Send {
     fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError>;
 }
 
+const NO_IMAGES: &str = "this device makes every weight from the model's files";
+
 /// A device: takes weights, grants memory, loads plans.
 pub trait Device: Send + Sync {
     /// What it is.
@@ -104,6 +107,20 @@ pub trait Device: Send + Sync {
     fn state_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError>;
     /// Begins a weight.
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError>;
+    /// What the image of a weight depends on beside its entry and its values, in words: two devices that say the same
+    /// make the same images. `None` for a device that has none.
+    fn packing(&self) -> Option<String> {
+        None
+    }
+    /// The image of a finished weight of this device.
+    fn image<'a>(&self, _weight: &'a WeightHandle) -> Result<&'a [u8], HalError> {
+        Err(HalError::Unsupported { what: "the image of a weight".into(), why: NO_IMAGES.into() })
+    }
+    /// A weight from its image, which is used where it lies. The caller vouches that [`Device::image`] of a device with
+    /// the same [`Device::packing`] gave these bytes for the same entry and values; what is checked is their number.
+    fn adopt(&self, entry: &WeightEntry, _image: WeightImage) -> Result<WeightHandle, HalError> {
+        Err(HalError::Unsupported { what: format!("the image of weight `{}`", entry.name), why: NO_IMAGES.into() })
+    }
     /// Grants `blocks` blocks of a state. `k_width` splits a block's width into keys and values (all keys for a latent
     /// cache).
     fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError>;

@@ -59,6 +59,11 @@ impl Executor {
         Err(HalError::Unsupported { what: format!("the executor `{kind}`"), why: why.into() })
     }
 
+    /// The executors it has.
+    pub fn executors(&self) -> &[ExecutorKind] {
+        self.choice.kinds()
+    }
+
     /// The executor of the next step, and why it is that one.
     pub fn chosen(&self) -> (ExecutorKind, Why) {
         (self.choice.now(), self.choice.why())

@@ -13,6 +13,7 @@ mod choice;
 mod device;
 mod error;
 mod executor;
+mod image;
 mod limit;
 pub mod null;
 pub mod reference;
@@ -25,5 +26,6 @@ pub use device::{
 };
 pub use error::HalError;
 pub use executor::Executor;
+pub use image::WeightImage;
 pub use limit::{Limit, Probe, Readings};
 pub use view::write_view;

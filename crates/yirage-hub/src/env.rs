@@ -58,6 +58,8 @@ pub struct HubEnv {
     pub cache: PathBuf,
     /// Sent to the hub, and to no other host (`HF_TOKEN`, else the file `$HF_HOME/token`).
     pub token: Option<Token>,
+    /// Where a token stands that no header can carry, so that it is not sent: a variable or a file.
+    pub unusable_token: Option<String>,
     /// Never open a connection (`HF_HUB_OFFLINE`).
     pub offline: bool,
     /// A folder with model files that is looked in first (`YIRAGE_MODELS`).
@@ -78,21 +80,29 @@ impl HubEnv {
     /// The process's environment.
     pub fn from_env() -> Self {
         let mut env = Self::from_lookup(|name| std::env::var_os(name).filter(|value| !value.is_empty()));
-        if env.token.is_none() {
+        if env.token.is_none() && env.unusable_token.is_none() {
             let home = hf_home(&|name| std::env::var_os(name).filter(|value| !value.is_empty()));
-            env.token = fs::read_to_string(home.join("token")).ok().as_deref().and_then(Token::new);
+            env.take_token(fs::read(home.join("token")).ok(), || home.join("token").display().to_string());
         }
         env
+    }
+
+    /// Where weights that were repacked for this machine are kept: beside the cache, so that tools that look after the
+    /// cache do not find files there that are not theirs.
+    pub fn packed_weights(&self) -> PathBuf {
+        self.cache.with_file_name("yirage-packed")
     }
 
     /// The same from any table of variables; the token file is not read.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
         let text = |name: &str| lookup(name).and_then(|value| value.into_string().ok());
+        let token = lookup("HF_TOKEN").map(OsString::into_encoded_bytes);
         let endpoint = text("HF_ENDPOINT").unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
-        Self {
+        let mut env = Self {
             endpoint: endpoint.trim().trim_end_matches('/').to_owned(),
             cache: lookup("HF_HUB_CACHE").map_or_else(|| hf_home(&lookup).join("hub"), PathBuf::from),
-            token: text("HF_TOKEN").as_deref().and_then(Token::new),
+            token: None,
+            unusable_token: None,
             offline: text("HF_HUB_OFFLINE").is_some_and(|value| is_true(&value)),
             models: lookup("YIRAGE_MODELS").map(PathBuf::from),
             use_proxies: true,
@@ -100,7 +110,16 @@ impl HubEnv {
             connect_timeout: Duration::from_secs(5),
             silence_timeout: Duration::from_secs(30),
             retry: Retry::default(),
-        }
+        };
+        env.take_token(token, || "HF_TOKEN".to_owned());
+        env
+    }
+
+    /// Takes a token as it was found at `place`. Nothing but white space is no token, and no mistake either.
+    fn take_token(&mut self, found: Option<Vec<u8>>, place: impl FnOnce() -> String) {
+        let Some(found) = found.filter(|bytes| !bytes.trim_ascii().is_empty()) else { return };
+        self.token = str::from_utf8(&found).ok().and_then(Token::new);
+        self.unusable_token = self.token.is_none().then(place);
     }
 }
 
@@ -152,6 +171,8 @@ mod tests {
         assert_eq!(all.token.as_ref().map(Token::header).as_deref(), Some("Bearer hf_x"));
         assert!(all.offline && all.models.is_some());
         assert_eq!(env(&[("HF_HOME", "h"), ("HF_HUB_CACHE", "c")]).cache, PathBuf::from("c"));
+        assert_eq!(all.packed_weights(), PathBuf::from("h/yirage-packed"));
+        assert_eq!(env(&[("HF_HUB_CACHE", "c")]).packed_weights(), PathBuf::from("yirage-packed"));
         assert_eq!(env(&[("XDG_CACHE_HOME", "x")]).cache, PathBuf::from("x/huggingface/hub"));
         assert!(!env(&[("HF_HUB_OFFLINE", "0")]).offline);
     }
@@ -160,5 +181,10 @@ mod tests {
     fn a_token_is_never_shown_nor_breaks_a_header() {
         assert!(!format!("{:?}", env(&[("HF_TOKEN", "hf_secret")])).contains("secret"));
         assert!(Token::new("a\r\nX: y").is_none() && Token::new(" \n").is_none());
+        let bad = env(&[("HF_TOKEN", "a\r\nX: y")]);
+        assert_eq!((bad.token, bad.unusable_token.as_deref()), (None, Some("HF_TOKEN")));
+        for fine in ["hf_x", " \n"] {
+            assert_eq!(env(&[("HF_TOKEN", fine)]).unusable_token, None);
+        }
     }
 }

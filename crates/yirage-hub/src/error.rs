@@ -21,6 +21,14 @@ pub enum HubError {
         /// The catalogue's names.
         names: Vec<&'static str>,
     },
+    /// The text has the form of a reference to a repository, and is none.
+    #[error("`{text}` is no reference: {reason}. A repository on the hub is hf:ORG/REPO[:QUANT]")]
+    Malformed {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A connection is needed and not wanted.
     #[error("{what} is not in the cache ({}), and HF_HUB_OFFLINE forbids to fetch it; unset it or fetch it elsewhere \
              and set HF_HUB_CACHE", cache.display())]

@@ -30,11 +30,12 @@ impl ModelRef {
     /// Reads a reference: `hf:ORG/REPO[:QUANT]`, else a path that exists, else a catalogue name.
     ///
     /// # Errors
-    /// [`HubError::Reference`] if it is none of these.
+    /// [`HubError::Malformed`] for `hf:` and something that is no repository, [`HubError::Reference`] if it is none of these.
     pub fn parse(text: &str) -> Result<Self, HubError> {
         if let Some(rest) = text.split_at_checked(3).filter(|(head, _)| head.eq_ignore_ascii_case("hf:")) {
             let rest = rest.1;
-            return RepoRef::parse(rest).map(Self::Repo).map_err(|reason| wrong(text, reason));
+            let malformed = |reason| HubError::Malformed { text: text.to_owned(), reason };
+            return RepoRef::parse(rest).map(Self::Repo).map_err(malformed);
         }
         let path = Path::new(text);
         if path.is_dir() {
@@ -117,10 +118,10 @@ mod tests {
     #[test]
     fn hostile_repositories_are_refused() {
         for text in ["hf:", "hf:a", "hf:a/", "hf:/b", "hf:../b", "hf:a/..", "hf:a/b/c", "hf:a/b:", "hf:a/b:c:d"] {
-            assert!(matches!(ModelRef::parse(text), Err(HubError::Reference { .. })), "{text}");
+            assert!(matches!(ModelRef::parse(text), Err(HubError::Malformed { .. })), "{text}");
         }
         for text in ["hf:a/b?x", "hf:a/b c", "hf:a--b/c", "hf:a/\u{e9}", &format!("hf:a/{}", "x".repeat(97))] {
-            assert!(matches!(ModelRef::parse(text), Err(HubError::Reference { .. })), "{text}");
+            assert!(matches!(ModelRef::parse(text), Err(HubError::Malformed { .. })), "{text}");
         }
     }
 

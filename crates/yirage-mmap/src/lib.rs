@@ -1,4 +1,5 @@
-//! Read-only file mappings whose pages can be given back: the only unsafe code of loading.
+//! Read-only file mappings whose pages can be given back: the only unsafe code of loading; and threads that step back
+//! behind all others for the work that follows a load.
 //!
 //! This crate knows nothing of what is in a file. Mapping moves no bytes; a page is read from the file when it is
 //! first touched, and [`MappedFile::release`] lets the system forget it again once its content lives elsewhere
@@ -12,7 +13,12 @@
 //!   model files by renaming a complete new file over them (as package managers and the hub cache do), never by
 //!   rewriting in place: the mapping then keeps the old file alive.
 
+mod priority;
 mod release;
+mod stamp;
+
+pub use priority::step_back;
+pub use stamp::FileStamp;
 
 use std::fs::{self, File};
 use std::io;
@@ -73,6 +79,7 @@ pub enum MapError {
 pub struct MappedFile {
     path: PathBuf,
     map: memmap2::Mmap,
+    stamp: FileStamp,
 }
 
 impl MappedFile {
@@ -88,7 +95,8 @@ impl MappedFile {
             return Err(MapError::NotAFile { path });
         }
         let file = File::open(&path).map_err(open_error)?;
-        let before = file.metadata().map_err(open_error)?.len();
+        let stamp = FileStamp::of(&file.metadata().map_err(open_error)?);
+        let before = stamp.bytes;
         let len = usize::try_from(before).map_err(|_| MapError::TooLarge { path: path.clone(), len: before })?;
         // SAFETY: the mapping is private to this value, read-only, and covers exactly the file's length at open; the
         // slice handed out borrows `self`, so it cannot outlive the mapping. Bytes are only ever read as `u8`, for
@@ -100,7 +108,7 @@ impl MappedFile {
         if after != before {
             return Err(MapError::LengthChanged { path, before, after });
         }
-        Ok(MappedFile { path, map })
+        Ok(MappedFile { path, map, stamp })
     }
 
     /// The file's bytes.
@@ -111,6 +119,18 @@ impl MappedFile {
     /// The path the file was opened by.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the file was when it was opened: of the very file that is mapped, whatever the path leads to since.
+    pub fn stamp(&self) -> FileStamp {
+        self.stamp
+    }
+
+    /// Tells the system that the whole file will be read soon, so that what is not in memory comes in large pieces.
+    /// Returns at once where it is; this is advice, and a system that declines is no error.
+    pub fn will_need(&self) {
+        #[cfg(unix)]
+        let _ = self.map.advise(memmap2::Advice::WillNeed);
     }
 
     /// Gives back the memory of the whole pages inside `range` (byte offsets, clamped to the file). The bytes stay

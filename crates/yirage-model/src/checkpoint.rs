@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use yirage_ir::Format;
-use yirage_mmap::MappedFile;
+use yirage_mmap::{FileStamp, MappedFile};
 
 /// The containers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +92,8 @@ pub struct CheckpointFile {
     pub path: PathBuf,
     /// Its length in bytes.
     pub bytes: u64,
+    /// What it was when it was opened.
+    pub stamp: FileStamp,
 }
 
 /// A model's files, mapped, with their tensors.
@@ -131,8 +133,9 @@ impl Checkpoint {
     }
 
     fn new(maps: Vec<MappedFile>, tensors: Vec<TensorInfo>, header: Header) -> Result<Checkpoint, ModelError> {
-        let files =
-            maps.iter().map(|m| CheckpointFile { path: m.path().to_path_buf(), bytes: m.len() as u64 }).collect();
+        let file =
+            |m: &MappedFile| CheckpointFile { path: m.path().to_path_buf(), bytes: m.len() as u64, stamp: m.stamp() };
+        let files = maps.iter().map(file).collect();
         let mut index = HashMap::with_capacity(tensors.len());
         for (i, t) in tensors.iter().enumerate() {
             if let Some(first) = index.insert(t.name.clone(), i) {

@@ -16,6 +16,15 @@ pub(crate) fn hub(layers: &Layers) -> Hub {
     Hub::new(env)
 }
 
+/// The hub, for commands that may fetch a model: says what would keep it from being fetched.
+pub(crate) fn fetching_hub(layers: &Layers, console: &Console) -> Hub {
+    let hub = hub(layers);
+    if let Some(place) = &hub.env().unusable_token {
+        console.note(&format!("{place}: the token holds characters that no request can carry; it is not sent"));
+    }
+    hub
+}
+
 /// Shows a download: bars on a terminal, a line a file elsewhere.
 pub(crate) struct Shown<'a> {
     console: &'a Console,

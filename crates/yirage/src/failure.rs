@@ -17,6 +17,7 @@ use yirage_hub::HubError;
 use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
 use yirage_model::tokenizer::TokenizerError;
+use yirage_packed::PackedError;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
@@ -42,6 +43,9 @@ pub(crate) enum Failure {
     /// The way to a model.
     #[error(transparent)]
     Hub(#[from] HubError),
+    /// Repacked weights on disk.
+    #[error(transparent)]
+    Packed(#[from] PackedError),
     /// Stop strings or ids.
     #[error("--stop: {0}")]
     Stop(#[from] StopError),
@@ -81,6 +85,7 @@ impl Failure {
         const UNSUPPORTED: (u8, &str) = (3, "unsupported");
         match self {
             Failure::Usage(_) | Failure::Stop(_) | Failure::Device(HalError::Option { .. }) => (2, "usage"),
+            Failure::Hub(HubError::Malformed { .. }) => (2, "usage"),
             Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),
             Failure::Clap(e) if e.use_stderr() => (2, "usage"),
             Failure::Clap(_) | Failure::Closed => (0, "ok"),

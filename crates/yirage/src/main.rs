@@ -55,6 +55,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::Pull => commands::pull::run(layers, &console, positional),
         Command::List => commands::list::run(layers, &console),
         Command::Rm => commands::rm::run(layers, &console, positional.unwrap_or_default()),
+        Command::Cache => commands::cache::run(layers, &console, positional.unwrap_or_default()),
         Command::Devices => commands::devices::run(&console),
         Command::Doctor => commands::doctor::run(layers, &console),
         Command::Bench => commands::bench::run(layers, &console),

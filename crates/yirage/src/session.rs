@@ -6,7 +6,7 @@ use crate::model::{Texts, locate};
 use crate::options::Layers;
 use crate::settings::EngineSettings;
 use std::time::Instant;
-use yirage_engine::Engine;
+use yirage_engine::{Engine, Notice};
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 
 /// An engine with the model's texts and suggestions.
@@ -40,12 +40,19 @@ impl Session {
         // The last part of a path says which model it is; the rest would leave no room for the bar.
         let short = located.name.trim_end_matches('/').rsplit('/').next().unwrap_or(&located.name);
         let bar = console.progress(&format!("loading {short}"), checkpoint.total_bytes(), 0);
-        let engine = Engine::load(&checkpoint, device, &settings.options, &mut |done, total| {
+        let mut progress = |done, total| {
             bar.set_length(total);
             bar.set_position(done);
-        })?;
+        };
+        // The vocabulary takes as long as weights that need only be mapped.
+        let (engine, texts) = std::thread::scope(|scope| {
+            let texts = scope.spawn(|| Texts::load(&checkpoint));
+            let engine = Engine::load(&checkpoint, device, &settings.options, &mut progress);
+            (engine, texts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
         bar.finish_and_clear();
-        let texts = Texts::load(&checkpoint)?;
+        let (mut engine, texts) = (engine?, texts?);
+        engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
         let facts = engine.facts();
         tracing::debug!(
             architecture = facts.architecture,
@@ -55,6 +62,7 @@ impl Session {
             weight_bytes = facts.bytes.weights,
             cache_bytes = facts.bytes.cache,
             arena_bytes = facts.bytes.arena,
+            packed_weights = ?facts.packed_weights,
             "ready"
         );
         if facts.context > facts.trained_context && !facts.dynamic_rope {
@@ -65,6 +73,30 @@ impl Session {
         }
         let load_ms = started.elapsed().as_secs_f64() * 1e3;
         Ok(Session { name: located.name, engine, texts, generation, load_ms })
+    }
+
+    /// What remains to be done when the last result is out: writes the repacked weights that the next start will map,
+    /// where that is not done yet.
+    ///
+    /// # Errors
+    /// [`Failure::Other`] when weights in use were found damaged, so that results may be wrong.
+    pub(crate) fn settle(&mut self, console: &Console) -> Result<(), Failure> {
+        let mut bar = None;
+        self.engine.settle(&mut |done, total| {
+            const WHAT: &str = "keeping repacked weights for the next start";
+            bar.get_or_insert_with(|| console.progress(WHAT, total, done)).set_position(done);
+        });
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        let mut damage = None;
+        for notice in self.engine.notices() {
+            match notice {
+                Notice::Damaged(_) => damage = Some(Failure::Other(notice.to_string())),
+                Notice::Refused(_) | Notice::NotKept(_) => console.note(&notice.to_string()),
+            }
+        }
+        damage.map_or(Ok(()), Err)
     }
 
     /// The ids that end a text: those the model's settings name and those its tokenizer knows.

@@ -8,13 +8,17 @@ use super::{Finding, Tree, manifest};
 const ARROWS: &[(&str, &[&str])] = &[
     ("yirage-ir", &[]),
     ("yirage-plan", &["yirage-ir"]),
-    ("yirage-hal", &["yirage-ir", "yirage-plan"]),
+    ("yirage-hal", &["yirage-ir", "yirage-plan", "yirage-mmap"]),
     ("yirage-compile", &["yirage-ir", "yirage-plan"]),
-    ("yirage-cpu", &["yirage-ir", "yirage-plan", "yirage-hal"]),
+    ("yirage-cpu", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-mmap"]),
     ("yirage-mmap", &[]),
+    ("yirage-packed", &["yirage-mmap"]),
     ("yirage-model", &["yirage-ir", "yirage-mmap"]),
     ("yirage-hub", &[]),
-    ("yirage-engine", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile", "yirage-model"]),
+    (
+        "yirage-engine",
+        &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile", "yirage-model", "yirage-mmap", "yirage-packed"],
+    ),
     ("yirage-conformance", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile"]),
     (
         "yirage",
@@ -25,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-compile",
             "yirage-cpu",
             "yirage-mmap",
+            "yirage-packed",
             "yirage-model",
             "yirage-hub",
             "yirage-engine",

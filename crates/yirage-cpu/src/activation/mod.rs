@@ -227,6 +227,34 @@ impl Layout {
         }
     }
 
+    /// Copies the one token of `from`, which has this form and width, to be token `token` of this layout.
+    ///
+    /// # Safety
+    /// `from` holds a layout of one token that [`Layout::store`] wrote; `out` as for [`Layout::store`].
+    pub(crate) unsafe fn copy_token(&self, from: *const u8, token: usize, out: *mut u8) {
+        let one = Layout { tokens: 1, ..*self };
+        let (first, step) = self.place(token);
+        // SAFETY: blocks, metas and bits of a token lie in its layout, here and there.
+        unsafe {
+            let copy = |there: usize, here: usize, bytes: usize| {
+                for b in 0..self.blocks() {
+                    let to = out.add(here + (first + b * step) * bytes);
+                    std::ptr::copy_nonoverlapping(from.add(there + b * bytes), to, bytes);
+                }
+            };
+            copy(0, 0, self.form.block_bytes());
+            if self.form == Form::Q8 {
+                copy(one.meta_offset(), self.meta_offset(), size_of::<Meta>());
+                copy(one.fine_offset(), self.fine_offset(), BLOCK);
+                let metas = |l: &Layout| l.fine_offset() + l.meta_offset();
+                copy(metas(&one), metas(self), size_of::<Meta>());
+                let bytes = self.outlier_words() * size_of::<u64>();
+                let to = out.add(self.outlier_offset() + token * bytes);
+                std::ptr::copy_nonoverlapping(from.add(one.outlier_offset()), to, bytes);
+            }
+        }
+    }
+
     /// Stores the second codes of a token and its bits.
     ///
     /// # Safety

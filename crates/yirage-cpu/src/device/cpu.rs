@@ -2,16 +2,21 @@
 
 use super::program::CpuProgram;
 use super::state::CpuState;
-use super::weight::{Sink, packed_bytes};
+use super::weight::{self, CpuWeight, Sink, packed_bytes};
 use crate::isa::Isa;
 use crate::pool::{Facts, Pool};
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_hal::{
     Backend, Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, OpenOptions, PoolBytes, Probe, Program,
-    StateHandle, Unavailable, WeightSink,
+    StateHandle, Unavailable, WeightHandle, WeightImage, WeightSink,
 };
 use yirage_ir::{Format, Op, Type};
-use yirage_plan::{Accepts, ExecutorKind, KernelFacts, Plan, Precision, Sharing, Stage, Target, WeightEntry, When};
+use yirage_plan::{
+    Accepts, ExecutorKind, KernelFacts, KernelRef, Plan, Precision, Sharing, Stage, Target, WeightEntry, When,
+};
+
+/// The layout of packed matrices. Another number for another layout.
+pub(super) const PRODUCT_LAYOUT: &str = "tiles16x64@1";
 
 /// The CPU backend.
 pub struct Cpu;
@@ -173,7 +178,7 @@ impl Device for CpuDevice {
             arch: self.info.arch.clone(),
             workers: self.shared.pool.count() as u32,
             precision,
-            product_layout: "tiles16x64@1".into(),
+            product_layout: PRODUCT_LAYOUT.into(),
             q8a_block_bytes: crate::activation::Q8_BLOCK_BYTES as u32,
             q8a_row_multiple: 64,
             align: 64,
@@ -181,7 +186,7 @@ impl Device for CpuDevice {
             kernels: vec![
                 facts("rows", rows, false, &[shares]),
                 facts("products", products("linear"), true, &[staging, drained]),
-                facts("experts", products("expert_linear"), true, &[staging, shares]),
+                facts("experts", products("expert_linear"), true, &[staging, shares, drained]),
                 facts("attention", op("attention"), true, &[filling, drained, shares]),
                 facts("gather", op("gather"), false, &[shares]),
                 facts("sample", op("sample"), false, &[drained]),
@@ -205,11 +210,30 @@ impl Device for CpuDevice {
         Ok(Box::new(Sink::new(&self.shared, entry)?))
     }
 
+    fn packing(&self) -> Option<String> {
+        weight::packing(&self.shared).ok()
+    }
+
+    fn image<'a>(&self, handle: &'a WeightHandle) -> Result<&'a [u8], HalError> {
+        let weight = handle.0.downcast_ref::<CpuWeight>();
+        Ok(weight.ok_or_else(|| HalError::Load("the weight is of another device".into()))?.image())
+    }
+
+    fn adopt(&self, entry: &WeightEntry, image: WeightImage) -> Result<WeightHandle, HalError> {
+        weight::adopt(&self.shared, entry, image)
+    }
+
     fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError> {
         Ok(StateHandle(Arc::new(CpuState::new(&self.shared, block, k_width, blocks, Purpose::Cache)?)))
     }
 
     fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        let own = self.target(Precision::default()).kernels;
+        let differs =
+            |k: &&KernelRef| own.iter().any(|o| o.name == k.name && (&o.stages, o.scratch) != (&k.stages, k.scratch));
+        if let Some(k) = plan.kernels.iter().find(differs) {
+            return Err(HalError::Load(format!("kernel {} has other stages on this device than in the plan", k.name)));
+        }
         Ok(Box::new(CpuProgram::new(&self.shared, plan, bindings)?))
     }
 

@@ -2,9 +2,10 @@
 
 use super::operand::{Env, Operand, WeightRef};
 use super::program::{Binder, BoundOp, Kernel, Run};
-use crate::activation::{Form, Layout};
+use crate::activation::{Form, Layout, TOKEN_TILE};
 use crate::isa::Isa;
 use crate::linear::{self, Linear, Precision};
+use crate::memory::prefetch;
 use crate::pack::PackedMatrix;
 use crate::walk::Work;
 use std::ops::Range;
@@ -20,6 +21,13 @@ struct Product {
     out: Operand,
     /// Where the input lies in the form the kernel reads, if not in the arena.
     staged: Option<usize>,
+}
+
+impl Product {
+    /// The weight; binding has checked that it is one.
+    fn matrix(&self) -> Option<&PackedMatrix> {
+        self.weight.get().ok()?.packed()
+    }
 }
 
 /// An input form to make before multiplying.
@@ -127,6 +135,7 @@ impl Products {
                 activations,
                 out: p.out.floats(env).wrapping_add(g * matrix.rows()),
                 ldo: p.out.width(),
+                rows: None,
                 accumulate: false,
             };
             // SAFETY: activations are whole since an earlier stage or step; workers take disjoint panels.
@@ -135,35 +144,51 @@ impl Products {
     }
 }
 
-/// Bytes of weights that a worker takes at once at least: memory is read at full speed from there on.
-const PIECE_BYTES: usize = 64 << 10;
+/// Bytes of weights that a worker takes at once, for few tokens: memory is read at full speed from there on.
+const FEW_TOKENS_BYTES: usize = 64 << 10;
 
-/// Panels of a matrix that make a piece.
-fn piece(m: &PackedMatrix) -> usize {
-    PIECE_BYTES.div_ceil(m.panel_bytes().max(1))
+/// Bytes of weights that a waiting worker fetches before it may use them: a part of a second-level cache.
+const WARM_BYTES: usize = 128 << 10;
+/// Of these at each look at what it waits for.
+const WARM_STEP: usize = 256;
+
+/// A product with its matrix, and how its panels are cut into pieces.
+#[derive(Clone, Copy)]
+struct Cut<'a> {
+    product: &'a Product,
+    matrix: &'a PackedMatrix,
+    /// Panels of a piece.
+    step: usize,
+    /// Pieces.
+    count: usize,
 }
 
 impl Products {
-    /// The products with their matrices, and how many pieces each has.
-    fn matrices(&self) -> impl Iterator<Item = (&Product, &PackedMatrix, usize)> {
-        let of = |p| {
-            let p: &Product = p;
-            let m = p.weight.get().ok()?.packed()?;
-            Some((p, m, m.panels().div_ceil(piece(m))))
-        };
-        self.products.iter().filter_map(of)
-    }
-
-    /// The panels of each matrix that `pieces` of all pieces are.
-    fn panels(&self, pieces: Range<usize>) -> impl Iterator<Item = (&Product, &PackedMatrix, Range<usize>)> {
-        let mut before = 0;
-        self.matrices().filter_map(move |(p, m, count)| {
-            let of = |edge: usize| (edge.saturating_sub(before).min(count) * piece(m)).min(m.panels());
-            let panels = of(pieces.start)..of(pieces.end);
-            before += count;
-            (!panels.is_empty()).then_some((p, m, panels))
+    /// All products, cut for `workers`. Many tokens go over as many panels together as stay in the cache.
+    fn cut(&self, tokens: usize, workers: usize) -> impl Iterator<Item = Cut<'_>> + Clone {
+        let panels: usize = self.products.iter().filter_map(Product::matrix).map(PackedMatrix::panels).sum();
+        let most = (panels / (2 * workers)).max(1);
+        let bytes = if tokens > TOKEN_TILE { linear::GROUP_BYTES } else { FEW_TOKENS_BYTES };
+        self.products.iter().filter_map(move |product| {
+            let matrix = product.matrix()?;
+            let step = (bytes / matrix.panel_bytes().max(1)).clamp(1, most);
+            Some(Cut { product, matrix, step, count: matrix.panels().div_ceil(step) })
         })
     }
+}
+
+/// The panels of each matrix that `pieces` of all pieces are.
+fn panels<'a>(
+    cut: impl Iterator<Item = Cut<'a>>,
+    pieces: Range<usize>,
+) -> impl Iterator<Item = (Cut<'a>, Range<usize>)> {
+    let mut before = 0;
+    cut.filter_map(move |c| {
+        let of = |edge: usize| (edge.saturating_sub(before).min(c.count) * c.step).min(c.matrix.panels());
+        let panels = of(pieces.start)..of(pieces.end);
+        before += c.count;
+        (!panels.is_empty()).then_some((c, panels))
+    })
 }
 
 impl Kernel for Products {
@@ -174,12 +199,32 @@ impl Kernel for Products {
             // SAFETY: the caller's contract; workers take disjoint tokens.
             return unsafe { self.fill_staging(env, run.isa, tokens, work.share(tokens)) };
         }
-        let total = self.matrices().map(|(.., pieces)| pieces).sum();
+        let cut = self.cut(tokens, work.workers);
+        let total = cut.clone().map(|c| c.count).sum();
         work.drain(total, |some| {
-            for (p, m, panels) in self.panels(some) {
+            for (c, panels) in panels(cut.clone(), some) {
                 // SAFETY: pieces of different workers are disjoint, and so are their panels.
-                unsafe { self.multiply(env, p, m, panels, tokens) };
+                unsafe { self.multiply(env, c.product, c.matrix, panels, tokens) };
             }
         });
+    }
+
+    /// Fetches the weights that this worker begins with. At few tokens memory is what a step waits for, and it is idle
+    /// while another worker is busy with a row.
+    fn waiting(&self, stage: u32, run: &Run<'_>, work: Work<'_>, look: u32) {
+        let tokens = self.x.rows().map_or(0, |d| d.get(run.env.dims));
+        let mut at = look as usize * WARM_STEP;
+        if stage == 0 || tokens > TOKEN_TILE || at >= WARM_BYTES {
+            return;
+        }
+        let cut = self.cut(tokens, work.workers);
+        let total = cut.clone().map(|c| c.count).sum();
+        for (c, panels) in panels(cut, work.first(total)) {
+            let bytes = panels.len() * c.matrix.panel_bytes();
+            if at < bytes {
+                return prefetch(c.matrix.panel(0, panels.start).wrapping_add(at), WARM_STEP.min(bytes - at));
+            }
+            at -= bytes;
+        }
     }
 }

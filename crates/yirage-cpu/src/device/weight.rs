@@ -1,10 +1,11 @@
 //! Weights in memory: repacked matrices, or plain f32 rows.
 
-use super::cpu::{Booked, Purpose, Shared, book};
+use super::cpu::{Booked, PRODUCT_LAYOUT, Purpose, Shared, book};
 use crate::pack::{PANEL_ROWS, PackedMatrix};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use yirage_hal::{HalError, WeightHandle, WeightSink};
+use yirage_hal::{HalError, WeightHandle, WeightImage, WeightSink};
+use yirage_ir::hash::fnv128;
 use yirage_ir::{DType, Dims, Format};
 use yirage_plan::WeightEntry;
 use yirage_plan::weights::ROWS;
@@ -14,15 +15,23 @@ pub(super) enum CpuWeight {
     /// For products, and look-ups in the same table.
     Packed(PackedMatrix, #[expect(dead_code, reason = "books the bytes while the weight lives")] Booked),
     /// Decoded to f32: norms, biases, tables.
-    Rows(Vec<f32>, #[expect(dead_code, reason = "books the bytes while the weight lives")] Booked),
+    Rows(Rows, #[expect(dead_code, reason = "books the bytes while the weight lives")] Booked),
 }
 
 impl CpuWeight {
     /// The values of a plain weight.
     pub(super) fn rows(&self) -> Option<&[f32]> {
         match self {
-            CpuWeight::Rows(v, _) => Some(v),
+            CpuWeight::Rows(v, _) => Some(v.values()),
             CpuWeight::Packed(..) => None,
+        }
+    }
+
+    /// The bytes of it: matrices as they are packed, values as this processor stores them.
+    pub(super) fn image(&self) -> &[u8] {
+        match self {
+            CpuWeight::Packed(m, _) => m.packed_bytes(),
+            CpuWeight::Rows(v, _) => v.bytes(),
         }
     }
 
@@ -33,6 +42,79 @@ impl CpuWeight {
             CpuWeight::Rows(..) => None,
         }
     }
+}
+
+/// Plain values.
+pub(super) enum Rows {
+    /// In memory of their own.
+    Own(Vec<f32>),
+    /// In a file that an earlier run wrote, at a multiple of four.
+    Mapped(WeightImage),
+}
+
+impl Rows {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            // SAFETY: floats are four bytes each without padding, and any byte is a valid `u8`.
+            Rows::Own(v) => unsafe { std::slice::from_raw_parts(v.as_ptr().cast(), std::mem::size_of_val(&v[..])) },
+            Rows::Mapped(image) => image.bytes(),
+        }
+    }
+
+    fn values(&self) -> &[f32] {
+        match self {
+            Rows::Own(v) => v,
+            // SAFETY: any four bytes are a valid `f32`. Where the image begins was checked when it was adopted, so that
+            // nothing is cut off at either end.
+            Rows::Mapped(image) => unsafe { image.bytes().align_to::<f32>().1 },
+        }
+    }
+}
+
+/// A weight from its image.
+pub(super) fn adopt(shared: &Arc<Shared>, entry: &WeightEntry, image: WeightImage) -> Result<WeightHandle, HalError> {
+    let (format, count, rows, k) = sizes(entry)?;
+    let bytes = image.bytes();
+    let booked = book(shared, Purpose::Weights, bytes.len() as u64);
+    let bad = |why: String| HalError::Weight { name: entry.name.clone(), why };
+    let weight = if entry.layout == ROWS {
+        let wanted = packed_bytes(entry)?;
+        if bytes.len() as u64 != wanted || !(bytes.as_ptr() as usize).is_multiple_of(align_of::<f32>()) {
+            let found = bytes.len();
+            return Err(bad(format!("its image has {found} bytes; {wanted} at a multiple of 4 are wanted")));
+        }
+        CpuWeight::Rows(Rows::Mapped(image), booked)
+    } else {
+        let matrix = PackedMatrix::from_image(format, count, rows, k, image).map_err(|e| bad(e.to_string()))?;
+        CpuWeight::Packed(matrix, booked)
+    };
+    Ok(WeightHandle(Arc::new(weight)))
+}
+
+/// What the bytes of packed weights depend on: the layout's name, the order of bytes in numbers, and what the packing
+/// code makes of made-up rows of each format. The last one tells versions of the code apart that nobody named
+/// differently.
+pub(super) fn packing(shared: &Shared) -> Result<String, HalError> {
+    const PROBE_ROWS: usize = 20;
+    let mut text = String::new();
+    for &format in Format::ALL {
+        let info = format.info();
+        let k = 320usize.next_multiple_of(info.block);
+        // Numbers of Lehmer's generator: every byte differs from its neighbours, none has a meaning.
+        let mut state = 1u64;
+        let mut next = || {
+            state = state * 48_271 % 0x7fff_ffff;
+            (state >> 8) as u8
+        };
+        let rows: Vec<u8> = (0..PROBE_ROWS * info.row_bytes(k)).map(|_| next()).collect();
+        let error = |e: crate::pack::PackError| HalError::Device(e.to_string());
+        let matrix = PackedMatrix::new(format, PROBE_ROWS, k).map_err(error)?;
+        // SAFETY: nobody else knows the matrix.
+        unsafe { matrix.pack_rows(shared.isa, 0, 0, &rows) }.map_err(error)?;
+        text.push_str(&format!(" {}:{:016x}", info.name, fnv128(matrix.packed_bytes()) as u64));
+    }
+    let order = if cfg!(target_endian = "little") { "little" } else { "big" };
+    Ok(format!("cpu {PRODUCT_LAYOUT} {order}-endian{text}"))
 }
 
 /// Count of matrices, rows and columns of an entry.
@@ -157,7 +239,7 @@ impl WeightSink for Sink {
             }
             Into::Rows(v) => {
                 let booked = book(&self.shared, Purpose::Weights, v.len() as u64 * 4);
-                CpuWeight::Rows(v, booked)
+                CpuWeight::Rows(Rows::Own(v), booked)
             }
         };
         Ok(WeightHandle(Arc::new(weight)))

@@ -38,7 +38,7 @@ pub(crate) use avx2::groups_before_widening;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::dot;
 
-use crate::activation::{Form, Layout};
+use crate::activation::{Form, Layout, TOKEN_TILE};
 use crate::isa::{Isa, IsaError};
 use crate::pack::{Codes, PANEL_ROWS, PackedMatrix, Tile, for_format};
 use pass::{Pass, PassFn};
@@ -47,7 +47,7 @@ use yirage_hal::Limit;
 use yirage_ir::Format;
 
 /// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
-const GROUP_BYTES: usize = 256 << 10;
+pub(crate) const GROUP_BYTES: usize = 256 << 10;
 
 /// How much may be rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -158,6 +158,8 @@ pub struct Linear<'a> {
     pub out: *mut f32,
     /// Numbers from row to row of the result.
     pub ldo: usize,
+    /// If given, row t starts at `out + rows[t] * ldo` instead.
+    pub rows: Option<&'a [u32]>,
     /// Add to what is in `out` instead of overwriting it.
     pub accumulate: bool,
 }
@@ -177,10 +179,13 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
     assert_eq!(kernel.format, weights.format(), "the kernel is for another format");
     assert_eq!((kernel.form, weights.k()), (layout.form(), layout.k()), "activations do not fit kernel and weights");
     assert!(job.matrix < weights.count() && panels.end <= weights.panels(), "panels {panels:?} do not exist");
+    assert!(job.rows.is_none_or(|r| r.len() == layout.tokens() && !job.accumulate), "a row of the result a token");
+    let mut apart = [0f32; TOKEN_TILE * PANEL_ROWS];
     let together = (GROUP_BYTES / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {
         for tile in layout.tiles() {
             let at = layout.tile_offsets(tile);
+            let tile_out = job.out.wrapping_add(tile.first * job.ldo);
             let pass = kernel.passes[tile.tokens.ilog2() as usize];
             for panel in group..panels.end.min(group + together) {
                 let first_row = panel * PANEL_ROWS;
@@ -193,16 +198,33 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
                     fine: at.fine,
                     outliers: job.activations.wrapping_add(at.outliers).cast(),
                     words: at.words,
-                    out: job.out.wrapping_add(tile.first * job.ldo + first_row),
-                    ldo: job.ldo,
+                    out: if job.rows.is_some() { apart.as_mut_ptr() } else { tile_out.wrapping_add(first_row) },
+                    ldo: if job.rows.is_some() { PANEL_ROWS } else { job.ldo },
                     rows: PANEL_ROWS.min(weights.rows() - first_row),
                     accumulate: job.accumulate,
                 };
                 // SAFETY: the panel lies in the weights, the tile in the activations, `Kernel::new` checked the
                 // CPU, and the caller gives the result's memory.
-                unsafe { pass(&pass_args) }
+                unsafe {
+                    pass(&pass_args);
+                    if let Some(rows) = job.rows {
+                        let to = job.out.wrapping_add(first_row);
+                        scatter(&apart, &rows[tile.first..tile.first + tile.tokens], pass_args.rows, to, job.ldo);
+                    }
+                }
             }
         }
+    }
+}
+
+/// Hands a tile's results out to their rows.
+///
+/// # Safety
+/// `to` is writable for `have` numbers at `rows[t] * ldo` for every t.
+unsafe fn scatter(from: &[f32; TOKEN_TILE * PANEL_ROWS], rows: &[u32], have: usize, to: *mut f32, ldo: usize) {
+    for (from, &row) in from.chunks_exact(PANEL_ROWS).zip(rows) {
+        // SAFETY: as promised by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.wrapping_add(row as usize * ldo), have) };
     }
 }
 

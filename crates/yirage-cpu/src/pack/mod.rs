@@ -45,6 +45,7 @@ use crate::isa::Isa;
 use crate::linear::unpack;
 use crate::memory::{HugeBuf, OutOfMemory};
 use thiserror::Error;
+use yirage_hal::WeightImage;
 use yirage_ir::Format;
 
 /// Runs `$then!(Type, $args)` for the packed type of a format: the only list of packed formats. `float` formats have
@@ -124,6 +125,27 @@ pub enum PackError {
         /// Bytes of a row in the file format.
         row_bytes: usize,
     },
+    /// An image of another size.
+    #[error(
+        "the image of {count} {format} matrices {rows} x {k} has {found} bytes; {wanted} at a multiple of {BLOCK_ALIGN} are wanted"
+    )]
+    BadImage {
+        /// Text name of the format.
+        format: &'static str,
+        /// Number of matrices.
+        count: usize,
+        /// Rows of a matrix.
+        rows: usize,
+        /// Columns of a matrix.
+        k: usize,
+        /// Bytes of the matrices.
+        wanted: usize,
+        /// Bytes of the image.
+        found: usize,
+    },
+    /// Rows for a matrix that is mapped from a file.
+    #[error("rows cannot be packed into a matrix that is mapped from a file")]
+    ReadOnly,
     /// No memory.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
@@ -140,7 +162,35 @@ pub struct PackedMatrix {
     layout: Layout,
     units: usize,
     panels: usize,
-    buf: HugeBuf,
+    buf: Store,
+}
+
+/// What every first byte of a matrix is a multiple of.
+const BLOCK_ALIGN: usize = 64;
+
+/// Where a matrix lies.
+enum Store {
+    /// In memory of its own.
+    Own(HugeBuf),
+    /// In a file that an earlier run wrote.
+    Mapped(WeightImage),
+}
+
+impl Store {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Store::Own(buf) => buf.as_slice(),
+            Store::Mapped(image) => image.bytes(),
+        }
+    }
+
+    /// The first byte; written to only where the matrix is in memory of its own.
+    fn first(&self) -> *const u8 {
+        match self {
+            Store::Own(buf) => buf.as_ptr(),
+            Store::Mapped(image) => image.bytes().as_ptr(),
+        }
+    }
 }
 
 impl PackedMatrix {
@@ -158,6 +208,37 @@ impl PackedMatrix {
     /// [`PackError::PartBlock`] when k is not a whole number of the format's blocks, [`PackError::TooLarge`],
     /// [`PackError::Memory`].
     pub fn stacked(format: Format, count: usize, rows: usize, k: usize) -> Result<PackedMatrix, PackError> {
+        PackedMatrix::with_store(format, count, rows, k, |bytes| Ok(Store::Own(HugeBuf::zeroed(bytes)?)))
+    }
+
+    /// Matrices from their [`PackedMatrix::packed_bytes`], which stay where they are.
+    ///
+    /// # Errors
+    /// Those of [`PackedMatrix::stacked`]; [`PackError::BadImage`] for another number of bytes, or bytes that do not
+    /// begin at a multiple of 64.
+    pub fn from_image(
+        format: Format,
+        count: usize,
+        rows: usize,
+        k: usize,
+        image: WeightImage,
+    ) -> Result<PackedMatrix, PackError> {
+        PackedMatrix::with_store(format, count, rows, k, |wanted| {
+            let (name, found) = (format.info().name, image.bytes().len());
+            if found != wanted || !(image.bytes().as_ptr() as usize).is_multiple_of(BLOCK_ALIGN) {
+                return Err(PackError::BadImage { format: name, count, rows, k, wanted, found });
+            }
+            Ok(Store::Mapped(image))
+        })
+    }
+
+    fn with_store(
+        format: Format,
+        count: usize,
+        rows: usize,
+        k: usize,
+        store: impl FnOnce(usize) -> Result<Store, PackError>,
+    ) -> Result<PackedMatrix, PackError> {
         let (layout, info) = (layout(format), format.info());
         if !k.is_multiple_of(info.block) {
             return Err(PackError::PartBlock { format: info.name, rows, k, block: info.block });
@@ -167,7 +248,7 @@ impl PackedMatrix {
             .iter()
             .try_fold(layout.unit_bytes, |a, b| a.checked_mul(*b))
             .ok_or(PackError::TooLarge { format: info.name, count, rows, k })?;
-        let buf = HugeBuf::zeroed(bytes)?;
+        let buf = store(bytes)?;
         Ok(PackedMatrix { format, count, rows, k, layout, units, panels, buf })
     }
 
@@ -198,12 +279,12 @@ impl PackedMatrix {
 
     /// Bytes of memory held.
     pub fn bytes(&self) -> usize {
-        self.buf.len()
+        self.buf.bytes().len()
     }
 
     /// The packed bytes, for checksums and for reading ahead.
     pub fn packed_bytes(&self) -> &[u8] {
-        self.buf.as_slice()
+        self.buf.bytes()
     }
 
     /// Bytes of a panel.
@@ -219,7 +300,7 @@ impl PackedMatrix {
     /// The first byte of a panel.
     pub(crate) fn panel(&self, matrix: usize, panel: usize) -> *const u8 {
         debug_assert!(matrix < self.count && panel < self.panels);
-        self.buf.as_ptr().wrapping_add((matrix * self.panels + panel) * self.panel_bytes())
+        self.buf.first().wrapping_add((matrix * self.panels + panel) * self.panel_bytes())
     }
 
     /// The first unit of the tile holding `row`; the next units follow at [`PackedMatrix::unit_step`].
@@ -237,7 +318,7 @@ impl PackedMatrix {
     ///
     /// # Errors
     /// [`PackError::BadRows`] when `first_row` is not a multiple of 16, `bytes` is not a whole number of rows, or the
-    /// rows exceed the matrix.
+    /// rows exceed the matrix; [`PackError::ReadOnly`] for a matrix from an image.
     ///
     /// # Panics
     /// When this CPU lacks `isa`.
@@ -246,6 +327,9 @@ impl PackedMatrix {
     /// Calls that run at the same time must not write the same tile: give each thread rows of its own tiles (a
     /// multiple of 16 rows, but for the last). Nothing may read those rows meanwhile.
     pub unsafe fn pack_rows(&self, isa: Isa, matrix: usize, first_row: usize, bytes: &[u8]) -> Result<(), PackError> {
+        if matches!(self.buf, Store::Mapped(_)) {
+            return Err(PackError::ReadOnly);
+        }
         let row_bytes = self.format.info().row_bytes(self.k);
         let n = bytes.len().checked_div(row_bytes).unwrap_or(0);
         let fits = n.checked_add(first_row).is_some_and(|end| end <= self.rows) && matrix < self.count;

@@ -19,8 +19,10 @@ use thiserror::Error;
 use yirage_plan::tasks::vm::Blocked;
 use yirage_plan::{Part, Plan, Task, TaskProgram};
 
-/// How long nothing may move before a run is given up.
-const HANG_AFTER: Duration = Duration::from_secs(60);
+/// How long all workers that have not ended may wait, before a run is given up.
+const HANG_AFTER: Duration = Duration::from_secs(10);
+/// Where a worker is that has ended.
+const ENDED: u32 = u32::MAX;
 /// Looks at a counter between two looks at the clock.
 const LOOKS: u32 = 1024;
 
@@ -111,10 +113,15 @@ impl Walker {
     /// For a program of `plan`, which is verified.
     pub(crate) fn new(plan: &Plan, program: &TaskProgram) -> Walker {
         let stages = plan.kernels.iter().map(|k| k.stages.len()).max().unwrap_or(0).max(1);
+        Walker::over(plan.steps.len(), stages, program)
+    }
+
+    /// For a program over `steps` steps of at most `stages` stages.
+    fn over(steps: usize, stages: usize, program: &TaskProgram) -> Walker {
         Walker {
             counters: Counters::new(&program.totals()),
             heads: program.queues.iter().map(|_| AtomicU32::new(0)).collect(),
-            lists: (0..plan.steps.len() * stages).map(|_| WorkList::new()).collect(),
+            lists: (0..steps * stages).map(|_| WorkList::new()).collect(),
             stages,
             runs: 0,
             hang_after: HANG_AFTER,
@@ -172,7 +179,7 @@ impl Walker {
             unsafe { tasks.run(task, work) };
             self.counters.signal(task.signals);
         }
-        self.heads[ctx.index].store(u32::MAX, Ordering::Relaxed);
+        self.heads[ctx.index].store(ENDED, Ordering::Relaxed);
     }
 
     /// Waits for all of a task's counters; false if the run is over for another reason.
@@ -184,7 +191,7 @@ impl Walker {
         tasks: &impl Tasks,
         hang: &Mutex<Option<WalkError>>,
     ) -> bool {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::new(ctx.patience());
         let mut watchdog = Watchdog { looks: 0, since: None, moved: 0 };
         task.waits.iter().all(|wait| {
             self.counters.wait(wait.counter, wait.at_least, self.runs, || {
@@ -222,7 +229,7 @@ impl Walker {
     }
 }
 
-/// Notices that nothing moves.
+/// Notices that nobody will ever move again.
 struct Watchdog {
     looks: u32,
     since: Option<Instant>,
@@ -241,7 +248,9 @@ impl Watchdog {
             (self.moved, self.since) = (moved, Some(Instant::now()));
             return false;
         }
-        since.elapsed() >= walker.hang_after
+        // A worker that is not among those who wait is busy, however long its task takes.
+        let at_work = |head: &&AtomicU32| head.load(Ordering::Relaxed) != ENDED;
+        since.elapsed() >= walker.hang_after && walker.stuck().len() == walker.heads.iter().filter(at_work).count()
     }
 }
 

@@ -1,1 +1,180 @@
+//! Programs by hand on real threads.
 
+use super::*;
+use std::sync::atomic::AtomicUsize;
+use yirage_plan::{ExecutorKind, Wait};
+
+fn task(step: u32, part: Part, waits: &[(u32, u32)], signals: u32) -> Task {
+    let waits = waits.iter().map(|&(counter, at_least)| Wait { counter, at_least }).collect();
+    Task { step, stage: 0, part, waits, signals }
+}
+
+fn walker(steps: usize, tasks: Vec<Task>, queues: Vec<Vec<u32>>) -> Walker {
+    let counters = tasks.iter().map(|t| t.signals + 1).max().unwrap_or(0);
+    let program = TaskProgram { kind: ExecutorKind::Persistent, counters, tasks, queues };
+    Walker::over(steps, 1, &program)
+}
+
+struct Body<F>(F);
+
+impl<F: Fn(&Task, Work<'_>) + Sync> Tasks for Body<F> {
+    unsafe fn run(&self, task: &Task, work: Work<'_>) {
+        (self.0)(task, work);
+    }
+    fn waiting(&self, _: &Task, _: Work<'_>, _: u32) {}
+}
+
+/// Step 0 on worker 0, step 1 on both, step 2 on worker 1: fork and join, many times over.
+fn fork_and_join() -> Walker {
+    let share = |index| Part::Share { index, of: 2 };
+    let one = Part::Share { index: 0, of: 1 };
+    let tasks = vec![
+        task(0, one, &[], 0),
+        task(1, share(0), &[], 1),
+        task(1, share(1), &[(0, 1)], 1),
+        task(2, one, &[(1, 2)], 2),
+    ];
+    walker(3, tasks, vec![vec![0, 1], vec![2, 3]])
+}
+
+#[test]
+fn what_came_before_is_seen_in_every_run() {
+    let pool = Pool::new(2).unwrap();
+    let mut walker = fork_and_join();
+    // Plain memory: the counters alone order the accesses.
+    struct Cells(std::cell::UnsafeCell<[usize; 4]>);
+    // SAFETY: the program orders all accesses.
+    unsafe impl Sync for Cells {}
+    let cells = Cells(std::cell::UnsafeCell::new([0; 4]));
+    for run in 1..=100_000 {
+        let body = Body(|task: &Task, work: Work<'_>| {
+            let all = &cells;
+            let at = all.0.get().cast::<usize>();
+            // SAFETY: step 1 writes its own cell after step 0, step 2 after step 1.
+            unsafe {
+                match task.step {
+                    0 => *at = run,
+                    1 => {
+                        let share = work.share(2).start;
+                        *at.add(1 + share) = *at + share;
+                    }
+                    _ => *at.add(3) = *at.add(1) + *at.add(2),
+                }
+            }
+        });
+        walker.run(&pool, run % 7 == 0, &body).unwrap();
+        // SAFETY: the run is over.
+        assert_eq!(unsafe { (*cells.0.get())[3] }, 2 * run + 1, "run {run}");
+    }
+}
+
+/// Random graphs on one to five threads, more of them than tasks at times: every task once, after all that it needs.
+#[test]
+fn random_graphs_run_in_their_order() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = move |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % n
+    };
+    let pools: Vec<Pool> = (1..=5).map(|n| Pool::new(n).unwrap()).collect();
+    for _ in 0..250 {
+        let pool = &pools[below(pools.len())];
+        let (workers, count) = (pool.count(), 1 + below(30));
+        let (mut tasks, mut queues, mut needs) = (Vec::new(), vec![Vec::new(); workers], Vec::new());
+        let mut places: Vec<(u32, u32)> = Vec::new();
+        for t in 0..count {
+            let needed: Vec<usize> = (0..t).filter(|_| below(4) == 0).collect();
+            let waits: Vec<(u32, u32)> = needed.iter().map(|&n: &usize| places[n]).collect();
+            let worker = below(workers);
+            queues[worker].push(t as u32);
+            places.push((worker as u32, queues[worker].len() as u32));
+            tasks.push(task(t as u32, Part::Share { index: 0, of: 1 }, &waits, worker as u32));
+            needs.push(needed);
+        }
+        // Counters of workers without tasks exist, too.
+        let program = TaskProgram { kind: ExecutorKind::Persistent, counters: workers as u32, tasks, queues };
+        let mut walker = Walker::over(count, 1, &program);
+        for _ in 0..40 {
+            let ended: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            let body = Body(|task: &Task, _: Work<'_>| {
+                let t = task.step as usize;
+                assert!(needs[t].iter().all(|&n| ended[n].load(Ordering::Relaxed) == 1), "task {t} was early");
+                ended[t].fetch_add(1, Ordering::Relaxed);
+            });
+            walker.run(pool, false, &body).unwrap();
+            assert!(ended.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+        }
+    }
+}
+
+#[test]
+fn a_list_is_drained_exactly_once_in_every_run() {
+    let pool = Pool::new(3).unwrap();
+    let drain = |counter| task(0, Part::Drain, &[], counter);
+    let mut walker = walker(1, vec![drain(0), drain(0), drain(0)], vec![vec![0], vec![1], vec![2]]);
+    for total in [0, 1, 2, 5, 6, 7, 100, 1000] {
+        for _ in 0..50 {
+            let done: Vec<AtomicUsize> = (0..total).map(|_| AtomicUsize::new(0)).collect();
+            let body = Body(|_: &Task, work: Work<'_>| {
+                work.drain(total, |some| {
+                    assert!(!some.is_empty());
+                    some.for_each(|i| {
+                        done[i].fetch_add(1, Ordering::Relaxed);
+                    });
+                });
+            });
+            walker.run(&pool, false, &body).unwrap();
+            assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{total} pieces");
+        }
+    }
+}
+
+#[test]
+fn a_panic_ends_the_run_and_the_walker_goes_on() {
+    let pool = Pool::new(2).unwrap();
+    let mut walker = fork_and_join();
+    for _ in 0..20 {
+        let failed = walker.run(&pool, false, &Body(|task: &Task, _: Work<'_>| assert!(task.step != 0, "planted")));
+        assert!(failed.unwrap_err().to_string().contains("planted"));
+        let ran = AtomicUsize::new(0);
+        let body = Body(|_: &Task, _: Work<'_>| {
+            ran.fetch_add(1, Ordering::Relaxed);
+        });
+        walker.run(&pool, false, &body).unwrap();
+        assert_eq!(ran.into_inner(), 4);
+    }
+}
+
+/// No verified program does this; a lost signal would.
+#[test]
+fn a_hang_says_where_everyone_stands() {
+    let pool = Pool::new(2).unwrap();
+    let one = Part::Share { index: 0, of: 1 };
+    let tasks = vec![task(0, one, &[], 0), task(1, one, &[(0, 1), (1, 5)], 1), task(2, one, &[(1, 1)], 0)];
+    let mut walker = walker(3, tasks, vec![vec![0, 2], vec![1]]);
+    walker.hang_after = Duration::from_millis(50);
+    let error = walker.run(&pool, false, &Body(|_: &Task, _: Work<'_>| {})).unwrap_err();
+    let WalkError::Hang { stuck, .. } = &error else { panic!("{error}") };
+    let want =
+        |worker, position, task, counter, at_least, value| Blocked { worker, position, task, counter, at_least, value };
+    assert_eq!(stuck, &[want(0, 1, 2, 1, 1, 0), want(1, 0, 1, 1, 5, 0)]);
+    let text = error.to_string();
+    assert!(text.contains("worker 1 at 0 of its queue (task 1) waits until counter 1 is 5, it is 0"), "{text}");
+}
+
+#[test]
+fn shares_cover_everything_once() {
+    let list = WorkList::new();
+    for of in 1..9 {
+        for total in 0..40 {
+            let share = |index| {
+                let part = Part::Share { index, of };
+                Work { worker: 0, workers: of as usize, part, list: &list, run: 1 }.share(total)
+            };
+            let all: Vec<usize> = (0..of).flat_map(share).collect();
+            assert_eq!(all, (0..total).collect::<Vec<_>>());
+        }
+    }
+}

@@ -119,6 +119,7 @@ pub(crate) fn product(
         activations: activations.as_ptr(),
         out: out.as_mut_ptr(),
         ldo: m.rows(),
+        rows: None,
         accumulate: false,
     };
     for part in 0..parts {

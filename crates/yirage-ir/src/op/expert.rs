@@ -109,6 +109,20 @@ impl OpDef for ExpertLinear {
                 cases.push(Case::new(format!("{name} f32"), op, vec![x, w, chosen], tolerance));
             }
         }
+        // Experts with many tokens, with one, and with none.
+        let crowd: Vec<i32> =
+            (0..41).flat_map(|t| [if t % 7 == 0 { 3 } else { 1 }, if t == 20 { 0 } else { 4 }]).collect();
+        for shared in [true, false] {
+            let w = rng.weight(Format::Q4_K, [5, 72, 512]);
+            let x = rng.outliers([41, if shared { 512 } else { 1024 }]);
+            let q = super::Quantize { parts: if shared { 1 } else { 2 } }.eval(&[&x]).remove(0);
+            let op = ExpertLinear { top_k: 2, shared };
+            let chosen = Tensor::i32([41, 2], crowd.clone());
+            let tolerance = Tolerance::SumOfProducts { c: 16.0 };
+            let ins = vec![q, w.clone(), chosen.clone()];
+            cases.push(Case::new(format!("crowded shared {shared} q8a"), op.clone(), ins, tolerance));
+            cases.push(Case::new(format!("crowded shared {shared} f32"), op, vec![x, w, chosen], tolerance));
+        }
         cases
     }
 

@@ -53,6 +53,11 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let mut positions = Vec::new();
     let notes = score(&mut session.engine, &ids, wanted, &mut |pos, row| positions.push(Position::new(pos, row, top)))?;
     notes.iter().for_each(|note| console.note(note));
+    show(console, &session, positions)?;
+    session.settle(console)
+}
+
+fn show(console: &Console, session: &Session, positions: Vec<Position>) -> Result<(), Failure> {
     if console.json {
         return console.value(&Output { positions });
     }

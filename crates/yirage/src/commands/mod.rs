@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod bench;
+pub(crate) mod cache;
 pub(crate) mod chat;
 mod chat_input;
 pub(crate) mod completions;

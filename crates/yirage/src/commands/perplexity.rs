@@ -74,8 +74,13 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     }
     let mean_nll = nll.iter().sum::<f64>() / nll.len() as f64;
     let output = Output { tokens: ids.len(), mean_nll, ppl: mean_nll.exp(), nll };
+    show(console, &output)?;
+    session.settle(console)
+}
+
+fn show(console: &Console, output: &Output) -> Result<(), Failure> {
     if console.json {
-        return console.value(&output);
+        return console.value(output);
     }
     console.line(&format!(
         "perplexity {:.5} (mean negative log-likelihood {:.6} over {} predicted tokens)",

@@ -1,7 +1,7 @@
 //! `yirage pull`: fetches a model into the cache.
 
 use crate::console::Console;
-use crate::download::{Shown, hub};
+use crate::download::{Shown, fetching_hub};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::options::Layers;
@@ -15,7 +15,7 @@ use yirage_hub::{Entry, ModelRef};
 pub(crate) fn run(layers: &Layers, console: &Console, name: Option<&str>) -> Result<(), Failure> {
     let _ends_the_process = Interrupt::install()?;
     let reference = ModelRef::parse(name.unwrap_or(Entry::default_model().name))?;
-    let found = hub(layers).pull(&reference, &Shown::on(console))?;
+    let found = fetching_hub(layers, console).pull(&reference, &Shown::on(console))?;
     if console.json {
         return console.value(&json!({"model": found.name, "path": found.path}));
     }

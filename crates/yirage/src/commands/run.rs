@@ -44,6 +44,9 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         if stream { console.write(piece) } else { Ok(()) }
     })?;
     show(console, &session.name, &prompt, &answer, session.load_ms, false)?;
+    if !matches!(answer.reason, FinishReason::Cancelled) {
+        session.settle(console)?;
+    }
     match answer.reason {
         FinishReason::Error(why) => Err(Failure::Other(why)),
         FinishReason::Cancelled => Err(Failure::Interrupted),

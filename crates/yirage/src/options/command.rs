@@ -25,6 +25,8 @@ pub(crate) enum Command {
     List,
     /// Remove a model.
     Rm,
+    /// Look after repacked weights.
+    Cache,
     /// Show devices.
     Devices,
     /// Show what this machine has and can do.
@@ -54,6 +56,7 @@ impl Command {
         Command::Pull,
         Command::List,
         Command::Rm,
+        Command::Cache,
         Command::Devices,
         Command::Doctor,
         Command::Bench,
@@ -73,6 +76,7 @@ impl Command {
             Command::Pull => "pull",
             Command::List => "list",
             Command::Rm => "rm",
+            Command::Cache => "cache",
             Command::Devices => "devices",
             Command::Doctor => "doctor",
             Command::Bench => "bench",
@@ -93,6 +97,7 @@ impl Command {
             Command::Pull => "Fetch a model into the cache",
             Command::List => "Show the models in the cache and the catalogue",
             Command::Rm => "Remove a model from the cache",
+            Command::Cache => "List, clear or verify the repacked weights on disk",
             Command::Devices => "Show the devices here, and why others are unavailable",
             Command::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
             Command::Bench => "Measure how fast a model runs, and how much of the machine that is",
@@ -107,6 +112,10 @@ impl Command {
         match self {
             Command::Pull => Some(model),
             Command::Rm => Some(model.required(true)),
+            Command::Cache => {
+                let actions = ["list", "clear", "verify"];
+                Some(Arg::new(POSITIONAL).value_name("ACTION").required(true).value_parser(actions))
+            }
             Command::Completions => {
                 let shells = ["bash", "elvish", "fish", "powershell", "zsh"];
                 Some(Arg::new(POSITIONAL).value_name("SHELL").required(true).value_parser(shells))

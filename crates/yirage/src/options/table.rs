@@ -1,6 +1,6 @@
 //! The options: the only list.
 
-use super::command::Command::{self, Bench, Chat, Doctor, Inspect, Logits, Perplexity, Pull, Rm, Run, Tokenize};
+use super::command::Command::{self, Bench, Cache, Chat, Doctor, Inspect, Logits, Perplexity, Pull, Rm, Run, Tokenize};
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
 use Kind::{Choice, Number, Switch, Text, Texts};
@@ -9,6 +9,8 @@ use Kind::{Choice, Number, Switch, Text, Texts};
 const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
 /// Commands that compute what the user asks for, not what measures best.
 const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
+/// Commands that look after kept weights, and those that make them.
+const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Cache];
 /// Commands that open a model.
 const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect, Bench, Doctor];
 /// Commands that may fetch a model.
@@ -88,6 +90,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "fast: 8-bit activations for quantised weights; exact: 32-bit floats throughout",
     ),
     option(
+        "executor",
+        Choice(&["auto", "steps", "replay", "persistent"]),
+        Value("auto"),
+        COMPUTE,
+        "How a plan is run, to the same bytes; auto measures the first steps and keeps the faster",
+    ),
+    option(
         "kv-type",
         Choice(&["f32", "f16", "bf16"]),
         Described("f32 where the precision is exact or all weights are f32, else bf16"),
@@ -111,6 +120,27 @@ pub(crate) const OPTIONS: &[Spec] = &[
         Value("true"),
         ANSWER,
         "Use what is cached of earlier prompts again; --no-prefix-cache computes all of each",
+    ),
+    option(
+        "weight-cache",
+        Switch,
+        Value("true"),
+        COMPUTE,
+        "Keep repacked weights on disk and map them at the next start; --no-weight-cache makes them each time",
+    ),
+    option(
+        "weight-cache-dir",
+        Text("DIR"),
+        Described("yirage-packed, beside the folder of fetched models"),
+        KEPT,
+        "Folder of repacked weights",
+    ),
+    option(
+        "weight-cache-limit",
+        Number("GIB"),
+        Value("20"),
+        COMPUTE,
+        "Most GiB of repacked weights on disk; those used longest ago go first",
     ),
     // What to say to the model.
     short('p', option("prompt", Text("TEXT"), Described("a short built-in one"), PROMPT, "The prompt")),

@@ -54,11 +54,16 @@ impl EngineSettings {
                 "bf16" => Format::BF16,
                 _ => Format::F32,
             }),
+            executor: match layers.choice("executor")? {
+                "auto" => None,
+                word => Some(word.parse().map_err(Failure::Usage)?),
+            },
             context: layers.number("context", &context, |n| (1..=MAX_CONTEXT).contains(n))?,
             chunk: layers.number("chunk", &chunk, |n| (1..=MAX_STEP_TOKENS).contains(n))?.unwrap_or(512),
             // One conversation at a time: nothing here runs requests beside each other.
             max_seqs: 1,
             prefix_cache: layers.switch("prefix-cache")?,
+            packed: super::packed::resolve(layers)?,
             ..EngineOptions::default()
         };
         Ok(EngineSettings {

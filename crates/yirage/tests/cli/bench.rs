@@ -66,9 +66,10 @@ fn the_work_of_a_step_is_what_the_model_has() {
     let one = rows(&["-m", &model, "-p", "0", "-n", "1", "-r", "1"]).remove(0);
     let deep = rows(&["-m", &model, "-p", "0", "-n", "1", "-d", "256", "-r", "1"]).remove(0);
     let (one, deep) = (one["step_bytes"].as_f64().unwrap(), deep["step_bytes"].as_f64().unwrap());
-    // 260032 weights of four bytes, all of which one token reads, and one row of the table more for its embedding
-    let (weights, row) = (260_032.0 * 4.0, 64.0 * 4.0);
-    assert!((one - weights).abs() < 0.02 * weights, "{one} bytes, {weights} in the file, a row has {row}");
+    // All 260032 weights of four bytes and a row of the table. Tiles are padded: the feed-forward's 172 rows to 176, its
+    // 172 columns to 192.
+    let weights = 260_032.0 * 4.0;
+    assert!(one > weights && one < 1.05 * weights, "{one} bytes of a model of {weights}");
     // five layers of keys and values, four heads of eight in f32, at 255 positions more
     assert_eq!(deep - one, 5.0 * 2.0 * 4.0 * 8.0 * 4.0 * 255.0);
 }

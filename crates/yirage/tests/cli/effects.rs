@@ -1,5 +1,6 @@
 //! Every option does something: a test for each, by its name. An option without one fails here.
 
+use crate::cache::Kept;
 use crate::support::{Ran, floats, shared, stories, yirage};
 use crate::template::{named_templates, templated};
 use serde_json::Value;
@@ -28,6 +29,21 @@ const EFFECTS: &[Effect] = &[
     ("context", |m| assert!(debug(m, &["--context", "40"]).contains("context=40"))),
     ("chunk", |m| assert_ne!(arena(&debug(m, &["--chunk", "16"])), arena(&debug(m, &["--chunk", "256"])))),
     ("prefix-cache", prefix_cache),
+    ("weight-cache", |m| {
+        let kept = Kept::new();
+        assert_eq!(kept.run(m, &["--no-weight-cache"]).ran().code, 0);
+        assert_eq!(kept.entries().len(), 0);
+    }),
+    ("weight-cache-dir", |m| {
+        let kept = Kept::new();
+        assert_eq!(kept.run(m, &[]).ran().code, 0);
+        assert_eq!(kept.entries().len(), 1);
+    }),
+    ("weight-cache-limit", |m| {
+        let kept = Kept::new();
+        let ran = kept.run(m, &["--weight-cache-limit", "0.0001"]).ran();
+        assert!(ran.code == 0 && ran.err.contains("exceed the limit of 107374"), "{}", ran.err);
+    }),
     ("prompt", |m| assert_ne!(prompt(m, &["--prompt", "a"]), prompt(m, &["--prompt", "b"]))),
     ("prompt-file", prompt_file),
     ("prompt-ids", |m| assert_eq!(prompt(m, &["--prompt-ids", "1,400,7"]), serde_json::json!([1, 400, 7]))),
@@ -60,7 +76,7 @@ const EFFECTS: &[Effect] = &[
         assert!(ids("--parse-special").ends_with(&[1]) && ids("--no-parse-special").len() > 3);
     }),
     ("n-prompt", |m| assert_eq!(tests(m, &["-p", "8,16", "-n", "0"]), [(8, 0, 0, 1), (16, 0, 0, 1)])),
-    ("n-gen", |m| assert_eq!(tests(m, &["-p", "0", "-n", "3", "-n", "2"]), [(0, 2, 0, 1)])),
+    ("n-gen", |m| assert_eq!(tests(m, &["-p", "0", "-n", "3", "-n", "2"]), [(0, 3, 0, 1), (0, 2, 0, 1)])),
     ("pg", |m| {
         assert_eq!(tests(m, &["-p", "0", "-n", "0", "-pg", "8,2", "--pg", "4,3"]), [(8, 2, 0, 1), (4, 3, 0, 1)])
     }),

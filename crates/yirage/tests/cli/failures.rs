@@ -56,6 +56,10 @@ fn wrong_usage_is_2() {
     check(&yirage(&["logits", "-m", &model]).ran(), 2, &["--ids"]);
     check(&yirage(&["tokenize", "-m", &model, "--decode"]).ran(), 2, &["--ids"]);
     check(&yirage(&["perplexity", "-m", &model]).ran(), 2, &["--file"]);
+    for malformed in ["hf:", "hf:a", "hf:a/b/c", "hf:a/b:", "hf:../b"] {
+        check(&yirage(&["run", "-m", malformed]).ran(), 2, &[malformed, "hf:ORG/REPO"]);
+        check(&yirage(&["pull", malformed]).ran(), 2, &[malformed]);
+    }
     check(&yirage(&["run", "-m", &model]).env("YIRAGE_TOP_K", "many").ran(), 2, &["YIRAGE_TOP_K", "many"]);
 }
 
@@ -162,4 +166,11 @@ fn a_context_beyond_the_training_is_pointed_out() {
     let Some(model) = stories() else { return };
     let note = |context| yirage(&["run", "-m", &model, "-n", "1", "--context", context]).ran().err;
     assert!(note("1024").contains("made for") && !note("512").contains("made for"));
+}
+
+#[test]
+fn a_token_that_cannot_be_sent_is_pointed_out() {
+    let note = |token| yirage(&["pull", "hf:a/b"]).env("HF_TOKEN", token).ran().err;
+    assert!(note("hf_\u{e9}").contains("HF_TOKEN: the token holds characters"), "{}", note("hf_\u{e9}"));
+    assert!(!note("hf_x").contains("HF_TOKEN"));
 }

@@ -41,6 +41,8 @@ pub(crate) fn yirage(arguments: &[&str]) -> Run {
         command.env(name, &nowhere);
     }
     command.env("HF_HUB_OFFLINE", "1");
+    // Tests of what is kept name a folder of their own.
+    command.env("YIRAGE_WEIGHT_CACHE", "off");
     Run(command, None, None)
 }
 

@@ -1,0 +1,260 @@
+//! Task programs of graphs of all shapes: proved by the verifier, walked in adversarial orders by the checking
+//! interpreter, and spoilt in every way that the two must notice.
+#![allow(clippy::unwrap_used)]
+
+use yirage_compile::{compile, plan_weights};
+use yirage_ir::{Dims, Format, Op, text};
+use yirage_plan::tasks::vm::{Fault, Watch, walk};
+use yirage_plan::{
+    Accepts, ExecutorKind, KernelFacts, Part, Plan, Precision, Sharing, Stage, Target, TaskProgram, Wait, When,
+};
+
+/// A device whose kernels have stages of every kind.
+fn target(workers: u32) -> Target {
+    let kernel = |name: &str, accepts: Accepts, stages: &[Stage]| KernelFacts {
+        name: format!("test/{name}@1"),
+        variant: "test".into(),
+        accepts,
+        stages: stages.to_vec(),
+        scratch: false,
+    };
+    let products = Accepts::Products { ops: vec!["linear".into()], formats: Format::ALL.to_vec() };
+    let (shares, drained) = (Stage::always(Sharing::Shares), Stage::always(Sharing::Drained));
+    let staging = Stage { sharing: Sharing::Shares, when: When::FloatInput };
+    let filling = Stage { sharing: Sharing::Shares, when: When::NoState };
+    Target {
+        family: "test".into(),
+        arch: "none".into(),
+        workers,
+        precision: Precision::Exact,
+        product_layout: "tiles".into(),
+        q8a_block_bytes: 72,
+        q8a_row_multiple: 32,
+        align: 64,
+        executors: ExecutorKind::ALL.to_vec(),
+        kernels: vec![
+            kernel("rows", Accepts::Rows(Op::NAMES.iter().map(|n| n.to_string()).collect()), &[shares]),
+            kernel("products", products, &[staging, drained]),
+            kernel("attention", Accepts::Op("attention".into()), &[filling, drained, shares]),
+            kernel("gather", Accepts::Op("gather".into()), &[shares]),
+        ],
+    }
+}
+
+const HEAD: &str = "graph g {
+  slot %ids: i32[Tokens]
+  slot %positions: i32[Tokens]
+  slot %seqs: i32[Tokens]
+  weight %t: f32[8, 64]
+  weight %s: f32[64]
+  weight %wa: f32[64, 64]
+  weight %wb: f32[64, 64]
+  weight %wc: f32[64, 64]
+  %x = embed{scale=1.0}(%t, %ids): f32[Tokens, 64]
+  %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x, %s): f32[Tokens, 64]
+";
+
+/// Graphs by name. `%x` and `%n` are there; products of different inputs do not merge.
+const SHAPES: &[(&str, &str)] = &[
+    (
+        "fork",
+        "%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
+         %b = linear{groups=1}(%n, %wb): f32[Tokens, 64]
+         output %a, %b",
+    ),
+    (
+        "join",
+        "%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
+         %b = linear{groups=1}(%n, %wb): f32[Tokens, 64]
+         %y = binary{kind=add}(%a, %b): f32[Tokens, 64]
+         output %y",
+    ),
+    (
+        "diamond",
+        "%o = linear{groups=1}(%n, %wc): f32[Tokens, 64]
+         %m = rms_norm{eps=1e-5, width=64, unit_offset=false}(%o, %s): f32[Tokens, 64]
+         %a = linear{groups=1}(%o, %wa): f32[Tokens, 64]
+         %b = linear{groups=1}(%m, %wb): f32[Tokens, 64]
+         %y = binary{kind=mul}(%a, %b): f32[Tokens, 64]
+         output %y",
+    ),
+    (
+        "residual strip",
+        "%a = linear{groups=1}(%n, %wa): f32[Tokens, 64]
+         %x1 = binary{kind=add}(%x, %a): f32[Tokens, 64]
+         %n1 = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x1, %s): f32[Tokens, 64]
+         %b = linear{groups=1}(%n1, %wb): f32[Tokens, 64]
+         %x2 = binary{kind=add}(%x1, %b): f32[Tokens, 64]
+         %n2 = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x2, %s): f32[Tokens, 64]
+         %c = linear{groups=1}(%n2, %wc): f32[Tokens, 64]
+         %y = binary{kind=add}(%x2, %c): f32[Tokens, 64]
+         output %y",
+    ),
+    // A consumer that joins two producers, one of which also forks to another consumer.
+    (
+        "a join that shares a fork",
+        "%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
+         %b = linear{groups=1}(%n, %wb): f32[Tokens, 64]
+         %y = binary{kind=add}(%a, %b): f32[Tokens, 64]
+         %z = linear{groups=1}(%a, %wc): f32[Tokens, 64]
+         output %y, %z",
+    ),
+    // Producers that each fork to two consumers, both of which join them.
+    (
+        "two joins of two forks",
+        "%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
+         %b = linear{groups=1}(%n, %wb): f32[Tokens, 64]
+         %y = binary{kind=add}(%a, %b): f32[Tokens, 64]
+         %z = attention{heads=4, kv_heads=4, k_width=16, v_width=16, scale=0.25, softcap=0.0, window=0, causal=true, cached=false, v_in_k=false}(%a, %b, %b, %positions, %seqs): f32[Tokens, 64]
+         %c = linear{groups=1}(%z, %wc): f32[Tokens, 64]
+         %w = binary{kind=add}(%c, %y): f32[Tokens, 64]
+         output %w, %z",
+    ),
+];
+
+fn plan(shape: &str, workers: u32, tokens: u32) -> Plan {
+    let graph = text::parse(&format!("{HEAD}{shape}\n}}")).unwrap();
+    let target = target(workers);
+    let weights = plan_weights(&graph, &target).unwrap();
+    compile(&graph, Dims { tokens, seqs: 1, blocks: 1, rows: 1 }, &target, &weights).unwrap()
+}
+
+/// Every shape on every grid.
+fn plans() -> impl Iterator<Item = (String, Plan)> {
+    let grids = [(1, 1), (2, 1), (2, 64), (3, 5), (7, 64), (16, 3)];
+    SHAPES.iter().flat_map(move |(name, shape)| {
+        grids.map(|(workers, tokens)| (format!("{name}, {workers} workers"), plan(shape, workers, tokens)))
+    })
+}
+
+/// Orders in which the workers take turns: by seed, and always the first, the last, or one of them as late as possible.
+fn walk_in_order(plan: &Plan, program: &TaskProgram, order: u64) -> Result<Vec<u32>, Fault> {
+    let mut watch = Watch::new(plan, program)?;
+    let mut state = order.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let choose = |ready: &[usize]| match order {
+        0 => 0,
+        1 => ready.len() - 1,
+        2..18 => ready.iter().position(|&w| w as u64 != order - 2).unwrap_or(0),
+        _ => {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) as usize
+        }
+    };
+    let mut ran = Vec::new();
+    walk(program, choose, |task, _| {
+        ran.push(task);
+        watch.run(task)
+    })?;
+    Ok(ran)
+}
+
+#[test]
+fn all_shapes_run_in_all_orders() {
+    for (name, plan) in plans() {
+        yirage_plan::verify(&plan).unwrap();
+        assert_eq!(plan.programs.len(), 2, "{name}");
+        for program in &plan.programs {
+            for order in 0..200 {
+                let mut ran = walk_in_order(&plan, program, order).unwrap_or_else(|e| panic!("{name}: {e}"));
+                ran.sort_unstable();
+                assert_eq!(ran, (0..program.tasks.len() as u32).collect::<Vec<_>>(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_task_may_wait_for_several_and_be_waited_for_by_several() {
+    let plan = plan(SHAPES[5].1, 3, 5);
+    let persistent = plan.program(ExecutorKind::Persistent).unwrap();
+    // For the two other workers: what follows from its own queue is not waited for.
+    assert_eq!(persistent.tasks.iter().map(|t| t.waits.len()).max(), Some(2));
+    let waits = persistent.tasks.iter().flat_map(|t| &t.waits);
+    let first = waits.clone().find(|w| w.at_least > 0).unwrap();
+    assert!(waits.filter(|w| *w == first).count() > 1);
+    assert!(plan.program(ExecutorKind::Replay).is_none());
+}
+
+/// Without any one of its waits a program is refused, and some order shows the race.
+#[test]
+fn a_missing_wait_is_found_twice() {
+    let mut spoilt = 0;
+    for (name, plan) in plans() {
+        for (p, program) in plan.programs.iter().enumerate() {
+            for (t, task) in program.tasks.iter().enumerate() {
+                for w in 0..task.waits.len() {
+                    let mut bad = plan.clone();
+                    bad.programs[p].tasks[t].waits.remove(w);
+                    let why = yirage_plan::verify(&bad).map_err(|e| e.to_string());
+                    // A barrier may be stronger than what the steps need; then nothing can go wrong.
+                    let seen = (0..400).any(|order| walk_in_order(&bad, &bad.programs[p], order).is_err());
+                    assert_eq!(why.is_err(), seen, "{name}, task {t}: {why:?}");
+                    let needed = program.kind == ExecutorKind::Persistent;
+                    assert!(seen || !needed, "{name}, task {t} of {} waits for nothing", program.kind);
+                    spoilt += usize::from(seen);
+                }
+            }
+        }
+    }
+    assert!(spoilt > 500, "{spoilt}");
+}
+
+#[test]
+fn unsound_programs_are_refused_with_the_facts() {
+    let plan = plan(SHAPES[2].1, 2, 5);
+    let at = plan.programs.iter().position(|p| p.kind == ExecutorKind::Persistent).unwrap();
+    let refused = |change: &dyn Fn(&mut TaskProgram)| {
+        let mut bad = plan.clone();
+        change(&mut bad.programs[at]);
+        yirage_plan::verify(&bad).unwrap_err().to_string()
+    };
+    let last = plan.programs[at].tasks.len() as u32 - 1;
+    type Spoil<'a> = &'a dyn Fn(&mut TaskProgram);
+    let cases: [(Spoil<'_>, &str); 11] = [
+        (&|p| p.queues[0].swap(0, 1), "has task"),
+        (&|p| p.queues[1].push(0), "queued twice"),
+        (&|p| p.queues[0].truncate(1), "is in no queue"),
+        (&|p| p.queues.clear(), "0 workers"),
+        (&|p| p.tasks[2].waits.push(Wait { counter: 9, at_least: 1 }), "waits for counter 9 of 2"),
+        (&|p| p.tasks[2].waits.push(Wait { counter: 0, at_least: 99 }), "until counter 0 is 99; it gets"),
+        (&|p| p.tasks[0].waits.push(Wait { counter: 1, at_least: 2 }), "which is listed after it"),
+        (&|p| p.tasks[0].signals = 7, "signals counter 7 of 2"),
+        (&|p| p.tasks[0].stage = 5, "none such"),
+        (&|p| p.tasks[0].part = Part::Drain, "is not done once"),
+        (&|p| p.tasks[0].part = Part::Share { index: 1, of: 2 }, "is not done once"),
+    ];
+    for (change, want) in cases {
+        let got = refused(change);
+        assert!(got.contains(want), "`{got}`, wanted `{want}`");
+    }
+    // A threshold below all signals of several queues does not say whose.
+    let vague = refused(&|p| {
+        p.tasks.iter_mut().for_each(|t| (t.signals, t.waits) = (0, Vec::new()));
+        p.tasks[last as usize].waits = vec![Wait { counter: 0, at_least: 3 }];
+    });
+    assert!(vague.contains("it is not known of which tasks"), "{vague}");
+}
+
+#[test]
+fn a_program_that_halts_says_where() {
+    let mut plan = plan(SHAPES[0].1, 2, 5);
+    let program = &mut plan.programs[0];
+    let last = program.tasks.len() - 1;
+    program.tasks[last].waits = vec![Wait { counter: 0, at_least: 50 }];
+    let halt = walk(program, |_| 0, |_, _| Ok(())).unwrap_err();
+    let Fault::Halt(blocked) = &halt else { panic!("{halt}") };
+    assert_eq!((blocked.len(), blocked[0].task, blocked[0].at_least), (1, last as u32, 50));
+    assert!(halt.to_string().contains("until counter 0 is 50"), "{halt}");
+}
+
+#[test]
+fn programs_round_trip_as_text() {
+    for (name, plan) in plans() {
+        let printed = yirage_plan::text::print(&plan);
+        let again = yirage_plan::text::parse(&printed).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(again.programs, plan.programs, "{name}");
+        assert_eq!(again.kernels, plan.kernels, "{name}");
+    }
+}

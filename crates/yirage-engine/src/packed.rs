@@ -1,0 +1,182 @@
+//! Repacked weights that are kept on disk: which entry is this model's, weights from it, and one made for the next
+//! start.
+//!
+//! Nothing here can fail a load or a step: what cannot be kept or used is made again from the model's files, and a
+//! [`Notice`] says why.
+
+mod background;
+mod task;
+
+pub(crate) use background::Background;
+
+use crate::load::Prepared;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use task::{Inspect, Keep, Task};
+use yirage_hal::{Bindings, Device, WeightHandle, WeightImage};
+use yirage_model::Checkpoint;
+use yirage_model::weights::{WeightBinding, WeightSource};
+use yirage_packed::{Entry, Key, NewEntry, PackedError, SourceFile, Store};
+use yirage_plan::{WeightEntry, WeightPlan};
+
+/// Where repacked weights are kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PackedOptions {
+    /// The folder of entries.
+    pub folder: PathBuf,
+    /// Bytes of all entries together.
+    pub limit: u64,
+}
+
+/// What the owner of an engine should know of the repacked weights.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// There was an entry that could not be used, and the weights were made from the model's files. It was removed if it
+    /// was at fault itself.
+    Refused(String),
+    /// The weights made now are not kept for the next start.
+    NotKept(String),
+    /// Bytes of a weight in use are not what was written: what the engine computed since it was loaded may be wrong. The
+    /// entry was removed, so that the next load makes the weights from the model's files.
+    Damaged(String),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Refused(why) => write!(f, "repacked weights were made again: {why}"),
+            Notice::NotKept(why) => write!(f, "repacked weights are not kept: {why}"),
+            Notice::Damaged(why) => {
+                write!(f, "answers may be wrong, start again: {why}; the damaged entry was removed")
+            }
+        }
+    }
+}
+
+/// This model's place among the entries.
+pub(crate) struct Packed<'a> {
+    device: &'a Arc<dyn Device>,
+    prepared: &'a Prepared,
+    store: Store,
+    key: Key,
+    packing: String,
+    source: Vec<SourceFile>,
+    /// Names of the weights that are kept: those read from files.
+    kept: HashSet<&'a str>,
+    notices: Vec<Notice>,
+}
+
+impl<'a> Packed<'a> {
+    /// `None` for a device without images, and for files whose paths are no text, which an entry could not name.
+    pub(crate) fn find(
+        options: &PackedOptions,
+        checkpoint: &Checkpoint,
+        device: &'a Arc<dyn Device>,
+        prepared: &'a Prepared,
+    ) -> Option<Packed<'a>> {
+        let packing = device.packing()?;
+        let stored = |w: &&WeightBinding| !matches!(w.source, WeightSource::Computed(_));
+        let bindings: Vec<&WeightBinding> = prepared.model.weights.iter().filter(stored).collect();
+        let kept: HashSet<&str> = bindings.iter().map(|w| w.name.as_str()).collect();
+        let source = checkpoint.files().iter().map(|file| SourceFile::new(&file.path, file.stamp));
+        let source = source.collect::<Option<Vec<_>>>()?;
+        let key = key(checkpoint, &packing, &prepared.weights, &kept, &bindings, &source);
+        let store = Store::new(options.folder.clone(), options.limit);
+        Some(Packed { device, prepared, store, key, packing, source, kept, notices: Vec::new() })
+    }
+
+    /// The weights of the entry, by name, and the entry; none where there is none that can be used.
+    pub(crate) fn adopt(&mut self) -> Option<(HashMap<String, WeightHandle>, Entry)> {
+        let why = match self.store.open(self.key) {
+            Ok(None) => return None,
+            Ok(Some(entry)) => match self.adopt_all(&entry) {
+                Ok(weights) => return Some((weights, entry)),
+                Err(why) => format!("{}: {why}", entry.path().display()),
+            },
+            // The entry may be whole: a system that maps no more files now may do so at the next start.
+            Err(error @ (PackedError::Map(_) | PackedError::Io { .. })) => {
+                self.notices.push(Notice::Refused(error.to_string()));
+                return None;
+            }
+            Err(error) => error.to_string(),
+        };
+        self.notices.push(Notice::Refused(why));
+        // An entry that stays would be refused again each time; one that cannot be removed is.
+        let _ = self.store.remove(self.key);
+        None
+    }
+
+    fn adopt_all(&self, entry: &Entry) -> Result<HashMap<String, WeightHandle>, String> {
+        entry.will_need();
+        let adopt = |of: &WeightEntry| {
+            let image = entry.image(&of.name).and_then(|(file, range)| WeightImage::new(file, range));
+            let image = image.ok_or_else(|| format!("it has no image of weight `{}`", of.name))?;
+            let weight = self.device.adopt(of, image).map_err(|e| e.to_string())?;
+            Ok((of.name.clone(), weight))
+        };
+        self.entries().map(adopt).collect()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &'a WeightEntry> {
+        self.prepared.weights.entries.iter().filter(|e| self.kept.contains(e.name.as_str()))
+    }
+
+    /// What is left to do once the first tokens are out: check the entry that is used, or write one of the weights that
+    /// were made now.
+    pub(crate) fn background(mut self, used: Option<Entry>, bindings: &Bindings) -> Background {
+        let task = match used {
+            // An entry that was removed in the meantime is nobody's any more.
+            Some(entry) => Inspect::new(self.store.clone(), self.key, &entry).ok().map(Task::Inspect),
+            None => match self.keep(bindings) {
+                Ok(keep) => Some(Task::Keep(keep)),
+                Err(why) => {
+                    self.notices.push(Notice::NotKept(why));
+                    None
+                }
+            },
+        };
+        Background::new(task, self.notices)
+    }
+
+    fn keep(&self, bindings: &Bindings) -> Result<Keep, String> {
+        let (mut images, mut weights) = (Vec::new(), Vec::new());
+        for entry in self.entries() {
+            let Some(weight) = bindings.weights.get(&entry.name) else { continue };
+            let bytes = self.device.image(weight).map_err(|e| e.to_string())?.len() as u64;
+            images.push((entry.name.clone(), bytes));
+            weights.push(weight.clone());
+        }
+        let (device, source) = (self.packing.clone(), self.source.clone());
+        let new = NewEntry { key: self.key, device, source, images };
+        Ok(Keep::new(self.store.clone(), new, Arc::clone(self.device), weights))
+    }
+}
+
+/// The name of everything that the images depend on: this program's version, how the device packs, the layout of each
+/// weight, which parts of which tensors it is made of, where those lie in the files, and which state of the files it is.
+///
+/// The table of tensors as it was read stands for the headers of the files: it is what a header says of weights, and a
+/// vocabulary of hundreds of thousands of words need not be hashed. Weights that are computed, such as tables of
+/// rotations, are made at each start; they depend on options like the length of the context.
+fn key(
+    checkpoint: &Checkpoint,
+    packing: &str,
+    plan: &WeightPlan,
+    kept: &HashSet<&str>,
+    bindings: &[&WeightBinding],
+    source: &Vec<SourceFile>,
+) -> Key {
+    let entries = plan.entries.iter().filter(|e| kept.contains(e.name.as_str())).cloned().collect();
+    let tensors: Vec<_> = checkpoint.tensors().collect();
+    let texts = [
+        env!("CARGO_PKG_VERSION").to_owned(),
+        packing.to_owned(),
+        WeightPlan { entries }.print(),
+        format!("{bindings:?}"),
+        format!("{tensors:?}"),
+        format!("{source:?}"),
+    ];
+    Key::of(&texts.each_ref().map(|text| text.as_bytes()))
+}

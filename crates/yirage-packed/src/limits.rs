@@ -1,0 +1,20 @@
+//! Every budget of this crate.
+
+/// Longest header, in bytes. A header has some 100 bytes a weight and 35 a range of its image.
+pub const HEADER_BYTES: u64 = 64 << 20;
+/// Most images of an entry.
+pub const IMAGES: usize = 1 << 17;
+/// Longest name of an image, in bytes.
+pub const NAME_BYTES: usize = 4096;
+/// Images begin at multiples of this many bytes, so that each can be mapped.
+pub const ALIGN: u64 = 4096;
+/// Bytes of an image that share one checksum, in entries written here.
+pub const RANGE_BYTES: u64 = 4 << 20;
+/// Fewest and most bytes of a range in entries read here.
+pub const RANGES: std::ops::RangeInclusive<u64> = 65_536..=1 << 30;
+/// Bytes written before the system is told to bring them to the disk.
+pub const SYNC_BYTES: u64 = 64 << 20;
+/// Bytes that stay free on the disk whatever the limit says.
+pub const KEEP_FREE: u64 = 1 << 30;
+/// Files of a folder that are looked at.
+pub const FILES: usize = 100_000;

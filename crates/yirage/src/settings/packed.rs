@@ -1,0 +1,32 @@
+//! Where repacked weights are kept, and how many.
+
+use crate::failure::Failure;
+use crate::options::Layers;
+use std::path::PathBuf;
+use yirage_engine::PackedOptions;
+use yirage_hub::HubEnv;
+
+/// Largest limit that fits into a number of bytes.
+const MAX_GIB: f64 = (1u64 << 33) as f64;
+
+/// The folder of repacked weights.
+pub(crate) fn weight_cache_folder(layers: &Layers) -> PathBuf {
+    match layers.text("weight-cache-dir") {
+        Some(folder) => folder.into(),
+        None => HubEnv::from_env().packed_weights(),
+    }
+}
+
+/// What the engine is told; `None` where nothing is kept.
+///
+/// # Errors
+/// [`Failure::Usage`] naming the option.
+pub(super) fn resolve(layers: &Layers) -> Result<Option<PackedOptions>, Failure> {
+    let allowed = |gib: &f64| (0.0..=MAX_GIB).contains(gib);
+    let gib = layers.number("weight-cache-limit", &format!("a number of GiB from 0 to {MAX_GIB}"), allowed)?;
+    if !layers.switch("weight-cache")? {
+        return Ok(None);
+    }
+    let limit = (gib.unwrap_or_default() * (1u64 << 30) as f64) as u64;
+    Ok(Some(PackedOptions { folder: weight_cache_folder(layers), limit }))
+}

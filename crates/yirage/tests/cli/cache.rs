@@ -1,0 +1,139 @@
+//! `yirage cache`, and what its options change.
+
+use crate::support::{Run, keys, stories, yirage};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use tempfile::{TempDir, tempdir};
+
+/// A folder for entries inside a folder of the test's own.
+pub(crate) struct Kept(TempDir);
+
+impl Kept {
+    pub(crate) fn new() -> Kept {
+        Kept(tempdir().unwrap())
+    }
+
+    pub(crate) fn folder(&self) -> String {
+        self.0.path().join("packed").to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn run(&self, model: &str, more: &[&str]) -> Run {
+        let folder = self.folder();
+        let run = ["run", "--model", model, "--max-tokens", "2", "--temperature", "0", "--weight-cache"];
+        yirage(&[&run[..], &["--weight-cache-dir", &folder, "--log-level", "debug"], more].concat())
+    }
+
+    fn cache(&self, action: &str) -> Run {
+        yirage(&["cache", action, "--json", "--weight-cache-dir", &self.folder()])
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Value> {
+        self.cache("list").json()["entries"].as_array().unwrap().clone()
+    }
+}
+
+#[test]
+fn the_second_start_maps_what_the_first_kept() {
+    let Some(model) = stories() else { return };
+    let kept = Kept::new();
+    assert_eq!(kept.entries(), Vec::<Value>::new());
+    let first = kept.run(&model, &[]).ran();
+    assert!(first.code == 0 && first.err.contains("packed_weights=None"), "{}", first.err);
+    let entries = kept.entries();
+    assert_eq!(entries.len(), 1);
+    assert_eq!(keys(&entries[0]), ["key", "path", "bytes", "used", "source", "weights", "device"]);
+    let source = &entries[0]["source"][0];
+    assert!(source["path"].as_str().unwrap().ends_with(".gguf") && source["unchanged"] == true);
+    let second = kept.run(&model, &[]).ran();
+    assert!(second.err.contains("packed_weights=Some("), "{}", second.err);
+    assert_eq!(first.out, second.out);
+    assert_eq!(kept.entries().len(), 1);
+    let text = yirage(&["cache", "list", "--weight-cache-dir", &kept.folder()]).ran();
+    assert!(text.out.contains(entries[0]["key"].as_str().unwrap()) && text.out.contains("just now"), "{}", text.out);
+}
+
+#[test]
+fn verify_finds_and_removes_damage_and_clear_removes_all() {
+    let Some(model) = stories() else { return };
+    let kept = Kept::new();
+    kept.run(&model, &[]).ran();
+    let verified = kept.cache("verify").json();
+    assert!(verified["entries"][0]["ok"] == true && verified["removed"] == 0, "{verified}");
+    let path = kept.entries()[0]["path"].as_str().unwrap().to_owned();
+    let mut bytes = fs::read(&path).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let ran = kept.cache("verify").ran();
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(found["entries"][0]["ok"] == false && found["removed"] == 1, "{found}");
+    assert!(found["entries"][0]["error"].as_str().unwrap().contains("damaged on disk"), "{found}");
+    assert!(!Path::new(&path).exists());
+    kept.run(&model, &[]).ran();
+    let cleared = kept.cache("clear").json();
+    assert!(cleared["files"] == 1 && cleared["bytes"].as_u64().unwrap() > 100_000, "{cleared}");
+    assert_eq!(kept.entries(), Vec::<Value>::new());
+    assert_eq!(kept.cache("clear").json()["files"], 0);
+}
+
+#[test]
+fn damage_while_in_use_ends_in_an_error() {
+    let Some(model) = stories() else { return };
+    let kept = Kept::new();
+    kept.run(&model, &[]).ran();
+    let path = kept.entries()[0]["path"].as_str().unwrap().to_owned();
+    let mut bytes = fs::read(&path).unwrap();
+    // The first byte of the first image.
+    bytes[4096] ^= 1;
+    bytes[1 << 16] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    // Long enough that the check comes to its end on any machine.
+    let ran = kept.run(&model, &["--max-tokens", "400", "--ignore-eos"]).ran();
+    assert!(ran.code == 1 && ran.err.contains("answers may be wrong"), "{}: {}", ran.code, ran.err);
+    assert!(kept.entries().is_empty());
+}
+
+#[test]
+fn a_damaged_head_and_a_full_cache_are_notes() {
+    let Some(model) = stories() else { return };
+    let kept = Kept::new();
+    kept.run(&model, &[]).ran();
+    let path = kept.entries()[0]["path"].as_str().unwrap().to_owned();
+    fs::write(&path, "nonsense").unwrap();
+    let listed = kept.entries();
+    assert!(listed[0]["error"].as_str().unwrap().contains("head: expected"), "{listed:?}");
+    let ran = kept.run(&model, &[]).ran();
+    assert!(ran.code == 0 && ran.err.contains("repacked weights were made again"), "{}", ran.err);
+    assert_eq!(kept.entries()[0].get("error"), None);
+    let ran = kept.run(&model, &["--quiet", "--weight-cache-limit", "0", "--model", &model]).ran();
+    assert_eq!(ran.code, 0);
+}
+
+#[test]
+fn wrong_words_are_wrong_usage() {
+    for arguments in [
+        &["cache"] as &[&str],
+        &["cache", "shrink"],
+        &["cache", "list", "--weight-cache-limit", "1"],
+        &["run", "--weight-cache-limit", "-1"],
+        &["run", "--weight-cache-limit", "much"],
+        &["run", "--weight-cache-limit", "NaN"],
+        &["run", "--weight-cache-dir", ""],
+        &["cache", "clear", "--weight-cache-dir", " "],
+    ] {
+        let ran = yirage(arguments).ran();
+        assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.err);
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let ran = yirage(&["cache", "list", "--weight-cache-dir", file.path().to_str().unwrap()]).ran();
+    assert!(ran.code == 1 && ran.err.contains("cannot read the folder"), "{}", ran.err);
+}
+
+#[test]
+fn the_default_folder_lies_beside_the_models() {
+    let home = tempdir().unwrap();
+    let listed = yirage(&["cache", "list", "--json"]).env("HF_HOME", home.path().to_str().unwrap()).json();
+    assert_eq!(listed["folder"].as_str().unwrap(), home.path().join("yirage-packed").to_str().unwrap());
+}
