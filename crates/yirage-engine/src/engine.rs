@@ -8,15 +8,19 @@ use crate::packed::{Background, Notice, Packed};
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Logprobs, Pick, SampleError, Sampled, Sampler, SamplingParams, TokenCounts};
 use crate::scheduler::{
-    self, Batch, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Scheduler, SeqId, Stats, StepResult, Usage,
+    self, Batch, Config, Ended, Entry, FinishReason, LogitsWanted, Outcome, Phase, Scheduler, SeqId, Stats, StepResult,
+    Usage,
 };
-use std::collections::HashMap;
+use crate::speculate::{DraftModel, Speculator, StepCost, View, VocabularyError, same_vocabulary};
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 use yirage_hal::{Device, MemoryReport, Why};
 use yirage_ir::{Dims, Format};
 use yirage_model::Checkpoint;
 use yirage_model::rope::Dynamic;
+use yirage_model::tokenizer::Tokenizer;
 use yirage_plan::work::{Costs, Span, Work};
 use yirage_plan::{ExecutorKind, WeightPlan};
 
@@ -99,6 +103,9 @@ pub enum Event {
         reason: FinishReason,
         /// Its counts.
         usage: Usage,
+        /// By how much guessing is estimated to have made its tokens faster than one by one, from measured times; none
+        /// where guessing is off or nothing was decoded.
+        gain: Option<f64>,
     },
 }
 
@@ -131,12 +138,26 @@ struct Sequence {
     logits: bool,
     /// Positions that will be computed if it is not stopped early.
     length: u32,
+    /// Distinguishes cached beginnings.
+    salt: Vec<u8>,
+    /// What belongs to the verified tokens that the scheduler has not delivered yet.
+    ready: VecDeque<Ready>,
+}
+
+/// What belongs to a token of a verified run.
+struct Ready {
+    /// Its row of the last step.
+    row: usize,
+    /// The position of that row.
+    position: usize,
+    logprobs: Option<Logprobs>,
 }
 
 /// An engine: one model on one device.
 ///
 /// [`Engine::add`] queues requests, [`Engine::step`] runs one step and reports what became known. Output does not
-/// depend on what else runs: the same request gives the same tokens alone, in any batch, with any chunk size.
+/// depend on what else runs: the same request gives the same tokens alone, in any batch, with any chunk size, with and
+/// without guesses.
 pub struct Engine {
     facts: ModelFacts,
     device: Arc<dyn Device>,
@@ -150,6 +171,8 @@ pub struct Engine {
     /// Events that wait for the next step.
     known: Vec<Event>,
     hidden: bool,
+    speculator: Speculator,
+    options: EngineOptions,
     /// Work on repacked weights that waits for the first step.
     background: Option<Background>,
 }
@@ -199,7 +222,7 @@ impl Engine {
             bytes: prepared.bytes,
             packed_weights,
         };
-        let mut sampler = Sampler::new(device.clone(), options.max_seqs);
+        let mut sampler = Sampler::new(device.clone(), options.logit_rows.max(options.max_seqs));
         sampler.prepare(vocabulary as usize)?;
         Ok(Engine {
             facts,
@@ -213,8 +236,39 @@ impl Engine {
             dynamic_rope,
             known: Vec::new(),
             hidden: options.hidden,
+            speculator: Speculator::new(options.speculation),
+            options: options.clone(),
             background,
         })
+    }
+
+    /// Loads a smaller model of the same vocabulary, whose guesses are verified from now on. `tokenizers` are the model's
+    /// and the draft model's, where both have one.
+    ///
+    /// # Errors
+    /// [`EngineError::Vocabulary`] with the first token that differs; and as [`Engine::load`].
+    pub fn load_draft(
+        &mut self,
+        checkpoint: &Checkpoint,
+        tokenizers: Option<(&Tokenizer, &Tokenizer)>,
+        progress: Progress,
+    ) -> Result<(), EngineError> {
+        if let Some((model, draft)) = tokenizers {
+            same_vocabulary(model, draft)?;
+        }
+        let options = EngineOptions { context: Some(self.facts.context), ..self.options.clone() };
+        let draft = DraftModel::load(checkpoint, self.device.clone(), &options, progress)?;
+        let (model, width) = (self.facts.vocabulary, draft.vocabulary());
+        if tokenizers.is_none() && model != width {
+            return Err(VocabularyError::Width { model, draft: width }.into());
+        }
+        self.speculator.set_model(draft);
+        Ok(())
+    }
+
+    /// Memory that the draft model takes, where there is one.
+    pub fn draft_bytes(&self) -> Option<LoadBytes> {
+        self.speculator.model().map(DraftModel::bytes)
     }
 
     /// What was loaded.
@@ -261,6 +315,11 @@ impl Engine {
         self.scheduler.stats()
     }
 
+    /// What decoding steps of each size took so far, where tokens are guessed: the cost of verifying.
+    pub fn step_costs(&self) -> Vec<StepCost> {
+        self.speculator.measured()
+    }
+
     /// Queues a request.
     ///
     /// # Errors
@@ -274,16 +333,20 @@ impl Engine {
         let counts = TokenCounts::new(&request.prompt);
         let length = self.whole_length(request.prompt.len(), request.max_new_tokens);
         let scaled = self.dynamic_rope.as_ref().filter(|d| length > d.original).map(|d| d.original);
+        // Keys that were rotated for another length are not this sequence's.
+        let salt = scaled.map_or_else(Vec::new, |_| length.to_le_bytes().to_vec());
+        let prompt = request.prompt.clone();
         let seq = self.scheduler.add(scheduler::Request {
             prompt: request.prompt,
             max_new_tokens: request.max_new_tokens,
             stop_ids: request.stop_ids,
             logits: request.logits.unwrap_or_default(),
-            // Keys that were rotated for another length are not this sequence's.
-            cache_salt: scaled.map_or_else(Vec::new, |_| length.to_le_bytes().to_vec()),
+            cache_salt: salt.clone(),
         })?;
+        self.speculator.add(seq, &prompt);
         self.known.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
-        self.sequences.insert(seq, Sequence { sampling, counts, logits: request.logits.is_some(), length });
+        let (logits, ready) = (request.logits.is_some(), VecDeque::new());
+        self.sequences.insert(seq, Sequence { sampling, counts, logits, length, salt, ready });
         Ok(seq)
     }
 
@@ -308,40 +371,51 @@ impl Engine {
 
     /// Runs one step. A request can fail; the engine goes on.
     ///
+    /// Where the last step verified several tokens of a sequence, the next of them is reported instead, one a call, and
+    /// nothing is computed: whoever ends a sequence after a token has not been told of any behind it, and neither is
+    /// anything of them kept.
+    ///
     /// # Errors
     /// Only the engine's own mistakes; a failing device ends the step's sequences with [`FinishReason::Error`].
     pub fn step(&mut self) -> Result<Vec<Event>, EngineError> {
+        if self.scheduler.has_ready() {
+            return self.deliver();
+        }
+        let guessed = self.propose();
         let batch = self.scheduler.schedule()?;
         let mut events = std::mem::take(&mut self.known);
         if batch.entries.is_empty() {
             return Ok(events);
         }
+        let started = Instant::now();
         let length = |seq| self.sequences.get(&seq).map_or(0, |s| s.length);
-        let ran = self.runner.run(&batch, length).map_err(|e| e.to_string());
-        let mut sampled = match ran.and_then(|()| self.sample(&batch).map_err(|e| e.to_string())) {
-            Ok(sampled) => sampled.into_iter(),
+        let ran = guessed.and_then(|()| self.runner.run(&batch, length)).map_err(|e| e.to_string());
+        let sampled = match ran.and_then(|()| self.sample(&batch).map_err(|e| e.to_string())) {
+            Ok(sampled) => sampled,
             Err(why) => {
                 events.extend(self.fail_step(&why));
                 return Ok(events);
             }
         };
-        let mut logprobs = HashMap::new();
+        let seconds = started.elapsed().as_secs_f64();
+        let mut sampled = sampled.into_iter();
         let mut results = Vec::with_capacity(batch.entries.len());
-        let mut row = 0;
+        let mut logprobs = HashMap::new();
+        let mut first_row = 0;
         for entry in &batch.entries {
-            self.report_rows(entry, row, &mut events)?;
-            row += entry.rows.len();
-            let outcome = match if self.samples(entry) { sampled.next() } else { None } {
-                None if entry.sample => Outcome::Failed("the engine lost the sequence".into()),
-                None => Outcome::Ran,
-                Some(Err(e)) => Outcome::Failed(e.to_string()),
-                Some(Ok(Sampled { token, logprobs: of })) => {
-                    logprobs.extend(of.map(|of| (entry.seq, of)));
-                    Outcome::Token(token)
-                }
+            self.report_rows(entry, first_row, &mut events)?;
+            let rows = if self.samples(entry) { 1 + entry.drafts as usize } else { 0 };
+            let rows: Vec<_> = sampled.by_ref().take(rows).collect();
+            let outcome = match verify(entry.drafted(), rows) {
+                Err(why) => Outcome::Failed(why),
+                Ok(run) if run.is_empty() && entry.sample => Outcome::Failed("the engine lost the sequence".into()),
+                Ok(run) if run.is_empty() => Outcome::Ran,
+                Ok(run) => self.keep(entry, first_row, run, &mut logprobs),
             };
+            first_row += entry.rows.len();
             results.push(StepResult { seq: entry.seq, outcome });
         }
+        self.measured(&batch, &results, seconds);
         for event in self.scheduler.commit(&results)? {
             let mut event = self.report(event);
             if let Event::Token { seq, logprobs: of, .. } = &mut event {
@@ -355,17 +429,91 @@ impl Engine {
         Ok(events)
     }
 
-    /// Logits and hidden states of the entry's rows, as far as they are wanted.
+    /// Offers guesses for the next step to the scheduler.
+    fn propose(&mut self) -> Result<(), EngineError> {
+        if self.speculator.is_off() {
+            return Ok(());
+        }
+        let view = |seq: SeqId| {
+            let of = self.sequences.get(&seq)?;
+            let (params, counts, whole, salt) = (&of.sampling, &of.counts, of.length, &of.salt[..]);
+            Some(View { seq, room: self.scheduler.draft_room(seq), params, counts, whole, salt })
+        };
+        let views: Vec<View<'_>> = self.scheduler.decoding().filter_map(view).collect();
+        let drafts = self.speculator.propose(&views, self.scheduler.has_prompts())?;
+        drafts.into_iter().for_each(|(seq, drafts)| self.scheduler.propose(seq, drafts));
+        Ok(())
+    }
+
+    /// Keeps what belongs to a run's tokens: of the first for this step's events, of the others until they are delivered.
+    fn keep(
+        &mut self,
+        entry: &Entry,
+        first_row: usize,
+        run: Vec<Sampled>,
+        logprobs: &mut HashMap<SeqId, Logprobs>,
+    ) -> Outcome {
+        let tokens: Vec<u32> = run.iter().map(|sampled| sampled.token).collect();
+        self.speculator.verified(entry.seq, entry.drafts as usize, tokens.len() - 1);
+        let certain = entry.certain().len();
+        let first_row = first_row + entry.rows.len() - entry.drafts as usize - 1;
+        let mut run = run.into_iter().enumerate();
+        logprobs.extend(run.next().and_then(|(_, first)| first.logprobs).map(|of| (entry.seq, of)));
+        let ready = run.map(|(at, sampled)| Ready {
+            row: first_row + at,
+            position: entry.start as usize + certain - 1 + at,
+            logprobs: sampled.logprobs,
+        });
+        if let Some(sequence) = self.sequences.get_mut(&entry.seq) {
+            sequence.ready = ready.collect();
+        }
+        Outcome::Run(tokens)
+    }
+
+    /// Tells the speculator what a step of decoding sequences took.
+    fn measured(&mut self, batch: &Batch, results: &[StepResult], seconds: f64) {
+        if batch.entries.iter().any(|entry| entry.phase != Phase::Decode) {
+            return;
+        }
+        let tokens = |result: &StepResult| if let Outcome::Run(run) = &result.outcome { run.len() as u32 } else { 0 };
+        let of = |(entry, result): (&Entry, &StepResult)| (entry.seq, entry.tokens.len() as u32, tokens(result));
+        let seqs: Vec<_> = batch.entries.iter().zip(results).map(of).collect();
+        self.speculator.ran(&seqs, seconds);
+    }
+
+    /// Reports the next token of each verified run.
+    fn deliver(&mut self) -> Result<Vec<Event>, EngineError> {
+        let mut events = std::mem::take(&mut self.known);
+        for event in self.scheduler.deliver() {
+            let ready = match event {
+                scheduler::Event::Token { seq, .. } => self.sequences.get_mut(&seq).and_then(|s| s.ready.pop_front()),
+                scheduler::Event::Finished { .. } => None,
+            };
+            let mut event = self.report(event);
+            if let (Event::Token { seq, logprobs, .. }, Some(ready)) = (&mut event, ready) {
+                self.report_row(*seq, ready.position, ready.row, &mut events)?;
+                *logprobs = ready.logprobs;
+            }
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    /// Logits and hidden states of the entry's rows, as far as they are wanted; those of drafts wait until they are
+    /// delivered.
     fn report_rows(&self, entry: &Entry, first_row: usize, events: &mut Vec<Event>) -> Result<(), EngineError> {
-        let wanted = self.sequences.get(&entry.seq).is_some_and(|s| s.logits);
-        for (i, &r) in entry.rows.iter().enumerate() {
-            let (seq, position) = (entry.seq, (entry.start + r) as usize);
-            if wanted {
-                events.push(Event::Logits { seq, position, logits: self.runner.logits(first_row + i)?.to_vec() });
-            }
-            if self.hidden {
-                events.push(Event::Hidden { seq, position, state: self.runner.hidden(first_row + i)?.to_vec() });
-            }
+        let certain = entry.rows.len() - entry.drafts as usize;
+        let mut rows = entry.rows[..certain].iter().enumerate();
+        rows.try_for_each(|(i, &r)| self.report_row(entry.seq, (entry.start + r) as usize, first_row + i, events))
+    }
+
+    /// Logits and hidden state of one row of the last step, as far as they are wanted.
+    fn report_row(&self, seq: SeqId, position: usize, row: usize, events: &mut Vec<Event>) -> Result<(), EngineError> {
+        if self.sequences.get(&seq).is_some_and(|s| s.logits) {
+            events.push(Event::Logits { seq, position, logits: self.runner.logits(row)?.to_vec() });
+        }
+        if self.hidden {
+            events.push(Event::Hidden { seq, position, state: self.runner.hidden(row)?.to_vec() });
         }
         Ok(())
     }
@@ -375,18 +523,39 @@ impl Engine {
         entry.sample && self.sequences.contains_key(&entry.seq)
     }
 
-    /// One result for each entry that [`Engine::samples`].
+    /// One result for each row of each entry that [`Engine::samples`]: of its last certain token and of its drafts, each
+    /// with the history that the drafts before it make.
     fn sample(&mut self, batch: &Batch) -> Result<Vec<Result<Sampled, SampleError>>, SampleError> {
-        let mut picks = Vec::with_capacity(batch.entries.len());
+        let histories = self.histories(batch);
+        let mut histories = histories.iter();
+        let mut picks = Vec::with_capacity(batch.rows());
         let mut rows = 0;
         for entry in &batch.entries {
             rows += entry.rows.len();
             let Some(seq) = self.sequences.get(&entry.seq).filter(|_| entry.sample) else { continue };
-            let (params, counts, salt) = (&seq.sampling, &seq.counts, entry.seq.0);
-            let position = entry.start + entry.tokens.len() as u32;
-            picks.push(Pick { row: rows - 1, params, counts, allowed: None, salt, position });
+            let (params, salt, drafts) = (&seq.sampling, entry.seq.0, entry.drafts as usize);
+            for at in 0..=drafts {
+                let with_drafts = if at > 0 && params.has_penalties() { histories.next() } else { None };
+                let counts = with_drafts.unwrap_or(&seq.counts);
+                let position = entry.start + (entry.certain().len() + at) as u32;
+                picks.push(Pick { row: rows - 1 - drafts + at, params, counts, allowed: None, salt, position });
+            }
         }
         self.sampler.sample_all(self.runner.all_logits(), self.facts.vocabulary as usize, &picks)
+    }
+
+    /// For entries whose sampling looks at the history: that of each draft's row, the draft included.
+    fn histories(&self, batch: &Batch) -> Vec<TokenCounts> {
+        let mut histories = Vec::new();
+        for entry in &batch.entries {
+            let seq = self.sequences.get(&entry.seq).filter(|seq| entry.sample && seq.sampling.has_penalties());
+            let Some(mut counts) = seq.map(|seq| seq.counts.clone()) else { continue };
+            for &draft in entry.drafted() {
+                counts.push(draft);
+                histories.push(counts.clone());
+            }
+        }
+        histories
     }
 
     fn fail_step(&mut self, why: &str) -> Vec<Event> {
@@ -401,12 +570,34 @@ impl Engine {
                 if let Some(s) = self.sequences.get_mut(&seq) {
                     s.counts.push(token);
                 }
+                self.speculator.push(seq, token);
                 Event::Token { seq, token, position, logprobs: None }
             }
             scheduler::Event::Finished { seq, reason, usage } => {
                 self.sequences.remove(&seq);
-                Event::Finished { seq, reason, usage }
+                let gain = self.speculator.remove(seq);
+                Event::Finished { seq, reason, usage, gain }
             }
         }
     }
+}
+
+/// The tokens that a step gives a sequence: sampled ones in order, up to the first that is not the draft at its place. A
+/// row that gives no token ends the run before it; the next step computes it again, and fails if it is the first.
+fn verify(drafts: &[u32], sampled: Vec<Result<Sampled, SampleError>>) -> Result<Vec<Sampled>, String> {
+    let mut run = Vec::new();
+    for (at, sampled) in sampled.into_iter().enumerate() {
+        match sampled {
+            Err(why) if at == 0 => return Err(why.to_string()),
+            Err(_) => break,
+            Ok(sampled) => {
+                let accepted = drafts.get(at) == Some(&sampled.token);
+                run.push(sampled);
+                if !accepted {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(run)
 }

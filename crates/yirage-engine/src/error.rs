@@ -3,6 +3,7 @@
 use crate::kv::KvError;
 use crate::sampling::{ParamError, SampleError};
 use crate::scheduler::{AdmissionError, CommitError, ConfigError, StepInFlight};
+use crate::speculate::VocabularyError;
 use thiserror::Error;
 use yirage_compile::CompileError;
 use yirage_hal::HalError;
@@ -45,6 +46,9 @@ pub enum EngineError {
         /// Tokens of the model.
         vocabulary: u32,
     },
+    /// A draft model that does not fit the model.
+    #[error(transparent)]
+    Vocabulary(#[from] VocabularyError),
     /// More memory is needed than there is.
     #[error(
         "the model would not fit: weights {weights} + cache {cache} + work space {arena} = {} bytes, {available} \

@@ -15,6 +15,7 @@ mod packed;
 mod runner;
 pub mod sampling;
 pub mod scheduler;
+pub mod speculate;
 pub mod text;
 
 pub use engine::{Engine, Event, ModelFacts, Request};

@@ -38,6 +38,9 @@ pub const MAX_LOGIT_BIAS: usize = 4096;
 /// Alternatives a request may ask for beside the log-probability of the chosen token.
 pub const MAX_LOGPROBS: u32 = 128;
 
+/// Drafts of one sequence that a step may verify.
+pub const MAX_DRAFTS: u32 = 255;
+
 /// Bytes of a request's cache salt.
 pub const MAX_SALT_BYTES: usize = 256;
 

@@ -2,7 +2,7 @@
 
 use crate::error::EngineError;
 use crate::kv::{CacheGroup, GroupConfig};
-use crate::limits::BLOCK;
+use crate::limits::{BLOCK, MAX_DRAFTS};
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
 use std::collections::HashMap;
 use yirage_compile::{compile, plan_weights};
@@ -74,13 +74,19 @@ pub(crate) fn prepare(
     Ok(Prepared { model, weights, plans, groups, context, kv, bytes, costs })
 }
 
-/// The sizes plans are made for: steps of decoding sequences only, and steps with prefill.
+/// The sizes plans are made for: steps of decoding sequences only, those that verify drafts besides, and steps with
+/// prefill. Without drafts there is nothing to verify.
 fn buckets(options: &EngineOptions, context: u32) -> Vec<Dims> {
     let blocks = context.div_ceil(BLOCK as u32);
     let (seqs, rows) = (options.max_seqs, options.logit_rows.max(options.max_seqs));
-    let decode = Dims { tokens: options.max_seqs, seqs, blocks, rows: options.max_seqs };
-    let prefill = Dims { tokens: options.chunk.max(options.max_seqs), seqs, blocks, rows };
-    vec![decode, prefill]
+    let prefill = Dims { tokens: options.chunk.max(seqs), seqs, blocks, rows };
+    let drafts = options.speculation.most.min(MAX_DRAFTS);
+    let tokens = [seqs, seqs.saturating_mul(1 + drafts)];
+    let mut buckets: Vec<Dims> =
+        tokens.map(|n| Dims { tokens: n.min(prefill.tokens), seqs, blocks, rows: n.min(rows) }).into();
+    buckets.push(prefill);
+    buckets.dedup();
+    buckets
 }
 
 /// The KV manager's view of the model's cache groups: widths of all heads together, and pools large enough for

@@ -1,6 +1,7 @@
 //! What the owner of an engine decides.
 
 use crate::packed::PackedOptions;
+use crate::speculate::Speculation;
 use yirage_ir::Format;
 use yirage_plan::{ExecutorKind, Precision};
 
@@ -28,6 +29,8 @@ pub struct EngineOptions {
     pub prefix_cache: bool,
     /// Whether the hidden states of all rows of logits are reported as [`crate::Event::Hidden`].
     pub hidden: bool,
+    /// Whether tokens are guessed and several verified in one step. The output is the same.
+    pub speculation: Speculation,
     /// Where repacked weights are kept for the next start; `None` makes them from the model's files each time.
     pub packed: Option<PackedOptions>,
 }
@@ -48,6 +51,7 @@ impl Default for EngineOptions {
             logit_rows: 64,
             prefix_cache: true,
             hidden: false,
+            speculation: Speculation::default(),
             packed: None,
         }
     }

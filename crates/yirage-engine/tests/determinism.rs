@@ -1,5 +1,5 @@
-//! Same bytes out: tokens and logits of a request do not depend on threads, chunk size, batch, cached prefixes or
-//! preemption. Random schedules; every request is compared bit for bit with its run alone.
+//! Same bytes out: tokens and logits of a request do not depend on threads, chunk size, batch, cached prefixes,
+//! preemption or guesses. Random schedules; every request is compared bit for bit with its run alone.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 mod golden_support;
@@ -8,8 +8,9 @@ use golden_support::{engine_on, options, shared};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use yirage_engine::sampling::SamplingParams;
-use yirage_engine::scheduler::{LogitsWanted, SeqId};
+use yirage_engine::sampling::{Logprobs, SamplingParams};
+use yirage_engine::scheduler::{LogitsWanted, SeqId, Stats};
+use yirage_engine::speculate::{Control, Speculation};
 use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
@@ -30,14 +31,28 @@ impl Rng {
     }
 }
 
-/// What a request gave: its tokens, and the bits of its logits where it wanted them.
+/// What a request gave: its tokens, the bits of its logits where it wanted them, its log-probabilities, and its end.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct Output {
     tokens: Vec<u32>,
     logits: Vec<u32>,
+    logprobs: Vec<Logprobs>,
+    end: String,
 }
 
-/// Requests that often begin alike, some greedy, some wanting all logits.
+/// How the tokens of request `i` are chosen: the largest logit, or drawn in several ways.
+fn sampling(i: u64) -> SamplingParams {
+    let drawn = SamplingParams { temperature: 0.7, top_k: 8, seed: i, ..SamplingParams::default() };
+    match i % 4 {
+        1 => SamplingParams { logprobs: Some(3), ..drawn },
+        2 => SamplingParams { repetition_penalty: 1.3, frequency_penalty: 0.2, presence_penalty: 0.1, ..drawn },
+        3 => SamplingParams { top_p: 0.8, min_p: 0.02, logit_bias: vec![(5, 2.0), (9, -3.0)], ..drawn },
+        _ => SamplingParams::greedy(),
+    }
+}
+
+/// Requests that often begin alike, some greedy, some drawn, some wanting all logits.
+
 fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
     let common: Vec<u32> = (0..70).map(|_| rng.next(u64::from(vocabulary)) as u32).collect();
     (0..6)
@@ -45,11 +60,12 @@ fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
             let mut prompt = common[..rng.next(45) as usize].to_vec();
             prompt.extend((0..1 + rng.next(20)).map(|_| rng.next(u64::from(vocabulary)) as u32));
             let all = i % 3 == 2;
+            let new = if all && rng.next(2) == 0 { 0 } else { 1 + rng.next(60) as u32 };
             Request {
                 prompt,
-                max_new_tokens: Some(if all { 0 } else { 1 + rng.next(60) as u32 }),
-                stop_ids: Vec::new(),
-                sampling: SamplingParams::greedy(),
+                max_new_tokens: Some(new),
+                stop_ids: if rng.next(3) == 0 { vec![rng.next(u64::from(vocabulary)) as u32] } else { Vec::new() },
+                sampling: sampling(rng.next(8)),
                 logits: all.then_some(LogitsWanted::All),
             }
         })
@@ -70,22 +86,33 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
         assert!(step < 5000, "no end in sight");
         for event in engine.step().unwrap() {
             match event {
-                Event::Token { seq, token, .. } => out[of[&seq]].tokens.push(token),
+                Event::Token { seq, token, logprobs, .. } => {
+                    out[of[&seq]].tokens.push(token);
+                    out[of[&seq]].logprobs.extend(logprobs);
+                }
                 Event::Logits { seq, logits, .. } => out[of[&seq]].logits.extend(logits.iter().map(|x| x.to_bits())),
                 Event::Hidden { .. } => unreachable!("no hidden states were asked for"),
                 Event::RopeScaled { .. } => {}
-                Event::Finished { reason, .. } => assert!(!format!("{reason:?}").contains("Error"), "{reason:?}"),
+                Event::Finished { seq, reason, .. } => {
+                    out[of[&seq]].end = format!("{reason:?}");
+                    assert!(!out[of[&seq]].end.contains("Error"), "{reason:?}");
+                }
             }
         }
     }
     out
 }
 
+/// Guesses whenever there is one, right or wrong.
+fn guessing(most: u32) -> Speculation {
+    Speculation { most, lookup: true, control: Control::Most }
+}
+
 /// Requests run alone and mixed by one random schedule.
 struct Compared {
     alone: Vec<Output>,
     mixed: Vec<Output>,
-    preemptions: u64,
+    stats: Stats,
     how: String,
 }
 
@@ -103,36 +130,50 @@ fn compare(model: &Path, precision: Precision, seed: u64, open: &dyn Fn(usize) -
         logit_rows: 8 + rng.next(60) as u32,
         cache_seqs: 1,
         prefix_cache: rng.next(4) > 0,
+        speculation: [Speculation::default(), guessing(1 + rng.next(15) as u32), Speculation::lookup()]
+            [rng.next(3) as usize],
         ..base
     };
     let workers = 1 + rng.next(8) as usize;
     let mut engine = engine_on(model, &options, open(workers));
     let mixed = run(&mut engine, &requests, &mut rng);
     let how = format!("{} seed {seed}, {workers} threads, {options:?}", model.display());
-    Compared { alone, mixed, preemptions: engine.stats().preemptions, how }
+    Compared { alone, mixed, stats: engine.stats(), how }
 }
 
-fn check(model: &Path, precision: Precision, seeds: u64) -> u64 {
+fn check(model: &Path, precision: Precision, seeds: u64) -> Stats {
     let cpu = |threads| yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(threads), isa: None }).unwrap().0;
-    let mut preempted = 0;
+    let mut sum = Stats::default();
     for seed in 0..seeds {
         let compared = compare(model, precision, seed, &cpu);
         assert_eq!(compared.mixed, compared.alone, "{}", compared.how);
-        preempted += compared.preemptions;
+        sum = add(sum, compared.stats);
     }
-    println!("{}: {seeds} schedules, {preempted} preemptions", model.display());
-    preempted
+    println!("{}: {seeds} schedules, {sum:?}", model.display());
+    sum
+}
+
+fn add(a: Stats, b: Stats) -> Stats {
+    Stats {
+        preemptions: a.preemptions + b.preemptions,
+        prefix_hit: a.prefix_hit + b.prefix_hit,
+        drafted: a.drafted + b.drafted,
+        accepted: a.accepted + b.accepted,
+        ..a
+    }
 }
 
 #[test]
 fn stories_f32_and_q8_0() {
     let Some(folder) = shared("models/stories260K") else { return };
-    let mut preempted = 0;
+    let mut sum = Stats::default();
     for precision in [Precision::Exact, Precision::Fast] {
-        preempted += check(&folder.join("stories260K-f32.gguf"), precision, 6);
-        preempted += check(&folder.join("stories260K-q8_0.gguf"), precision, 6);
+        sum = add(sum, check(&folder.join("stories260K-f32.gguf"), precision, 6));
+        sum = add(sum, check(&folder.join("stories260K-q8_0.gguf"), precision, 6));
     }
-    assert!(preempted > 0, "no schedule was tight enough to preempt");
+    assert!(sum.preemptions > 0, "no schedule was tight enough to preempt");
+    assert!(sum.prefix_hit > 0, "nothing was shared");
+    assert!(sum.accepted > 100 && sum.drafted > sum.accepted + 100, "guesses were not right and wrong: {sum:?}");
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub(crate) struct Answer {
     pub(crate) decode: Duration,
     /// Counts of the engine.
     pub(crate) usage: Usage,
+    /// By how much guessing made it faster, as the engine estimates it.
+    pub(crate) gain: Option<f64>,
     /// What the user should know of how it was computed.
     pub(crate) notes: Vec<String>,
 }
@@ -66,14 +68,25 @@ impl Answer {
             decode_ms: self.decode.as_secs_f64() * 1e3,
             // The first token belongs to the prefill.
             decode_tokens_per_second: rate(self.tokens.len().saturating_sub(1), self.decode),
+            drafted: self.usage.drafted,
+            accepted: self.usage.accepted,
+            verified_steps: self.usage.verifications,
+            speculation_gain: self.gain,
         }
     }
 
     /// One line of statistics.
     pub(crate) fn summary(&self) -> String {
         let t = self.timings(0.0);
+        let guessed = match self.gain {
+            Some(gain) if t.verified_steps > 0 => {
+                let (right, all, steps) = (t.accepted, t.drafted, t.verified_steps);
+                format!("{right} of {all} guesses right in {steps} steps, about {gain:.2} times as fast; ")
+            }
+            _ => String::new(),
+        };
         format!(
-            "{} prompt tokens ({} cached) in {:.0} ms, {:.1}/s; {} tokens in {:.0} ms, {:.1}/s; {}",
+            "{} prompt tokens ({} cached) in {:.0} ms, {:.1}/s; {} tokens in {:.0} ms, {:.1}/s; {guessed}{}",
             self.usage.prompt_tokens,
             self.usage.cached_tokens,
             t.prefill_ms,
@@ -94,6 +107,12 @@ pub(crate) struct Timings {
     prefill_tokens_per_second: f64,
     decode_ms: f64,
     decode_tokens_per_second: f64,
+    /// Guessed tokens that were verified, those that were right, and the steps that took.
+    drafted: usize,
+    accepted: usize,
+    verified_steps: usize,
+    /// By how much guessing is estimated to have made the answer's tokens faster; null where it is off.
+    speculation_gain: Option<f64>,
 }
 
 /// Generates; `show` gets the text piece by piece.
@@ -124,6 +143,9 @@ pub(crate) fn generate(
         engine.finish(seq, FinishReason::Cancelled);
     }
     let mut answer = result?;
+    for cost in engine.step_costs() {
+        tracing::debug!(rows = cost.rows, steps = cost.steps, milliseconds = cost.seconds * 1e3, "decoding steps");
+    }
     answer.text = text.finish(show)?;
     Ok(answer)
 }
@@ -157,10 +179,10 @@ fn steps(
                     tokens.push(token);
                     text.push(token, show)?;
                 }
-                Event::Finished { reason, usage, .. } => {
+                Event::Finished { reason, usage, gain, .. } => {
                     let first = first.unwrap_or_else(Instant::now);
                     let (prefill, decode) = (first - started, last.saturating_duration_since(first));
-                    return Ok(Answer { tokens, text: None, reason, prefill, decode, usage, notes });
+                    return Ok(Answer { tokens, text: None, reason, prefill, decode, usage, gain, notes });
                 }
                 Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
                 Event::Logits { .. } | Event::Hidden { .. } => {}

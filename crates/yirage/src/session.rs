@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::model::{Texts, locate};
+use crate::model::{Texts, locate, named};
 use crate::options::Layers;
 use crate::settings::EngineSettings;
 use std::time::Instant;
@@ -52,6 +52,13 @@ impl Session {
         });
         bar.finish_and_clear();
         let (mut engine, texts) = (engine?, texts?);
+        match &settings.draft {
+            Some(draft) => load_draft(&mut engine, draft, texts.as_ref(), layers, console)?,
+            None if layers.given("draft-model").is_some() => {
+                console.note(&format!("{} is not used", layers.label("draft-model")));
+            }
+            None => {}
+        }
         engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
         let facts = engine.facts();
         tracing::debug!(
@@ -62,6 +69,9 @@ impl Session {
             weight_bytes = facts.bytes.weights,
             cache_bytes = facts.bytes.cache,
             arena_bytes = facts.bytes.arena,
+            draft_bytes = engine.draft_bytes().map_or(0, |bytes| bytes.weights + bytes.cache + bytes.arena),
+            draft_max = settings.options.speculation.most,
+            lookup = settings.options.speculation.lookup,
             packed_weights = ?facts.packed_weights,
             "ready"
         );
@@ -116,4 +126,25 @@ impl Session {
         let missing = || format!("{}: the model has no tokenizer; give token ids with {instead}", self.name);
         self.texts.as_ref().ok_or_else(|| Failure::Other(missing()))
     }
+}
+
+/// Loads the model that guesses.
+fn load_draft(
+    engine: &mut Engine,
+    name: &str,
+    texts: Option<&Texts>,
+    layers: &Layers,
+    console: &Console,
+) -> Result<(), Failure> {
+    let located = named(name, layers, console)?;
+    let checkpoint = Checkpoint::open(&located.path)?;
+    let drafting = Texts::load(&checkpoint)?;
+    let tokenizers = texts.zip(drafting.as_ref()).map(|(model, draft)| (&model.tokenizer, &draft.tokenizer));
+    let bar = console.progress("loading the draft model", checkpoint.total_bytes(), 0);
+    let loaded = engine.load_draft(&checkpoint, tokenizers, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    Ok(loaded?)
 }

@@ -48,6 +48,16 @@ impl KvManager {
         Ok(())
     }
 
+    /// Between two steps a sequence holds no block behind its computed positions.
+    pub(crate) fn check_tight(&self, seq: &SeqCache) -> Result<(), Violation> {
+        let most = seq.len.div_ceil(BLOCK);
+        let too_long = |(group, table): (usize, &Vec<i32>)| {
+            let what = format!("{} positions computed, the table has {} blocks", seq.len, table.len());
+            (table.len() > most).then_some(Violation { group, block: most, what })
+        };
+        seq.tables.iter().enumerate().find_map(too_long).map_or(Ok(()), Err)
+    }
+
     /// A sequence must hold every block its next query sees, and nothing before `live_from`.
     fn check_reach(&self, group: usize, seq: &SeqCache) -> Result<(), (usize, String)> {
         let first = self.groups[group].first_visible(seq.len) / BLOCK;

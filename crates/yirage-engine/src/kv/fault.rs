@@ -38,6 +38,20 @@ pub(crate) enum Fault {
     ResumeForgetsOutput,
     /// Requests with different salts share blocks.
     SaltIgnored,
+    /// Blocks that drafts filled are published before the drafts are verified.
+    RejectedStayPublished,
+    /// Rejected drafts count as computed positions.
+    RejectedStayCached,
+    /// A window group drops what the accepted drafts would no longer see, before they are verified.
+    WindowFreedForDrafts,
+    /// Blocks of rejected drafts are not given back.
+    DraftBlocksLeak,
+    /// Drafts take blocks from the prefix cache.
+    DraftsEvict,
+    /// Drafts take tokens and rows beyond what a step may have.
+    DraftsIgnoreBudget,
+    /// A run of accepted drafts goes on past a token that ends the sequence.
+    RunPassesStop,
 }
 
 /// The mistake switched in, if any.

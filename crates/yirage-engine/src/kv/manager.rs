@@ -176,6 +176,44 @@ impl KvManager {
         Ok(())
     }
 
+    /// Makes room for positions up to `upto` (exclusive) as far as blocks that hold nothing suffice: nothing that is
+    /// cached is evicted for it. Returns the positions there is room for, at least those there was room for before, at
+    /// most `upto`. What the sequence's next query sees stays, whatever becomes of the positions.
+    pub fn reserve_unused(&mut self, seq: &mut SeqCache, upto: usize) -> usize {
+        if self.faults.has(Fault::WindowFreedForDrafts) {
+            let real = std::mem::replace(&mut seq.len, upto.saturating_sub(1));
+            self.drop_unseen(seq, upto);
+            seq.len = real;
+        }
+        let evicts = self.faults.has(Fault::DraftsEvict);
+        let unused = |pool: &Pool| if evicts { pool.available() } else { pool.free.len() };
+        let room = |(table, pool): (&Vec<i32>, &Pool)| (table.len() + unused(pool)) * BLOCK;
+        let room = seq.tables.iter().zip(&self.pools).map(room).min().unwrap_or(0);
+        let upto = upto.min(room);
+        for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
+            while table.len() < upto.div_ceil(BLOCK) {
+                let block = pool.allocate().expect("the count above bounds what is taken");
+                table.push(block as i32);
+            }
+        }
+        upto
+    }
+
+    /// Gives back the blocks behind the computed positions: those reserved for positions that came to nothing.
+    pub fn roll_back(&mut self, seq: &mut SeqCache) {
+        if self.faults.has(Fault::DraftBlocksLeak) {
+            return;
+        }
+        let keep = seq.len.div_ceil(BLOCK);
+        for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
+            while table.len() > keep {
+                if let Some(mut last) = table.pop() {
+                    release(pool, &mut last);
+                }
+            }
+        }
+    }
+
     /// Gives back the blocks that no query at the sequence's next position or later can see.
     fn drop_unseen(&mut self, seq: &mut SeqCache, upto: usize) {
         let next = if self.faults.has(Fault::WindowFreedForChunkEnd) { upto.saturating_sub(1) } else { seq.len };

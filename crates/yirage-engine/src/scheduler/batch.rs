@@ -31,8 +31,10 @@ pub struct Entry {
     pub seq: SeqId,
     /// [`Phase::Prefill`] or [`Phase::Decode`].
     pub phase: Phase,
-    /// Token ids to run, at least one.
+    /// Token ids to run, at least one; the last [`Entry::drafts`] of them are guesses.
     pub tokens: Vec<u32>,
+    /// Guessed tokens at the end of `tokens`, which this step verifies.
+    pub drafts: u32,
     /// Position of the first of them. All positions before it are in the cache.
     pub start: u32,
     /// Per cache group, per token: where its keys and values go, as `block * BLOCK + offset`.
@@ -42,8 +44,21 @@ pub struct Entry {
     pub tables: Vec<Vec<i32>>,
     /// Indices into `tokens` of the positions whose logits are wanted, ascending.
     pub rows: Vec<u32>,
-    /// Whether the next token is to be sampled from the last row.
+    /// Whether the next token is to be sampled from the last row; with drafts, one token from each of the last
+    /// `1 + drafts` rows, as if the drafts before it were the sequence's own tokens.
     pub sample: bool,
+}
+
+impl Entry {
+    /// Tokens that are certain: all but the drafts.
+    pub fn certain(&self) -> &[u32] {
+        &self.tokens[..self.tokens.len() - self.drafts as usize]
+    }
+
+    /// The guessed tokens.
+    pub fn drafted(&self) -> &[u32] {
+        &self.tokens[self.tokens.len() - self.drafts as usize..]
+    }
 }
 
 /// What became of one entry.
@@ -53,6 +68,9 @@ pub enum Outcome {
     Ran,
     /// The entry ran and this token was sampled.
     Token(u32),
+    /// The entry ran and its drafts were verified: the sampled tokens, in order, up to the first that differs from its
+    /// draft. At least one and at most `1 + drafts`; all but the last equal their drafts.
+    Run(Vec<u32>),
     /// The entry's sequence cannot go on (its logits were not a number, say); the text is shown to the caller.
     Failed(String),
 }

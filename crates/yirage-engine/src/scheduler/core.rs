@@ -22,13 +22,19 @@ pub struct Stats {
     pub prefix_queried: u64,
     /// Of those, the ones the cache had.
     pub prefix_hit: u64,
+    /// Guessed tokens run; they are among `tokens_run`.
+    pub drafted: u64,
+    /// Of those, the ones that became tokens of their sequences.
+    pub accepted: u64,
 }
 
 /// An entry of the step in flight.
 #[derive(Clone, Debug)]
 pub(super) struct InFlight {
     seq: SeqId,
+    /// Positions that are computed for certain after the step.
     upto: usize,
+    drafts: Vec<u32>,
     sample: bool,
 }
 
@@ -114,7 +120,8 @@ impl Scheduler {
     pub(super) fn begin(&mut self, entries: Vec<Entry>) -> Batch {
         let note = |entry: &Entry| InFlight {
             seq: entry.seq,
-            upto: entry.start as usize + entry.tokens.len(),
+            upto: entry.start as usize + entry.certain().len(),
+            drafts: entry.drafted().to_vec(),
             sample: entry.sample,
         };
         self.in_flight = entries.iter().map(note).collect();
@@ -122,11 +129,13 @@ impl Scheduler {
         let batch = Batch { step: self.step, entries };
         self.stats.steps += u64::from(!batch.entries.is_empty());
         self.stats.tokens_run += batch.tokens() as u64;
+        self.stats.drafted += batch.entries.iter().map(|entry| u64::from(entry.drafts)).sum::<u64>();
         batch
     }
 
     /// Takes the results of the step in flight, one per entry in the batch's order, and reports what they mean, in the
-    /// same order: the sampled token of a sequence before its end.
+    /// same order: the sampled token of a sequence before its end. Of a verified run the first token is reported here,
+    /// the others one by one by [`Scheduler::deliver`], so that the caller can end a sequence after any of its tokens.
     ///
     /// # Errors
     /// [`CommitError`] when the results are not those of the step in flight; then nothing has changed.
@@ -138,7 +147,7 @@ impl Scheduler {
                 .running
                 .binary_search_by_key(&entry.seq, |seq| seq.id)
                 .expect("a sequence in flight stays among the running ones until its commit");
-            self.commit_entry(at, entry.upto, &result.outcome, &mut events);
+            self.commit_entry(at, entry, &result.outcome, &mut events);
         }
         Ok(events)
     }
@@ -158,7 +167,8 @@ impl Scheduler {
             }
             let what = match (&result.outcome, entry.sample) {
                 (Outcome::Ran, true) => "has no token but the entry samples",
-                (Outcome::Token(_), false) => "has a token but the entry does not sample",
+                (Outcome::Token(_) | Outcome::Run(_), false) => "has a token but the entry does not sample",
+                (Outcome::Run(run), true) if !verified(run, &entry.drafts) => "has a run that its drafts do not allow",
                 _ => continue,
             };
             return Err(CommitError::Shape { step, at, seq: entry.seq, what });
@@ -166,28 +176,118 @@ impl Scheduler {
         Ok(())
     }
 
-    fn commit_entry(&mut self, at: usize, upto: usize, outcome: &Outcome, events: &mut Vec<Event>) {
+    fn commit_entry(&mut self, at: usize, entry: InFlight, outcome: &Outcome, events: &mut Vec<Event>) {
+        let upto = entry.upto;
         let seq = &mut self.running[at];
+        seq.drafted += entry.drafts.len();
+        seq.verifications += usize::from(!entry.drafts.is_empty());
         let mut end = seq.ending.take();
         if let Outcome::Failed(why) = outcome {
             end.get_or_insert_with(|| FinishReason::Error(why.clone()));
         }
-        if end.is_none() {
-            let skip = usize::from(self.kv.faults.has(Fault::ChunkSkipsToken) && upto < seq.tokens.len());
-            self.kv.advance(&mut seq.cache, &seq.tokens, upto + skip);
-            seq.rows_delivered(upto);
-            if let Outcome::Token(token) = *outcome {
-                events.push(Event::Token { seq: seq.id, token, position: seq.tokens.len() });
-                seq.tokens.push(token);
-                if seq.phase == Phase::Prefill {
-                    seq.enter(Phase::Decode);
-                }
-            }
-            end = seq.natural_end();
-        }
         if let Some(reason) = end {
             let seq = self.running.remove(at);
             events.push(self.close(seq, reason));
+            return;
+        }
+        let skip = usize::from(self.kv.faults.has(Fault::ChunkSkipsToken) && upto < seq.tokens.len());
+        self.kv.advance(&mut seq.cache, &seq.tokens, upto + skip);
+        self.plant_rejected(at, &entry);
+        let seq = &mut self.running[at];
+        seq.rows_delivered(upto);
+        let (first, rest) = match outcome {
+            Outcome::Token(token) => (Some(*token), &[][..]),
+            Outcome::Run(run) => (run.first().copied(), &run[1..]),
+            Outcome::Ran | Outcome::Failed(_) => (None, &[][..]),
+        };
+        if let Some(token) = first {
+            seq.ready.extend(rest);
+            events.push(Event::Token { seq: seq.id, token, position: seq.tokens.len() });
+            seq.tokens.push(token);
+            if seq.phase == Phase::Prefill {
+                seq.enter(Phase::Decode);
+            }
+        }
+        self.settle(at, events);
+    }
+
+    /// The two planted bugs that take drafts for computed before they are verified.
+    fn plant_rejected(&mut self, at: usize, entry: &InFlight) {
+        let (published, cached) = (Fault::RejectedStayPublished, Fault::RejectedStayCached);
+        if entry.drafts.is_empty() || !(self.kv.faults.has(published) || self.kv.faults.has(cached)) {
+            return;
+        }
+        let seq = &mut self.running[at];
+        let all = [&seq.tokens[..], &entry.drafts].concat();
+        self.kv.advance(&mut seq.cache, &all, all.len());
+        if self.kv.faults.has(published) {
+            self.kv.advance(&mut seq.cache, &seq.tokens, entry.upto);
+        }
+    }
+
+    /// Reports the next token of each verified run, in order of arrival; nothing when all have been reported. To be
+    /// called until then, between a commit and the next step; a sequence may be ended in between, and then nothing of
+    /// the rest of its run remains.
+    pub fn deliver(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut at = 0;
+        while let Some(seq) = self.running.get_mut(at) {
+            let id = seq.id;
+            if let Some(token) = seq.ready.pop_front() {
+                // The token before this one was a draft: it has been computed with the step.
+                let upto = seq.tokens.len();
+                self.kv.advance(&mut seq.cache, &seq.tokens, upto);
+                seq.rows_delivered(upto);
+                seq.accepted += 1;
+                self.stats.accepted += 1;
+                events.push(Event::Token { seq: id, token, position: upto });
+                seq.tokens.push(token);
+                self.settle(at, &mut events);
+            }
+            at += usize::from(self.running.get(at).is_some_and(|seq| seq.id == id));
+        }
+        events
+    }
+
+    /// After new tokens of a sequence: its end, or blocks of drafts that came to nothing are given back.
+    fn settle(&mut self, at: usize, events: &mut Vec<Event>) {
+        let seq = &mut self.running[at];
+        let runs_on = self.kv.faults.has(Fault::RunPassesStop) && !seq.ready.is_empty();
+        if let Some(reason) = seq.natural_end().filter(|_| !runs_on) {
+            let seq = self.running.remove(at);
+            events.push(self.close(seq, reason));
+        } else if seq.ready.is_empty() {
+            self.kv.roll_back(&mut seq.cache);
+        }
+    }
+
+    /// Sequences that decode, in order of arrival: the next step computes one certain token of each.
+    pub fn decoding(&self) -> impl Iterator<Item = SeqId> {
+        self.running.iter().filter(|seq| seq.phase == Phase::Decode).map(|seq| seq.id)
+    }
+
+    /// Whether the next step may also compute prompts: something waits, or is not through with its own.
+    pub fn has_prompts(&self) -> bool {
+        !self.waiting.is_empty() || self.running.iter().any(|seq| seq.phase != Phase::Decode)
+    }
+
+    /// Whether tokens of a verified run wait for [`Scheduler::deliver`].
+    pub fn has_ready(&self) -> bool {
+        self.running.iter().any(|seq| !seq.ready.is_empty())
+    }
+
+    /// The most drafts for `seq` that a step could use; 0 for a sequence that does not decode.
+    pub fn draft_room(&self, seq: SeqId) -> usize {
+        self.running.binary_search_by_key(&seq, |seq| seq.id).map_or(0, |at| self.running[at].draft_room())
+    }
+
+    /// Offers guesses of the tokens that follow the last one of `seq`, for the next step only. As many of them run as
+    /// find room after everything else: they take no budget, no row and no block that anybody else could use in that
+    /// step, so that nobody is delayed, preempted or evicted for them.
+    pub fn propose(&mut self, seq: SeqId, mut drafts: Vec<u32>) {
+        if let Ok(at) = self.running.binary_search_by_key(&seq, |seq| seq.id) {
+            drafts.truncate(self.running[at].draft_room());
+            self.running[at].drafts = drafts;
         }
     }
 
@@ -255,7 +355,10 @@ impl Scheduler {
     /// # Errors
     /// The first [`Violation`], always a bug of this crate.
     pub fn check(&self) -> Result<(), Violation> {
-        self.kv.check(self.running.iter().chain(&self.waiting).map(|seq| &seq.cache))
+        let seqs = || self.running.iter().chain(&self.waiting);
+        self.kv.check(seqs().map(|seq| &seq.cache))?;
+        let between_steps = self.in_flight.is_empty() && !self.has_ready();
+        seqs().filter(|_| between_steps).try_for_each(|seq| self.kv.check_tight(&seq.cache))
     }
 
     /// Switches one planted bug in.
@@ -263,4 +366,9 @@ impl Scheduler {
     pub(super) fn plant(&mut self, fault: Option<Fault>) {
         self.kv.plant(fault);
     }
+}
+
+/// Whether a run is what drafts can give: all tokens but the last are drafts.
+fn verified(run: &[u32], drafts: &[u32]) -> bool {
+    run.split_last().is_some_and(|(_, accepted)| drafts.starts_with(accepted))
 }

@@ -23,9 +23,9 @@ impl Scheduler {
     /// [`Scheduler::commit`] or [`Scheduler::fail_step`].
     ///
     /// # Errors
-    /// [`StepInFlight`] when the last step has no results yet.
+    /// [`StepInFlight`] when the last step has no results yet, or not all of them are delivered.
     pub fn schedule(&mut self) -> Result<Batch, StepInFlight> {
-        if !self.in_flight.is_empty() {
+        if !self.in_flight.is_empty() || self.has_ready() {
             return Err(StepInFlight { step: self.step });
         }
         let mut left = self.full_step();
@@ -45,9 +45,33 @@ impl Scheduler {
             }
             at += 1;
         }
+        self.add_drafts(&mut entries, &mut left);
         // `Phase` orders decodes before prefills.
         entries.sort_by_key(|entry| (entry.phase, entry.seq));
         Ok(self.begin(entries))
+    }
+
+    /// Puts drafts behind the tokens of decodes, the oldest first, with what everything else has left of the step and
+    /// of the blocks that hold nothing. Drafts that find no room are forgotten.
+    fn add_drafts(&mut self, entries: &mut [Entry], left: &mut Left) {
+        let shift = usize::from(self.kv.faults.has(Fault::SlotOffByOne));
+        let unbounded = self.kv.faults.has(Fault::DraftsIgnoreBudget);
+        for seq in &mut self.running {
+            if seq.drafts.is_empty() {
+                continue;
+            }
+            let entry = entries.iter_mut().find(|entry| entry.seq == seq.id && entry.phase == Phase::Decode);
+            if let Some(entry) = entry.filter(|entry| entry.sample) {
+                let budget = if unbounded { usize::MAX } else { left.tokens.min(left.rows) };
+                let certain = seq.cache.len() + entry.tokens.len();
+                let wanted = certain + seq.drafts.len().min(seq.draft_room()).min(budget);
+                let drafts = self.kv.reserve_unused(&mut seq.cache, wanted) - certain;
+                left.tokens = left.tokens.saturating_sub(drafts);
+                left.rows = left.rows.saturating_sub(drafts);
+                *entry = seq.entry(entry.tokens.len(), drafts, self.kv.groups().len(), shift);
+            }
+            seq.drafts.clear();
+        }
     }
 
     fn full_step(&self) -> Left {
@@ -106,6 +130,7 @@ impl Scheduler {
         if self.kv.faults.has(Fault::ResumeForgetsOutput) {
             seq.tokens.truncate(seq.prompt_len);
         }
+        seq.drafts.clear();
         seq.enter(Phase::Preempted);
         seq.preemptions += 1;
         self.stats.preemptions += 1;
@@ -148,6 +173,6 @@ impl Scheduler {
 
     fn entry(&self, at: usize, count: usize) -> Entry {
         let shift = usize::from(self.kv.faults.has(Fault::SlotOffByOne));
-        self.running[at].entry(count, self.kv.groups().len(), shift)
+        self.running[at].entry(count, 0, self.kv.groups().len(), shift)
     }
 }

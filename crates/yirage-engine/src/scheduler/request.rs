@@ -100,6 +100,12 @@ pub struct Usage {
     pub new_tokens: usize,
     /// Times the sequence lost its blocks and was recomputed.
     pub preemptions: u32,
+    /// Tokens guessed and verified.
+    pub drafted: usize,
+    /// Of those, the ones that became tokens of the sequence: steps it was spared.
+    pub accepted: usize,
+    /// Steps in which guesses of it were verified.
+    pub verifications: usize,
 }
 
 /// What a commit or a cancellation makes known.

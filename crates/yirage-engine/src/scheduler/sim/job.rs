@@ -41,6 +41,35 @@ impl Job {
         next_token(self.history[position])
     }
 
+    /// The history at `position` when `drafts` follow the tokens.
+    pub(super) fn history_with(&self, drafts: &[u32], position: usize) -> u64 {
+        let known = position.min(self.history.len() - 1);
+        drafts[..position - known].iter().fold(self.history[known], |hash, &draft| extend(hash, draft))
+    }
+
+    /// The next `count` tokens that the model will sample.
+    pub(super) fn future(&self, count: usize) -> Vec<u32> {
+        let mut hash = self.history[self.history.len() - 1];
+        let mut next = || {
+            let token = next_token(hash);
+            hash = extend(hash, token);
+            token
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// What verifying `drafts` gives: tokens up to the first that differs from its draft.
+    pub(super) fn verify(&self, drafts: &[u32]) -> Vec<u32> {
+        let of = |at: usize| next_token(self.history_with(drafts, self.history.len() - 1 + at));
+        let accepted = drafts.iter().enumerate().take_while(|&(at, &draft)| of(at) == draft).count();
+        (0..=accepted).map(of).collect()
+    }
+
+    /// Whether the logits of each position are wanted.
+    pub(super) fn delivers_all(&self) -> bool {
+        self.request.logits == LogitsWanted::All
+    }
+
     /// Compares the end with the solo run: equal for a natural end, a beginning of it otherwise.
     pub(super) fn check_end(&self, reason: &FinishReason) -> Result<(), String> {
         let output = &self.tokens[self.request.prompt.len()..];

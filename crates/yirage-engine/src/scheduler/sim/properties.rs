@@ -26,6 +26,9 @@ fn hundreds_of_small_engines_keep_every_promise() {
         sum.rejected += met.rejected;
         sum.mixed_steps += met.mixed_steps;
         sum.all_rows += met.all_rows;
+        sum.drafted += met.drafted;
+        sum.accepted += met.accepted;
+        sum.cancelled_in_run += met.cancelled_in_run;
     }
     eprintln!("{sum:?}");
     for (what, count, least) in [
@@ -40,6 +43,9 @@ fn hundreds_of_small_engines_keep_every_promise() {
         ("rejections", sum.rejected, 300),
         ("steps with prefill and decode", sum.mixed_steps, 3_000),
         ("rows beside the last", sum.all_rows, 3_000),
+        ("drafted tokens", sum.drafted, 50_000),
+        ("accepted drafts", sum.accepted, 30_000),
+        ("cancellations within a run", sum.cancelled_in_run, 300),
     ] {
         assert!(count >= least, "only {count} {what}; the simulation no longer covers them");
     }

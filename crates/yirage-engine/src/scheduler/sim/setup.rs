@@ -15,6 +15,8 @@ pub(super) struct Setup {
     pub(super) arrivals: usize,
     pub(super) cancels: usize,
     pub(super) failures: usize,
+    /// Percent of steps in which a sequence has guesses.
+    pub(super) drafts: usize,
     /// Longest prompt in tokens.
     prompt: usize,
     /// Most new tokens.
@@ -42,6 +44,7 @@ impl Setup {
             arrivals: rng.range(3, 40),
             cancels: if rng.chance(50) { 3 } else { 0 },
             failures: if rng.chance(30) { 1 } else { 0 },
+            drafts: [0, 30, 90][rng.range(0, 2)],
             prompt: rng.range(1, 220),
             output: rng.range(1, 200),
         }

@@ -1,0 +1,75 @@
+//! Speculative decoding: tokens are guessed, and one step verifies several guesses.
+//!
+//! # Why the output is the same to the byte
+//! A sampled token is a function of the logits at its position, of the tokens before it (penalties), and of a random
+//! number that is itself a function of seed, salt and position ([`crate::sampling::RngKey`]). A step with drafts
+//! computes the logits of every drafted position and samples each position with exactly the random number and the
+//! history that plain decoding has there, taking the drafts before it for the history. By induction: as long as drafts
+//! equal the tokens sampled before them, the history is the one plain decoding has, so the next sampled token is the one
+//! plain decoding gives; at the first draft that differs the sampled token stands and the rest is dropped; behind the
+//! last accepted draft the row is there anyway and gives one token more. Rows of logits do not depend on what else a
+//! step computes (that is the engine's invariant), so greedy and sampled outputs, log-probabilities and logits are
+//! those of plain decoding, bit for bit.
+//!
+//! That is more than the published schemes promise, which keep the distribution (Y. Leviathan, M. Kalman, Y. Matias,
+//! "Fast Inference from Transformers via Speculative Decoding", 2023; C. Chen et al., "Accelerating Large Language
+//! Model Decoding with Speculative Sampling", 2023), and costs nothing: they accept a draft x with probability
+//! min(1, p(x)/q(x)); for a guess without a distribution of its own, q(x) = 1, that is p(x), which is also how often
+//! the sampled token equals x here. A draft model samples with the random number that the model will sample with, so
+//! that where the two distributions are alike they mostly draw the same token; with q = p every draft is accepted.
+//!
+//! # The parts
+//! [`lookup`](Lookup) guesses from the sequence itself, [`draft`](DraftModel) from a smaller model. How many guesses a
+//! step verifies is decided by a [`Controller`] from measured costs and from how often guesses were right. What is
+//! guessed and when depends on the clock; what comes out does not.
+//!
+//! This module deliberately knows no text and nothing of how a step is planned.
+
+mod acceptance;
+mod controller;
+#[cfg(test)]
+mod controller_sim;
+mod costs;
+mod draft;
+mod lookup;
+mod speculator;
+
+pub use acceptance::{Acceptance, Kind};
+pub use controller::{ALLOWANCE, Controller, Ran, StepCost, Wish};
+pub use costs::Curve;
+pub use draft::VocabularyError;
+pub use lookup::{Foresight, LEAST, Lookup, MOST_PLACES};
+
+pub(crate) use draft::{DraftModel, same_vocabulary};
+pub(crate) use speculator::{Speculator, View};
+
+/// Whether and how an engine guesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Speculation {
+    /// Drafts of a sequence that one step verifies at most; 0 switches guessing off.
+    pub most: u32,
+    /// Whether sequences are looked up in themselves.
+    pub lookup: bool,
+    /// Who decides how many.
+    pub control: Control,
+}
+
+impl Speculation {
+    /// Drafts that fill, with the token before them, one tile of tokens of the CPU's products.
+    pub const MOST: u32 = 15;
+
+    /// Prompt lookup under the controller.
+    pub fn lookup() -> Speculation {
+        Speculation { most: Self::MOST, lookup: true, control: Control::Measured }
+    }
+}
+
+/// Who decides how many guesses a step verifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Control {
+    /// The controller, from measurements.
+    #[default]
+    Measured,
+    /// Always as many as allowed: for measurements and tests of what is computed.
+    Most,
+}

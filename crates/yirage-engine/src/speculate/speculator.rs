@@ -1,0 +1,240 @@
+//! Joins the proposers, the controller and the engine: which drafts go into the next step, and what became of them.
+
+use super::acceptance::{Acceptance, Kind};
+use super::controller::{Controller, Ran, StepCost, Wish};
+use super::draft::{DraftJob, DraftModel};
+use super::lookup::Lookup;
+use super::{Control, Speculation};
+use crate::error::EngineError;
+use crate::sampling::{CheckedParams, TokenCounts};
+use crate::scheduler::SeqId;
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// What a decoding sequence is to the speculator.
+pub(crate) struct View<'a> {
+    pub(crate) seq: SeqId,
+    /// Drafts that could become tokens.
+    pub(crate) room: usize,
+    pub(crate) params: &'a CheckedParams,
+    pub(crate) counts: &'a TokenCounts,
+    /// Positions it will have when it is whole.
+    pub(crate) whole: u32,
+    pub(crate) salt: &'a [u8],
+}
+
+/// What is kept of a sequence.
+struct Own {
+    lookup: Option<Lookup>,
+    /// All its tokens; only kept for a draft model.
+    tokens: Vec<u32>,
+    acceptance: Acceptance,
+    /// Whether the drafts of the step in flight are the draft model's.
+    by_model: bool,
+    /// Seconds that its tokens would have taken one by one, and those they took.
+    plain: f64,
+    spent: f64,
+}
+
+/// Guesses for an engine.
+pub(crate) struct Speculator {
+    options: Speculation,
+    controller: Controller,
+    /// Acceptance over all sequences.
+    all: Acceptance,
+    own: HashMap<SeqId, Own>,
+    model: Option<DraftModel>,
+    /// Seconds and tokens of the draft model's reading.
+    read: (f64, usize),
+    /// Of the drafts for the next step: the most of a sequence that the draft model made, its seconds, and those of its
+    /// reading.
+    made: (u32, f64, f64),
+}
+
+impl Speculator {
+    pub(crate) fn new(options: Speculation) -> Speculator {
+        Speculator {
+            options,
+            controller: Controller::default(),
+            all: Acceptance::default(),
+            own: HashMap::new(),
+            model: None,
+            read: (0.0, 0),
+            made: (0, 0.0, 0.0),
+        }
+    }
+
+    pub(crate) fn set_model(&mut self, model: DraftModel) {
+        self.model = Some(model);
+    }
+
+    pub(crate) fn model(&self) -> Option<&DraftModel> {
+        self.model.as_ref()
+    }
+
+    /// Whether nothing is ever guessed.
+    pub(crate) fn is_off(&self) -> bool {
+        self.options.most == 0 || !(self.options.lookup || self.model.is_some())
+    }
+
+    /// What steps took: [`Controller::measured`].
+    pub(crate) fn measured(&self) -> Vec<StepCost> {
+        self.controller.measured().collect()
+    }
+
+    /// Takes a new sequence.
+    pub(crate) fn add(&mut self, seq: SeqId, prompt: &[u32]) {
+        if self.is_off() {
+            return;
+        }
+        if self.model.is_some() {
+            // A draft model that one text switched off is tried again with others.
+            self.all.fade(Kind::MODEL);
+        }
+        let own = Own {
+            lookup: self.options.lookup.then(|| Lookup::new(prompt)),
+            tokens: if self.model.is_some() { prompt.to_vec() } else { Vec::new() },
+            acceptance: Acceptance::default(),
+            by_model: false,
+            plain: 0.0,
+            spent: 0.0,
+        };
+        self.own.insert(seq, own);
+    }
+
+    /// Takes a sequence's next token.
+    pub(crate) fn push(&mut self, seq: SeqId, token: u32) {
+        let Some(own) = self.own.get_mut(&seq) else { return };
+        if let Some(seen) = own.lookup.as_mut().and_then(|lookup| lookup.push(token)) {
+            own.acceptance.observe(&mut self.all, Kind::copied(seen.length), seen.right);
+        }
+        if self.model.is_some() {
+            own.tokens.push(token);
+        }
+    }
+
+    /// Forgets a sequence; the factor by which guessing is estimated to have made it faster, if it decoded.
+    pub(crate) fn remove(&mut self, seq: SeqId) -> Option<f64> {
+        if let Some(model) = &mut self.model {
+            model.forget(seq);
+        }
+        let own = self.own.remove(&seq)?;
+        (own.spent > 0.0).then(|| own.plain / own.spent)
+    }
+
+    /// Drafts for the next step, which has these decoding sequences and computes prompts besides or not.
+    pub(crate) fn propose(
+        &mut self,
+        views: &[View<'_>],
+        beside_prompts: bool,
+    ) -> Result<Vec<(SeqId, Vec<u32>)>, EngineError> {
+        self.made = (0, 0.0, 0.0);
+        if self.is_off() || views.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wishes: Vec<Wish> = views.iter().map(|view| self.wish(view, beside_prompts)).collect();
+        let lengths = match self.options.control {
+            Control::Most => wishes.iter().map(|wish| wish.chances.len()).collect(),
+            Control::Measured if beside_prompts => self.controller.decide_beside_prompts(&wishes),
+            Control::Measured => self.controller.decide(views.len() as u32, &wishes),
+        };
+        let mut drafts = Vec::new();
+        let mut jobs: Vec<(&View<'_>, usize)> = Vec::new();
+        for ((view, wish), &length) in views.iter().zip(&wishes).zip(&lengths) {
+            let Some(own) = self.own.get_mut(&view.seq).filter(|_| length > 0) else { continue };
+            own.by_model = wish.model;
+            match &own.lookup {
+                _ if wish.model => jobs.push((view, length)),
+                Some(lookup) => drafts.push((view.seq, lookup.guess(length))),
+                None => {}
+            }
+        }
+        drafts.extend(self.ask_model(&jobs)?);
+        Ok(drafts)
+    }
+
+    /// What could be guessed of a sequence, and how good it would be: by lookup where that promises more, since it
+    /// costs nothing.
+    fn wish(&self, view: &View<'_>, beside_prompts: bool) -> Wish {
+        let none = Wish { chances: Vec::new(), model: false, backlog: 0.0 };
+        let Some(own) = self.own.get(&view.seq) else { return none };
+        let most = view.room.min(self.options.most as usize);
+        let found = own.lookup.as_ref().map_or(0, Lookup::length);
+        let share = |kind| own.acceptance.share(&self.all, kind);
+        let copied = |at: usize| share(Kind::copied(found + at));
+        let lookup = Wish { chances: (0..if found > 0 { most } else { 0 }).map(copied).collect(), ..none };
+        let Some(model) = self.model.as_ref().filter(|_| !beside_prompts) else { return lookup };
+        let guessed = vec![share(Kind::MODEL); most];
+        if first_four(&lookup.chances) >= first_four(&guessed) {
+            return lookup;
+        }
+        // What it must read first; the prompt counts for nothing, else it would never begin.
+        let unread = if model.knows(view.seq) { model.backlog(view.seq, &own.tokens) } else { 0 };
+        let per_token = if self.read.1 > 0 { self.read.0 / self.read.1 as f64 } else { 0.0 };
+        Wish { chances: guessed, model: true, backlog: unread as f64 * per_token }
+    }
+
+    fn ask_model(&mut self, jobs: &[(&View<'_>, usize)]) -> Result<Vec<(SeqId, Vec<u32>)>, EngineError> {
+        let Some(model) = self.model.as_mut().filter(|_| !jobs.is_empty()) else { return Ok(Vec::new()) };
+        let own = &self.own;
+        let jobs: Vec<DraftJob<'_>> = jobs
+            .iter()
+            .filter_map(|&(view, length)| {
+                let tokens = &own.get(&view.seq)?.tokens[..];
+                let View { seq, params, counts, whole, salt, .. } = *view;
+                Some(DraftJob { seq, tokens, length, params, counts, whole, salt })
+            })
+            .collect();
+        let unread: usize = jobs.iter().map(|job| model.backlog(job.seq, job.tokens)).sum();
+        let started = Instant::now();
+        model.read(&jobs)?;
+        let reading = started.elapsed().as_secs_f64();
+        let drafts = model.draft(&jobs)?;
+        let drafting = started.elapsed().as_secs_f64() - reading;
+        self.read = (self.read.0 + reading, self.read.1 + unread);
+        let longest = drafts.iter().map(Vec::len).max().unwrap_or(0);
+        self.made = (longest as u32, drafting, reading);
+        Ok(jobs.iter().map(|job| job.seq).zip(drafts).collect())
+    }
+
+    /// Takes what became of the drafts of a sequence: how many there were, and how many of them were right.
+    pub(crate) fn verified(&mut self, seq: SeqId, drafts: usize, right: usize) {
+        // A lookup learns from every token.
+        let Some(own) = self.own.get_mut(&seq).filter(|own| own.by_model) else { return };
+        for at in 0..drafts.min(right + 1) {
+            own.acceptance.observe(&mut self.all, Kind::MODEL, at < right);
+        }
+    }
+
+    /// Takes what a step of decoding sequences took: (sequence, tokens computed, tokens given) each.
+    pub(crate) fn ran(&mut self, seqs: &[(SeqId, u32, u32)], seconds: f64) {
+        if self.is_off() || seqs.is_empty() {
+            return;
+        }
+        let (model_drafts, model_seconds, reading) = std::mem::take(&mut self.made);
+        let (rows, tokens) = seqs.iter().fold((0, 0), |(rows, tokens), of| (rows + of.1, tokens + of.2));
+        let count = seqs.len() as u32;
+        self.controller.ran(Ran { seqs: count, rows, tokens, seconds, model_drafts, model_seconds });
+        let spent = (seconds + model_seconds + reading) / f64::from(count);
+        let plain = self.controller.plain_seconds(count).filter(|_| rows > count).unwrap_or(seconds);
+        for (seq, _, tokens) in seqs {
+            if let Some(own) = self.own.get_mut(seq) {
+                own.spent += spent;
+                own.plain += plain / f64::from(count) * f64::from(*tokens);
+            }
+        }
+    }
+}
+
+/// Tokens expected of the first four drafts.
+fn first_four(chances: &[f64]) -> f64 {
+    let mut worth = 1.0;
+    chances
+        .iter()
+        .take(4)
+        .map(|chance| {
+            worth *= chance;
+            worth
+        })
+        .sum()
+}
