@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use yirage_engine::scheduler::{FinishReason, SeqId};
 use yirage_engine::{Engine, Event, Request};
-use yirage_hal::Device;
+use yirage_hal::{Device, Why};
 use yirage_plan::Precision;
 use yirage_plan::work::{Span, Work};
+
+/// New tokens that warm up: enough for the engine to choose an executor by measurement.
+const WARM: u32 = 40;
 
 /// An engine with what measures it.
 pub(crate) struct Bench {
@@ -87,12 +90,22 @@ impl Bench {
         Ok(Least::of(&work, &ceilings, &*self.device, self.precision))
     }
 
+    /// The executor of the steps that a test is made of; `measuring` while the engine has not decided.
+    pub(crate) fn executor(&self, test: &Test) -> String {
+        let executors = self.engine.executors();
+        let of = if test.prompt > 0 { executors.last() } else { executors.first() };
+        of.map_or_else(String::new, |(_, kind, why)| match why {
+            Why::Measuring { .. } => "measuring".into(),
+            _ => kind.to_string(),
+        })
+    }
+
     /// Runs a test once without looking at the clock, with fewer tokens where that warms as well.
     ///
     /// # Errors
     /// As [`Bench::run`].
     pub(crate) fn warm_up(&mut self, test: &Test) -> Result<(), Failure> {
-        self.timed(&Test { generate: test.generate.min(4), ..*test }, 0).map(|_| ())
+        self.timed(&Test { generate: test.generate.min(WARM), ..*test }, 0).map(|_| ())
     }
 
     /// Runs a test once. `turn` chooses the token ids of a prompt, so that the cache does not have it.

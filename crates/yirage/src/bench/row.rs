@@ -105,6 +105,7 @@ pub(crate) struct Row {
     pub(super) n_sequences: u32,
     #[serde(skip)]
     pub(super) test: String,
+    executor: String,
     test_time: String,
     avg_ns: u64,
     stddev_ns: u64,
@@ -135,7 +136,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// The row of these runs, of which there is one at least.
-    pub(crate) fn new(setup: &Setup, test: &Test, samples: &[Sample]) -> Row {
+    pub(crate) fn new(setup: &Setup, test: &Test, executor: String, samples: &[Sample]) -> Row {
         let ts: Vec<f64> = samples.iter().map(Sample::rate).collect();
         let ns: Vec<f64> = samples.iter().map(|s| s.seconds * 1e9).collect();
         let steps = samples.iter().map(|s| s.steps).sum::<usize>().max(1) as f64;
@@ -152,6 +153,7 @@ impl Row {
             n_depth: test.depth,
             n_sequences: test.sequences,
             test: test.to_string(),
+            executor,
             test_time: now(),
             avg_ns: mean(&ns) as u64,
             stddev_ns: deviation(&ns) as u64,

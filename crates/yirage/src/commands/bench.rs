@@ -7,6 +7,7 @@ use crate::model::{Located, locate, named};
 use crate::options::Layers;
 use crate::settings::{EngineSettings, MAX_THREADS};
 use yirage_engine::Engine;
+use yirage_engine::speculate::Speculation;
 use yirage_model::Checkpoint;
 
 /// Runs the command.
@@ -77,7 +78,7 @@ impl One<'_> {
             self.console.note(&format!("{name}: {test}: {} of {of}: {:.2} t/s", turn + 1, sample.rate()));
             samples.push(sample);
         }
-        Ok(Row::new(setup, test, &samples))
+        Ok(Row::new(setup, test, bench.executor(test), &samples))
     }
 }
 
@@ -100,16 +101,19 @@ pub(crate) fn load(
     options.cache_seqs = sequences;
     options.chunk = batch;
     options.prefix_cache = true;
+    // Guesses at what follows random tokens say nothing of a text.
+    options.speculation = Speculation::default();
     options.context = Some(tests.iter().map(|t| t.context(batch)).max().unwrap_or(1));
     let checkpoint = Checkpoint::open(&located.path)?;
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
-    let engine = Engine::load(&checkpoint, device.clone(), &settings.options, &mut |done, total| {
+    let mut engine = Engine::load(&checkpoint, device.clone(), &settings.options, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     })?;
     bar.finish_and_clear();
+    engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
     let precision = settings.options.precision;
     let path = located.path.to_string_lossy();
     let setup = Setup::new(&path, &checkpoint, &engine, device.info(), precision, batch);

@@ -114,7 +114,7 @@ fn predicted(layers: &Layers, console: &Console) -> Result<Value, Failure> {
         bench.warm_up(test)?;
         let least = bench.predict(test)?;
         let samples = (0..RUNS).map(|turn| bench.run(test, turn)).collect::<Result<Vec<_>, _>>()?;
-        let row = Row::new(&setup, test, &samples);
+        let row = Row::new(&setup, test, bench.executor(test), &samples);
         rows.push(json!({
             "test": test.to_string(),
             "predicted_ts": least.map(|l| test.tokens() as f64 / l.both),
