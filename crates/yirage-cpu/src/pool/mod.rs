@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use thiserror::Error;
-use wait::Patience;
 pub(crate) use wait::Backoff;
+use wait::Patience;
 
 /// Why a pool could not be made or a run not finished.
 #[derive(Debug, Error)]
