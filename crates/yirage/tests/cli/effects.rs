@@ -26,6 +26,14 @@ const EFFECTS: &[Effect] = &[
     ("isa", |m| assert!(debug(m, &["--isa", "scalar"]).contains("/scalar"))),
     ("precision", precision),
     ("kv-type", |m| assert_ne!(logits(m, &["--kv-type", "f16"]), logits(m, &["--kv-type", "f32"]))),
+    ("executor", |m| {
+        let chosen = |more: &[&str]| answer(m, more)["executors"][0].clone();
+        let forced = chosen(&["--executor", "persistent"]);
+        assert_eq!((&forced["executor"], &forced["why"]), (&"persistent".into(), &"forced".into()));
+        assert_eq!(greedy(m, &["--executor", "persistent"]), greedy(m, &["--executor", "steps"]));
+        let refused = run(m, &["--executor", "replay"]);
+        assert!(refused.code != 0 && refused.err.contains("the executor `replay` is not supported"), "{}", refused.err);
+    }),
     ("context", |m| assert!(debug(m, &["--context", "40"]).contains("context=40"))),
     ("chunk", |m| assert_ne!(arena(&debug(m, &["--chunk", "16"])), arena(&debug(m, &["--chunk", "256"])))),
     ("prefix-cache", prefix_cache),
