@@ -105,10 +105,14 @@ pub(crate) fn load(
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
-    let engine = Engine::load(&checkpoint, device.clone(), &settings.options, &mut |done, total| {
+    let mut progress = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
-    })?;
+    };
+    let mut engine = Engine::load(&checkpoint, device.clone(), &settings.options, &mut progress)?;
+    // Now rather than beside what is measured.
+    engine.settle(&mut progress);
+    engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
     bar.finish_and_clear();
     let precision = settings.options.precision;
     let path = located.path.to_string_lossy();
