@@ -108,10 +108,13 @@ pub(crate) fn load(
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
-    let mut engine = Engine::load(&checkpoint, device.clone(), &settings.options, &mut |done, total| {
+    let mut progress = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
-    })?;
+    };
+    let mut engine = Engine::load(&checkpoint, device.clone(), &settings.options, &mut progress)?;
+    // Now rather than beside what is measured.
+    engine.settle(&mut progress);
     bar.finish_and_clear();
     engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
     let precision = settings.options.precision;
