@@ -1,30 +1,49 @@
-//! Project chores, run as `cargo xtask COMMAND`. So far one: `tidy`, the rules of the house that a machine can check.
+//! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, and
+//! `bench-rivals`, our speed beside that of others.
 //!
-//! This program knows the repository's text only: it builds nothing, runs nothing and opens no connection.
+//! `tidy` knows the repository's text only. Nothing here opens a connection or is part of what is released.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
+mod rivals;
 mod tidy;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy\n\n  tidy   check the rules of the house over the whole repository";
+const USAGE: &str = "usage: cargo xtask tidy   check the rules of the house over the whole repository\n\n";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy_command(),
+        ["bench-rivals", ..] => rivals_command(&arguments[1..]),
         _ => {
-            eprintln!("{USAGE}");
+            eprintln!("{USAGE}{}", rivals::USAGE);
             ExitCode::from(2)
+        }
+    }
+}
+
+/// The workspace's folder.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace root")
+}
+
+/// Runs the comparison; a failure says why.
+fn rivals_command(arguments: &[String]) -> ExitCode {
+    match rivals::run(root(), arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("bench-rivals: {why}");
+            ExitCode::FAILURE
         }
     }
 }
 
 /// Prints every finding on its own line and fails if there is one.
 fn tidy_command() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace root");
+    let root = root();
     match tidy::check(root) {
         Ok(findings) if findings.is_empty() => {
             println!("tidy: {} rules hold", tidy::RULES.len());

@@ -4,6 +4,7 @@ pub mod activation;
 pub mod attention;
 mod device;
 pub mod isa;
+mod limits;
 pub mod linear;
 pub mod memory;
 pub mod pack;

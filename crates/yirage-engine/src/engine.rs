@@ -21,6 +21,7 @@ use yirage_ir::{Dims, Format};
 use yirage_model::Checkpoint;
 use yirage_model::rope::Dynamic;
 use yirage_model::tokenizer::Tokenizer;
+use yirage_plan::work::{Costs, Span, Work};
 use yirage_plan::{ExecutorKind, WeightPlan};
 
 /// A request for tokens.
@@ -161,6 +162,7 @@ pub struct Engine {
     facts: ModelFacts,
     device: Arc<dyn Device>,
     weights: WeightPlan,
+    costs: Costs,
     scheduler: Scheduler,
     runner: Runner,
     sampler: Sampler,
@@ -226,6 +228,7 @@ impl Engine {
             facts,
             device,
             weights: prepared.weights,
+            costs: prepared.costs,
             scheduler,
             runner,
             sampler,
@@ -300,6 +303,11 @@ impl Engine {
     /// How weights are held.
     pub fn weight_plan(&self) -> &WeightPlan {
         &self.weights
+    }
+
+    /// What a step over these sequences has to read and compute at least.
+    pub fn work(&self, spans: &[Span]) -> Work {
+        self.costs.step(spans)
     }
 
     /// Counters of the scheduler.

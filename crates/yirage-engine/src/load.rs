@@ -12,6 +12,7 @@ use yirage_model::arch::{self, BuildOptions, Model};
 use yirage_model::checkpoint::StoredType;
 use yirage_model::weights::{WeightBinding, materialise};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
+use yirage_plan::work::{Costs, Sizes};
 use yirage_plan::{Plan, WeightEntry, WeightPlan};
 
 /// Bytes of a weight that are read before their pages are given back.
@@ -29,6 +30,7 @@ pub(crate) struct Prepared {
     pub(crate) context: u32,
     pub(crate) kv: Format,
     pub(crate) bytes: LoadBytes,
+    pub(crate) costs: Costs,
 }
 
 /// Memory a model takes.
@@ -61,13 +63,15 @@ pub(crate) fn prepare(
         plans.push(compile(&model.graph, bucket, &target, &weights)?);
     }
     let groups = group_configs(&model, options, context);
-    let bytes = bytes_needed(device, &model, &weights, &plans, &groups)?;
+    let sizes = DeviceSizes::new(device, &model, &weights)?;
+    let bytes = bytes_needed(&sizes, &model, &plans, &groups);
     let available = device.info().memory_bytes;
     if available > 0 && bytes.weights + bytes.cache + bytes.arena > available {
         let LoadBytes { weights, cache, arena } = bytes;
         return Err(EngineError::WouldNotFit { weights, cache, arena, available });
     }
-    Ok(Prepared { model, weights, plans, groups, context, kv, bytes })
+    let costs = Costs::new(&plans[0].graph, &sizes);
+    Ok(Prepared { model, weights, plans, groups, context, kv, bytes, costs })
 }
 
 /// The sizes plans are made for: steps of decoding sequences only, those that verify drafts besides, and steps with
@@ -104,23 +108,45 @@ fn group_configs(model: &Model, options: &EngineOptions, context: u32) -> Vec<Gr
     model.groups.iter().enumerate().map(group).collect()
 }
 
-fn bytes_needed(
-    device: &dyn Device,
-    model: &Model,
-    weights: &WeightPlan,
-    plans: &[Plan],
-    groups: &[GroupConfig],
-) -> Result<LoadBytes, EngineError> {
-    let mut bytes = LoadBytes { arena: plans.iter().map(|p| p.arena).sum(), ..LoadBytes::default() };
-    for entry in &weights.entries {
-        bytes.weights += device.weight_bytes(entry)?;
+/// What weights and blocks of states take on the device.
+struct DeviceSizes {
+    weights: HashMap<String, u64>,
+    blocks: HashMap<String, u64>,
+}
+
+impl DeviceSizes {
+    fn new(device: &dyn Device, model: &Model, weights: &WeightPlan) -> Result<DeviceSizes, EngineError> {
+        let mut sizes = DeviceSizes { weights: HashMap::new(), blocks: HashMap::new() };
+        for entry in &weights.entries {
+            sizes.weights.insert(entry.name.clone(), device.weight_bytes(entry)?);
+        }
+        for (name, group) in &model.state_group {
+            let block = state_type(model, name)?;
+            let bytes = device.state_block_bytes(&block, k_width(&model.groups[*group]))?;
+            sizes.blocks.insert(name.clone(), bytes);
+        }
+        Ok(sizes)
     }
-    for (name, group) in &model.state_group {
-        let block = state_type(model, name)?;
-        let one = device.state_block_bytes(&block, k_width(&model.groups[*group]))?;
-        bytes.cache += one * u64::from(groups[*group].blocks);
+}
+
+impl Sizes for DeviceSizes {
+    fn weight(&self, name: &str) -> u64 {
+        self.weights.get(name).copied().unwrap_or(0)
     }
-    Ok(bytes)
+
+    fn position(&self, name: &str) -> f64 {
+        self.blocks.get(name).map_or(0.0, |&bytes| bytes as f64 / BLOCK as f64)
+    }
+}
+
+fn bytes_needed(sizes: &DeviceSizes, model: &Model, plans: &[Plan], groups: &[GroupConfig]) -> LoadBytes {
+    let block = |name: &str| sizes.blocks.get(name).copied().unwrap_or(0);
+    let states = model.state_group.iter();
+    LoadBytes {
+        weights: sizes.weights.values().sum(),
+        cache: states.map(|(name, group)| block(name) * u64::from(groups[*group].blocks)).sum(),
+        arena: plans.iter().map(|p| p.arena).sum(),
+    }
 }
 
 fn state_type(model: &Model, name: &str) -> Result<Type, EngineError> {

@@ -3,10 +3,11 @@
 use crate::backend::DeviceInfo;
 use crate::error::HalError;
 use crate::image::WeightImage;
+use crate::limit::{Limit, Probe};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_ir::{Dims, Type};
+use yirage_ir::{Dims, Format, Type};
 use yirage_plan::{ExecutorKind, Plan, Precision, Target, WeightEntry};
 
 /// Bytes of one pool of memory.
@@ -125,4 +126,19 @@ pub trait Device: Send + Sync {
     fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError>;
     /// Loads a plan: resolves its kernels, grants its arena.
     fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError>;
+    /// Sets up a measurement of what the hardware can do at most, for as long as the probe is kept.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`] where the device has no such measurement or the hardware no such instruction, which is
+    /// what a device says by itself.
+    fn probe(&self, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
+        let why = format!("the device {} does not measure itself", self.info().backend);
+        Err(HalError::Unsupported { what: format!("the limit of {limit}"), why })
+    }
+
+    /// The ceiling of arithmetic that products with weights of `format` meet.
+    fn product_limit(&self, precision: Precision, format: Format) -> Limit {
+        let _ = (precision, format);
+        Limit::F32
+    }
 }

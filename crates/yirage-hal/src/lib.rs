@@ -14,6 +14,7 @@ mod device;
 mod error;
 mod executor;
 mod image;
+mod limit;
 pub mod null;
 pub mod reference;
 mod view;
@@ -26,4 +27,5 @@ pub use device::{
 pub use error::HalError;
 pub use executor::Executor;
 pub use image::WeightImage;
+pub use limit::{Limit, Probe, Readings};
 pub use view::write_view;

@@ -11,6 +11,7 @@ pub mod tasks;
 pub mod text;
 pub mod verify;
 pub mod weights;
+pub mod work;
 
 pub use plan::{KernelRef, Place, Plan, Step};
 pub use target::{Accepts, KernelFacts, Precision, Target};

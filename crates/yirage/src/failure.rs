@@ -1,7 +1,7 @@
 //! Every way a command can end badly, with the exit code it ends in.
 //!
 //! 0 is success; 1 a failure of the input or the world; 2 wrong usage; 3 something this program or machine does not
-//! support; 4 something that would not fit into memory; 130 an interrupt.
+//! support; 4 something that would not fit into memory; 5 results slower than those before; 130 an interrupt.
 
 use serde_json::json;
 use std::error::Error as _;
@@ -66,6 +66,9 @@ pub(crate) enum Failure {
     /// The reader of standard output went away: nobody wants the rest.
     #[error("standard output was closed")]
     Closed,
+    /// `yirage bench --compare`: so many rows are slower than before, beyond the noise.
+    #[error("{0} of the results are slower than those they were compared with, beyond the noise of both")]
+    Slower(usize),
     /// The user interrupted; what there was has been printed.
     #[error("interrupted")]
     Interrupted,
@@ -92,6 +95,7 @@ impl Failure {
             Failure::Tokenizer(TokenizerError::Unsupported { .. }) => UNSUPPORTED,
             Failure::Device(HalError::Unsupported { .. }) => UNSUPPORTED,
             Failure::Device(HalError::OutOfMemory { .. }) => (4, "would_not_fit"),
+            Failure::Slower(_) => (5, "slower"),
             Failure::Interrupted => (130, "interrupted"),
             _ => (1, "failure"),
         }

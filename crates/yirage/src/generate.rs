@@ -8,7 +8,10 @@ use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{FinishReason, SeqId, Usage};
 use yirage_engine::text::{Emitted, StopMatcher};
 use yirage_engine::{Engine, Event, Request};
+use yirage_hal::Why;
+use yirage_ir::Dims;
 use yirage_model::tokenizer::{Detokenizer, Tokenizer};
+use yirage_plan::ExecutorKind;
 
 /// New tokens at most where nobody says a number.
 pub(crate) const DEFAULT_MAX_TOKENS: u32 = 512;
@@ -45,6 +48,35 @@ pub(crate) struct Answer {
     pub(crate) gain: Option<f64>,
     /// What the user should know of how it was computed.
     pub(crate) notes: Vec<String>,
+    /// How each of the model's plans was run.
+    pub(crate) executors: Vec<ChosenExecutor>,
+}
+
+/// How a plan is run, and why so.
+#[derive(Clone, Serialize)]
+pub(crate) struct ChosenExecutor {
+    /// Tokens of the largest step that the plan takes.
+    tokens: u32,
+    executor: &'static str,
+    /// `forced`, `measured`, `measuring`, or `only` where there is nothing to choose.
+    why: &'static str,
+    /// Its time over the other's, once measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio: Option<f64>,
+}
+
+/// How the engine runs its plans now.
+fn executors(engine: &Engine) -> Vec<ChosenExecutor> {
+    let chosen = |(sizes, kind, why): (Dims, ExecutorKind, Why)| {
+        let (why, ratio) = match why {
+            Why::Only => ("only", None),
+            Why::Forced => ("forced", None),
+            Why::Measuring { .. } => ("measuring", None),
+            Why::Measured { ratio, .. } => ("measured", Some(ratio)),
+        };
+        ChosenExecutor { tokens: sizes.tokens, executor: kind.name(), why, ratio }
+    };
+    engine.executors().into_iter().map(chosen).collect()
 }
 
 impl Answer {
@@ -146,6 +178,7 @@ pub(crate) fn generate(
     for cost in engine.step_costs() {
         tracing::debug!(rows = cost.rows, steps = cost.steps, milliseconds = cost.seconds * 1e3, "decoding steps");
     }
+    answer.executors = executors(engine);
     answer.text = text.finish(show)?;
     Ok(answer)
 }
@@ -182,7 +215,17 @@ fn steps(
                 Event::Finished { reason, usage, gain, .. } => {
                     let first = first.unwrap_or_else(Instant::now);
                     let (prefill, decode) = (first - started, last.saturating_duration_since(first));
-                    return Ok(Answer { tokens, text: None, reason, prefill, decode, usage, gain, notes });
+                    return Ok(Answer {
+                        tokens,
+                        text: None,
+                        reason,
+                        prefill,
+                        decode,
+                        usage,
+                        gain,
+                        notes,
+                        executors: Vec::new(),
+                    });
                 }
                 Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
                 Event::Logits { .. } | Event::Hidden { .. } => {}

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod backends;
+mod bench;
 mod commands;
 mod console;
 mod download;
@@ -14,6 +15,7 @@ mod generate;
 mod interrupt;
 mod model;
 mod options;
+mod roofline;
 mod session;
 mod settings;
 
@@ -55,6 +57,8 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::Rm => commands::rm::run(layers, &console, positional.unwrap_or_default()),
         Command::Cache => commands::cache::run(layers, &console, positional.unwrap_or_default()),
         Command::Devices => commands::devices::run(&console),
+        Command::Doctor => commands::doctor::run(layers, &console),
+        Command::Bench => commands::bench::run(layers, &console),
         Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
         Command::Explain => commands::explain::run(layers, &console),
     }

@@ -7,8 +7,8 @@ use crate::isa::Isa;
 use crate::pool::{Facts, Pool};
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_hal::{
-    Backend, Bindings, Device, DeviceInfo, HalError, MemoryReport, OpenOptions, PoolBytes, Program, StateHandle,
-    Unavailable, WeightHandle, WeightImage, WeightSink,
+    Backend, Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, OpenOptions, PoolBytes, Probe, Program,
+    StateHandle, Unavailable, WeightHandle, WeightImage, WeightSink,
 };
 use yirage_ir::{Format, Op, Type};
 use yirage_plan::{
@@ -235,5 +235,18 @@ impl Device for CpuDevice {
             return Err(HalError::Load(format!("kernel {} has other stages on this device than in the plan", k.name)));
         }
         Ok(Box::new(CpuProgram::new(&self.shared, plan, bindings)?))
+    }
+
+    fn probe(&self, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
+        super::probe::probe(&self.shared, limit)
+    }
+
+    fn product_limit(&self, precision: Precision, format: Format) -> Limit {
+        let precision = match precision {
+            Precision::Exact => crate::linear::Precision::Exact,
+            Precision::Fast => crate::linear::Precision::Fast,
+        };
+        // A device's instruction set is available: there are kernels for it.
+        crate::linear::Kernel::new(self.shared.isa, precision, format).map_or(Limit::F32, |k| k.limit())
     }
 }

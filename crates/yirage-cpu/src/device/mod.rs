@@ -8,6 +8,7 @@ mod cpu;
 mod experts;
 mod gather;
 mod operand;
+mod probe;
 mod products;
 mod program;
 mod row_op;

@@ -121,7 +121,7 @@ unsafe fn unpack<F: Codes>(w: *const u8, b: usize) -> [Ints; 8] {
 }
 
 /// k-groups whose 16-bit sums fit before they must be widened.
-const fn groups_before_widening(bits: u32) -> usize {
+pub(crate) const fn groups_before_widening(bits: u32) -> usize {
     match bits {
         0..=4 => 8,
         5 => 4,

@@ -33,11 +33,17 @@ pub(crate) mod unpack;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod unroll;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::groups_before_widening;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::dot;
+
 use crate::activation::{Form, Layout, TOKEN_TILE};
 use crate::isa::{Isa, IsaError};
-use crate::pack::{PANEL_ROWS, PackedMatrix, for_format};
+use crate::pack::{Codes, PANEL_ROWS, PackedMatrix, Tile, for_format};
 use pass::{Pass, PassFn};
 use std::ops::Range;
+use yirage_hal::Limit;
 use yirage_ir::Format;
 
 /// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
@@ -89,6 +95,19 @@ impl Kernel {
     /// The instruction set.
     pub fn isa(&self) -> Isa {
         self.isa
+    }
+
+    /// The ceiling that products of these kernels meet.
+    pub fn limit(&self) -> Limit {
+        match self.form {
+            Form::Q8 => for_format!(self.format, codes => |T| Limit::int8(T::BITS), floats => |T| {
+                // A format without codes never has 8-bit activations.
+                let _ = <T as Tile>::PUT;
+                Limit::F32
+            }),
+            Form::Bf16 => Limit::Bf16,
+            Form::F32 | Form::RoundedF32 => Limit::F32,
+        }
     }
 
     /// The form the activations must be stored in.

@@ -1,6 +1,6 @@
 //! A phase barrier without a central counter: every worker publishes its own epoch on its own cache line.
 
-use super::wait::Backoff;
+use super::wait::{Backoff, Patience};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// One counter alone on its cache lines (128 bytes: processors fetch lines in pairs).
@@ -12,6 +12,7 @@ pub(super) struct Line(pub(super) AtomicU32);
 pub(super) struct Barrier {
     epochs: Box<[Line]>,
     broken: AtomicBool,
+    patience: Patience,
 }
 
 /// A worker that will never arrive makes the barrier broken.
@@ -19,8 +20,8 @@ pub(super) struct Barrier {
 pub(super) struct Broken;
 
 impl Barrier {
-    pub(super) fn new(workers: usize) -> Barrier {
-        Barrier { epochs: (0..workers).map(|_| Line::default()).collect(), broken: AtomicBool::new(false) }
+    pub(super) fn new(workers: usize, patience: Patience) -> Barrier {
+        Barrier { epochs: (0..workers).map(|_| Line::default()).collect(), broken: AtomicBool::new(false), patience }
     }
 
     /// Arrives and waits for all others. What any worker wrote before is visible to all after. Waiters of a broken
@@ -34,7 +35,7 @@ impl Barrier {
             if i == me {
                 continue;
             }
-            let mut backoff = Backoff::new();
+            let mut backoff = Backoff::new(self.patience);
             // The others can be one epoch ahead, never more: they cannot pass their next barrier without us.
             while (other.0.load(Ordering::Acquire).wrapping_sub(target) as i32) < 0 {
                 if self.broken.load(Ordering::Acquire) {
@@ -49,6 +50,11 @@ impl Barrier {
     /// Frees all present and future waiters.
     pub(super) fn break_up(&self) {
         self.broken.store(true, Ordering::Release);
+    }
+
+    /// How long its waiters spin.
+    pub(super) fn patience(&self) -> Patience {
+        self.patience
     }
 
     /// Whether a worker will never arrive.

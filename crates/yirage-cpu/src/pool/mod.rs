@@ -1,7 +1,7 @@
 //! The worker pool: n threads (the caller is worker 0) that run one closure together.
 //!
 //! Idle workers spin for some tens of microseconds, yield for some hundreds, then sleep, so an idle engine burns no
-//! processor and an oversubscribed machine advances. Deliberately unknown here: kernels, plans, tensors.
+//! processor. Threads that outnumber the processors hardly spin, so an oversubscribed machine advances. Deliberately unknown here: kernels, plans, tensors.
 
 mod affinity;
 mod barrier;
@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use thiserror::Error;
 pub(crate) use wait::Backoff;
+use wait::Patience;
 
 /// Why a pool could not be made or a run not finished.
 #[derive(Debug, Error)]
@@ -91,6 +92,11 @@ impl WorkerCtx<'_> {
         }
     }
 
+    /// How long to spin in other waits.
+    pub(crate) fn patience(&self) -> Patience {
+        self.barrier.patience()
+    }
+
     /// Makes all workers leave the closure where they wait.
     pub(crate) fn abandon(&self) {
         self.barrier.break_up();
@@ -147,16 +153,17 @@ impl Pool {
         if count == 0 || count > MAX_WORKERS {
             return Err(PoolError::Count(count));
         }
+        let cpus = allowed_cpus().ok().filter(|c| c.len() >= count).unwrap_or_default();
+        let patience = if cpus.is_empty() { Patience::CROWDED } else { Patience::ALONE };
         let worker = || Worker { done: AtomicU32::new(0), asleep: AtomicBool::new(false) };
         let shared = Arc::new(Shared {
             workers: (0..count).map(|_| worker()).collect(),
-            barrier: Barrier::new(count),
+            barrier: Barrier::new(count, patience),
             asked: Line::default(),
             job: UnsafeCell::new(None),
             stop: AtomicBool::new(false),
             panic: Mutex::new(None),
         });
-        let cpus = allowed_cpus().ok().filter(|c| c.len() >= count).unwrap_or_default();
         let mut pool = Pool { shared, threads: Vec::new(), turn: Mutex::new(0), cpus, unpinned: None };
         if pool.cpus.is_empty() {
             pool.unpinned = Some(format!("fewer than {count} processors are allowed to this process"));
@@ -239,7 +246,7 @@ impl Pool {
             return Err(PoolError::Nested);
         }
         let _turn = lock(&self.turn);
-        let barrier = Barrier::new(1);
+        let barrier = Barrier::new(1, Patience::ALONE);
         INSIDE.set(true);
         let result = catch_unwind(AssertUnwindSafe(|| f(WorkerCtx { index: 0, count: 1, barrier: &barrier })));
         INSIDE.set(false);
@@ -268,7 +275,7 @@ impl Pool {
         }
         execute(shared, 0, f);
         for worker in &shared.workers[1..1 + self.threads.len()] {
-            let mut backoff = Backoff::new();
+            let mut backoff = Backoff::new(shared.barrier.patience());
             while worker.done.load(Ordering::Acquire) != *turn {
                 backoff.snooze();
             }
@@ -309,7 +316,7 @@ fn work(shared: &Shared, index: usize) {
     let me = &shared.workers[index];
     let mut last = 0;
     loop {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::new(shared.barrier.patience());
         let asked = loop {
             let asked = shared.asked.0.load(Ordering::Acquire);
             if asked != last {

@@ -191,7 +191,7 @@ impl Walker {
         tasks: &impl Tasks,
         hang: &Mutex<Option<WalkError>>,
     ) -> bool {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::new(ctx.patience());
         let mut watchdog = Watchdog { looks: 0, since: None, moved: 0 };
         task.waits.iter().all(|wait| {
             self.counters.wait(wait.counter, wait.at_least, self.runs, || {

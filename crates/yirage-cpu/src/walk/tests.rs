@@ -46,7 +46,7 @@ fn what_came_before_is_seen_in_every_run() {
     // SAFETY: the program orders all accesses.
     unsafe impl Sync for Cells {}
     let cells = Cells(std::cell::UnsafeCell::new([0; 4]));
-    for run in 1..=20_000 {
+    for run in 1..=100_000 {
         let body = Body(|task: &Task, work: Work<'_>| {
             let all = &cells;
             let at = all.0.get().cast::<usize>();
@@ -65,6 +65,47 @@ fn what_came_before_is_seen_in_every_run() {
         walker.run(&pool, run % 7 == 0, &body).unwrap();
         // SAFETY: the run is over.
         assert_eq!(unsafe { (*cells.0.get())[3] }, 2 * run + 1, "run {run}");
+    }
+}
+
+/// Random graphs on one to five threads, more of them than tasks at times: every task once, after all that it needs.
+#[test]
+fn random_graphs_run_in_their_order() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = move |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % n
+    };
+    let pools: Vec<Pool> = (1..=5).map(|n| Pool::new(n).unwrap()).collect();
+    for _ in 0..250 {
+        let pool = &pools[below(pools.len())];
+        let (workers, count) = (pool.count(), 1 + below(30));
+        let (mut tasks, mut queues, mut needs) = (Vec::new(), vec![Vec::new(); workers], Vec::new());
+        let mut places: Vec<(u32, u32)> = Vec::new();
+        for t in 0..count {
+            let needed: Vec<usize> = (0..t).filter(|_| below(4) == 0).collect();
+            let waits: Vec<(u32, u32)> = needed.iter().map(|&n: &usize| places[n]).collect();
+            let worker = below(workers);
+            queues[worker].push(t as u32);
+            places.push((worker as u32, queues[worker].len() as u32));
+            tasks.push(task(t as u32, Part::Share { index: 0, of: 1 }, &waits, worker as u32));
+            needs.push(needed);
+        }
+        // Counters of workers without tasks exist, too.
+        let program = TaskProgram { kind: ExecutorKind::Persistent, counters: workers as u32, tasks, queues };
+        let mut walker = Walker::over(count, 1, &program);
+        for _ in 0..40 {
+            let ended: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            let body = Body(|task: &Task, _: Work<'_>| {
+                let t = task.step as usize;
+                assert!(needs[t].iter().all(|&n| ended[n].load(Ordering::Relaxed) == 1), "task {t} was early");
+                ended[t].fetch_add(1, Ordering::Relaxed);
+            });
+            walker.run(pool, false, &body).unwrap();
+            assert!(ended.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+        }
     }
 }
 

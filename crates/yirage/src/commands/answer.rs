@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::generate::{Answer, Timings};
+use crate::generate::{Answer, ChosenExecutor, Timings};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -13,6 +13,7 @@ struct Output<'a> {
     text: Option<&'a str>,
     finish_reason: &'a str,
     timings: Timings,
+    executors: &'a [ChosenExecutor],
     /// Prompt tokens that were not computed again; said of conversations only.
     #[serde(skip_serializing_if = "Option::is_none")]
     cached_tokens: Option<usize>,
@@ -39,6 +40,7 @@ pub(super) fn show(
             text: answer.text.as_deref(),
             finish_reason: answer.finish_reason(),
             timings: answer.timings(load_ms),
+            executors: &answer.executors,
             cached_tokens: in_conversation.then_some(answer.usage.cached_tokens),
         });
     }

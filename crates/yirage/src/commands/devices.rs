@@ -4,7 +4,7 @@ use crate::backends::BACKENDS;
 use crate::console::{Console, bytes};
 use crate::failure::Failure;
 use serde_json::{Map, Value, json};
-use yirage_hal::DeviceInfo;
+use yirage_hal::{DeviceInfo, Unavailable};
 
 /// Runs the command. Backends are asked; no device is opened.
 ///
@@ -12,14 +12,26 @@ use yirage_hal::DeviceInfo;
 /// [`Failure::Closed`].
 pub(crate) fn run(console: &Console) -> Result<(), Failure> {
     let probed: Vec<_> = BACKENDS.iter().map(|b| b.probe()).collect();
-    let devices: Vec<&DeviceInfo> = probed.iter().flatten().flatten().collect();
-    let unavailable: Vec<_> = probed.iter().filter_map(|p| p.as_ref().err()).collect();
-    if console.json {
-        let unavailable: Vec<Value> = unavailable.iter().map(|u| json!({"backend": u.backend, "why": u.why})).collect();
-        let devices: Vec<Value> = devices.into_iter().map(as_json).collect();
-        return console.value(&json!({"devices": devices, "unavailable": unavailable}));
-    }
-    for d in devices {
+    if console.json { console.value(&as_json(&probed)) } else { show(&probed, console) }
+}
+
+/// What a backend said when it was asked for its devices.
+type Probed = Result<Vec<DeviceInfo>, Unavailable>;
+
+/// Devices, and the backends without one with their reasons.
+pub(super) fn as_json(probed: &[Probed]) -> Value {
+    let devices: Vec<Value> = probed.iter().flatten().flatten().map(device).collect();
+    let unavailable: Vec<Value> =
+        probed.iter().filter_map(|p| p.as_ref().err()).map(|u| json!({"backend": u.backend, "why": u.why})).collect();
+    json!({"devices": devices, "unavailable": unavailable})
+}
+
+/// The same for people.
+///
+/// # Errors
+/// [`Failure::Closed`].
+pub(super) fn show(probed: &[Probed], console: &Console) -> Result<(), Failure> {
+    for d in probed.iter().flatten().flatten() {
         console.line(&format!("{} {}: {} ({})", d.backend, d.ordinal, d.name, d.arch))?;
         if d.memory_bytes > 0 {
             console.line(&format!("    memory: {}", bytes(d.memory_bytes)))?;
@@ -28,13 +40,13 @@ pub(crate) fn run(console: &Console) -> Result<(), Failure> {
             console.line(&format!("    {name}: {value}"))?;
         }
     }
-    for u in unavailable {
+    for u in probed.iter().filter_map(|p| p.as_ref().err()) {
         console.line(&format!("{}: unavailable: {}", u.backend, u.why))?;
     }
     Ok(())
 }
 
-fn as_json(d: &DeviceInfo) -> Value {
+fn device(d: &DeviceInfo) -> Value {
     let facts: Map<String, Value> = d.facts.iter().map(|(k, v)| (k.to_string(), v.as_str().into())).collect();
     json!({
         "backend": d.backend,

@@ -1,11 +1,13 @@
 //! The commands, one file each.
 
 mod answer;
+pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod chat;
 mod chat_input;
 pub(crate) mod completions;
 pub(crate) mod devices;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod list;

@@ -3,5 +3,5 @@
 mod locate;
 mod texts;
 
-pub(crate) use locate::{locate, named};
+pub(crate) use locate::{Located, locate, named};
 pub(crate) use texts::{Texts, message};

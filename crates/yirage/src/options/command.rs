@@ -29,6 +29,10 @@ pub(crate) enum Command {
     Cache,
     /// Show devices.
     Devices,
+    /// Show what this machine has and can do.
+    Doctor,
+    /// Measure how fast a model runs.
+    Bench,
     /// Completions for a shell.
     Completions,
     /// Show every option with its origin.
@@ -54,6 +58,8 @@ impl Command {
         Command::Rm,
         Command::Cache,
         Command::Devices,
+        Command::Doctor,
+        Command::Bench,
         Command::Completions,
         Command::Explain,
     ];
@@ -72,6 +78,8 @@ impl Command {
             Command::Rm => "rm",
             Command::Cache => "cache",
             Command::Devices => "devices",
+            Command::Doctor => "doctor",
+            Command::Bench => "bench",
             Command::Completions => "completions",
             Command::Explain => "explain",
         }
@@ -91,6 +99,8 @@ impl Command {
             Command::Rm => "Remove a model from the cache",
             Command::Cache => "List, clear or verify the repacked weights on disk",
             Command::Devices => "Show the devices here, and why others are unavailable",
+            Command::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
+            Command::Bench => "Measure how fast a model runs, and how much of the machine that is",
             Command::Completions => "Print the completion script for a shell",
             Command::Explain => "Show the value of every option and where it came from",
         }

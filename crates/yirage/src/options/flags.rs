@@ -7,8 +7,9 @@ use super::table::OPTIONS;
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches};
+use std::ffi::OsString;
 
-const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supported here, 4 would not fit in memory.\n\
+const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supported here, 4 would not fit in memory, 5 slower than before.\n\
     Every option can also be an environment variable (--max-tokens: YIRAGE_MAX_TOKENS) or a line of\n\
     ~/.config/yirage/config.toml (max_tokens = 100); flags win over variables, variables over the file.";
 
@@ -33,7 +34,7 @@ fn subcommand(command: Command) -> clap::Command {
         out = out.arg(positional);
     }
     for spec in OPTIONS.iter().filter(|s| command == Command::Explain || s.commands.contains(&command)) {
-        out = out.arg(argument(spec));
+        out = out.arg(argument(spec, command));
         if spec.kind == Kind::Switch {
             out = out.arg(opposite(spec));
         }
@@ -41,14 +42,14 @@ fn subcommand(command: Command) -> clap::Command {
     out
 }
 
-fn argument(spec: &Spec) -> Arg {
+fn argument(spec: &Spec, command: Command) -> Arg {
     let shown = match spec.default {
         Default::Value(v) => v,
         Default::Described(words) => words,
     };
     let help = format!("{} [default: {shown}] [env: {}]", spec.help, spec.variable());
     let arg = Arg::new(spec.name).long(spec.name).help(help);
-    let arg = if let Some(letter) = spec.short { arg.short(letter) } else { arg };
+    let arg = if let Some(letter) = letter(spec, command) { arg.short(letter) } else { arg };
     match spec.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue).overrides_with(opposite_id(spec)),
         Kind::Choice(words) => arg.value_parser(PossibleValuesParser::new(words)),
@@ -56,6 +57,12 @@ fn argument(spec: &Spec) -> Arg {
         Kind::Text(word) => arg.value_name(word).allow_hyphen_values(true),
         Kind::Texts(word) => arg.value_name(word).allow_hyphen_values(true).action(ArgAction::Append),
     }
+}
+
+/// The option's letter. Where all options stand together, a letter is that of the first of them that has it.
+fn letter(spec: &Spec, command: Command) -> Option<char> {
+    let first = || OPTIONS.iter().find(|s| s.short == spec.short).is_some_and(|s| s.name == spec.name);
+    spec.short.filter(|_| command != Command::Explain || first())
 }
 
 /// `--no-NAME`, shown only where it says something: for switches that are on by themselves.
@@ -68,6 +75,14 @@ fn opposite(spec: &Spec) -> Arg {
 
 fn opposite_id(spec: &Spec) -> String {
     format!("no-{}", spec.name)
+}
+
+/// llama-bench's `-pg` has two letters behind one dash, which clap would take for `-p g`.
+pub(super) fn with_long_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_some_and(|command| command == Command::Bench.name()) {
+        arguments.iter_mut().filter(|a| *a == "-pg").for_each(|a| *a = "--pg".into());
+    }
+    arguments
 }
 
 /// A stray argument of a command is a model or a prompt most of the time: says which of its options take those.

@@ -38,6 +38,7 @@ pub(crate) struct Invocation {
 /// # Errors
 /// [`Failure::Clap`] and [`Failure::Usage`] for what makes no sense, [`Failure::Io`] for an unreadable file.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Failure> {
+    let arguments = flags::with_long_names(arguments);
     let word = arguments.get(1).and_then(|a| a.to_str()).unwrap_or_default().to_owned();
     let matches = root().try_get_matches_from(arguments).map_err(|e| flags::with_remedy(e, &word))?;
     let (command, matches) = command::chosen(&matches)?;

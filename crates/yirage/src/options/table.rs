@@ -1,18 +1,22 @@
 //! The options: the only list.
 
-use super::command::Command::{self, Cache, Chat, Inspect, Logits, Perplexity, Pull, Rm, Run, Tokenize};
+use super::command::Command::{self, Bench, Cache, Chat, Doctor, Inspect, Logits, Perplexity, Pull, Rm, Run, Tokenize};
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
 use Kind::{Choice, Number, Switch, Text, Texts};
 
 /// Commands that compute with a model.
-const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity];
+const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
+/// Commands that compute what the user asks for, not what measures best.
+const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
 /// Commands that look after kept weights, and those that make them.
-const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Cache];
+const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Cache];
 /// Commands that open a model.
-const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect];
+const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect, Bench, Doctor];
 /// Commands that may fetch a model.
-const FETCH: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect, Pull, Rm, Command::List];
+const FETCH: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect, Bench, Doctor, Pull, Rm, Command::List];
+/// The command that measures.
+const BENCH: &[Command] = &[Bench];
 /// Commands that generate text.
 const GENERATE: &[Command] = &[Run, Chat];
 /// Commands that take one prompt.
@@ -66,7 +70,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option("device", Number("N"), Value("0"), COMPUTE, "Number of the backend's device"),
     short(
         't',
-        option("threads", Number("N"), Described("as many as affinity and limits allow"), COMPUTE, "Worker threads"),
+        option(
+            "threads",
+            Number("N"),
+            Described("as many as affinity and limits allow"),
+            COMPUTE,
+            "Worker threads; bench takes several: 1,2",
+        ),
     ),
     Spec {
         other_variable: Some("YIRAGE_CPU_ISA"),
@@ -99,16 +109,16 @@ pub(crate) const OPTIONS: &[Spec] = &[
             "context",
             Number("N"),
             Described("what the model was made for, at most 4096"),
-            COMPUTE,
+            ANSWER,
             "Positions a sequence may have, prompt and answer together",
         ),
     ),
-    option("chunk", Number("N"), Value("512"), COMPUTE, "Prompt tokens computed in one step"),
+    option("chunk", Number("N"), Value("512"), ANSWER, "Prompt tokens computed in one step"),
     option(
         "prefix-cache",
         Switch,
         Value("true"),
-        COMPUTE,
+        ANSWER,
         "Use what is cached of earlier prompts again; --no-prefix-cache computes all of each",
     ),
     option(
@@ -235,6 +245,38 @@ pub(crate) const OPTIONS: &[Spec] = &[
         &[Tokenize, Perplexity, Run, Chat],
         "Turn the text of special tokens into their ids; --no-parse-special takes it as plain text",
     ),
+    // What to measure: llama-bench's names and letters.
+    short('p', option("n-prompt", Texts("N,.."), Described("512"), BENCH, "Lengths of prompts to measure; 0 is none")),
+    short('n', option("n-gen", Texts("N,.."), Described("128"), BENCH, "Numbers of new tokens to measure; 0 is none")),
+    option("pg", Texts("N,N"), Described("none"), BENCH, "A prompt and new tokens behind it, timed together; also -pg"),
+    short('d', option("n-depth", Texts("N,.."), Described("0"), BENCH, "Positions that are cached before, untimed")),
+    option(
+        "sequences",
+        Texts("N,.."),
+        Described("1"),
+        BENCH,
+        "Sequences that generate together: the sum of their rates",
+    ),
+    short('b', option("batch-size", Texts("N,.."), Described("512"), BENCH, "Prompt tokens computed in one step")),
+    short('r', option("repetitions", Number("N"), Value("5"), BENCH, "Timed runs of each test")),
+    short(
+        'o',
+        option(
+            "output",
+            Choice(&["md", "csv", "json", "jsonl"]),
+            Described("md; jsonl with --json"),
+            BENCH,
+            "How results are written",
+        ),
+    ),
+    option(
+        "compare",
+        Text("FILE"),
+        Described("none"),
+        BENCH,
+        "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
+    ),
+    option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
 ];
 
 #[cfg(test)]
@@ -248,7 +290,8 @@ mod tests {
         let mut letters = HashSet::new();
         for spec in OPTIONS {
             assert!(names.insert(spec.name), "{} twice", spec.name);
-            assert!(spec.short.is_none_or(|c| letters.insert(c)), "-{:?} twice", spec.short);
+            let of_command = spec.short.iter().flat_map(|c| spec.commands.iter().map(move |o| (*c, o.name())));
+            of_command.for_each(|letter| assert!(letters.insert(letter), "{letter:?} twice"));
             assert!(!spec.name.starts_with("no-"), "{}: --no- is made for switches by itself", spec.name);
             assert!(!spec.commands.is_empty() && !spec.help.ends_with('.'), "{}", spec.name);
         }

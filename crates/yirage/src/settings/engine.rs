@@ -12,7 +12,7 @@ use yirage_ir::Format;
 use yirage_plan::Precision;
 
 /// Most threads of a backend's pool.
-const MAX_THREADS: usize = yirage_cpu::pool::MAX_WORKERS;
+pub(crate) const MAX_THREADS: usize = yirage_cpu::pool::MAX_WORKERS;
 
 /// A backend, its device, and the options of an engine on it.
 pub(crate) struct EngineSettings {
@@ -31,7 +31,23 @@ impl EngineSettings {
     /// # Errors
     /// [`Failure::Usage`] naming the option.
     pub(crate) fn resolve(layers: &Layers) -> Result<EngineSettings, Failure> {
-        let threads = format!("a number from 1 to {MAX_THREADS}");
+        EngineSettings::for_threads(layers, EngineSettings::threads(layers)?)
+    }
+
+    /// The number of threads that the options ask for, if they do.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] naming the option.
+    pub(crate) fn threads(layers: &Layers) -> Result<Option<usize>, Failure> {
+        let expected = format!("a number from 1 to {MAX_THREADS}");
+        layers.number("threads", &expected, |n| (1..=MAX_THREADS).contains(n))
+    }
+
+    /// Reads the options other than the number of threads, which is given.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] naming the option.
+    pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<EngineSettings, Failure> {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
         let chunk = format!("a number from 1 to {MAX_STEP_TOKENS}");
         let (speculation, draft) = speculation(layers)?;
@@ -58,10 +74,7 @@ impl EngineSettings {
         Ok(EngineSettings {
             backend: backends::named(layers.text("backend").unwrap_or_default())?,
             ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
-            open: OpenOptions {
-                threads: layers.number("threads", &threads, |n| (1..=MAX_THREADS).contains(n))?,
-                isa: layers.text("isa").map(str::to_owned),
-            },
+            open: OpenOptions { threads, isa: layers.text("isa").map(str::to_owned) },
             options,
             draft,
         })

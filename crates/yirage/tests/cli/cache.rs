@@ -21,7 +21,7 @@ impl Kept {
     pub(crate) fn run(&self, model: &str, more: &[&str]) -> Run {
         let folder = self.folder();
         let run = ["run", "--model", model, "--max-tokens", "2", "--temperature", "0", "--weight-cache"];
-        yirage(&[&run, &["--weight-cache-dir", &folder, "--log-level", "debug"], more].concat())
+        yirage(&[&run[..], &["--weight-cache-dir", &folder, "--log-level", "debug"], more].concat())
     }
 
     fn cache(&self, action: &str) -> Run {

@@ -26,6 +26,14 @@ const EFFECTS: &[Effect] = &[
     ("isa", |m| assert!(debug(m, &["--isa", "scalar"]).contains("/scalar"))),
     ("precision", precision),
     ("kv-type", |m| assert_ne!(logits(m, &["--kv-type", "f16"]), logits(m, &["--kv-type", "f32"]))),
+    ("executor", |m| {
+        let chosen = |more: &[&str]| answer(m, more)["executors"][0].clone();
+        let forced = chosen(&["--executor", "persistent"]);
+        assert_eq!((&forced["executor"], &forced["why"]), (&"persistent".into(), &"forced".into()));
+        assert_eq!(greedy(m, &["--executor", "persistent"]), greedy(m, &["--executor", "steps"]));
+        let refused = run(m, &["--executor", "replay"]);
+        assert!(refused.code != 0 && refused.err.contains("the executor `replay` is not supported"), "{}", refused.err);
+    }),
     ("context", |m| assert!(debug(m, &["--context", "40"]).contains("context=40"))),
     ("chunk", |m| assert_ne!(arena(&debug(m, &["--chunk", "16"])), arena(&debug(m, &["--chunk", "256"])))),
     ("prefix-cache", prefix_cache),
@@ -81,6 +89,34 @@ const EFFECTS: &[Effect] = &[
         let ids = |flag| tokenized(m, &["--text", "a<s>", flag]);
         assert!(ids("--parse-special").ends_with(&[1]) && ids("--no-parse-special").len() > 3);
     }),
+    ("n-prompt", |m| assert_eq!(tests(m, &["-p", "8,16", "-n", "0"]), [(8, 0, 0, 1), (16, 0, 0, 1)])),
+    ("n-gen", |m| assert_eq!(tests(m, &["-p", "0", "-n", "3", "-n", "2"]), [(0, 3, 0, 1), (0, 2, 0, 1)])),
+    ("pg", |m| {
+        assert_eq!(tests(m, &["-p", "0", "-n", "0", "-pg", "8,2", "--pg", "4,3"]), [(8, 2, 0, 1), (4, 3, 0, 1)])
+    }),
+    ("n-depth", |m| assert_eq!(tests(m, &["-p", "0", "-n", "2", "-d", "0,40"]), [(0, 2, 0, 1), (0, 2, 40, 1)])),
+    ("sequences", |m| {
+        assert_eq!(tests(m, &["-p", "0", "-n", "2", "--sequences", "1,3"]), [(0, 2, 0, 1), (0, 2, 0, 3)])
+    }),
+    ("batch-size", |m| {
+        let rows = bench(m, &["-p", "40", "-n", "0", "-b", "16,64"]);
+        let steps = rows.iter().map(|r| r["step_ops"].as_f64().unwrap());
+        let [few, many] = steps.collect::<Vec<_>>()[..] else { panic!("{rows:?}") };
+        assert!(many > 2.5 * few && rows[0]["n_batch"] == 16, "three steps and one: {few}, {many}");
+    }),
+    ("repetitions", |m| {
+        assert_eq!(bench(m, &["-p", "8", "-n", "0", "-r", "4"])[0]["samples_ns"].as_array().unwrap().len(), 4)
+    }),
+    ("output", |m| {
+        let first = |o: &str| yirage(&["bench", "-m", m, "-p", "8", "-n", "0", "-r", "1", "-o", o]).ran().out;
+        assert!(first("md").starts_with("| model |") && first("csv").starts_with("\"build_commit\","));
+        assert!(first("json").starts_with("[\n") && first("jsonl").starts_with("{\"build_commit\""));
+    }),
+    ("compare", crate::bench::compare),
+    ("roofline", |_| {
+        let said = |more: &[&str]| yirage(&[&["doctor", "--json", "-q"], more].concat()).json();
+        assert!(said(&[])["roofline"].is_null() && said(&["--roofline"])["roofline"].is_array());
+    }),
 ];
 
 #[test]
@@ -99,6 +135,20 @@ fn every_option_has_an_effect() {
         println!("--{name}");
         effect(&model);
     }
+}
+
+/// Rows of a measurement.
+fn bench(model: &str, more: &[&str]) -> Vec<Value> {
+    let ran = yirage(&[&["bench", "-m", model, "-q", "-o", "jsonl", "-r", "1"], more].concat()).ran();
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Prompt, new tokens, depth and sequences of each row.
+fn tests(model: &str, more: &[&str]) -> Vec<(u64, u64, u64, u64)> {
+    let number = |r: &Value, name: &str| r[name].as_u64().unwrap();
+    let of = |r: &Value| (number(r, "n_prompt"), number(r, "n_gen"), number(r, "n_depth"), number(r, "n_sequences"));
+    bench(model, more).iter().map(of).collect()
 }
 
 fn run(model: &str, more: &[&str]) -> Ran {

@@ -3,6 +3,7 @@
 //! Tests that need the small real model skip loudly where it does not lie beside the checkout.
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers fail tests by panicking, and skip loudly
 
+mod bench;
 mod cache;
 mod chat;
 mod config;

@@ -12,7 +12,7 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 
 /// A word of each of four rows times a word of one token.
-pub(super) trait Words {
+pub(crate) trait Words {
     /// Sums of four rows.
     type Sums: Copy;
     /// Whether 8-bit codes are taken as signed, so that an offset of 128 has to be taken from them first.
@@ -25,7 +25,7 @@ pub(super) trait Words {
 }
 
 /// Two words of each of two rows times two words of each of two tokens.
-pub(super) trait Squares {
+pub(crate) trait Squares {
     /// Sums `[row][token]`.
     type Sums: Copy;
     /// `acc[r][t] + w[r] . x[t]`.
@@ -38,7 +38,7 @@ pub(super) trait Squares {
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident, $sums:ty, $signed:literal, $op:literal, $w:literal, $x:literal) => {
         $(#[$doc])*
-        pub(super) struct $name;
+        pub(crate) struct $name;
 
         impl Words for $name {
             type Sums = $sums;
@@ -61,7 +61,7 @@ macro_rules! words {
 macro_rules! squares {
     ($(#[$doc:meta])* $name:ident, $sums:ty, $op:literal, $numbers:literal) => {
         $(#[$doc])*
-        pub(super) struct $name;
+        pub(crate) struct $name;
 
         impl Squares for $name {
             type Sums = $sums;

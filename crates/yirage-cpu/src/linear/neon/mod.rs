@@ -11,7 +11,7 @@
 
 mod bf16;
 mod codes;
-mod dot;
+pub(crate) mod dot;
 
 use super::float;
 use super::lanes::NeonLanes;

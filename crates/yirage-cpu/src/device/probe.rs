@@ -1,0 +1,172 @@
+//! The ceilings of this machine, measured on the device's own threads.
+
+use super::cpu::Shared;
+use crate::limits::{self, Arithmetic};
+use crate::memory::HugeBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+use yirage_hal::{HalError, Limit, Probe};
+
+/// Least size of the memory that is read.
+const MEMORY: usize = 256 << 20;
+/// That memory is at least so many times the last cache.
+const CACHES: usize = 6;
+/// Bytes that a thread takes at a time: shorter pieces cost bandwidth.
+const PIECE: usize = 1 << 20;
+/// Passes over the memory in one reading.
+const PASSES: usize = 2;
+/// Seconds that a reading of arithmetic takes at least.
+const SECONDS: f64 = 4e-3;
+
+/// Sets up a measurement.
+pub(super) fn probe(shared: &Arc<Shared>, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
+    if limit == Limit::MemoryRead {
+        return Ok(Box::new(Memory::new(shared)?));
+    }
+    let peak = limits::arithmetic(shared.isa, limit).ok_or_else(|| HalError::Unsupported {
+        what: format!("the limit of {limit}"),
+        why: format!("the instruction set {} has no such instruction", shared.isa),
+    })?;
+    Ok(Box::new(Peak::new(shared, peak)?))
+}
+
+/// Seconds in which all workers have run `f`, from when the last of them began.
+fn timed(shared: &Shared, f: impl Fn() -> u64 + Sync) -> Result<f64, HalError> {
+    let nanos = AtomicU64::new(0);
+    let run = shared.pool.try_run(|ctx| {
+        ctx.barrier();
+        let began = Instant::now();
+        std::hint::black_box(f());
+        ctx.barrier();
+        if ctx.index == 0 {
+            nanos.store(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        }
+    });
+    run.map_err(|e| HalError::Device(e.to_string()))?;
+    Ok(nanos.into_inner().max(1) as f64 / 1e9)
+}
+
+/// Reads memory that no cache holds.
+struct Memory {
+    shared: Arc<Shared>,
+    bytes: HugeBuf,
+    method: String,
+}
+
+impl Memory {
+    fn new(shared: &Arc<Shared>) -> Result<Memory, HalError> {
+        let size = MEMORY.max(CACHES.saturating_mul(last_cache().unwrap_or(0)));
+        let no_memory = |e: crate::memory::OutOfMemory| HalError::OutOfMemory {
+            pool: "probe",
+            wanted: size as u64,
+            detail: e.to_string(),
+        };
+        let mut bytes = HugeBuf::zeroed(size).map_err(no_memory)?;
+        // Pages nobody has written to are all the same page of zeros.
+        bytes.as_mut_slice().fill(1);
+        let threads = shared.pool.count();
+        let method =
+            format!("{} MiB read {PASSES} times by {threads} threads in pieces of {} KiB", size >> 20, PIECE >> 10);
+        Ok(Memory { shared: shared.clone(), bytes, method })
+    }
+}
+
+impl Probe for Memory {
+    fn method(&self) -> &str {
+        &self.method
+    }
+
+    fn read(&mut self) -> Result<f64, HalError> {
+        let (isa, bytes) = (self.shared.isa, self.bytes.as_slice());
+        let pieces = bytes.len().div_ceil(PIECE);
+        let next = AtomicUsize::new(0);
+        let seconds = timed(&self.shared, || {
+            let mut sum = 0;
+            loop {
+                let piece = next.fetch_add(1, Ordering::Relaxed);
+                if piece >= pieces * PASSES {
+                    return sum;
+                }
+                let at = piece % pieces * PIECE;
+                sum ^= limits::read(isa, &bytes[at..bytes.len().min(at + PIECE)]);
+            }
+        })?;
+        Ok((bytes.len() * PASSES) as f64 / seconds)
+    }
+}
+
+/// Size of the last-level cache, where the system says it.
+fn last_cache() -> Option<usize> {
+    let size = |index: usize| {
+        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;
+        text.trim().strip_suffix('K')?.parse::<usize>().ok()?.checked_mul(1024)
+    };
+    (0..8).filter_map(size).max()
+}
+
+/// A loop of arithmetic on all threads.
+struct Peak {
+    shared: Arc<Shared>,
+    peak: Arithmetic,
+    rounds: u64,
+    method: String,
+}
+
+impl Peak {
+    fn new(shared: &Arc<Shared>, peak: Arithmetic) -> Result<Peak, HalError> {
+        let method = format!("{}, {} threads", peak.method, shared.pool.count());
+        let mut out = Peak { shared: shared.clone(), peak, rounds: 1 << 10, method };
+        while out.seconds()? < SECONDS && out.rounds < 1 << 40 {
+            out.rounds *= 2;
+        }
+        Ok(out)
+    }
+
+    fn seconds(&self) -> Result<f64, HalError> {
+        // SAFETY: the device's instruction set is available, and the loop was chosen for it.
+        timed(&self.shared, || unsafe { (self.peak.run)(self.rounds) })
+    }
+}
+
+impl Probe for Peak {
+    fn method(&self) -> &str {
+        &self.method
+    }
+
+    fn read(&mut self) -> Result<f64, HalError> {
+        let ops = self.peak.round_ops * self.rounds * self.shared.pool.count() as u64;
+        Ok(ops as f64 / self.seconds()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_hal::{Backend, OpenOptions};
+
+    #[test]
+    fn a_device_measures_itself() {
+        for threads in [1, 3] {
+            let options = OpenOptions { threads: Some(threads), ..OpenOptions::default() };
+            let (device, _) = crate::Cpu.open(0, &options).unwrap();
+            for limit in Limit::ALL {
+                match device.probe(limit) {
+                    Ok(mut probe) => {
+                        assert!(probe.read().unwrap() > 0.0, "{limit}");
+                        assert!(probe.method().contains(&format!("{threads} threads")), "{}", probe.method());
+                    }
+                    Err(e) => assert!(limit == Limit::Bf16 && e.to_string().contains("no such instruction"), "{e}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_instruction_set_without_the_instruction_says_so() {
+        let options = OpenOptions { threads: Some(1), isa: Some("scalar".into()) };
+        let (device, _) = crate::Cpu.open(0, &options).unwrap();
+        let Err(HalError::Unsupported { what, why }) = device.probe(Limit::Bf16) else { panic!("scalar has no bf16") };
+        assert!(what.contains("bf16") && why.contains("scalar"), "{what}: {why}");
+    }
+}

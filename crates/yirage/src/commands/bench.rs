@@ -1,0 +1,124 @@
+//! `yirage bench`: how fast a model runs here, and how much of the machine that is.
+
+use crate::bench::{Bench, BenchSettings, Old, Printer, Row, Sample, Setup, Test};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::model::{Located, locate, named};
+use crate::options::Layers;
+use crate::settings::{EngineSettings, MAX_THREADS};
+use yirage_engine::Engine;
+use yirage_engine::speculate::Speculation;
+use yirage_model::Checkpoint;
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever is wrong with options, models or devices; [`Failure::Slower`] when a row is slower than the one it is compared
+/// with, beyond the noise of both, after all rows were printed.
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+    let settings = BenchSettings::resolve(layers, MAX_THREADS)?;
+    let old = settings.compare.as_deref().map(Old::read).transpose()?;
+    let mut printer = Printer::new(console, settings.output, old.is_some());
+    let mut slower = 0;
+    for model in &settings.models {
+        let located = match model {
+            Some(name) => named(name, layers, console)?,
+            None => locate(layers, console)?,
+        };
+        for &threads in &settings.threads {
+            for &batch in &settings.batches {
+                let one = One { layers, console, settings: &settings, located: &located, threads, batch };
+                one.run(&mut |mut row| {
+                    row.compare = old.as_ref().and_then(|old| old.compare(&row));
+                    slower += usize::from(row.compare.as_ref().is_some_and(|c| c.is_slower()));
+                    printer.row(&row)
+                })?;
+            }
+        }
+    }
+    console.note(printer.legend());
+    printer.finish()?;
+    if slower > 0 { Err(Failure::Slower(slower)) } else { Ok(()) }
+}
+
+/// A model with a number of threads and a size of steps.
+struct One<'a> {
+    layers: &'a Layers,
+    console: &'a Console,
+    settings: &'a BenchSettings,
+    located: &'a Located,
+    threads: Option<usize>,
+    batch: u32,
+}
+
+impl One<'_> {
+    /// Runs all tests; each number of sequences gets an engine made for as many.
+    fn run(&self, done: &mut dyn FnMut(Row) -> Result<(), Failure>) -> Result<(), Failure> {
+        let tests = &self.settings.tests;
+        let mut counts: Vec<u32> = tests.iter().map(|t| t.sequences).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        for sequences in counts {
+            let tests: Vec<Test> = tests.iter().copied().filter(|t| t.sequences == sequences).collect();
+            let (mut bench, setup) = load(self.layers, self.console, self.located, self.threads, self.batch, &tests)?;
+            for test in &tests {
+                done(self.measure(&mut bench, &setup, test)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn measure(&self, bench: &mut Bench, setup: &Setup, test: &Test) -> Result<Row, Failure> {
+        self.console.note(&format!("{}: {test}: warm-up", self.located.name));
+        bench.warm_up(test)?;
+        let mut samples: Vec<Sample> = Vec::new();
+        for turn in 0..self.settings.repetitions {
+            let sample = bench.run(test, turn)?;
+            let (name, of) = (&self.located.name, self.settings.repetitions);
+            self.console.note(&format!("{name}: {test}: {} of {of}: {:.2} t/s", turn + 1, sample.rate()));
+            samples.push(sample);
+        }
+        Ok(Row::new(setup, test, bench.executor(test), &samples))
+    }
+}
+
+/// An engine with room for `tests`, which all have the same number of sequences.
+///
+/// # Errors
+/// Whatever is wrong with options, model or device.
+pub(crate) fn load(
+    layers: &Layers,
+    console: &Console,
+    located: &Located,
+    threads: Option<usize>,
+    batch: u32,
+    tests: &[Test],
+) -> Result<(Bench, Setup), Failure> {
+    let mut settings = EngineSettings::for_threads(layers, threads)?;
+    let sequences = tests.iter().map(|t| t.sequences).max().unwrap_or(1);
+    let options = &mut settings.options;
+    options.max_seqs = sequences;
+    options.cache_seqs = sequences;
+    options.chunk = batch;
+    options.prefix_cache = true;
+    // Guesses at what follows random tokens say nothing of a text.
+    options.speculation = Speculation::default();
+    options.context = Some(tests.iter().map(|t| t.context(batch)).max().unwrap_or(1));
+    let checkpoint = Checkpoint::open(&located.path)?;
+    let (device, notes) = settings.open(layers)?;
+    notes.iter().for_each(|note| console.note(note));
+    let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
+    let mut progress = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let mut engine = Engine::load(&checkpoint, device.clone(), &settings.options, &mut progress)?;
+    // Now rather than beside what is measured.
+    engine.settle(&mut progress);
+    bar.finish_and_clear();
+    engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
+    let precision = settings.options.precision;
+    let path = located.path.to_string_lossy();
+    let setup = Setup::new(&path, &checkpoint, &engine, device.info(), precision, batch);
+    Ok((Bench::new(engine, device, precision, batch)?, setup))
+}

@@ -1,0 +1,180 @@
+//! `yirage doctor`: what this machine has, what it can do, and what of that a model gets.
+
+use crate::backends::BACKENDS;
+use crate::bench::{Row, Test};
+use crate::commands::bench::load;
+use crate::commands::devices;
+use crate::console::{Console, bytes};
+use crate::download::hub;
+use crate::failure::Failure;
+use crate::model::locate;
+use crate::options::Layers;
+use crate::settings::EngineSettings;
+use serde_json::{Value, json};
+use std::path::Path;
+use yirage_hal::{Device, HalError, Limit, Readings};
+
+/// Readings of each ceiling.
+const READINGS: usize = 9;
+/// What a model is measured with: long enough to tell, short enough to wait for.
+const TESTS: [Test; 2] = [
+    Test { prompt: 512, generate: 0, depth: 0, sequences: 1 },
+    Test { prompt: 0, generate: 32, depth: 0, sequences: 1 },
+];
+/// Runs of each.
+const RUNS: u32 = 3;
+
+/// Runs the command. Without `--roofline` nothing is measured and no model is opened.
+///
+/// # Errors
+/// Whatever is wrong with options, model or device.
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+    let roofline = layers.switch("roofline")?;
+    let probed: Vec<_> = BACKENDS.iter().map(|b| b.probe()).collect();
+    let folders = folders(layers);
+    let limits = if roofline { measured(layers, console)? } else { Vec::new() };
+    let model = if roofline && layers.given("model").is_some() { Some(predicted(layers, console)?) } else { None };
+    if !roofline && layers.given("model").is_some() {
+        console.note(&format!("{} is not looked at without --roofline", layers.label("model")));
+    }
+    if console.json {
+        let mut value = devices::as_json(&probed);
+        value["folders"] = json!(folders);
+        if roofline {
+            value["roofline"] = json!(limits);
+            value["model"] = json!(model);
+        }
+        return console.value(&value);
+    }
+    devices::show(&probed, console)?;
+    console.line("folders:")?;
+    for folder in &folders {
+        console.line(&format!(
+            "    {}: {}, {}",
+            text(&folder["for"]),
+            text(&folder["path"]),
+            text(&folder["state"])
+        ))?;
+    }
+    show_limits(&limits, console)?;
+    model.map_or(Ok(()), |model| show_model(&model, console))
+}
+
+/// Folders that the program writes to or reads from, and whether they are there.
+fn folders(layers: &Layers) -> Vec<Value> {
+    let folder = |what: &str, path: &Path| {
+        let state = match std::fs::metadata(path) {
+            Ok(m) if !m.is_dir() => "no folder",
+            Ok(m) if m.permissions().readonly() => "there, read-only",
+            Ok(_) => "there",
+            Err(_) => "not there yet",
+        };
+        json!({"for": what, "path": path, "state": state})
+    };
+    let mut list = vec![folder("models of all tools (HF_HUB_CACHE)", &hub(layers).env().cache)];
+    list.extend(layers.text("models").map(|path| folder("models by file name (--models)", Path::new(path))));
+    list
+}
+
+/// Every ceiling of the device that the options name; those it does not have with the reason.
+fn measured(layers: &Layers, console: &Console) -> Result<Vec<Value>, Failure> {
+    let settings = EngineSettings::resolve(layers)?;
+    let (device, notes) = settings.open(layers)?;
+    notes.iter().for_each(|note| console.note(note));
+    Limit::ALL.into_iter().map(|limit| one(&*device, limit, console)).collect()
+}
+
+fn one(device: &dyn Device, limit: Limit, console: &Console) -> Result<Value, Failure> {
+    console.note(&format!("measuring: {limit}"));
+    let mut probe = match device.probe(limit) {
+        Ok(probe) => probe,
+        Err(HalError::Unsupported { why, .. }) => return Ok(json!({"limit": limit.to_string(), "why": why})),
+        Err(e) => return Err(e.into()),
+    };
+    let readings = Readings::take(&mut *probe, READINGS)?;
+    Ok(json!({
+        "limit": limit.to_string(),
+        "unit": limit.unit(),
+        "median": readings.median() / 1e9,
+        "lowest": readings.lowest() / 1e9,
+        "highest": readings.highest() / 1e9,
+        "readings": READINGS,
+        "method": probe.method(),
+    }))
+}
+
+/// What the ceilings would allow a model, and what it got.
+fn predicted(layers: &Layers, console: &Console) -> Result<Value, Failure> {
+    let located = locate(layers, console)?;
+    let threads = EngineSettings::threads(layers)?;
+    let (mut bench, setup) = load(layers, console, &located, threads, TESTS[0].prompt, &TESTS)?;
+    let mut rows = Vec::new();
+    for test in &TESTS {
+        console.note(&format!("{}: {test}", located.name));
+        bench.warm_up(test)?;
+        let least = bench.predict(test)?;
+        let samples = (0..RUNS).map(|turn| bench.run(test, turn)).collect::<Result<Vec<_>, _>>()?;
+        let row = Row::new(&setup, test, bench.executor(test), &samples);
+        rows.push(json!({
+            "test": test.to_string(),
+            "predicted_ts": least.map(|l| test.tokens() as f64 / l.both),
+            "bound": least.map(|l| l.bound()),
+            "got": row,
+        }));
+    }
+    let bytes = bench.engine().facts().bytes;
+    Ok(json!({
+        "model": located.name,
+        "weight_bytes": bytes.weights,
+        "cache_bytes": bytes.cache,
+        "arena_bytes": bytes.arena,
+        "tests": rows,
+    }))
+}
+
+fn show_limits(limits: &[Value], console: &Console) -> Result<(), Failure> {
+    if limits.is_empty() {
+        return Ok(());
+    }
+    console.line(&format!("limits, medians of {READINGS} readings (lowest to highest):"))?;
+    for l in limits {
+        let number = |name: &str| l[name].as_f64().unwrap_or(0.0);
+        if l["why"].is_string() {
+            console.line(&format!("    {}: none: {}", text(&l["limit"]), text(&l["why"])))?;
+            continue;
+        }
+        let (median, low, high) = (number("median"), number("lowest"), number("highest"));
+        let (limit, unit, method) = (text(&l["limit"]), text(&l["unit"]), text(&l["method"]));
+        console.line(&format!("    {limit}: {median:.1} {unit} ({low:.1} to {high:.1}): {method}"))?;
+    }
+    Ok(())
+}
+
+fn show_model(model: &Value, console: &Console) -> Result<(), Failure> {
+    let size = |name: &str| bytes(model[name].as_u64().unwrap_or(0));
+    console.line(&format!(
+        "{}: weights {}, cache {}, scratch {}",
+        text(&model["model"]),
+        size("weight_bytes"),
+        size("cache_bytes"),
+        size("arena_bytes")
+    ))?;
+    for t in model["tests"].as_array().into_iter().flatten() {
+        let got = t["got"]["median_ts"].as_f64().unwrap_or(0.0);
+        let test = text(&t["test"]);
+        match t["predicted_ts"].as_f64() {
+            Some(predicted) => {
+                let (bound, share) = (text(&t["bound"]), t["got"]["share_of_roofline"].as_f64().unwrap_or(0.0) * 100.0);
+                console.line(&format!(
+                    "    {test}: at most {predicted:.1} tokens/s ({bound}), got {got:.1}: {share:.0} % of the limit as it was then"
+                ))?;
+            }
+            None => console.line(&format!("    {test}: {got:.1} tokens/s; this device does not measure itself"))?,
+        }
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,82 @@
+//! `cargo xtask bench-rivals`: our engine and others on the same files, in turn, and the page that says how it went.
+//!
+//! Every round runs every engine once for each model and test, in another order each time, and probes the memory's
+//! bandwidth before and after: on a machine whose speed changes only what ran next to each other can be compared. Engines
+//! that are not found are left out, loudly. This module runs programs and reads what they print; it computes no figure
+//! other than medians and ratios.
+
+mod child;
+mod engines;
+mod options;
+mod page;
+mod plot;
+mod results;
+
+use engines::Engine;
+use options::Options;
+use results::{Probe, Results};
+use std::path::Path;
+
+/// How to call it.
+pub(crate) use options::USAGE;
+
+/// Runs the comparison that `arguments` describe and writes its page.
+///
+/// # Errors
+/// What went wrong, as text.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
+    let options = Options::parse(root, arguments)?;
+    let json = options.out.join("cpu.json");
+    let results = match options.draw_only {
+        true => Results::read(&json)?,
+        false => measure(root, &options)?,
+    };
+    if !options.draw_only {
+        results.write(&json)?;
+    }
+    write(&options.out.join("cpu.svg"), &plot::svg(&results))?;
+    let page = options.out.join("cpu.md");
+    let old = std::fs::read_to_string(&page).unwrap_or_default();
+    write(&page, &page::with_figures(&old, &page::figures(&results)))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn measure(root: &Path, options: &Options) -> Result<Results, String> {
+    let engines = engines::find(root, options)?;
+    let ours =
+        engines.first().filter(|e| e.is_ours()).ok_or("yirage itself was not found: give --yirage or --build")?;
+    let mut results = Results::new(options, &engines, ours.machine(options)?);
+    for round in 0..options.rounds {
+        results.probes.push(probe(ours, options, round, "before")?);
+        for model in &options.models {
+            for test in &options.tests {
+                for i in 0..engines.len() {
+                    let engine = &engines[(i + round) % engines.len()];
+                    if !engine.runs(model) {
+                        continue;
+                    }
+                    let name = results::model_name(model);
+                    eprintln!("round {} of {}: {name}: {}: {}", round + 1, options.rounds, test.name(), engine.name);
+                    match engine.run(*test, model, options) {
+                        Ok(found) => found.iter().for_each(|f| results.add(&name, engine.name, f)),
+                        // One program that cannot run one test is no reason to lose all others.
+                        Err(why) => eprintln!("ABSENT: {name}: {}: {}: {why}", test.name(), engine.name),
+                    }
+                }
+            }
+            // Hours of work are not lost with the last of them.
+            results.write(&options.out.join("cpu.json"))?;
+        }
+        results.probes.push(probe(ours, options, round, "after")?);
+    }
+    Ok(results)
+}
+
+fn probe(ours: &Engine, options: &Options, round: usize, when: &str) -> Result<Probe, String> {
+    let limits = ours.limits(options)?;
+    eprintln!("memory read: {:.1} GB/s", limits.memory);
+    Ok(Probe { round, when: when.into(), memory: limits.memory, int8: limits.int8 })
+}
