@@ -41,7 +41,7 @@ const DISTURBED: f64 = 3.0;
 const TRIALS: usize = 2;
 
 /// The worth below which a draft is not worth a trial.
-const LEAST_WORTH: f64 = 0.1;
+const LEAST_WORTH: f64 = 0.4;
 
 /// Numbers of sequences whose costs are kept; of more the nearest is used.
 const CURVES: u32 = 64;

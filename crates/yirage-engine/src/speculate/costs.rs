@@ -10,7 +10,7 @@ const KEPT: usize = 9;
 
 /// What one more row is taken to cost, as a share of a whole plain step, until it is measured. More than a machine that
 /// is bound by memory takes, less than one that is bound by arithmetic.
-const ROW_SHARE: f64 = 0.25;
+const ROW_SHARE: f64 = 0.35;
 
 /// How many times what was expected the first measurement of a size may be.
 const FIRST_AT_MOST: f64 = 2.0;
