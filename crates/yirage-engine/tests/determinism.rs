@@ -52,7 +52,6 @@ fn sampling(i: u64) -> SamplingParams {
 }
 
 /// Requests that often begin alike, some greedy, some drawn, some wanting all logits.
-
 fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
     let common: Vec<u32> = (0..70).map(|_| rng.next(u64::from(vocabulary)) as u32).collect();
     (0..6)

@@ -153,7 +153,7 @@ fn most_of_what_can_be_won_is_won() {
 /// Copies and new text take turns.
 #[test]
 fn it_follows_a_text_that_changes() {
-    let right = |now: usize| if now / 150 % 2 == 0 { 0.97 } else { 0.02 };
+    let right = |now: usize| if (now / 150).is_multiple_of(2) { 0.97 } else { 0.02 };
     let world = World { step: &bound_by_memory, draft: None, right: &right, noise: 0.05 };
     let (gain, best) = gains(&world, 1, 900);
     eprintln!("{gain:.2}, best fixed length {best:.2}");
