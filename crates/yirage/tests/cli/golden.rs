@@ -22,7 +22,7 @@ fn run_gives_the_golden_tokens_and_text() {
             runs.push(yirage(&[&common[..], &["--prompt", prompt]].concat()).json());
         }
         for value in runs {
-            let shape = ["model", "prompt_tokens", "tokens", "text", "finish_reason", "timings"];
+            let shape = ["model", "prompt_tokens", "tokens", "text", "finish_reason", "timings", "executors"];
             assert_eq!(keys(&value), shape);
             assert_eq!(value["prompt_tokens"], case["prompt_ids"], "{}", case["id"]);
             assert_eq!(value["tokens"], case["greedy_ids"], "{}", case["id"]);
