@@ -162,7 +162,8 @@ fn entries_that_are_not_whole_are_replaced() {
     let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
     let (_folder, options) = keeping();
     let want = logits(&mut load(&model, &EngineOptions { packed: None, ..options.clone() }));
-    let break_it: [(&str, fn(&Path)); 5] = [
+    type Break = fn(&Path);
+    let break_it: [(&str, Break); 5] = [
         ("another version", |path| drop(overwrite(path, 8, &[7]))),
         ("a damaged head", |path| drop(overwrite(path, 100, b"?"))),
         ("cut off", |path| File::options().write(true).open(path).unwrap().set_len(9000).unwrap()),

@@ -181,7 +181,7 @@ impl Store {
             return Err(PackedError::OverLimit { folder: self.folder.clone(), wanted, limit: self.limit });
         }
         let mut files = self.files(WHOLE)?;
-        files.sort_by(|a, b| b.2.cmp(&a.2));
+        files.sort_by_key(|file| std::cmp::Reverse(file.2));
         let mut held: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
         while held > self.limit - wanted
             && let Some((path, bytes, _)) = files.pop()

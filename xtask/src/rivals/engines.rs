@@ -42,8 +42,7 @@ pub(super) fn find(root: &Path, options: &Options) -> Result<Vec<Engine>, String
     let mut engines = Vec::new();
     engines.push(Engine { name: "yirage", kind: Kind::Yirage, bench: yirage(root, options)?, batched: None });
     if options.build {
-        let folders = [&options.llama_cpp, &options.ik_llama].into_iter().flatten();
-        folders.map(|folder| build(folder)).collect::<Result<(), String>>()?;
+        [&options.llama_cpp, &options.ik_llama].into_iter().flatten().try_for_each(|folder| build(folder))?;
     }
     let llama = programs("llama.cpp", "--llama-cpp", options.llama_cpp.as_deref(), true);
     if let Some((bench, batched)) = llama {

@@ -15,7 +15,7 @@ pub(crate) struct Background {
 
 enum State {
     Idle,
-    Waiting(Task),
+    Waiting(Box<Task>),
     /// Gives the task back where it was told to stop before its end.
     Writing(JoinHandle<Option<Task>>),
     /// A check, which nobody waits for.
@@ -57,13 +57,13 @@ impl Shared {
 impl Background {
     pub(super) fn new(task: Option<Task>, notices: Vec<Notice>) -> Background {
         let shared = Shared { stop: AtomicBool::new(false), notices: Mutex::new(notices) };
-        Background { state: task.map_or(State::Idle, State::Waiting), shared: Arc::new(shared) }
+        Background { state: task.map_or(State::Idle, |task| State::Waiting(Box::new(task))), shared: Arc::new(shared) }
     }
 
     /// Starts the task unless that was done before.
     pub(crate) fn start(&mut self) {
         let task = match std::mem::replace(&mut self.state, State::Idle) {
-            State::Waiting(task) => task,
+            State::Waiting(task) => *task,
             other => return self.state = other,
         };
         let writes = matches!(task, Task::Keep(_));
@@ -104,7 +104,7 @@ impl Background {
     fn take(&mut self) -> Option<Task> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => None,
-            State::Waiting(task) => Some(task),
+            State::Waiting(task) => Some(*task),
             State::Writing(thread) => {
                 self.shared.stop.store(true, Ordering::Relaxed);
                 // A thread that panicked has nothing left to finish; its message was printed.

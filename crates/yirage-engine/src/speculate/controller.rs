@@ -141,7 +141,7 @@ impl Controller {
         }
     }
 
-    /// Seconds of a plain step of so many sequences; none before [`TRIALS`] were measured, since everything is compared
+    /// Seconds of a plain step of so many sequences; none before `TRIALS` were measured, since everything is compared
     /// with it.
     pub fn plain_seconds(&self, seqs: u32) -> Option<f64> {
         self.steps.get(&curve(seqs)).filter(|steps| steps.count(seqs) >= TRIALS)?.seconds(seqs)

@@ -53,7 +53,7 @@ pub struct Curve {
 
 impl Curve {
     /// Takes a measurement. Times that are no times (a clock that stood still) count for nothing, and the first of a size
-    /// at most for [`FIRST_AT_MOST`] times what was expected, until a second confirms it: memory that is touched for the
+    /// at most for `FIRST_AT_MOST` times what was expected, until a second confirms it: memory that is touched for the
     /// first time is slow once.
     pub fn measured(&mut self, rows: u32, seconds: f64) {
         if !(seconds.is_finite() && seconds > 0.0) {
@@ -82,7 +82,7 @@ impl Curve {
     }
 
     /// Seconds of a step of `rows`: the median where it was measured, the straight line between neighbours, and beyond
-    /// the largest the steeper of the curve's slope so far and, while only one size is known, [`ROW_SHARE`]. None
+    /// the largest the steeper of the curve's slope so far and, while only one size is known, `ROW_SHARE`. None
     /// before the first measurement.
     pub fn seconds(&self, rows: u32) -> Option<f64> {
         let below = self.rows.range(..=rows).next_back().map(|(&n, recent)| (f64::from(n), recent.median()));

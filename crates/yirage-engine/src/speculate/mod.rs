@@ -19,7 +19,7 @@
 //! that where the two distributions are alike they mostly draw the same token; with q = p every draft is accepted.
 //!
 //! # The parts
-//! [`lookup`](Lookup) guesses from the sequence itself, [`draft`](DraftModel) from a smaller model. How many guesses a
+//! [`lookup`](Lookup) guesses from the sequence itself, `draft` from a smaller model. How many guesses a
 //! step verifies is decided by a [`Controller`] from measured costs and from how often guesses were right. What is
 //! guessed and when depends on the clock; what comes out does not.
 //!
