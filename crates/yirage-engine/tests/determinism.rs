@@ -63,7 +63,7 @@ fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
                 prompt.extend((0..1 + rng.next(20)).map(|_| rng.next(u64::from(vocabulary)) as u32));
             }
             let all = i % 3 == 2;
-            let new = if all && rng.next(2) == 0 { 0 } else { 1 + rng.next(60) as u32 };
+            let new = if all && rng.next(2) == 0 { 0 } else { 20 + rng.next(41) as u32 };
             Request {
                 prompt,
                 max_new_tokens: Some(new),
@@ -128,7 +128,7 @@ fn compare(model: &Path, precision: Precision, seed: u64, open: &dyn Fn(usize) -
     let requests = requests(&mut rng, engine.facts().vocabulary);
     let alone = requests.iter().flat_map(|r| run(&mut engine, std::slice::from_ref(r), &mut Rng(0))).collect();
     let options = EngineOptions {
-        max_seqs: 1 + rng.next(6) as u32,
+        max_seqs: [3, 4, 5, 6, 7, 1][rng.next(6) as usize],
         chunk: [7, 16, 33, 64][rng.next(4) as usize],
         logit_rows: 8 + rng.next(60) as u32,
         cache_seqs: 1,
