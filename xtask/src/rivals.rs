@@ -45,6 +45,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 }
 
 fn measure(root: &Path, options: &Options) -> Result<Results, String> {
+    // Before anything runs: a folder that cannot be made would be known only after the first round.
+    std::fs::create_dir_all(&options.out).map_err(|e| format!("{}: {e}", options.out.display()))?;
     let engines = engines::find(root, options)?;
     let ours =
         engines.first().filter(|e| e.is_ours()).ok_or("yirage itself was not found: give --yirage or --build")?;
