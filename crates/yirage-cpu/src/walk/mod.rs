@@ -159,11 +159,13 @@ impl Walker {
         Work { worker, workers, part: task.part, list, run: self.runs.wrapping_add(1) }
     }
 
-    /// The list of tasks is an order in which one worker may run them.
+    /// The list of tasks is an order in which one thread may run them, each as the worker in whose queue it stands.
     fn walk_alone(&self, tasks: &impl Tasks) {
-        for task in &self.program.tasks {
+        let workers = self.program.queues.len();
+        for (t, task) in self.program.tasks.iter().enumerate() {
+            let owner = self.program.queues.iter().position(|q| q.binary_search(&(t as u32)).is_ok());
             // SAFETY: the list is a linear extension of the program's order.
-            unsafe { tasks.run(task, self.work(task, 0, 1)) };
+            unsafe { tasks.run(task, self.work(task, owner.unwrap_or(0), workers)) };
         }
     }
 
