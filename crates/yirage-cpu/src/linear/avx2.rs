@@ -7,7 +7,7 @@
 
 use super::float;
 use super::lanes::{Avx2Lanes, Lanes};
-use super::pass::{Pass, PassFn};
+use super::pass::{Pass, PassFn, fetch};
 use super::unroll::unroll;
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
@@ -23,7 +23,13 @@ pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
 
 /// Kernels for int8 activations.
 pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
-    [codes_pass::<F, 1>, codes_pass::<F, 2>, codes_pass::<F, 4>, codes_pass::<F, 4>, codes_pass::<F, 4>]
+    [
+        codes_pass::<F, 1, 1>,
+        codes_pass::<F, 2, 2>,
+        codes_pass::<F, 4, 4>,
+        codes_pass::<F, 4, TOKEN_TILE>,
+        codes_pass::<F, 4, TOKEN_TILE>,
+    ]
 }
 
 /// # Safety
@@ -34,37 +40,40 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
     unsafe { float::pass::<Avx2Lanes, F, T>(p) }
 }
 
-/// One pass: a block's codes are unpacked once, then used by `T` tokens at a time.
+/// One pass: a block's codes are unpacked once, then used by `T` tokens at a time, of at most `N`.
 ///
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn codes_pass<F: Codes, const T: usize>(p: &Pass) {
+unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
-        let mut scales = Scales::zero();
-        let mut acc = [[[_mm256_setzero_ps(); 2]; TOKEN_TILE]; PANEL_TILES];
+        let mut scales = Scales::new();
+        let mut acc = [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES];
         let mut w = p.w;
-        // the kernels for 1 and 2 tokens get no more: a constant keeps their codes in registers
-        let chunks = if T < 4 { 1 } else { p.tokens / T };
+        // where a tile is one chunk a constant keeps its codes in registers
+        let chunks = if T == N { 1 } else { p.tokens / T };
         for u in 0..p.units {
             for tile in &mut acc {
                 F::scales::<Avx2Lanes>(w, &mut scales);
                 for b in 0..F::UNIT_BLOCKS {
+                    if N <= 4 {
+                        fetch::<Avx2Lanes, F>(w, b);
+                    }
                     let at = (u * F::UNIT_BLOCKS + b) * p.tokens;
+                    let (x, metas) = (p.x.add(at * BLOCK), p.metas.add(at));
                     let codes = unpack::<F>(w, b);
                     for first in (0..chunks).map(|c| c * T) {
-                        let x = p.x.add((at + first) * BLOCK);
                         let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
-                        block::<F, T>(&codes, x, p.metas.add(at + first), &scales, b, sums);
+                        block::<F, T>(&codes, x.add(first * BLOCK), metas.add(first), &scales, b, sums);
                     }
                 }
                 w = w.add(F::UNIT_BYTES);
             }
         }
-        add_outliers::<F>(p, &mut acc);
+        add_outliers::<F, N>(p, &mut acc);
         for (i, tile) in acc.iter().enumerate() {
-            for (t, v) in tile[..p.tokens].iter().enumerate() {
+            for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
                 p.put::<Avx2Lanes>(i, t, *v);
             }
         }
@@ -78,9 +87,9 @@ unsafe fn codes_pass<F: Codes, const T: usize>(p: &Pass) {
 /// As for [`PassFn`].
 #[inline(never)] // or the loop over all blocks shares its registers with this one
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add_outliers<F: Codes>(p: &Pass, acc: &mut [[Floats; TOKEN_TILE]; PANEL_TILES]) {
+unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[Floats; N]; PANEL_TILES]) {
     let mut decoded = None;
-    let mut scales: [Scales; PANEL_TILES] = std::array::from_fn(|_| Scales::zero());
+    let mut scales = [const { Scales::new() }; PANEL_TILES];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
         for o in p.outliers::<F>() {
@@ -212,7 +221,7 @@ unsafe fn block<F: Codes, const T: usize>(
     unsafe {
         if F::HALVES == 1 {
             let dot = sums::<F, T, 0, 8>(w, x);
-            let scale = Avx2Lanes::floats(s.scale[b].as_ptr());
+            let scale = Avx2Lanes::floats(s.scale(b).as_ptr());
             unroll!(I < T {
                 let m = &*m.add(I);
                 let (d, sum) = (_mm256_set1_ps(m.scale), _mm256_set1_ps(m.scaled_sum));
@@ -220,7 +229,7 @@ unsafe fn block<F: Codes, const T: usize>(
                     let v = finish::<F>(dot[I][H], m.minus_sum);
                     acc[I][H] = _mm256_fmadd_ps(v, _mm256_mul_ps(scale[H], d), acc[I][H]);
                     if F::MINS {
-                        let min = _mm256_loadu_ps(s.min[b].as_ptr().add(8 * H));
+                        let min = _mm256_loadu_ps(s.min(b).as_ptr().add(8 * H));
                         acc[I][H] = _mm256_fmadd_ps(min, sum, acc[I][H]);
                     }
                 });
@@ -229,14 +238,14 @@ unsafe fn block<F: Codes, const T: usize>(
         }
         let mut v = [[_mm256_setzero_ps(); 2]; T];
         let dot = sums::<F, T, 0, 4>(w, x);
-        let scale = Avx2Lanes::floats(s.scale[2 * b].as_ptr());
+        let scale = Avx2Lanes::floats(s.scale(2 * b).as_ptr());
         unroll!(I < T {
             unroll!(H in [0 1] {
                 v[I][H] = _mm256_mul_ps(finish::<F>(dot[I][H], (*m.add(I)).minus_first), scale[H]);
             });
         });
         let dot = sums::<F, T, 4, 8>(w, x);
-        let scale = Avx2Lanes::floats(s.scale[2 * b + 1].as_ptr());
+        let scale = Avx2Lanes::floats(s.scale(2 * b + 1).as_ptr());
         unroll!(I < T {
             let m = &*m.add(I);
             let second = m.minus_sum - m.minus_first;
@@ -244,7 +253,7 @@ unsafe fn block<F: Codes, const T: usize>(
             unroll!(H in [0 1] {
                 let mut v = _mm256_fmadd_ps(finish::<F>(dot[I][H], second), scale[H], v[I][H]);
                 if F::MINS {
-                    let min = |i: usize| _mm256_loadu_ps(s.min[2 * b + i].as_ptr().add(8 * H));
+                    let min = |i: usize| _mm256_loadu_ps(s.min(2 * b + i).as_ptr().add(8 * H));
                     v = _mm256_fnmadd_ps(min(0), _mm256_set1_ps(m.minus_first as f32), v);
                     v = _mm256_fnmadd_ps(min(1), _mm256_set1_ps(second as f32), v);
                 }

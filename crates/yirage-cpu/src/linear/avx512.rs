@@ -155,11 +155,11 @@ macro_rules! block {
         let mut q = [_mm512_setzero_si512(); 8];
         unroll!(P in [0 1 2 3] { [q[2 * P], q[2 * P + 1]] = $F::pair::<Avx512Lanes>($w, b, P); });
         let at = b * $F::HALVES;
-        let s0 = _mm512_load_ps($scales.scale[at].as_ptr());
-        let m0 = if $F::MINS { _mm512_load_ps($scales.min[at].as_ptr()) } else { s0 };
+        let s0 = _mm512_load_ps($scales.scale(at).as_ptr());
+        let m0 = if $F::MINS { _mm512_load_ps($scales.min(at).as_ptr()) } else { s0 };
         if $F::HALVES == 2 {
-            let s1 = _mm512_load_ps($scales.scale[at + 1].as_ptr());
-            let m1 = if $F::MINS { _mm512_load_ps($scales.min[at + 1].as_ptr()) } else { s1 };
+            let s1 = _mm512_load_ps($scales.scale(at + 1).as_ptr());
+            let m1 = if $F::MINS { _mm512_load_ps($scales.min(at + 1).as_ptr()) } else { s1 };
             unroll!(I < $n {
                 let m = &*metas.add(I);
                 let mut i = start::<$F>(&m.minus_first);
@@ -192,7 +192,7 @@ macro_rules! block {
 /// As for [`PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
-    let mut scales = Scales::zero();
+    let mut scales = Scales::new();
     let unit_blocks = F::UNIT_BLOCKS * N;
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
     unsafe {

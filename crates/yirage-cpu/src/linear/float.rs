@@ -1,7 +1,7 @@
 //! Weights decoded to f32 times f32 activations, for every format: `acc = fma(w_k, x_k, acc)`, k ascending.
 
 use super::lanes::Lanes;
-use super::pass::Pass;
+use super::pass::{Pass, fetch};
 use super::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, Scales, Tile};
 
@@ -11,7 +11,7 @@ use crate::pack::{BLOCK, PANEL_TILES, Scales, Tile};
 /// As for [`super::pass::PassFn`]; the instruction set of `L`.
 #[inline(always)]
 pub(crate) unsafe fn pass<L: Lanes, F: Tile, const T: usize>(p: &Pass) {
-    let mut scales = Scales::zero();
+    let mut scales = Scales::new();
     for first in (0..p.tokens).step_by(T) {
         // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
         unsafe {
@@ -22,6 +22,9 @@ pub(crate) unsafe fn pass<L: Lanes, F: Tile, const T: usize>(p: &Pass) {
                     F::scales::<L>(w, &mut scales);
                     let mut sums = *tile;
                     for b in 0..F::UNIT_BLOCKS {
+                        if T == p.tokens {
+                            fetch::<L, F>(w, b);
+                        }
                         let x = p.x.cast::<f32>().add(((u * F::UNIT_BLOCKS + b) * p.tokens + first) * BLOCK);
                         block::<L, F, T>(w, b, &scales, x, &mut sums);
                     }

@@ -21,7 +21,7 @@ pub(crate) fn codes_passes<F: Codes>() -> [PassFn; 5] {
 /// # Safety
 /// As for [`PassFn`].
 unsafe fn float_pass<F: Tile>(p: &Pass) {
-    let mut scales = Scales::zero();
+    let mut scales = Scales::new();
     let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
     let mut w = p.w;
     for u in 0..p.units {
@@ -62,7 +62,7 @@ fn put(p: &Pass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
 /// # Safety
 /// As for [`PassFn`].
 unsafe fn codes_pass<F: Codes>(p: &Pass) {
-    let mut scales = Scales::zero();
+    let mut scales = Scales::new();
     let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
     let mut w = p.w;
     for u in 0..p.units {
@@ -125,13 +125,19 @@ fn dots<F: Codes>(groups: &[[u8; 64]], x: &[i8], minus_sum: i32) -> [i32; TILE_R
     dot
 }
 
-fn block<F: Codes>(w: &[[u8; 64]], x: &[i8; BLOCK], m: &Meta, s: &Scales, b: usize, acc: &mut [f32; TILE_ROWS]) {
+/// Adds a 32-block.
+///
+/// # Safety
+/// `s` holds what `F` decodes.
+unsafe fn block<F: Codes>(w: &[[u8; 64]], x: &[i8; BLOCK], m: &Meta, s: &Scales, b: usize, acc: &mut [f32; TILE_ROWS]) {
+    // SAFETY: formats write the scales of all halves, and with mins the mins of all halves.
+    let (scale, min) = (|i| unsafe { s.scale(i) }, |i| unsafe { s.min(i) });
     if F::HALVES == 1 {
         let dot = dots::<F>(w, x, m.minus_sum);
         for (r, acc) in acc.iter_mut().enumerate() {
-            *acc = (dot[r] as f32).mul_add(s.scale[b][r] * m.scale, *acc);
+            *acc = (dot[r] as f32).mul_add(scale(b)[r] * m.scale, *acc);
             if F::MINS {
-                *acc = s.min[b][r].mul_add(m.scaled_sum, *acc);
+                *acc = min(b)[r].mul_add(m.scaled_sum, *acc);
             }
         }
         return;
@@ -139,10 +145,10 @@ fn block<F: Codes>(w: &[[u8; 64]], x: &[i8; BLOCK], m: &Meta, s: &Scales, b: usi
     let minus = [m.minus_first, m.minus_sum - m.minus_first];
     let (first, second) = (dots::<F>(&w[..4], &x[..16], minus[0]), dots::<F>(&w[4..], &x[16..], minus[1]));
     for (r, acc) in acc.iter_mut().enumerate() {
-        let mut v = (second[r] as f32).mul_add(s.scale[2 * b + 1][r], first[r] as f32 * s.scale[2 * b][r]);
+        let mut v = (second[r] as f32).mul_add(scale(2 * b + 1)[r], first[r] as f32 * scale(2 * b)[r]);
         if F::MINS {
-            v = (-s.min[2 * b][r]).mul_add(minus[0] as f32, v);
-            v = (-s.min[2 * b + 1][r]).mul_add(minus[1] as f32, v);
+            v = (-min(2 * b)[r]).mul_add(minus[0] as f32, v);
+            v = (-min(2 * b + 1)[r]).mul_add(minus[1] as f32, v);
         }
         *acc = v.mul_add(m.scale, *acc);
     }

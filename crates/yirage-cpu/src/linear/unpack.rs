@@ -37,7 +37,7 @@ impl<T: Tile> Job for Row<'_, T> {
 /// Enough units for `out` at `unit` and every `step` bytes; the instruction set of `L`.
 #[inline(always)]
 unsafe fn decode<L: Lanes, T: Tile>(unit: *const u8, step: usize, lane: usize, out: &mut [f32]) {
-    let mut scales = Scales::zero();
+    let mut scales = Scales::new();
     let mut rows = [[0f32; TILE_ROWS]; 4];
     for (u, part) in out.chunks_mut(T::UNIT_BLOCKS * BLOCK).enumerate() {
         let unit = unit.wrapping_add(u * step);

@@ -31,10 +31,14 @@ impl Tile for MXFP4 {
         // SAFETY: as promised by the caller.
         unsafe {
             for b in 0..2 {
-                for (r, scale) in into.scale[b].iter_mut().enumerate() {
+                for r in 0..TILE_ROWS {
                     // 2^(e - 128), a subnormal number for e < 2
                     let e = u32::from(*unit.add(16 * b + r));
-                    *scale = f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e - 1) << 23 });
+                    into.scale_mut(b).add(r).write(f32::from_bits(if e < 2 {
+                        0x0020_0000 << e
+                    } else {
+                        (e - 1) << 23
+                    }));
                 }
             }
         }

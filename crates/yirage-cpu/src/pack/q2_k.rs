@@ -39,8 +39,8 @@ impl Tile for Q2_K {
                 let v = L::load(unit.add(64 + 64 * column));
                 let (scale, min) = (L::field(v, 0, 4, 0), L::field(v, 4, 4, 0));
                 for i in 0..4 {
-                    L::store(into.scale[4 * column + i].as_mut_ptr(), L::mul(d, L::byte(scale, i)));
-                    L::store(into.min[4 * column + i].as_mut_ptr(), L::mul(dmin, L::byte(min, i)));
+                    L::store(into.scale_mut(4 * column + i), L::mul(d, L::byte(scale, i)));
+                    L::store(into.min_mut(4 * column + i), L::mul(dmin, L::byte(min, i)));
                 }
             }
         }

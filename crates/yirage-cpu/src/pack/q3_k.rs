@@ -47,7 +47,7 @@ impl Tile for Q3_K {
             for (c, column) in columns.into_iter().enumerate() {
                 for i in 0..4 {
                     let scale = L::sub(L::byte(column, i), bias);
-                    L::store(into.scale[4 * c + i].as_mut_ptr(), L::mul(d, scale));
+                    L::store(into.scale_mut(4 * c + i), L::mul(d, scale));
                 }
             }
         }

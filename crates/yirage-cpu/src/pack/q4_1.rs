@@ -27,8 +27,8 @@ impl Tile for Q4_1 {
     unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
         // SAFETY: as promised by the caller.
         unsafe {
-            L::store(into.scale[0].as_mut_ptr(), L::f16(unit));
-            L::store(into.min[0].as_mut_ptr(), L::f16(unit.add(32)));
+            L::store(into.scale_mut(0), L::f16(unit));
+            L::store(into.min_mut(0), L::f16(unit.add(32)));
         }
     }
 

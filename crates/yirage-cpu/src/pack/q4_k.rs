@@ -83,10 +83,10 @@ pub(super) unsafe fn scale_columns<L: Lanes>(unit: *const u8, into: &mut Scales)
         let high =
             [L::or(L::field(c2, 0, 4, 0), L::field(c0, 6, 2, 4)), L::or(L::field(c2, 4, 4, 0), L::field(c1, 6, 2, 4))];
         for i in 0..4 {
-            L::store(into.scale[i].as_mut_ptr(), L::mul(d, L::byte(low[0], i)));
-            L::store(into.min[i].as_mut_ptr(), L::mul(dmin, L::byte(low[1], i)));
-            L::store(into.scale[4 + i].as_mut_ptr(), L::mul(d, L::byte(high[0], i)));
-            L::store(into.min[4 + i].as_mut_ptr(), L::mul(dmin, L::byte(high[1], i)));
+            L::store(into.scale_mut(i), L::mul(d, L::byte(low[0], i)));
+            L::store(into.min_mut(i), L::mul(dmin, L::byte(low[1], i)));
+            L::store(into.scale_mut(4 + i), L::mul(d, L::byte(high[0], i)));
+            L::store(into.min_mut(4 + i), L::mul(dmin, L::byte(high[1], i)));
         }
     }
 }

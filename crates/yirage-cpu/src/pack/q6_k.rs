@@ -40,7 +40,7 @@ impl Tile for Q6_K {
         unsafe {
             let d = L::f16(unit);
             for i in 0..16 {
-                L::store(into.scale[i].as_mut_ptr(), L::mul(d, L::i8(unit.add(32 + 16 * i))));
+                L::store(into.scale_mut(i), L::mul(d, L::i8(unit.add(32 + 16 * i))));
             }
         }
     }

@@ -28,7 +28,7 @@ impl Tile for Q8_0 {
         // SAFETY: as promised by the caller.
         unsafe {
             for b in 0..2 {
-                L::store(into.scale[b].as_mut_ptr(), L::f16(unit.add(32 * b)));
+                L::store(into.scale_mut(b), L::f16(unit.add(32 * b)));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a kernel must know of a packed format.
 
 use crate::linear::lanes::Lanes;
+use std::mem::MaybeUninit;
 
 /// Rows of a tile: the lanes of a 512-bit register of 32-bit numbers.
 pub const TILE_ROWS: usize = 16;
@@ -11,19 +12,53 @@ pub const PANEL_ROWS: usize = TILE_ROWS * PANEL_TILES;
 /// Weights along k that share one activation scale.
 pub const BLOCK: usize = 32;
 
-/// Scales and mins of a unit as f32, `[32-block * halves + half][row]`.
+/// Scales and mins of a unit as f32, a row of 16 for each 32-block and half of it. A format writes the rows it has; the
+/// others are never touched, as clearing 2 KiB for each panel is a hundredth of a product with one token.
 #[repr(C, align(64))]
 pub(crate) struct Scales {
-    /// What a code (less its offset) is multiplied by.
-    pub(crate) scale: [[f32; TILE_ROWS]; 16],
-    /// What is added then, for formats with mins (mostly negative).
-    pub(crate) min: [[f32; TILE_ROWS]; 16],
+    scale: [[MaybeUninit<f32>; TILE_ROWS]; 16],
+    min: [[MaybeUninit<f32>; TILE_ROWS]; 16],
 }
 
 impl Scales {
-    /// All zero.
-    pub(crate) fn zero() -> Scales {
-        Scales { scale: [[0.0; TILE_ROWS]; 16], min: [[0.0; TILE_ROWS]; 16] }
+    /// No row written.
+    #[inline(always)]
+    pub(crate) const fn new() -> Scales {
+        let rows = [[MaybeUninit::uninit(); TILE_ROWS]; 16];
+        Scales { scale: rows, min: rows }
+    }
+
+    /// Where the scales of half `i` (of all the unit's blocks, in order) go: what a code (less its offset) is multiplied
+    /// by.
+    #[inline(always)]
+    pub(super) fn scale_mut(&mut self, i: usize) -> *mut f32 {
+        self.scale[i].as_mut_ptr().cast()
+    }
+
+    /// Where its mins go: what is added then, for formats with mins (mostly negative).
+    #[inline(always)]
+    pub(super) fn min_mut(&mut self, i: usize) -> *mut f32 {
+        self.min[i].as_mut_ptr().cast()
+    }
+
+    /// The scales of half `i`.
+    ///
+    /// # Safety
+    /// They were written.
+    #[inline(always)]
+    pub(crate) unsafe fn scale(&self, i: usize) -> &[f32; TILE_ROWS] {
+        // SAFETY: as promised by the caller.
+        unsafe { &*self.scale[i].as_ptr().cast() }
+    }
+
+    /// The mins of half `i`.
+    ///
+    /// # Safety
+    /// As for [`Scales::scale`].
+    #[inline(always)]
+    pub(crate) unsafe fn min(&self, i: usize) -> &[f32; TILE_ROWS] {
+        // SAFETY: as promised by the caller.
+        unsafe { &*self.min[i].as_ptr().cast() }
     }
 }
 
@@ -106,7 +141,7 @@ pub(crate) unsafe fn decode_four<T: Codes, L: Lanes>(unit: *const u8, b: usize, 
     unsafe {
         let codes = T::pair::<L>(unit, b, g / 2)[g % 2];
         let at = b * T::HALVES + g / 4 * (T::HALVES - 1);
-        let scale = L::floats(s.scale[at].as_ptr());
+        let scale = L::floats(s.scale(at).as_ptr());
         let offset = L::splat(T::OFFSET as f32);
         let mut out = [scale; 4];
         for (i, w) in out.iter_mut().enumerate() {
@@ -114,7 +149,7 @@ pub(crate) unsafe fn decode_four<T: Codes, L: Lanes>(unit: *const u8, b: usize, 
             if T::OFFSET != 0 {
                 code = L::sub(code, offset);
             }
-            *w = if T::MINS { L::fma(scale, code, L::floats(s.min[at].as_ptr())) } else { L::mul(scale, code) };
+            *w = if T::MINS { L::fma(scale, code, L::floats(s.min(at).as_ptr())) } else { L::mul(scale, code) };
         }
         out
     }

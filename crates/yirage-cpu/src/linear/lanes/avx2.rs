@@ -33,6 +33,11 @@ impl Lanes for Avx2Lanes {
         unsafe { [_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(32).cast())] }
     }
     #[inline(always)]
+    fn fetch(p: *const u8) {
+        // SAFETY: a hint, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    }
+    #[inline(always)]
     unsafe fn put(p: *mut u8, v: [__m256i; 2]) {
         unsafe {
             _mm256_storeu_si256(p.cast(), v[0]);

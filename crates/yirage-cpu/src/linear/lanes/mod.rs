@@ -79,6 +79,10 @@ pub(crate) trait Lanes {
     /// 16 f32.
     type F: Copy;
 
+    /// A hint that 64 bytes about `p`, if there are any, will be read soon. Left out where the hardware does as well
+    /// without.
+    #[inline(always)]
+    fn fetch(_: *const u8) {}
     /// 64 bytes.
     unsafe fn load(p: *const u8) -> Self::I;
     /// Writes 64 bytes.

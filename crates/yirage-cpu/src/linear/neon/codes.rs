@@ -175,7 +175,7 @@ unsafe fn visits<F: Codes>(p: &Pass) -> impl Iterator<Item = Visit> {
 /// As for [`crate::linear::pass::PassFn`]; the instruction of `P`.
 #[inline(always)]
 pub(super) unsafe fn pass<F: Codes, P: Product<R, T>, const R: usize, const T: usize, const MANY: bool>(p: &Pass) {
-    let mut scales = Scales::zero();
+    let mut scales = Scales::new();
     let chunks = if MANY { p.tokens / P::TOKENS } else { 1 };
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile, chunks in the sums.
     unsafe {
@@ -259,8 +259,8 @@ unsafe fn block<F: Codes, P: Product<R, T>, const R: usize, const T: usize>(
             unroll!(I < T { dot[I] = [start::<F>(P::SIGNED, P::tokens(m, I).minus_sum); R]; });
             P::add(&mut dot, &w[0], x);
             P::add(&mut dot, &w[1], x.add(BLOCK / 2));
-            let scale = P::rows(&s.scale[b]);
-            let min = P::rows(if F::MINS { &s.min[b] } else { &s.scale[b] });
+            let scale = P::rows(s.scale(b));
+            let min = P::rows(if F::MINS { s.min(b) } else { s.scale(b) });
             unroll!(I < T {
                 let t = P::tokens(m, I);
                 unroll!(K < R {
@@ -276,14 +276,14 @@ unsafe fn block<F: Codes, P: Product<R, T>, const R: usize, const T: usize>(
         let mut v = [[vdupq_n_f32(0.0); R]; T];
         unroll!(I < T { dot[I] = [start::<F>(P::SIGNED, P::tokens(m, I).minus_first); R]; });
         P::add(&mut dot, &w[0], x);
-        let scale = P::rows(&s.scale[2 * b]);
+        let scale = P::rows(s.scale(2 * b));
         unroll!(I < T {
             unroll!(K < R { v[I][K] = vmulq_f32(vcvtq_f32_s32(dot[I][K]), scale[K]); });
         });
         unroll!(I < T { dot[I] = [start::<F>(P::SIGNED, P::tokens(m, I).minus_second()); R]; });
         P::add(&mut dot, &w[1], x.add(BLOCK / 2));
-        let scale = P::rows(&s.scale[2 * b + 1]);
-        let mins = if F::MINS { [P::rows(&s.min[2 * b]), P::rows(&s.min[2 * b + 1])] } else { [scale; 2] };
+        let scale = P::rows(s.scale(2 * b + 1));
+        let mins = if F::MINS { [P::rows(s.min(2 * b)), P::rows(s.min(2 * b + 1))] } else { [scale; 2] };
         unroll!(I < T {
             let t = P::tokens(m, I);
             let sums = [vcvtq_f32_s32(t.minus_first), vcvtq_f32_s32(t.minus_second())];
