@@ -128,7 +128,12 @@ impl MappedFile {
 
     /// Tells the system that the whole file will be read soon, so that what is not in memory comes in large pieces.
     /// Returns at once where it is; this is advice, and a system that declines is no error.
+    ///
+    /// On Linux it also asks for large pages, through which memory is read faster; what is in memory already keeps the
+    /// pages it has.
     pub fn will_need(&self) {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let _ = self.map.advise(memmap2::Advice::HugePage);
         #[cfg(unix)]
         let _ = self.map.advise(memmap2::Advice::WillNeed);
     }

@@ -14,6 +14,7 @@
 //! This crate knows no model, device or layout: images are names and bytes.
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod check;
 mod entry;
 mod error;

@@ -12,6 +12,8 @@ pub const ALIGN: u64 = 4096;
 pub const RANGE_BYTES: u64 = 4 << 20;
 /// Fewest and most bytes of a range in entries read here.
 pub const RANGES: std::ops::RangeInclusive<u64> = 65_536..=1 << 30;
+/// Bytes written at once, at a multiple of as many: a large page of x86-64, and of AArch64 with small ones of 4 KiB.
+pub const BLOCK_BYTES: u64 = 2 << 20;
 /// Bytes written before the system is told to bring them to the disk.
 pub const SYNC_BYTES: u64 = 64 << 20;
 /// Bytes that stay free on the disk whatever the limit says.

@@ -1,6 +1,7 @@
 //! Writing an entry, piece by piece, so that it never appears before it is whole.
 
 use crate::PackedError;
+use crate::blocks::Blocks;
 use crate::header::Header;
 use crate::key::Key;
 use crate::limits;
@@ -8,7 +9,6 @@ use crate::source::SourceFile;
 use crate::sum::range_sum;
 use fs4::FileExt;
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 /// What an entry will be.
@@ -34,7 +34,7 @@ impl NewEntry {
 /// ended leaves a file that nobody takes for an entry and the next writer removes.
 #[derive(Debug)]
 pub struct Writer {
-    file: File,
+    file: Blocks,
     temporary: PathBuf,
     target: PathBuf,
     header: Header,
@@ -54,10 +54,11 @@ impl Writer {
         header: Header,
     ) -> Result<Writer, PackedError> {
         let (image, at, unsynced, finished) = (0, 0, 0, false);
+        let file = Blocks::new(file);
         let writer = Writer { file, temporary, target, header, image, at, unsynced, finished };
-        let lock = FileExt::try_lock(&writer.file);
+        let lock = FileExt::try_lock(writer.file.file());
         lock.map_err(|e| PackedError::io("lock", &writer.temporary)(e.into()))?;
-        let room = FileExt::allocate(&writer.file, writer.header.file_bytes());
+        let room = FileExt::allocate(writer.file.file(), writer.header.file_bytes());
         room.map_err(PackedError::io("ask for room for", &writer.temporary))?;
         Ok(writer)
     }
@@ -85,14 +86,12 @@ impl Writer {
         let end = facts.bytes.min(at + self.header.range_bytes);
         let piece = &image[at as usize..end as usize];
         facts.sums[(at / self.header.range_bytes) as usize] = range_sum(piece);
-        let place = SeekFrom::Start(facts.offset + at);
-        let written = self.file.seek(place).and_then(|_| self.file.write_all(piece));
-        written.map_err(PackedError::io("write", &self.temporary))?;
+        self.file.put(facts.offset + at, piece).map_err(PackedError::io("write", &self.temporary))?;
         self.at = end;
         self.unsynced += end - at;
         if self.unsynced >= limits::SYNC_BYTES {
             // Little by little, so that the end of the work is near when the last piece is written.
-            self.file.sync_data().map_err(PackedError::io("sync", &self.temporary))?;
+            self.file.file().sync_data().map_err(PackedError::io("sync", &self.temporary))?;
             self.unsynced = 0;
         }
         Ok(end - at)
@@ -110,8 +109,7 @@ impl Writer {
             return Err(PackedError::SourceChanged { path: changed.path.clone() });
         }
         let head = self.header.print();
-        let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(&head));
-        written.and_then(|()| self.file.sync_all()).map_err(PackedError::io("write", &self.temporary))?;
+        self.file.finish(&head).map_err(PackedError::io("write", &self.temporary))?;
         fs::rename(&self.temporary, &self.target).map_err(PackedError::io("rename", &self.temporary))?;
         self.finished = true;
         // The name is on the disk when the folder is; systems that cannot sync a folder do so by themselves.
