@@ -7,7 +7,7 @@
 
 use super::float;
 use super::lanes::{Avx2Lanes, Lanes};
-use super::pass::{Pass, PassFn, fetch};
+use super::pass::{Outliers, Pass, PassFn, fetch};
 use super::unroll::unroll;
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
@@ -46,32 +46,35 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
+    let (mut scales, mut outliers) = (Scales::new(), Outliers::new());
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
-        let mut scales = Scales::new();
         let mut acc = [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES];
         let mut w = p.w;
         // where a tile is one chunk a constant keeps its codes in registers
         let chunks = if T == N { 1 } else { p.tokens / T };
         for u in 0..p.units {
+            outliers.seek::<F>(p, u);
             for tile in &mut acc {
                 F::scales::<Avx2Lanes>(w, &mut scales);
                 for b in 0..F::UNIT_BLOCKS {
                     if N <= 4 {
                         fetch::<Avx2Lanes, F>(w, b);
                     }
-                    let at = (u * F::UNIT_BLOCKS + b) * p.tokens;
-                    let (x, metas) = (p.x.add(at * BLOCK), p.metas.add(at));
+                    let at = u * F::UNIT_BLOCKS + b;
+                    let (x, metas) = p.block(at, false);
                     let codes = unpack::<F>(w, b);
                     for first in (0..chunks).map(|c| c * T) {
                         let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
                         block::<F, T>(&codes, x.add(first * BLOCK), metas.add(first), &scales, b, sums);
                     }
+                    if outliers.any(at) {
+                        add_outliers::<F>(p, w, b, at, outliers.tokens(at), &scales, tile);
+                    }
                 }
                 w = w.add(F::UNIT_BYTES);
             }
         }
-        add_outliers::<F, N>(p, &mut acc);
         for (i, tile) in acc.iter().enumerate() {
             for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
                 p.put::<Avx2Lanes>(i, t, *v);
@@ -80,35 +83,30 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
     }
 }
 
-/// Adds the second numbers of blocks with outliers, token by token, as few tokens have some in the same block. Scales are
-/// decoded once for all such blocks of a unit.
+/// Adds the second numbers of block `b` of the unit at `w`, block `at` of all, for some of the tokens: one by one, as
+/// few have outliers in the same block.
 ///
 /// # Safety
 /// As for [`PassFn`].
 #[inline(never)] // or the loop over all blocks shares its registers with this one
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[Floats; N]; PANEL_TILES]) {
-    let mut decoded = None;
-    let mut scales = [const { Scales::new() }; PANEL_TILES];
-    // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
+unsafe fn add_outliers<F: Codes>(
+    p: &Pass,
+    w: *const u8,
+    b: usize,
+    at: usize,
+    mut tokens: u32,
+    scales: &Scales,
+    acc: &mut [Floats],
+) {
+    // SAFETY: the block exists, and every one of the tokens.
     unsafe {
-        for o in p.outliers::<F>() {
-            if decoded != Some(o.unit) {
-                decoded = Some(o.unit);
-                for (i, scales) in scales.iter_mut().enumerate() {
-                    F::scales::<Avx2Lanes>(p.unit::<F>(o.unit, i), scales);
-                }
-            }
-            for (i, tile) in acc.iter_mut().enumerate() {
-                let codes = unpack::<F>(p.unit::<F>(o.unit, i), o.block);
-                let mut tokens = o.tokens;
-                while tokens != 0 {
-                    let t = tokens.trailing_zeros() as usize;
-                    tokens &= tokens - 1;
-                    let sum = std::array::from_mut(&mut tile[t]);
-                    block::<F, 1>(&codes, o.x.add(t * BLOCK), o.metas.add(t), &scales[i], o.block, sum);
-                }
-            }
+        let codes = unpack::<F>(w, b);
+        let (x, metas) = p.block(at, true);
+        while tokens != 0 {
+            let t = tokens.trailing_zeros() as usize;
+            tokens &= tokens - 1;
+            block::<F, 1>(&codes, x.add(t * BLOCK), metas.add(t), scales, b, std::array::from_mut(&mut acc[t]));
         }
     }
 }

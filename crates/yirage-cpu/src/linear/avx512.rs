@@ -9,7 +9,7 @@
 
 use super::float;
 use super::lanes::Avx512Lanes;
-use super::pass::{Pass, PassFn};
+use super::pass::{Outliers, Pass, PassFn};
 use super::unroll::unroll;
 use crate::activation::Meta;
 use crate::pack::{BF16, BLOCK, Codes, PANEL_TILES, Scales, Tile};
@@ -186,14 +186,27 @@ macro_rules! block {
     }};
 }
 
+/// The body with `$fine` false, then if `$again` once more with it true: one copy of the instructions.
+macro_rules! twice {
+    ($again:expr, |$fine:ident| $body:block) => {
+        let mut $fine = false;
+        loop {
+            $body
+            if $fine || !$again {
+                break;
+            }
+            $fine = true;
+        }
+    };
+}
+
 /// One pass for a tile of `N` tokens.
 ///
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
-    let mut scales = Scales::new();
-    let unit_blocks = F::UNIT_BLOCKS * N;
+    let (mut scales, mut outliers) = (Scales::new(), Outliers::new());
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
     unsafe {
         if N == 16 {
@@ -202,23 +215,20 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
             let bytes = F::UNIT_BYTES / F::UNIT_BLOCKS;
             for tile in 0..PANEL_TILES {
                 let mut acc = [_mm512_setzero_ps(); N];
-                let (mut w, mut x, mut metas) = (p.w.add(tile * F::UNIT_BYTES), p.x, p.metas);
-                for _ in 0..p.units {
+                let mut w = p.w.add(tile * F::UNIT_BYTES);
+                for u in 0..p.units {
+                    outliers.seek::<F>(p, u);
                     F::scales::<Avx512Lanes>(w, &mut scales);
                     for b in 0..F::UNIT_BLOCKS {
                         for line in 0..=bytes / 64 {
                             _mm_prefetch::<_MM_HINT_T0>(w.wrapping_add(ahead + b * bytes + line * 64).cast());
                         }
-                        block!(F, N, w, b, scales, x, metas, acc);
-                        x = x.add(N * BLOCK);
-                        metas = metas.add(N);
+                        twice!(outliers.any(u * F::UNIT_BLOCKS + b), |fine| {
+                            let (x, metas) = p.block(u * F::UNIT_BLOCKS + b, fine);
+                            block!(F, N, w, b, scales, x, metas, acc);
+                        });
                     }
                     w = w.wrapping_add(step);
-                }
-                for o in p.outliers::<F>() {
-                    let w = p.unit::<F>(o.unit, tile);
-                    F::scales::<Avx512Lanes>(w, &mut scales);
-                    block!(F, N, w, o.block, scales, o.x, o.metas, acc);
                 }
                 unroll!(I < N { p.put::<Avx512Lanes>(tile, I, acc[I]); });
             }
@@ -226,22 +236,18 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
             let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
             let mut w = p.w;
             for u in 0..p.units {
-                let (x, metas) = (p.x.add(u * unit_blocks * BLOCK), p.metas.add(u * unit_blocks));
+                outliers.seek::<F>(p, u);
                 for tile in &mut sums {
                     F::scales::<Avx512Lanes>(w, &mut scales);
                     let mut acc = *tile; // a copy keeps LLVM from storing them after every block
                     for b in 0..F::UNIT_BLOCKS {
-                        block!(F, N, w, b, scales, x.add(b * N * BLOCK), metas.add(b * N), acc);
+                        twice!(outliers.any(u * F::UNIT_BLOCKS + b), |fine| {
+                            let (x, metas) = p.block(u * F::UNIT_BLOCKS + b, fine);
+                            block!(F, N, w, b, scales, x, metas, acc);
+                        });
                     }
                     *tile = acc;
                     w = w.add(F::UNIT_BYTES);
-                }
-            }
-            for o in p.outliers::<F>() {
-                for (i, acc) in sums.iter_mut().enumerate() {
-                    let w = p.unit::<F>(o.unit, i);
-                    F::scales::<Avx512Lanes>(w, &mut scales);
-                    block!(F, N, w, o.block, scales, o.x, o.metas, acc);
                 }
             }
             for (i, tile) in sums.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::lanes::Lanes;
 use crate::activation::{Meta, TOKEN_TILE};
-use crate::pack::{BLOCK, PANEL_TILES, TILE_ROWS, Tile};
+use crate::pack::{BLOCK, TILE_ROWS, Tile};
 
 /// One panel of 64 rows times one token tile.
 pub(crate) struct Pass {
@@ -38,61 +38,57 @@ pub(crate) struct Pass {
 /// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
 pub(crate) type PassFn = unsafe fn(&Pass);
 
-/// A 32-block that is added a second time.
-pub(crate) struct Outlier {
-    /// Which unit along k.
-    pub(crate) unit: usize,
-    /// Which block of the unit.
-    pub(crate) block: usize,
-    /// Its second numbers.
-    pub(crate) x: *const u8,
-    /// Their scales and sums.
-    pub(crate) metas: *const Meta,
-    /// A bit for each token that has outliers in the block.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // the others' second numbers are zeros
-    pub(crate) tokens: u32,
+/// The bits of 64 blocks, those around a unit.
+pub(crate) struct Outliers {
+    of: [u64; TOKEN_TILE],
+    any: u64,
+}
+
+impl Outliers {
+    /// To be sought for the first unit.
+    #[inline(always)]
+    pub(crate) fn new() -> Outliers {
+        Outliers { of: [0; TOKEN_TILE], any: 0 }
+    }
+
+    /// Reads the bits of `unit`'s blocks. Units come in ascending order from 0.
+    ///
+    /// # Safety
+    /// As for [`PassFn`]; the unit exists.
+    #[inline(always)]
+    pub(crate) unsafe fn seek<F: Tile>(&mut self, p: &Pass, unit: usize) {
+        const { assert!(64 % F::UNIT_BLOCKS == 0) };
+        let block = unit * F::UNIT_BLOCKS;
+        if block.is_multiple_of(64) {
+            self.any = 0;
+            for (token, of) in self.of[..p.tokens].iter_mut().enumerate() {
+                // SAFETY: each token has a word for every 64 blocks.
+                *of = unsafe { p.outliers.add(token * p.words + block / 64).read_unaligned() };
+                self.any |= *of;
+            }
+        }
+    }
+
+    /// Whether any token has outliers in `block`, one of the unit's.
+    #[inline(always)]
+    pub(crate) fn any(&self, block: usize) -> bool {
+        self.any >> (block % 64) & 1 != 0
+    }
+
+    /// A bit for each token that has outliers in `block`, one of the unit's.
+    #[cfg(target_arch = "x86_64")] // the others add all tokens' second numbers, most of them zeros
+    #[inline(always)]
+    pub(crate) fn tokens(&self, block: usize) -> u32 {
+        self.of.iter().enumerate().fold(0, |all, (token, of)| all | ((of >> (block % 64) & 1) as u32) << token)
+    }
 }
 
 impl Pass {
-    /// The blocks with outliers in any token of the tile, ascending.
-    ///
-    /// # Safety
-    /// As for [`PassFn`].
+    /// The numbers and metas of a block for the tile's first token, or (`fine`) those of what the first left.
     #[inline(always)]
-    pub(crate) unsafe fn outliers<F: Tile>(&self) -> impl Iterator<Item = Outlier> {
-        let mut word = 0;
-        let mut of = [0u64; TOKEN_TILE];
-        let mut any = 0u64;
-        std::iter::from_fn(move || {
-            while any == 0 {
-                if word == self.words {
-                    return None;
-                }
-                for (token, of) in of[..self.tokens].iter_mut().enumerate() {
-                    // SAFETY: each token has `words` words.
-                    *of = unsafe { self.outliers.add(token * self.words + word).read_unaligned() };
-                    any |= *of;
-                }
-                word += 1;
-            }
-            let bit = any.trailing_zeros();
-            any &= any - 1;
-            let block = (word - 1) * 64 + bit as usize;
-            let at = block * self.tokens;
-            Some(Outlier {
-                unit: block / F::UNIT_BLOCKS,
-                block: block % F::UNIT_BLOCKS,
-                x: self.x.wrapping_add(self.fine + at * BLOCK),
-                metas: self.metas.wrapping_byte_add(self.fine).wrapping_add(at),
-                tokens: of.iter().enumerate().fold(0, |all, (token, of)| all | ((of >> bit & 1) as u32) << token),
-            })
-        })
-    }
-
-    /// Where a unit of one of the panel's tiles lies.
-    #[inline(always)]
-    pub(crate) fn unit<F: Tile>(&self, unit: usize, tile: usize) -> *const u8 {
-        self.w.wrapping_add((unit * PANEL_TILES + tile) * F::UNIT_BYTES)
+    pub(crate) fn block(&self, block: usize, fine: bool) -> (*const u8, *const Meta) {
+        let (at, fine) = (block * self.tokens, if fine { self.fine } else { 0 });
+        (self.x.wrapping_add(fine + at * BLOCK), self.metas.wrapping_byte_add(fine).wrapping_add(at))
     }
 
     /// Writes 16 rows of one token; rows that do not exist are dropped.

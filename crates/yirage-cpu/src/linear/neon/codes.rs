@@ -3,12 +3,11 @@
 use super::dot::{Squares, Words, add_squares, add_words, pair_rows, put_squares};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::NeonLanes;
-use crate::linear::pass::Pass;
+use crate::linear::pass::{Outliers, Pass};
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
 use std::arch::aarch64::*;
 use std::marker::PhantomData;
-use std::ops::Range;
 
 /// How a block is multiplied: the sums of 16 rows and some tokens are `T` times `R` registers.
 ///
@@ -143,31 +142,6 @@ impl<S: Squares<Sums = int32x4_t>> Product<8, 2> for BySquares<S> {
     }
 }
 
-/// Blocks of a unit that are added for all tiles before the next ones are.
-struct Visit {
-    unit: usize,
-    blocks: Range<usize>,
-    /// Activations of the first of the blocks, for the tile's first token.
-    x: *const u8,
-    metas: *const Meta,
-}
-
-/// All blocks unit by unit, then those with outliers one by one.
-///
-/// # Safety
-/// As for [`crate::linear::pass::PassFn`].
-#[inline(always)]
-unsafe fn visits<F: Codes>(p: &Pass) -> impl Iterator<Item = Visit> {
-    let all = (0..p.units).map(|unit| {
-        let at = unit * F::UNIT_BLOCKS * p.tokens;
-        let (x, metas) = (p.x.wrapping_add(at * BLOCK), p.metas.wrapping_add(at));
-        Visit { unit, blocks: 0..F::UNIT_BLOCKS, x, metas }
-    });
-    // SAFETY: as promised by the caller.
-    let outliers = unsafe { p.outliers::<F>() };
-    all.chain(outliers.map(|o| Visit { unit: o.unit, blocks: o.block..o.block + 1, x: o.x, metas: o.metas }))
-}
-
 /// One pass: a block's codes are unpacked once, then used chunk by chunk. `MANY`: the tile has more than one chunk; one
 /// alone need not leave the registers.
 ///
@@ -175,25 +149,30 @@ unsafe fn visits<F: Codes>(p: &Pass) -> impl Iterator<Item = Visit> {
 /// As for [`crate::linear::pass::PassFn`]; the instruction of `P`.
 #[inline(always)]
 pub(super) unsafe fn pass<F: Codes, P: Product<R, T>, const R: usize, const T: usize, const MANY: bool>(p: &Pass) {
-    let mut scales = Scales::new();
+    let (mut scales, mut outliers) = (Scales::new(), Outliers::new());
     let chunks = if MANY { p.tokens / P::TOKENS } else { 1 };
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile, chunks in the sums.
     unsafe {
         let mut acc = [[[vdupq_n_f32(0.0); 4]; TOKEN_TILE]; PANEL_TILES];
-        for visit in visits::<F>(p) {
-            for (i, tile) in acc.iter_mut().enumerate() {
-                let w = p.unit::<F>(visit.unit, i);
+        let mut w = p.w;
+        for u in 0..p.units {
+            outliers.seek::<F>(p, u);
+            for tile in &mut acc {
                 F::scales::<NeonLanes>(w, &mut scales);
                 let sums = tile.as_mut_ptr().cast::<[[float32x4_t; R]; T]>();
-                let (mut x, mut metas) = (visit.x, visit.metas);
-                for b in visit.blocks.clone() {
+                for b in 0..F::UNIT_BLOCKS {
+                    let at = u * F::UNIT_BLOCKS + b;
                     let codes = unpack::<F, P, R, T>(w, b);
-                    for c in 0..chunks {
-                        block::<F, P, R, T>(&codes, x, metas, &scales, b, &mut *sums.add(c));
-                        x = x.add(P::TOKENS * BLOCK);
-                        metas = metas.add(P::TOKENS);
+                    for fine in [false, true].into_iter().take(1 + usize::from(outliers.any(at))) {
+                        let (mut x, mut metas) = p.block(at, fine);
+                        for c in 0..chunks {
+                            block::<F, P, R, T>(&codes, x, metas, &scales, b, &mut *sums.add(c));
+                            x = x.wrapping_add(P::TOKENS * BLOCK);
+                            metas = metas.wrapping_add(P::TOKENS);
+                        }
                     }
                 }
+                w = w.wrapping_add(F::UNIT_BYTES);
             }
         }
         for (i, tile) in acc.iter().enumerate() {
