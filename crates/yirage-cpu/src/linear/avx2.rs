@@ -95,7 +95,7 @@ unsafe fn add_outliers<F: Codes>(
     w: *const u8,
     b: usize,
     at: usize,
-    mut tokens: u32,
+    mut tokens: u16,
     scales: &Scales,
     acc: &mut [Floats],
 ) {

@@ -38,17 +38,14 @@ pub(crate) struct Pass {
 /// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
 pub(crate) type PassFn = unsafe fn(&Pass);
 
-/// The bits of 64 blocks, those around a unit.
-pub(crate) struct Outliers {
-    of: [u64; TOKEN_TILE],
-    any: u64,
-}
+/// Which tokens have outliers, in 64 blocks around a unit.
+pub(crate) struct Outliers([u16; 64]);
 
 impl Outliers {
     /// To be sought for the first unit.
     #[inline(always)]
     pub(crate) fn new() -> Outliers {
-        Outliers { of: [0; TOKEN_TILE], any: 0 }
+        Outliers([0; 64])
     }
 
     /// Reads the bits of `unit`'s blocks. Units come in ascending order from 0.
@@ -57,29 +54,41 @@ impl Outliers {
     /// As for [`PassFn`]; the unit exists.
     #[inline(always)]
     pub(crate) unsafe fn seek<F: Tile>(&mut self, p: &Pass, unit: usize) {
-        const { assert!(64 % F::UNIT_BLOCKS == 0) };
+        const { assert!(64 % F::UNIT_BLOCKS == 0 && TOKEN_TILE <= 16) };
         let block = unit * F::UNIT_BLOCKS;
         if block.is_multiple_of(64) {
-            self.any = 0;
-            for (token, of) in self.of[..p.tokens].iter_mut().enumerate() {
-                // SAFETY: each token has a word for every 64 blocks.
-                *of = unsafe { p.outliers.add(token * p.words + block / 64).read_unaligned() };
-                self.any |= *of;
+            // SAFETY: as promised by the caller.
+            unsafe { self.read(p, block / 64) };
+        }
+    }
+
+    /// Turns the word that each token has into a word for each block.
+    ///
+    /// # Safety
+    /// As for [`PassFn`]; the word exists.
+    #[inline(never)] // once for 64 blocks
+    unsafe fn read(&mut self, p: &Pass, word: usize) {
+        self.0 = [0; 64];
+        for token in 0..p.tokens {
+            // SAFETY: each token has that word.
+            let mut bits = unsafe { p.outliers.add(token * p.words + word).read_unaligned() };
+            while bits != 0 {
+                self.0[bits.trailing_zeros() as usize] |= 1 << token;
+                bits &= bits - 1;
             }
         }
+    }
+
+    /// A bit for each token that has outliers in `block`, one of the unit's.
+    #[inline(always)]
+    pub(crate) fn tokens(&self, block: usize) -> u16 {
+        self.0[block % 64]
     }
 
     /// Whether any token has outliers in `block`, one of the unit's.
     #[inline(always)]
     pub(crate) fn any(&self, block: usize) -> bool {
-        self.any >> (block % 64) & 1 != 0
-    }
-
-    /// A bit for each token that has outliers in `block`, one of the unit's.
-    #[cfg(target_arch = "x86_64")] // the others add all tokens' second numbers, most of them zeros
-    #[inline(always)]
-    pub(crate) fn tokens(&self, block: usize) -> u32 {
-        self.of.iter().enumerate().fold(0, |all, (token, of)| all | ((of >> (block % 64) & 1) as u32) << token)
+        self.tokens(block) != 0
     }
 }
 
