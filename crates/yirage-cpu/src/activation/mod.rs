@@ -6,8 +6,8 @@
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
 //! Int8 has the same two regions once more for what the codes of blocks with outliers leave (`Quantize` of yirage-ir
-//! says which these are), zeros in other blocks, and a bit for each block of a token that has outliers: kernels go
-//! over those blocks of a tile that have them in any of its tokens. Adding a zero block changes no sum of finite weights.
+//! says which these are), zeros in other blocks, and a bit for each block of a token that has outliers: kernels
+//! add those blocks of a tile twice that have them in any of its tokens. Adding a zero block changes no sum of finite weights.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
