@@ -5,6 +5,7 @@
 //! (31496), 6 bits 2 groups (32004). 8-bit codes are made signed and their sign moved to the activations
 //! (128 * 127 * 2 = 32512), widened every group. All sums are exact, so results equal the other kernels' bit for bit.
 
+use super::decoded;
 use super::float;
 use super::lanes::{Avx2Lanes, Lanes};
 use super::pass::{Outliers, Pass, PassFn, fetch};
@@ -20,6 +21,8 @@ type Floats = [__m256; 2];
 pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
     [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 4>, float_pass::<F, 4>]
 }
+
+decoded::functions!(Avx2Lanes, target_feature(enable = "avx2,fma,f16c"));
 
 /// Kernels for int8 activations.
 pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {

@@ -7,6 +7,7 @@
 //!
 //! The chains of `vpdpbusd` are assembly: LLVM reorders intrinsics until the accumulators spill.
 
+use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
 use super::pass::{Outliers, Pass, PassFn};
@@ -23,6 +24,8 @@ const AHEAD: usize = 6;
 pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
     [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 8>]
 }
+
+decoded::functions!(Avx512Lanes, target_feature(enable = "avx512f,avx512bw,avx512vl"));
 
 /// Kernels for int8 activations.
 pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {

@@ -23,6 +23,7 @@ pub(crate) mod lanes;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod decoded;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod float;
 #[cfg(target_arch = "aarch64")]
@@ -38,9 +39,10 @@ pub(crate) use avx2::groups_before_widening;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::dot;
 
-use crate::activation::{Form, Layout, TOKEN_TILE};
+use crate::activation::{Form, Layout, TOKEN_TILE, TokenTile};
 use crate::isa::{Isa, IsaError};
 use crate::pack::{Codes, PANEL_ROWS, PackedMatrix, Tile, for_format};
+use decoded::Decoded;
 use pass::{Pass, PassFn};
 use std::ops::Range;
 use yirage_hal::Limit;
@@ -48,6 +50,9 @@ use yirage_ir::Format;
 
 /// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
 pub(crate) const GROUP_BYTES: usize = 256 << 10;
+
+/// Full tiles of tokens from which on it pays to decode weights for all of them.
+const DECODED_TILES: usize = 2;
 
 /// How much may be rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -66,6 +71,8 @@ pub struct Kernel {
     form: Form,
     /// For 1, 2, 4, 8, 16 tokens.
     passes: [PassFn; 5],
+    /// For many full tiles, if there is a better way than one by one.
+    decoded: Option<Decoded>,
 }
 
 impl Kernel {
@@ -75,21 +82,21 @@ impl Kernel {
     /// When this CPU lacks `isa`.
     pub fn new(isa: Isa, precision: Precision, format: Format) -> Result<Kernel, IsaError> {
         let isa = isa.require()?;
-        let (form, passes) = for_format!(format,
+        let (form, (passes, decoded)) = for_format!(format,
             codes => |T| match precision {
-                Precision::Fast => (Form::Q8, codes_passes::<T>(isa)),
+                Precision::Fast => (Form::Q8, (codes_passes::<T>(isa), None)),
                 Precision::Exact => (Form::F32, float_passes::<T>(isa)),
             },
             floats => |T| match (precision, format, isa) {
                 #[cfg(target_arch = "x86_64")]
-                (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => (Form::Bf16, avx512::BF16_PASSES),
+                (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => (Form::Bf16, (avx512::BF16_PASSES, None)),
                 #[cfg(target_arch = "aarch64")]
-                (Precision::Fast, Format::BF16, Isa::NeonBf16) => (Form::Bf16, neon::BF16_PASSES),
+                (Precision::Fast, Format::BF16, Isa::NeonBf16) => (Form::Bf16, (neon::BF16_PASSES, None)),
                 (Precision::Fast, Format::BF16, _) => (Form::RoundedF32, float_passes::<T>(isa)),
                 _ => (Form::F32, float_passes::<T>(isa)),
             }
         );
-        Ok(Kernel { isa, format, form, passes })
+        Ok(Kernel { isa, format, form, passes, decoded })
     }
 
     /// The instruction set.
@@ -116,7 +123,7 @@ impl Kernel {
     }
 }
 
-fn codes_passes<T: crate::pack::Codes>(isa: Isa) -> [PassFn; 5] {
+fn codes_passes<T: Codes>(isa: Isa) -> [PassFn; 5] {
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 => avx512::codes_passes::<T>(),
@@ -130,15 +137,15 @@ fn codes_passes<T: crate::pack::Codes>(isa: Isa) -> [PassFn; 5] {
     }
 }
 
-fn float_passes<T: crate::pack::Tile>(isa: Isa) -> [PassFn; 5] {
+fn float_passes<T: Tile>(isa: Isa) -> ([PassFn; 5], Option<Decoded>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => avx512::float_passes::<T>(),
+        Isa::Avx512 | Isa::Avx512Bf16 => (avx512::float_passes::<T>(), Some(avx512::decoded::<T>())),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => avx2::float_passes::<T>(),
+        Isa::Avx2 => (avx2::float_passes::<T>(), Some(avx2::decoded::<T>())),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => neon::float_passes::<T>(),
-        _ => portable::float_passes::<T>(),
+        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => (neon::float_passes::<T>(), Some(neon::decoded::<T>())),
+        _ => (portable::float_passes::<T>(), None),
     }
 }
 
@@ -180,51 +187,50 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
     assert_eq!((kernel.form, weights.k()), (layout.form(), layout.k()), "activations do not fit kernel and weights");
     assert!(job.matrix < weights.count() && panels.end <= weights.panels(), "panels {panels:?} do not exist");
     assert!(job.rows.is_none_or(|r| r.len() == layout.tokens() && !job.accumulate), "a row of the result a token");
-    let mut apart = [0f32; TOKEN_TILE * PANEL_ROWS];
+    let full = layout.tokens() / TOKEN_TILE;
+    let decoded = kernel.decoded.filter(|_| full >= DECODED_TILES);
     let together = (GROUP_BYTES / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {
-        for tile in layout.tiles() {
-            let at = layout.tile_offsets(tile);
-            let tile_out = job.out.wrapping_add(tile.first * job.ldo);
-            let pass = kernel.passes[tile.tokens.ilog2() as usize];
-            for panel in group..panels.end.min(group + together) {
-                let first_row = panel * PANEL_ROWS;
-                let pass_args = Pass {
-                    w: weights.panel(job.matrix, panel),
-                    tokens: tile.tokens,
-                    units: weights.units(),
-                    x: job.activations.wrapping_add(at.numbers),
-                    metas: job.activations.wrapping_add(at.metas).cast(),
-                    fine: at.fine,
-                    outliers: job.activations.wrapping_add(at.outliers).cast(),
-                    words: at.words,
-                    out: if job.rows.is_some() { apart.as_mut_ptr() } else { tile_out.wrapping_add(first_row) },
-                    ldo: if job.rows.is_some() { PANEL_ROWS } else { job.ldo },
-                    rows: PANEL_ROWS.min(weights.rows() - first_row),
-                    accumulate: job.accumulate,
-                };
-                // SAFETY: the panel lies in the weights, the tile in the activations, `Kernel::new` checked the
-                // CPU, and the caller gives the result's memory.
-                unsafe {
-                    pass(&pass_args);
-                    if let Some(rows) = job.rows {
-                        let to = job.out.wrapping_add(first_row);
-                        scatter(&apart, &rows[tile.first..tile.first + tile.tokens], pass_args.rows, to, job.ldo);
-                    }
+        let group = group..panels.end.min(group + together);
+        // SAFETY: the panels lie in the weights, the tiles in the activations, `Kernel::new` checked the CPU, and the
+        // caller gives the result's memory. Full tiles come first.
+        unsafe {
+            if let Some(decoded) = decoded {
+                for panel in group.clone() {
+                    let pass = |tile| job.pass(TokenTile { first: tile * TOKEN_TILE, tokens: TOKEN_TILE }, panel);
+                    decoded.run(full, &pass);
+                }
+            }
+            for tile in layout.tiles().skip(if decoded.is_some() { full } else { 0 }) {
+                let pass = kernel.passes[tile.tokens.ilog2() as usize];
+                for panel in group.clone() {
+                    pass(&job.pass(tile, panel));
                 }
             }
         }
     }
 }
 
-/// Hands a tile's results out to their rows.
-///
-/// # Safety
-/// `to` is writable for `have` numbers at `rows[t] * ldo` for every t.
-unsafe fn scatter(from: &[f32; TOKEN_TILE * PANEL_ROWS], rows: &[u32], have: usize, to: *mut f32, ldo: usize) {
-    for (from, &row) in from.chunks_exact(PANEL_ROWS).zip(rows) {
-        // SAFETY: as promised by the caller.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.wrapping_add(row as usize * ldo), have) };
+impl Linear<'_> {
+    /// A panel times a tile of tokens.
+    fn pass(&self, tile: TokenTile, panel: usize) -> Pass<'_> {
+        let (at, first_row) = (self.layout.tile_offsets(tile), panel * PANEL_ROWS);
+        let first_token = if self.rows.is_some() { 0 } else { tile.first };
+        Pass {
+            w: self.weights.panel(self.matrix, panel),
+            tokens: tile.tokens,
+            units: self.weights.units(),
+            x: self.activations.wrapping_add(at.numbers),
+            metas: self.activations.wrapping_add(at.metas).cast(),
+            fine: at.fine,
+            outliers: self.activations.wrapping_add(at.outliers).cast(),
+            words: at.words,
+            out: self.out.wrapping_add(first_token * self.ldo + first_row),
+            ldo: self.ldo,
+            places: self.rows.map(|rows| &rows[tile.first..tile.first + tile.tokens]),
+            rows: PANEL_ROWS.min(self.weights.rows() - first_row),
+            accumulate: self.accumulate,
+        }
     }
 }
 
@@ -240,7 +246,7 @@ mod tests {
         for isa in Isa::ALL.iter().copied().filter(|isa| *isa != Isa::Scalar && isa.available()) {
             assert!(differ(&codes_passes::<Q4_0>(isa), &codes_passes::<Q4_0>(Isa::Scalar)), "{isa}");
             assert!(differ(&codes_passes::<Q8_0>(isa), &codes_passes::<Q8_0>(Isa::Scalar)), "{isa}");
-            assert!(differ(&float_passes::<BF16>(isa), &float_passes::<BF16>(Isa::Scalar)), "{isa}");
+            assert!(differ(&float_passes::<BF16>(isa).0, &float_passes::<BF16>(Isa::Scalar).0), "{isa}");
             let form = Kernel::new(isa, Precision::Fast, Format::BF16).unwrap().form();
             let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::NeonBf16);
             assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");

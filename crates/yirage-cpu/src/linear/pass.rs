@@ -5,7 +5,7 @@ use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, TILE_ROWS, Tile};
 
 /// One panel of 64 rows times one token tile.
-pub(crate) struct Pass {
+pub(crate) struct Pass<'a> {
     /// The panel: `[unit][tile]`.
     pub(crate) w: *const u8,
     /// Tokens of the tile: 1, 2, 4, 8 or 16.
@@ -26,6 +26,8 @@ pub(crate) struct Pass {
     pub(crate) out: *mut f32,
     /// Numbers between tokens of the result.
     pub(crate) ldo: usize,
+    /// If given, token t of the tile is token `places[t]` of the result.
+    pub(crate) places: Option<&'a [u32]>,
     /// Rows of the panel that exist: 1 to 64.
     pub(crate) rows: usize,
     /// Add to the result.
@@ -92,7 +94,7 @@ impl Outliers {
     }
 }
 
-impl Pass {
+impl Pass<'_> {
     /// The numbers and metas of a block for the tile's first token, or (`fine`) those of what the first left.
     #[inline(always)]
     pub(crate) fn block(&self, block: usize, fine: bool) -> (*const u8, *const Meta) {
@@ -110,7 +112,8 @@ impl Pass {
         let have = self.rows.saturating_sub(row);
         // SAFETY: the first `rows` places of each token are writable; whole vectors only where 16 rows exist.
         unsafe {
-            let out = self.out.wrapping_add(token * self.ldo + row);
+            let place = self.places.map_or(token, |places| places[token] as usize);
+            let out = self.out.wrapping_add(place * self.ldo + row);
             if have >= TILE_ROWS {
                 L::store(out, if self.accumulate { L::add(L::floats(out), v) } else { v });
             } else if have > 0 {

@@ -10,6 +10,7 @@ pub(crate) struct Avx512Lanes;
 impl Lanes for Avx512Lanes {
     type I = __m512i;
     type F = __m512;
+    const TOKENS: usize = 16;
 
     #[inline(always)]
     unsafe fn load(p: *const u8) -> __m512i {

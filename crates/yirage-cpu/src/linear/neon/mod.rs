@@ -13,6 +13,7 @@ mod bf16;
 mod codes;
 pub(crate) mod dot;
 
+use super::decoded;
 use super::float;
 use super::lanes::NeonLanes;
 use super::pass::{Pass, PassFn};
@@ -24,6 +25,8 @@ use dot::{Sdot, Usdot, Usmmla};
 pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
     [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 4>, float_pass::<F, 4>]
 }
+
+decoded::functions!(NeonLanes, target_feature(enable = "neon"));
 
 /// Kernels for int8 activations.
 pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {

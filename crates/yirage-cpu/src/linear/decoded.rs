@@ -1,0 +1,213 @@
+//! Full tiles of tokens times weights decoded to f32, for every format: `acc = fma(w_k, x_k, acc)`, k ascending, as in
+//! `float`.
+//!
+//! A panel is decoded piece by piece along k, and a piece meets many tiles while the second-level cache holds it and
+//! what it meets of them. Between pieces the sums wait in memory, which rounds nothing.
+
+use super::lanes::Lanes;
+use super::pass::Pass;
+use super::unroll::unroll;
+use crate::activation::TOKEN_TILE;
+use crate::pack::{BLOCK, PANEL_ROWS, PANEL_TILES, Scales, TILE_ROWS, Tile};
+use std::mem::MaybeUninit;
+
+/// 32-blocks of a piece: a multiple of every format's unit. 128 and 256 k are equally good on Zen 3, more is slower.
+const PIECE: usize = 8;
+/// Tiles of tokens that meet a piece.
+const TILES: usize = 8;
+
+/// The functions of an instruction set and a weight format.
+#[derive(Clone, Copy)]
+pub(crate) struct Decoded {
+    /// From some units at `w` of a panel to `[tile][k][row]`.
+    decode: unsafe fn(w: *const u8, units: usize, into: *mut f32),
+    /// Adds a piece to a tile of tokens.
+    multiply: unsafe fn(&Pass, &Piece),
+    unit_blocks: usize,
+    unit_bytes: usize,
+}
+
+/// A piece of a panel, for one tile of tokens.
+pub(crate) struct Piece {
+    /// `[tile][k][row]`, [`PIECE`] blocks a tile.
+    w: *const f32,
+    /// 32-blocks there are.
+    blocks: usize,
+    /// The sums so far: `[tile][token][row]`.
+    sums: *mut f32,
+    /// From a byte of these tokens to that of the next tile's, whether there is one or not.
+    next: usize,
+    /// Nothing was summed yet.
+    first: bool,
+    /// The sums are the result.
+    last: bool,
+}
+
+/// Whole cache lines, or every second read would touch two.
+#[repr(C, align(64))]
+struct Room {
+    w: [f32; PANEL_ROWS * PIECE * BLOCK],
+    sums: [f32; PANEL_ROWS * TILES * TOKEN_TILE],
+}
+
+/// The functions for an instruction set's module: it gives them the features of `L`.
+macro_rules! functions {
+    ($lanes:ty, $features:meta) => {
+        /// Full tiles with f32 activations.
+        pub(super) fn decoded<F: crate::pack::Tile>() -> crate::linear::decoded::Decoded {
+            crate::linear::decoded::Decoded::new::<F>(decode::<F>, multiply)
+        }
+
+        /// # Safety
+        /// As for [`crate::linear::decoded::decode`].
+        #[$features]
+        unsafe fn decode<F: crate::pack::Tile>(w: *const u8, units: usize, into: *mut f32) {
+            // SAFETY: as promised by the caller.
+            unsafe { crate::linear::decoded::decode::<$lanes, F>(w, units, into) }
+        }
+
+        /// # Safety
+        /// As for [`crate::linear::decoded::multiply`].
+        #[$features]
+        unsafe fn multiply(p: &crate::linear::pass::Pass, piece: &crate::linear::decoded::Piece) {
+            // SAFETY: as promised by the caller.
+            unsafe { crate::linear::decoded::multiply::<$lanes>(p, piece) }
+        }
+    };
+}
+pub(super) use functions;
+
+impl Decoded {
+    /// For weights of the format `F`.
+    pub(crate) fn new<F: Tile>(
+        decode: unsafe fn(*const u8, usize, *mut f32),
+        multiply: unsafe fn(&Pass, &Piece),
+    ) -> Decoded {
+        const { assert!(PIECE.is_multiple_of(F::UNIT_BLOCKS)) };
+        Decoded { decode, multiply, unit_blocks: F::UNIT_BLOCKS, unit_bytes: F::UNIT_BYTES }
+    }
+
+    /// A panel times `tiles` full tiles of tokens; `pass` says what to do for each.
+    ///
+    /// # Safety
+    /// As for [`super::pass::PassFn`] with every pass, which have all the same weights.
+    #[inline(never)] // 96 KiB of stack that one token need not touch
+    pub(crate) unsafe fn run<'a>(&self, tiles: usize, pass: &dyn Fn(usize) -> Pass<'a>) {
+        let mut room = MaybeUninit::<Room>::uninit();
+        let room = room.as_mut_ptr();
+        // SAFETY: places in `room`.
+        let (w, sums) = unsafe { ((&raw mut (*room).w).cast::<f32>(), (&raw mut (*room).sums).cast::<f32>()) };
+        let most = PIECE / self.unit_blocks;
+        for begin in (0..tiles).step_by(TILES) {
+            let units = pass(begin).units;
+            let next = units * self.unit_blocks * TOKEN_TILE * BLOCK * size_of::<f32>();
+            for unit in (0..units).step_by(most) {
+                let now = most.min(units - unit);
+                // SAFETY: the units exist, and `w` has room for as many.
+                unsafe { (self.decode)(pass(begin).w.add(unit * PANEL_TILES * self.unit_bytes), now, w) };
+                for tile in begin..tiles.min(begin + TILES) {
+                    let mut p = pass(tile);
+                    p.x = p.x.wrapping_add(unit * self.unit_blocks * TOKEN_TILE * BLOCK * size_of::<f32>());
+                    let sums = sums.wrapping_add((tile - begin) * TOKEN_TILE * PANEL_ROWS);
+                    let (blocks, last) = (now * self.unit_blocks, unit + now == units);
+                    // SAFETY: as promised by the caller; the sums of earlier pieces are there.
+                    unsafe { (self.multiply)(&p, &Piece { w, blocks, sums, next, first: unit == 0, last }) };
+                }
+            }
+        }
+    }
+}
+
+/// Decodes `units` units of a panel.
+///
+/// # Safety
+/// They lie at `w`, `into` has room for them, and the instruction set of `L`.
+#[inline(always)]
+pub(super) unsafe fn decode<L: Lanes, F: Tile>(mut w: *const u8, units: usize, into: *mut f32) {
+    let mut scales = Scales::new();
+    for unit in 0..units {
+        for tile in 0..PANEL_TILES {
+            // SAFETY: as promised by the caller.
+            unsafe {
+                F::scales::<L>(w, &mut scales);
+                for b in 0..F::UNIT_BLOCKS {
+                    let to = into.add((tile * PIECE + unit * F::UNIT_BLOCKS + b) * BLOCK * TILE_ROWS);
+                    for g in 0..8 {
+                        let four = F::four::<L>(w, b, g, &scales);
+                        for (k, weights) in four.into_iter().enumerate() {
+                            L::store(to.add((4 * g + k) * TILE_ROWS), weights);
+                        }
+                    }
+                }
+                w = w.add(F::UNIT_BYTES);
+            }
+        }
+    }
+}
+
+/// Adds a piece to a tile of [`TOKEN_TILE`] tokens, as many at a time as the registers hold sums.
+///
+/// # Safety
+/// As for [`super::pass::PassFn`], but for the weights, which are the piece's; the instruction set of `L`.
+#[inline(always)]
+pub(super) unsafe fn multiply<L: Lanes>(p: &Pass, piece: &Piece) {
+    const { assert!(TOKEN_TILE == 16) };
+    for tile in 0..PANEL_TILES {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match L::TOKENS {
+                16.. => tokens::<L, 16>(p, piece, tile, 0),
+                6..16 => {
+                    tokens::<L, 6>(p, piece, tile, 0);
+                    tokens::<L, 5>(p, piece, tile, 6);
+                    tokens::<L, 5>(p, piece, tile, 11);
+                }
+                _ => (0..TOKEN_TILE).step_by(4).for_each(|first| tokens::<L, 4>(p, piece, tile, first)),
+            }
+        }
+    }
+}
+
+/// 16 rows of a piece for `T` tokens from `first` on.
+///
+/// # Safety
+/// As for [`multiply`].
+#[inline(always)]
+unsafe fn tokens<L: Lanes, const T: usize>(p: &Pass, piece: &Piece, tile: usize, first: usize) {
+    // SAFETY: tiles, tokens and blocks exist.
+    unsafe {
+        let sums = piece.sums.add((tile * TOKEN_TILE + first) * TILE_ROWS);
+        let mut acc = [L::splat(0.0); T];
+        if !piece.first {
+            unroll!(I < T {
+                acc[I] = L::floats(sums.add(I * TILE_ROWS));
+            });
+        }
+        let mut w = piece.w.add(tile * PIECE * BLOCK * TILE_ROWS);
+        let mut x = p.x.cast::<f32>().add(first * BLOCK);
+        for _ in 0..piece.blocks {
+            if tile == 0 {
+                for line in (0..T * BLOCK).step_by(16) {
+                    L::fetch(x.wrapping_byte_add(piece.next).wrapping_add(line).cast());
+                }
+            }
+            for four in 0..8 {
+                unroll!(K in [0 1 2 3] {
+                    let weights = L::floats(w.add(K * TILE_ROWS));
+                    unroll!(I < T {
+                        acc[I] = L::fma(weights, L::splat(*x.add(I * BLOCK + 4 * four + K)), acc[I]);
+                    });
+                });
+                w = w.add(4 * TILE_ROWS);
+            }
+            x = x.add(TOKEN_TILE * BLOCK);
+        }
+        unroll!(I < T {
+            if piece.last {
+                p.put::<L>(tile, first + I, acc[I]);
+            } else {
+                L::store(sums.add(I * TILE_ROWS), acc[I]);
+            }
+        });
+    }
+}
