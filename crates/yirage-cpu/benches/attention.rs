@@ -1,8 +1,8 @@
 //! Speed of attention: decode as a share of a plain read of the same keys and values, prefill in GFLOP/s, and the
 //! price of a phase change of the pool.
 //!
-//! `cargo bench -p yirage-cpu --bench attention -- [isa] [threads]`. Best of several runs of baseline and kernel in
-//! turn, because the machine is shared; the caches of several layers together do not fit any processor cache.
+//! `cargo bench -p yirage-cpu --bench attention -- [isa] [threads] [storage]`. Best of several runs of baseline and
+//! kernel in turn, because the machine is shared; the caches of several layers together do not fit any processor cache.
 #![allow(clippy::print_stdout)] // printing is its purpose
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +25,23 @@ fn main() {
     let start = Instant::now();
     pool.run(|ctx| (0..100_000).for_each(|_| ctx.barrier()));
     println!("{isa}, {threads} threads; phase change {:.0} ns", start.elapsed().as_secs_f64() * 1e4);
-    println!("storage heads   width | decode at depth 2048: GB/s  share of a read | prefill of 512: ms  GFLOP/s");
-    for kv in [KvType::Bf16, KvType::F16, KvType::F32] {
+    println!(
+        "storage heads  width | decode at depth: us a layer, GB/s, share of a read (twice) | prefill of 512: ms, GFLOP/s"
+    );
+    for kv in [KvType::Bf16, KvType::Q8_0, KvType::F16, KvType::F32] {
+        let name = format!("{kv:?}").to_lowercase();
+        if args.get(2).is_some_and(|wanted| *wanted != name) {
+            continue;
+        }
         for (heads, kv_heads, width) in [(12, 2, 128), (4, 1, 256), (32, 8, 64), (16, 16, 128)] {
             let shape = Shape { heads, kv_heads, k_width: width, v_width: width, v_in_k: false, kv };
-            let (rate, share) = decode(isa, &pool, shape, 2048);
+            print!("{name}\t{heads}/{kv_heads}\t{width} |");
+            for depth in [2048, 8192] {
+                let (time, rate, share) = decode(isa, &pool, shape, depth);
+                print!("\t{depth}: {:.1}\t{rate:.1}\t{share:.2} |", time * 1e6);
+            }
             let (ms, flops) = prefill(isa, &pool, shape, 512);
-            println!("{kv:?}\t{heads}/{kv_heads}\t{width} |\t{rate:.1}\t{share:.2} |\t{ms:.2}\t{flops:.0}");
+            println!("\t{ms:.2}\t{flops:.0}");
         }
     }
 }
@@ -98,8 +108,8 @@ fn with_call(
     f(&calls);
 }
 
-/// GB/s of keys and values, and the share of a plain read.
-fn decode(isa: Isa, pool: &Pool, shape: Shape, depth: usize) -> (f64, f64) {
+/// Seconds of a layer, GB/s of keys and values, and the share of a plain read.
+fn decode(isa: Isa, pool: &Pool, shape: Shape, depth: usize) -> (f64, f64, f64) {
     let blocks = depth / BLOCK;
     let layer = blocks * shape.block_bytes();
     let layers = (PASS / layer).max(1);
@@ -123,7 +133,7 @@ fn decode(isa: Isa, pool: &Pool, shape: Shape, depth: usize) -> (f64, f64) {
             best = best.min(seconds(pool) - start);
         }
     });
-    ((layers * layer) as f64 / best * 1e-9, best_read / best)
+    (best / layers as f64, (layers * layer) as f64 / best * 1e-9, best_read / best)
 }
 
 fn read(pool: &Pool, bytes: &[u8]) {

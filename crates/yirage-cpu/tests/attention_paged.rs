@@ -9,7 +9,12 @@ use yirage_cpu::isa::Isa;
 use yirage_cpu::pool::Pool;
 use yirage_cpu::rows::Src;
 
-const ALL: [KvType; 3] = [KvType::F32, KvType::F16, KvType::Bf16];
+const ALL: [KvType; 4] = [KvType::F32, KvType::F16, KvType::Bf16, KvType::Q8_0];
+
+/// The width itself, or the next that this storage can hold.
+fn fits(width: usize, kv: KvType) -> usize {
+    width.next_multiple_of(kv.block())
+}
 
 fn shape(heads: usize, kv_heads: usize, k_width: usize, v_width: usize, kv: KvType) -> Shape {
     Shape { heads, kv_heads, k_width, v_width, v_in_k: false, kv }
@@ -28,7 +33,7 @@ fn close_to_f64_in_every_shape_and_storage() {
     let shapes = [(1, 1, 1, 1), (4, 2, 16, 16), (6, 1, 128, 128), (3, 3, 13, 7), (8, 2, 64, 80), (4, 1, 256, 256)];
     for (i, (h, kvh, k, v)) in shapes.into_iter().enumerate() {
         for kv in ALL {
-            let world = World::new(shape(h, kvh, k, v, kv), &[70, 1, 33], i as u64);
+            let world = World::new(shape(h, kvh, fits(k, kv), fits(v, kv), kv), &[70, 1, 33], i as u64);
             for steps in [whole(&world), mixed(&world, &mut Rng(5))] {
                 let e = error(&world, &run(&world, &steps, &manner(&pool)));
                 assert!(e < CLOSE, "{:?}: {e}", world.shape);
@@ -65,14 +70,14 @@ fn large_scores_do_not_overflow() {
 fn random_world(rng: &mut Rng) -> World {
     let kv_heads = 1 + rng.below(3);
     let group = [1, 2, 3, 5, 6, 8, 9, 70][rng.below(8)];
-    let widths = [1, 2, 7, 16, 24, 33, 64];
-    let (k_width, mut v_width) = (widths[rng.below(7)], widths[rng.below(7)]);
+    let (kv, widths) = (ALL[rng.below(4)], [1, 2, 7, 16, 24, 33, 64, 160]);
+    let (k_width, mut v_width) = (fits(widths[rng.below(8)], kv), fits(widths[rng.below(8)], kv));
     let v_in_k = rng.below(4) == 0;
     if v_in_k {
-        v_width = v_width.min(k_width);
+        v_width = v_width.min(k_width) - rng.below(2).min(v_width.min(k_width) - 1);
     }
     let kv_heads = if group > 10 { 1 } else { kv_heads };
-    let shape = Shape { heads: kv_heads * group, kv_heads, k_width, v_width, v_in_k, kv: ALL[rng.below(3)] };
+    let shape = Shape { heads: kv_heads * group, kv_heads, k_width, v_width, v_in_k, kv };
     let seqs = 1 + rng.below(3);
     let lengths: Vec<usize> = (0..seqs)
         .map(|_| {
@@ -93,7 +98,7 @@ fn random_world(rng: &mut Rng) -> World {
 fn random_worlds_are_exact_and_the_same_in_every_manner() {
     let pools: Vec<Pool> = [1, 2, 3, 8].into_iter().map(|n| Pool::new(n).unwrap()).collect();
     let mut rng = Rng(2026);
-    for round in 0..40 {
+    for round in 0..60 {
         let world = random_world(&mut rng);
         let one = run(&world, &whole(&world), &manner(&pools[0]));
         let e = error(&world, &one);
@@ -115,7 +120,7 @@ fn one_token_at_a_time_is_the_whole_prompt() {
     let pool = Pool::new(2).unwrap();
     for kv in ALL {
         for window in [0, 40] {
-            let mut world = World::new(shape(6, 2, 24, 24, kv), &[290, 65], 9);
+            let mut world = World::new(shape(6, 2, fits(24, kv), fits(24, kv), kv), &[290, 65], 9);
             world.mask.window = window;
             let one = run(&world, &whole(&world), &manner(&pool));
             assert_same(&one, &run(&world, &singly(&world), &manner(&pool)), &format!("{kv:?} window {window}"));
@@ -126,13 +131,15 @@ fn one_token_at_a_time_is_the_whole_prompt() {
 #[test]
 fn a_sequence_does_not_feel_its_neighbours() {
     let pool = Pool::new(2).unwrap();
-    let world = World::new(shape(4, 2, 32, 32, KvType::Bf16), &[120, 50, 300], 10);
-    let together = run(&world, &mixed(&world, &mut Rng(3)), &manner(&pool));
-    for seq in 0..3 {
-        let alone = run(&world, &[vec![(seq, 0..world.lengths[seq])]], &manner(&pool));
-        let same: std::collections::BTreeMap<_, _> =
-            together.iter().filter(|(p, _)| p.0 == seq).map(|(p, r)| (*p, r.clone())).collect();
-        assert_same(&alone, &same, &format!("sequence {seq}"));
+    for kv in [KvType::Bf16, KvType::Q8_0] {
+        let world = World::new(shape(4, 2, 32, 32, kv), &[120, 50, 300], 10);
+        let together = run(&world, &mixed(&world, &mut Rng(3)), &manner(&pool));
+        for seq in 0..3 {
+            let alone = run(&world, &[vec![(seq, 0..world.lengths[seq])]], &manner(&pool));
+            let same: std::collections::BTreeMap<_, _> =
+                together.iter().filter(|(p, _)| p.0 == seq).map(|(p, r)| (*p, r.clone())).collect();
+            assert_same(&alone, &same, &format!("{kv:?} sequence {seq}"));
+        }
     }
 }
 
@@ -140,7 +147,7 @@ fn a_sequence_does_not_feel_its_neighbours() {
 fn levels_agree_to_the_bit() {
     let pool = Pool::new(2).unwrap();
     for kv in ALL {
-        let mut world = World::new(shape(7, 1, 40, 24, kv), &[270], 11);
+        let mut world = World::new(shape(7, 1, fits(40, kv), fits(24, kv), kv), &[270], 11);
         world.softcap = 20.0;
         world.sinks = Some(vec![0.5; 7]);
         let plain = run(&world, &whole(&world), &Manner { isa: Isa::Scalar, ..manner(&pool) });
@@ -154,14 +161,21 @@ fn levels_agree_to_the_bit() {
 fn latent_values_are_their_keys() {
     let pool = Pool::new(2).unwrap();
     for kv in ALL {
-        let latent = Shape { v_in_k: true, ..shape(16, 1, 72, 64, kv) };
+        let k_width = fits(72, kv);
+        let latent = Shape { v_in_k: true, ..shape(16, 1, k_width, 64, kv) };
         let mut world = World::new(latent, &[150], 12);
         let rows = run(&world, &mixed(&world, &mut Rng(1)), &manner(&pool));
         assert!(error(&world, &rows) < CLOSE);
         // The same with the values stored once more.
         world.shape.v_in_k = false;
-        world.v[0] = world.k[0].chunks(72).flat_map(|k| k[..64].to_vec()).collect();
-        assert_same(&rows, &run(&world, &whole(&world), &manner(&pool)), "stored twice");
+        world.v[0] = world.k[0].chunks(k_width).flat_map(|k| k[..64].to_vec()).collect();
+        let twice = run(&world, &whole(&world), &manner(&pool));
+        if kv == KvType::Q8_0 {
+            // Scales of values go into the weights, those of keys into the values: the same but for roundings.
+            assert!(error(&world, &twice) < CLOSE);
+        } else {
+            assert_same(&rows, &twice, "stored twice");
+        }
     }
 }
 
@@ -204,6 +218,20 @@ fn what_does_not_fit_is_told() {
     ] {
         assert!(matches!(bad.check(), Err(AttentionError::Shape(_))), "{bad:?}");
     }
+}
+
+#[test]
+fn int8_takes_whole_blocks_and_34_bytes_for_each() {
+    let s = shape(4, 2, 64, 96, KvType::Q8_0);
+    assert_eq!(s.block_bytes(), 32 * 2 * (64 + 96) / 32 * 34);
+    assert_eq!(Shape { kv: KvType::Bf16, ..s }.block_bytes() * 17, s.block_bytes() * 32);
+    for bad in [shape(4, 2, 48, 64, KvType::Q8_0), shape(4, 2, 64, 80, KvType::Q8_0)] {
+        let e = bad.check().unwrap_err();
+        assert_eq!(e, AttentionError::Blocks { shape: bad, block: 32 });
+        assert!(e.to_string().ends_with("multiples of; store them as bf16"), "{e}");
+    }
+    let latent = Shape { v_in_k: true, ..shape(4, 1, 96, 40, KvType::Q8_0) };
+    assert_eq!(latent.check().unwrap().block_bytes(), 32 * 96 / 32 * 34);
 }
 
 #[test]

@@ -276,6 +276,27 @@ fn rotations() {
 }
 
 #[test]
+fn hadamard_products() {
+    let mut rng = Rng(8);
+    for (parts, part) in [(5, 1), (3, 2), (2, 8), (3, 16), (1, 32), (4, 64), (2, 128), (1, 512)] {
+        let x = rng.floats(3 * parts * part, 3.0);
+        let width = parts * part;
+        let mix = |x: &[f32]| {
+            // SAFETY: `everywhere` gives three rows.
+            everywhere(x, width, &|isa, r, x, out| unsafe { hadamard(isa, r, width, part, x, out) })
+        };
+        let got = mix(&x);
+        let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+        let row = |x: &[f32], i: usize| x.iter().enumerate().map(|(j, x)| sign(i, j) * f64::from(*x)).sum::<f64>();
+        let root = (part as f64).sqrt();
+        let want: Vec<f64> = x.chunks(part).flat_map(|x| (0..part).map(move |i| row(x, i) / root)).collect();
+        close(&got, &want, 2e-6, 1e-6, "hadamard");
+        let same: Vec<f64> = x.iter().map(|&x| x.into()).collect();
+        close(&mix(&got), &same, 4e-6, 2e-6, "twice");
+    }
+}
+
+#[test]
 fn softmax_rows() {
     let mut rng = Rng(6);
     for width in WIDTHS {

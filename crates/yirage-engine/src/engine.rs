@@ -124,6 +124,8 @@ pub struct ModelFacts {
     pub dynamic_rope: bool,
     /// Format of cached keys and values.
     pub kv: Format,
+    /// Whether keys are cached with biases added, so that Q8_0 keeps them less exactly than those of other models.
+    pub biased_keys: bool,
     /// Memory predicted before the load.
     pub bytes: LoadBytes,
     /// The entry that repacked weights were mapped from; none where they were made from the model's files.
@@ -219,6 +221,7 @@ impl Engine {
             trained_context: prepared.model.context,
             dynamic_rope: dynamic_rope.is_some(),
             kv: prepared.kv,
+            biased_keys: prepared.model.biased_keys,
             bytes: prepared.bytes,
             packed_weights,
         };

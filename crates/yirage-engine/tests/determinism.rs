@@ -15,7 +15,7 @@ use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::interp::Eval;
-use yirage_ir::{Op, Tensor};
+use yirage_ir::{Format, Op, Tensor};
 use yirage_plan::Precision;
 
 /// splitmix64, so that a failing seed can be run again.
@@ -120,8 +120,8 @@ struct Compared {
 }
 
 /// Runs the schedule of `seed` on devices that `open` gives for a number of threads.
-fn compare(model: &Path, precision: Precision, seed: u64, open: &dyn Fn(usize) -> Arc<dyn Device>) -> Compared {
-    let base = EngineOptions { context: Some(128), ..options(precision) };
+fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) -> Arc<dyn Device>) -> Compared {
+    let base = EngineOptions { context: Some(128), ..base };
     let solo = EngineOptions { max_seqs: 1, prefix_cache: false, chunk: 128, ..base.clone() };
     let mut rng = Rng(seed * 7 + 1);
     let mut engine = engine_on(model, &solo, open(1));
@@ -145,10 +145,14 @@ fn compare(model: &Path, precision: Precision, seed: u64, open: &dyn Fn(usize) -
 }
 
 fn check(model: &Path, precision: Precision, seeds: u64) -> Stats {
+    check_with(model, &options(precision), seeds)
+}
+
+fn check_with(model: &Path, base: &EngineOptions, seeds: u64) -> Stats {
     let cpu = |threads| yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(threads), isa: None }).unwrap().0;
     let mut sum = Stats::default();
     for seed in 0..seeds {
-        let compared = compare(model, precision, seed, &cpu);
+        let compared = compare(model, base.clone(), seed, &cpu);
         assert_eq!(compared.mixed, compared.alone, "{}", compared.how);
         sum = add(sum, compared.stats);
     }
@@ -184,6 +188,14 @@ fn windows_experts_and_latent_caches() {
     let Some(folder) = shared("tinyrandom") else { return };
     for model in ["mistral-swa", "gemma3", "gptoss", "qwen3moe", "deepseek-v3"] {
         check(&folder.join(model), Precision::Fast, 3);
+    }
+}
+
+#[test]
+fn int8_cache() {
+    let Some(folder) = shared("tinyrandom") else { return };
+    for precision in [Precision::Exact, Precision::Fast] {
+        check_with(&folder.join("qwen3"), &EngineOptions { kv: Some(Format::Q8_0), ..options(precision) }, 4);
     }
 }
 
@@ -225,7 +237,7 @@ fn a_kernel_whose_order_depends_on_the_batch_is_found() {
     let differs = |eval: Eval| {
         let open = |_| Reference::with(eval).open(0, &OpenOptions::default()).unwrap().0;
         (0..3).any(|seed| {
-            let compared = compare(&model, Precision::Exact, seed, &open);
+            let compared = compare(&model, options(Precision::Exact), seed, &open);
             compared.alone != compared.mixed
         })
     };
@@ -238,4 +250,5 @@ fn a_kernel_whose_order_depends_on_the_batch_is_found() {
 fn a_real_model() {
     let Some(model) = golden_support::large("smollm2-135m-instruct-q4_1.gguf") else { return };
     check(&model, Precision::Fast, 1);
+    check_with(&model, &EngineOptions { kv: Some(Format::Q8_0), ..options(Precision::Fast) }, 1);
 }

@@ -17,6 +17,27 @@ fn check(file: &str, golden: &str) {
     check_golden(&model, &golden, &options(Precision::Fast), &fast);
 }
 
+/// The same with keys and values in int8: within the bound of int8 activations where they are rounded alone, and half as
+/// much again where both are.
+fn check_int8_cache(file: &str, golden: &str) {
+    let (Some(model), Some(golden)) = (large(file), shared(golden)) else { return };
+    let golden = json(&golden);
+    for (precision, logit) in [(Precision::Exact, 1.0), (Precision::Fast, 1.5)] {
+        let int8 = EngineOptions { kv: Some(Format::Q8_0), ..options(precision) };
+        check_golden(&model, &golden, &int8, &Bounds { logit, margin: 0.5, nll: 1e-2, tokens: false });
+    }
+}
+
+#[test]
+fn smollm2_with_an_int8_cache() {
+    check_int8_cache("smollm2-135m-instruct-q4_1.gguf", "golden/smollm2.json");
+}
+
+#[test]
+fn gemma_with_an_int8_cache() {
+    check_int8_cache("gemma-3-270m-q4_k_m.gguf", "golden/gemma.json");
+}
+
 #[test]
 fn smollm2() {
     check("smollm2-135m-instruct-q4_1.gguf", "golden/smollm2.json");

@@ -8,7 +8,7 @@ use crate::quant::Format;
 /// The elements of a tensor, dense and row-major.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Data {
-    /// Floats. Cache states of 16-bit formats hold values already rounded to their format.
+    /// Floats. Cache states of smaller formats hold values already rounded to their format.
     F32(Vec<f32>),
     /// Ids, positions, tables.
     I32(Vec<i32>),
@@ -162,11 +162,12 @@ impl Tensor {
     }
 }
 
-/// Rounds to what `dtype` can hold: the value a 16-bit cache gives back.
-pub fn round_to(dtype: DType, x: f32) -> f32 {
-    match dtype {
-        DType::Stored(Format::F16) => half::f16::from_f32(x).to_f32(),
-        DType::Stored(Format::BF16) => half::bf16::from_f32(x).to_f32(),
-        _ => x,
-    }
+/// Rounds to what a cache of `dtype` gives back; `x` is a whole number of the format's blocks.
+pub fn round_to(dtype: DType, x: &mut [f32]) {
+    let DType::Stored(format) = dtype else { return };
+    let info = format.info();
+    let Some(encode) = info.encode else { return };
+    let mut stored = vec![0; info.row_bytes(x.len())];
+    encode(x, &mut stored);
+    (info.decode)(&stored, x);
 }

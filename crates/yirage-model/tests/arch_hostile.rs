@@ -117,6 +117,23 @@ fn layers_that_keep_the_same_share_a_group() {
 }
 
 #[test]
+fn models_that_add_biases_to_cached_keys_say_so() {
+    let biased = |name: &str| {
+        let (checkpoint, config) = fixture(name);
+        build_with(&checkpoint, &config).unwrap().biased_keys
+    };
+    for name in ["qwen2-window", "llama-biased-linear", "gemma2-biased", "gptoss-mxfp4", "gpt2-scaled"] {
+        assert!(biased(name), "{name}");
+    }
+    // Without biases, or with norms that leave nothing of their size.
+    for name in
+        ["llama-yarn", "qwen3-biased-tied", "olmo2-biased", "gemma3-pattern", "gptneox-sequential", "deepseek-groups"]
+    {
+        assert!(!biased(name), "{name}");
+    }
+}
+
+#[test]
 fn a_context_beyond_any_table_is_refused_with_the_number() {
     let (checkpoint, config) = fixture("llama-yarn");
     let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json").unwrap();

@@ -7,6 +7,7 @@ use crate::options::Layers;
 use crate::settings::EngineSettings;
 use std::time::Instant;
 use yirage_engine::{Engine, Notice};
+use yirage_ir::Format;
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 
 /// An engine with the model's texts and suggestions.
@@ -75,6 +76,14 @@ impl Session {
             packed_weights = ?facts.packed_weights,
             "ready"
         );
+        if facts.kv == Format::Q8_0 && facts.biased_keys {
+            console.note(&format!(
+                "{}: keys of {} have biases, beside which q8_0 keeps the rest coarsely: expect somewhat worse answers \
+                 than with bf16",
+                layers.label("kv-type"),
+                facts.architecture,
+            ));
+        }
         if facts.context > facts.trained_context && !facts.dynamic_rope {
             let (context, trained) = (facts.context, facts.trained_context);
             console.note(&format!(

@@ -1,6 +1,6 @@
 //! The memory of one layer's keys and values, and writing to it.
 
-use super::cell::{self, Cell};
+use super::cell::{self, CODES, Cell, Coded};
 use super::{AttentionError, BLOCK, KvType, Shape};
 use crate::rows::Src;
 use crate::simd::LANES;
@@ -75,6 +75,7 @@ impl Cache {
                     KvType::F32 => self.write::<cell::F32>(slot, k.row(token), v.row(token)),
                     KvType::F16 => self.write::<cell::F16>(slot, k.row(token), v.row(token)),
                     KvType::Bf16 => self.write::<cell::Bf16>(slot, k.row(token), v.row(token)),
+                    KvType::Q8_0 => self.write_blocks::<cell::Q8>(slot, k.row(token), v.row(token)),
                 }
             }
         }
@@ -100,6 +101,38 @@ impl Cache {
                 for d in 0..s.v_pad() {
                     let x = if d < s.v_width { *v.add(head * s.v_width + d) } else { 0.0 };
                     C::put(values.add(d / LANES * BLOCK * LANES * C::BYTES), at, d % LANES, x);
+                }
+            }
+        }
+    }
+
+    /// The same for codes, block by block: widths are multiples of a block's.
+    unsafe fn write_blocks<C: Coded>(&self, slot: usize, k: *const f32, v: *const f32) {
+        let s = &self.shape;
+        let (block, at) = (slot / BLOCK, slot % BLOCK);
+        for head in 0..s.kv_heads {
+            // SAFETY: the caller vouches for block and rows; all offsets lie inside the head's parts.
+            unsafe {
+                let base = self.head(block, head);
+                let tile = base.add(at / LANES * LANES * s.k_width * C::BYTES);
+                let scales = base.add(BLOCK * s.k_width * C::BYTES).cast::<u16>();
+                for group in 0..s.k_width / CODES {
+                    let mut x = k.add(head * s.k_width + group * CODES).cast::<[f32; CODES]>().read_unaligned();
+                    scales.add(group * BLOCK + at).write(C::encode(&mut x));
+                    x.iter().enumerate().for_each(|(d, x)| C::put(tile, group * CODES + d, at % LANES, *x));
+                }
+                if s.v_in_k {
+                    continue;
+                }
+                let values = base.add(s.k_bytes());
+                let scales = values.add(BLOCK * s.v_width * C::BYTES).cast::<u16>();
+                for group in 0..s.v_width / CODES {
+                    let mut x = v.add(head * s.v_width + group * CODES).cast::<[f32; CODES]>().read_unaligned();
+                    scales.add(group * BLOCK + at).write(C::encode(&mut x));
+                    for (i, x) in x.iter().enumerate() {
+                        let chunk = (group * CODES + i) / LANES;
+                        C::put(values.add(chunk * BLOCK * LANES * C::BYTES), at, i % LANES, *x);
+                    }
                 }
             }
         }

@@ -1,11 +1,18 @@
-//! How a stored value becomes sixteen floats, and one float a stored value.
+//! How stored values become sixteen floats, and floats stored values.
 
+use super::BLOCK;
 use crate::simd::{LANES, Lanes};
+
+/// Elements of a key or value that share a scale, where they do.
+pub(super) const CODES: usize = 32;
 
 /// A storage type. Its tiles are `[rows][16]`, read two rows at a time.
 pub(super) trait Cell {
     /// Bytes of a value.
     const BYTES: usize;
+    /// Whether what the tiles hold are codes, to be multiplied by scales that follow the tiles: f16,
+    /// `[width / 32][32 positions]`.
+    const SCALED: bool = false;
     /// Bytes of two rows.
     const PAIR: usize = 2 * LANES * Self::BYTES;
     /// Two rows of a tile.
@@ -14,12 +21,28 @@ pub(super) trait Cell {
     unsafe fn put(tile: *mut u8, row: usize, column: usize, x: f32);
 }
 
+/// A storage type with scales.
+pub(super) trait Coded: Cell {
+    /// Makes codes of 32 elements, and says their scale.
+    fn encode(x: &mut [f32; CODES]) -> u16;
+}
+
+/// The scales of sixteen positions from `at` on, of the `group`th 32 elements of a part of `width` elements that
+/// begins at `part`.
+#[inline(always)]
+pub(super) unsafe fn scales<V: Lanes, C: Cell>(part: *const u8, width: usize, group: usize, at: usize) -> V {
+    // SAFETY: the caller vouches for the part.
+    unsafe { V::load_f16(part.add(BLOCK * width * C::BYTES).cast::<u16>().add(group * BLOCK + at)) }
+}
+
 /// f32 tiles.
 pub(super) struct F32;
 /// IEEE half tiles.
 pub(super) struct F16;
 /// bf16 tiles, two rows interleaved.
 pub(super) struct Bf16;
+/// Tiles of int8 codes: Q8_0.
+pub(super) struct Q8;
 
 impl Cell for F32 {
     const BYTES: usize = 4;
@@ -61,5 +84,79 @@ impl Cell for Bf16 {
         let at = row / 2 * 2 * LANES + column * 2 + row % 2;
         // SAFETY: the caller vouches for the tile.
         unsafe { tile.cast::<u16>().add(at).write(half::bf16::from_f32(x).to_bits()) }
+    }
+}
+
+impl Cell for Q8 {
+    const BYTES: usize = 1;
+    const SCALED: bool = true;
+    #[inline(always)]
+    unsafe fn pair<V: Lanes>(p: *const u8) -> (V, V) {
+        // SAFETY: the caller vouches for two rows.
+        unsafe { (V::load_i8(p.cast()), V::load_i8(p.add(LANES).cast())) }
+    }
+    #[inline(always)]
+    unsafe fn put(tile: *mut u8, row: usize, column: usize, x: f32) {
+        // SAFETY: the caller vouches for the tile.
+        unsafe { tile.add(row * LANES + column).write(x as i8 as u8) }
+    }
+}
+
+impl Coded for Q8 {
+    /// As the format's own encoder does, bit for bit, without a call an element.
+    fn encode(x: &mut [f32; CODES]) -> u16 {
+        let largest = x.iter().fold(0f32, |best, v| if v.abs() > best { v.abs() } else { best });
+        let scale = largest / 127.0;
+        let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
+        for v in x.iter_mut() {
+            // To the nearest, halves away from zero: the fraction of so small a number is exact.
+            let y = *v * inverse;
+            let whole = y as i32 as f32;
+            let rest = y - whole;
+            *v = whole + f32::from(i8::from(rest >= 0.5) - i8::from(rest <= -0.5));
+        }
+        half::f16::from_f32(scale).to_bits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_ir::Format;
+
+    /// Code by code and scale by scale as the format encodes.
+    fn check(x: [f32; CODES]) {
+        let mut want = [0u8; 34];
+        let encode = Format::Q8_0.info().encode;
+        encode.unwrap_or_else(|| panic!("q8_0 has no encoder"))(&x, &mut want);
+        let mut codes = x;
+        let scale = Q8::encode(&mut codes);
+        assert_eq!(scale.to_le_bytes(), want[..2], "{x:?}");
+        assert_eq!(codes.map(|c| c as i8 as u8), want[2..], "{x:?}");
+    }
+
+    #[test]
+    fn encodes_as_the_format_does() {
+        let mut seed = 7u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 32) as u32
+        };
+        check([0.0; CODES]);
+        check([-0.0; CODES]);
+        check([f32::NAN; CODES]);
+        check(std::array::from_fn(|i| (i as f32 - 15.5) * if i == 31 { 127.0 / 15.5 } else { 1.0 }));
+        for special in [f32::NAN, f32::INFINITY, -f32::INFINITY, f32::MAX, 1e-30, f32::MIN_POSITIVE, 1e-45, 8.4e6] {
+            check(std::array::from_fn(|i| if i % 7 == 3 { special } else { i as f32 - 9.0 }));
+            check(std::array::from_fn(|i| if i % 7 == 3 { special } else { 0.0 }));
+        }
+        for round in 0..3000 {
+            check(std::array::from_fn(|_| match round % 3 {
+                0 => f32::from_bits(random()),
+                1 => random() as i32 as f32 / 1e9,
+                // halves of codes
+                _ => (random() % 509) as f32 * 0.5 - 127.0,
+            }));
+        }
     }
 }

@@ -3,8 +3,10 @@
 //!
 //! Per (token, head): blocks of 32 positions at absolute positions with a running maximum, restarted at absolute
 //! multiples of [`SPLIT`] positions; the splits are joined in ascending order. K and V are read as stored and converted
-//! to f32 exactly, everything else is f32 with fused multiply-adds. A position outside a row's range has weight 0, so
-//! a block outside is a no-op of that row to the bit (unless a *written* value there is infinite or NaN).
+//! to f32 exactly, everything else is f32 with fused multiply-adds. Of int8 keys the codes are converted: each 32
+//! elements of a key have a sum of their own, which joins the score times their scale. The scales of int8 values go into
+//! the weights, once for each 32 columns. A position outside a row's range has weight 0, so a block outside is a no-op
+//! of that row to the bit (unless a *written* value there is infinite or NaN).
 //!
 //! Use: [`Plan::cached`] or [`Plan::dense`] once per step and kind of layer; per layer [`Cache::append`] for all tokens,
 //! a barrier, [`run_item`] for every item by any thread, a barrier, [`combine`] for every join by any thread.
@@ -13,7 +15,9 @@
 //! A layer is `[blocks][kv_heads][K part | V part]`. The K part has two tiles of 16 positions, `[k_width][16]`; the V
 //! part has `ceil(v_width / 16)` tiles of 16 columns, `[32 positions][16]`. In bf16 two rows of a tile are interleaved:
 //! `[rows / 2][16][2]`. `k_width` is padded to an even number, `v_width` to a multiple of 16, both with zeros. With
-//! `v_in_k` there is no V part: the values are the first `v_width` elements of the keys.
+//! `v_in_k` there is no V part: the values are the first `v_width` elements of the keys. In q8_0 the tiles hold the
+//! codes, and after a part's tiles come its scales in f16, `[width / 32][32 positions]`: 34 bytes for each 32 elements,
+//! as the format has.
 //!
 //! Deliberately unknown here: sequences' texts, schedulers, who frees blocks, tensors.
 
@@ -45,12 +49,23 @@ pub enum KvType {
     F16,
     /// The upper half of an f32, rounded to nearest even.
     Bf16,
+    /// Int8 codes with an f16 scale for each 32 elements of a head's key and of its value; their widths are multiples
+    /// of 32.
+    Q8_0,
 }
 
 impl KvType {
-    /// Bytes of a value.
-    pub fn bytes(self) -> usize {
-        if self == KvType::F32 { 4 } else { 2 }
+    /// Elements that are encoded together.
+    pub fn block(self) -> usize {
+        if self == KvType::Q8_0 { cell::CODES } else { 1 }
+    }
+    /// Bytes of `elems` elements, whole blocks, with their scales.
+    pub fn bytes(self, elems: usize) -> usize {
+        match self {
+            KvType::F32 => elems * 4,
+            KvType::F16 | KvType::Bf16 => elems * 2,
+            KvType::Q8_0 => elems + elems / cell::CODES * 2,
+        }
     }
 }
 
@@ -75,8 +90,12 @@ impl Shape {
     /// The shape itself if it is sound.
     ///
     /// # Errors
-    /// [`AttentionError::Shape`].
+    /// [`AttentionError::Shape`], [`AttentionError::Blocks`].
     pub fn check(self) -> Result<Shape, AttentionError> {
+        let block = self.kv.block();
+        if !self.k_width.is_multiple_of(block) || (!self.v_in_k && !self.v_width.is_multiple_of(block)) {
+            return Err(AttentionError::Blocks { shape: self, block });
+        }
         let counts = self.kv_heads > 0 && self.heads > 0 && self.heads.is_multiple_of(self.kv_heads);
         let widths = self.k_width > 0 && self.v_width > 0 && (!self.v_in_k || self.v_width <= self.k_width);
         if counts && widths { Ok(self) } else { Err(AttentionError::Shape(self)) }
@@ -96,11 +115,11 @@ impl Shape {
     }
     /// Bytes of the K part of a block of one head.
     pub(crate) fn k_bytes(&self) -> usize {
-        BLOCK * self.k_pad() * self.kv.bytes()
+        BLOCK * self.kv.bytes(self.k_pad())
     }
     /// Bytes of one head of a block.
     pub(crate) fn head_bytes(&self) -> usize {
-        self.k_bytes() + if self.v_in_k { 0 } else { BLOCK * self.v_pad() * self.kv.bytes() }
+        self.k_bytes() + if self.v_in_k { 0 } else { BLOCK * self.kv.bytes(self.v_pad()) }
     }
     /// Bytes of a block of all heads; a layer of n blocks takes n times that.
     pub fn block_bytes(&self) -> usize {
@@ -128,6 +147,17 @@ pub enum AttentionError {
     /// Heads or widths do not fit together.
     #[error("attention of {0:?}: heads must be a multiple of kv_heads, widths at least 1, and values lie in keys")]
     Shape(Shape),
+    /// Keys or values are not whole blocks of how they are to be stored.
+    #[error(
+        "attention of {shape:?}: keys and values are stored in blocks of {block} elements, which their widths must be \
+         multiples of; store them as bf16"
+    )]
+    Blocks {
+        /// The shape.
+        shape: Shape,
+        /// Elements of a block.
+        block: usize,
+    },
     /// Two inputs of a batch disagree in length.
     #[error("{what} has {got} entries, {wanted} wanted: one a token")]
     Length {

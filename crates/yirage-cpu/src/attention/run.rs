@@ -1,6 +1,6 @@
 //! One item: rows over the blocks of its splits with a running maximum; and the joining of splits.
 
-use super::cell::{self, Cell};
+use super::cell::{self, CODES, Cell};
 use super::plan::{Plan, Unit};
 use super::tile::{self, Live};
 use super::{BLOCK, Cache, KvType, MAX_ROWS, SPLIT, Shape};
@@ -66,6 +66,7 @@ pub unsafe fn run_item(isa: Isa, call: &Call<'_>, item: usize, scratch: &mut [f3
         KvType::F32 => launch(isa, ItemKernel::<cell::F32> { call, item, scratch, cell: cell::F32 }),
         KvType::F16 => launch(isa, ItemKernel::<cell::F16> { call, item, scratch, cell: cell::F16 }),
         KvType::Bf16 => launch(isa, ItemKernel::<cell::Bf16> { call, item, scratch, cell: cell::Bf16 }),
+        KvType::Q8_0 => launch(isa, ItemKernel::<cell::Q8> { call, item, scratch, cell: cell::Q8 }),
     }
 }
 
@@ -101,16 +102,19 @@ pub(super) struct Scratch {
     all_o: *mut f32,
     /// Scores, then weights, of a register tile's rows, `[8][32]`.
     p: *mut f32,
+    /// Weights times the scales of values, [`tile::weighted`]'s own.
+    scaled: *mut f32,
     /// A block's values taken out of the keys (`v_in_k`), `[v_pad / 16][32][16]`.
     v: *mut f32,
 }
 
 impl Scratch {
-    fn sizes(s: &Shape) -> [usize; 9] {
+    fn sizes(s: &Shape) -> [usize; 10] {
         let (k, v) = (s.k_pad(), s.v_pad());
         let own = if s.v_in_k { BLOCK * v } else { 0 };
         let rows = MAX_ROWS;
-        [k * rows, rows, LANES * rows, v * rows, rows, rows, v * rows, 8 * BLOCK, own]
+        let scaled = if s.kv == KvType::Q8_0 { tile::SCALED_FLOATS } else { 0 };
+        [k * rows, rows, LANES * rows, v * rows, rows, rows, v * rows, 8 * BLOCK, scaled, own]
     }
 
     pub(super) fn floats(s: &Shape) -> usize {
@@ -120,14 +124,14 @@ impl Scratch {
     /// Cuts `scratch`, which has at least [`Scratch::floats`] floats.
     fn cut(s: &Shape, scratch: &mut [f32]) -> Scratch {
         let mut rest = scratch;
-        let mut places = [std::ptr::null_mut(); 9];
+        let mut places = [std::ptr::null_mut(); 10];
         for (place, size) in places.iter_mut().zip(Self::sizes(s)) {
             let (head, tail) = rest.split_at_mut(size.next_multiple_of(LANES));
             *place = head.as_mut_ptr();
             rest = tail;
         }
-        let [q, m, l, o, all_m, all_l, all_o, p, v] = places;
-        Scratch { q, m, l, o, all_m, all_l, all_o, p, v }
+        let [q, m, l, o, all_m, all_l, all_o, p, scaled, v] = places;
+        Scratch { q, m, l, o, all_m, all_l, all_o, p, scaled, v }
     }
 }
 
@@ -239,9 +243,9 @@ unsafe fn run_split<V: Lanes, C: Cell>(call: &Call<'_>, unit: &Unit, split: usiz
                     let o = scratch.o.add(row * v_pad);
                     if any && s.v_in_k {
                         let v = scratch.v.cast::<u8>().cast_const();
-                        tile::weighted::<V, cell::F32>(n, v, v_pad / LANES, live, scratch.p, o);
+                        tile::weighted::<V, cell::F32>(n, v, v_pad / LANES, live, scratch.p, scratch.scaled, o);
                     } else if any {
-                        tile::weighted::<V, C>(n, v, v_pad / LANES, live, scratch.p, o);
+                        tile::weighted::<V, C>(n, v, v_pad / LANES, live, scratch.p, scratch.scaled, o);
                     }
                     row += n;
                 }
@@ -317,8 +321,11 @@ unsafe fn values_of_keys<V: Lanes, C: Cell>(k: *const u8, s: &Shape, out: *mut f
         for tile in 0..BLOCK / LANES {
             for d in 0..s.v_width {
                 let (even, odd) = C::pair::<V>(k.add((tile * pairs + d / 2) * C::PAIR));
-                let row = if d % 2 == 0 { even.array() } else { odd.array() };
-                for (i, x) in row.into_iter().enumerate() {
+                let mut row = if d % 2 == 0 { even } else { odd };
+                if C::SCALED {
+                    row = row.mul(cell::scales::<V, C>(k, s.k_width, d / CODES, tile * LANES));
+                }
+                for (i, x) in row.array().into_iter().enumerate() {
                     *out.add((d / LANES * BLOCK + tile * LANES + i) * LANES + d % LANES) = x;
                 }
             }

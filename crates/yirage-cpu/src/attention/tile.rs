@@ -1,11 +1,13 @@
 //! The two inner products: scores of rows against a block's keys, and rows of weights times a block's values.
 //!
 //! Each is a chain of fused multiply-adds per element in ascending order (of the width, of the positions), whatever the
-//! number of rows worked on together.
+//! number of rows worked on together. Where there are scales, a score is such a chain over the sums of its groups of 32
+//! elements, each times its scale.
 
 use super::BLOCK;
-use super::cell::Cell;
+use super::cell::{self, CODES, Cell};
 use crate::simd::{LANES, Lanes};
+use std::ops::Range;
 
 /// Scores of up to `V::ROWS` (4 or 8) rows: `out[n][32] = q[n] . keys`. `pairs` is half the padded width.
 #[inline(always)]
@@ -34,31 +36,60 @@ unsafe fn score_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(
     q: *const f32,
     out: *mut f32,
 ) {
-    let tile = pairs * C::PAIR;
     let mut first = 0;
     while first < BLOCK / LANES {
         let mut acc = [[V::splat(0.0); T]; N];
-        for j in 0..pairs {
-            for t in 0..T {
-                // SAFETY: the caller vouches for the block's keys and N rows of q.
-                unsafe {
-                    let (even, odd) = C::pair::<V>(k.add((first + t) * tile + j * C::PAIR));
-                    for (n, acc) in acc.iter_mut().enumerate() {
-                        let q = q.add(n * 2 * pairs + 2 * j);
-                        acc[t] = even.fma(V::splat(*q), acc[t]);
-                        acc[t] = odd.fma(V::splat(*q.add(1)), acc[t]);
+        // SAFETY: the caller vouches for the block's keys and N rows of q and out.
+        unsafe {
+            if C::SCALED {
+                let per = CODES / 2;
+                for group in 0..pairs / per {
+                    let sums = dot::<V, C, N, T>(k, pairs, first, group * per..(group + 1) * per, q);
+                    for t in 0..T {
+                        let scales = cell::scales::<V, C>(k, 2 * pairs, group, (first + t) * LANES);
+                        for (acc, sums) in acc.iter_mut().zip(&sums) {
+                            acc[t] = sums[t].fma(scales, acc[t]);
+                        }
                     }
                 }
+            } else {
+                acc = dot::<V, C, N, T>(k, pairs, first, 0..pairs, q);
             }
-        }
-        for (n, acc) in acc.iter().enumerate() {
-            for (t, acc) in acc.iter().enumerate() {
-                // SAFETY: the caller vouches for N rows of out.
-                unsafe { acc.store(out.add(n * BLOCK + (first + t) * LANES)) };
+            for (n, acc) in acc.iter().enumerate() {
+                for (t, acc) in acc.iter().enumerate() {
+                    acc.store(out.add(n * BLOCK + (first + t) * LANES));
+                }
             }
         }
         first += T;
     }
+}
+
+/// Sums over some pairs of elements, of `T` tiles from `first` on.
+#[inline(always)]
+unsafe fn dot<V: Lanes, C: Cell, const N: usize, const T: usize>(
+    k: *const u8,
+    pairs: usize,
+    first: usize,
+    range: Range<usize>,
+    q: *const f32,
+) -> [[V; T]; N] {
+    let tile = pairs * C::PAIR;
+    let mut acc = [[V::splat(0.0); T]; N];
+    for j in range {
+        for t in 0..T {
+            // SAFETY: the caller vouches for the block's keys and N rows of q.
+            unsafe {
+                let (even, odd) = C::pair::<V>(k.add((first + t) * tile + j * C::PAIR));
+                for (n, acc) in acc.iter_mut().enumerate() {
+                    let q = q.add(n * 2 * pairs + 2 * j);
+                    acc[t] = even.fma(V::splat(*q), acc[t]);
+                    acc[t] = odd.fma(V::splat(*q.add(1)), acc[t]);
+                }
+            }
+        }
+    }
+    acc
 }
 
 /// The part of a block whose values are read: positions `from..to`.
@@ -70,7 +101,13 @@ pub(super) struct Live {
     pub(super) to: usize,
 }
 
-/// Adds `weights[n][32]` times the block's values to `o[n][16 * chunks]`.
+/// Floats that [`weighted`] needs for weights times scales: of [`MOST`] rows, or of fewer for more columns at once.
+pub(super) const SCALED_FLOATS: usize = MOST * BLOCK;
+/// Most rows times groups of 32 columns whose weights are scaled together.
+const MOST: usize = 8;
+
+/// Adds `weights[n][32]` times the block's values to `o[n][16 * chunks]`. `scaled` has [`SCALED_FLOATS`] floats where
+/// the values have scales.
 #[inline(always)]
 pub(super) unsafe fn weighted<V: Lanes, C: Cell>(
     rows: usize,
@@ -78,56 +115,108 @@ pub(super) unsafe fn weighted<V: Lanes, C: Cell>(
     chunks: usize,
     live: Live,
     weights: *const f32,
+    scaled: *mut f32,
     o: *mut f32,
 ) {
+    let b = Values { v, chunks, live, scaled };
     // SAFETY: the caller vouches for `rows` rows of weights and o and a block's values.
     unsafe {
         match rows {
-            1 => weigh_rows::<V, C, 1, 4>(v, chunks, live, weights, o),
-            2 => weigh_rows::<V, C, 2, 2>(v, chunks, live, weights, o),
-            3 => weigh_rows::<V, C, 3, 1>(v, chunks, live, weights, o),
-            _ if V::ROWS == 4 => weigh_rows::<V, C, 4, 1>(v, chunks, live, weights, o),
-            4 => weigh_rows::<V, C, 4, 1>(v, chunks, live, weights, o),
-            5 => weigh_rows::<V, C, 5, 1>(v, chunks, live, weights, o),
-            6 => weigh_rows::<V, C, 6, 1>(v, chunks, live, weights, o),
-            7 => weigh_rows::<V, C, 7, 1>(v, chunks, live, weights, o),
-            _ => weigh_rows::<V, C, 8, 1>(v, chunks, live, weights, o),
+            1 => weigh_rows::<V, C, 1, 4>(b, weights, o),
+            2 => weigh_rows::<V, C, 2, 2>(b, weights, o),
+            3 => weigh_rows::<V, C, 3, 1>(b, weights, o),
+            _ if V::ROWS == 4 => weigh_rows::<V, C, 4, 1>(b, weights, o),
+            4 => weigh_rows::<V, C, 4, 1>(b, weights, o),
+            5 => weigh_rows::<V, C, 5, 1>(b, weights, o),
+            6 => weigh_rows::<V, C, 6, 1>(b, weights, o),
+            7 => weigh_rows::<V, C, 7, 1>(b, weights, o),
+            _ => weigh_rows::<V, C, 8, 1>(b, weights, o),
         }
     }
 }
 
-/// `N` rows, `T` chunks of 16 columns at once.
-#[inline(always)]
-unsafe fn weigh_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(
+/// A block's values, `[chunks][32][16]`, of which some are live, and room for scaled weights.
+#[derive(Clone, Copy)]
+struct Values {
     v: *const u8,
     chunks: usize,
     live: Live,
-    weights: *const f32,
+    scaled: *mut f32,
+}
+
+/// Weights `[rows][32]`, and how far apart those of adjacent groups of [`PER`] chunks are: 0 where all are the same.
+#[derive(Clone, Copy)]
+struct Weights {
+    first: *const f32,
+    apart: usize,
+}
+
+/// Chunks of 16 columns that share scales, where there are any.
+const PER: usize = CODES / LANES;
+
+/// `N` rows, `T` chunks of 16 columns at once.
+#[inline(always)]
+unsafe fn weigh_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(b: Values, weights: *const f32, o: *mut f32) {
+    if !C::SCALED {
+        // SAFETY: the caller's.
+        return unsafe { weigh_span::<V, C, N, T>(b, 0..b.chunks, Weights { first: weights, apart: 0 }, o) };
+    }
+    // The widths of scaled values are whole groups.
+    let (groups, at_once) = (b.chunks / PER, T.div_ceil(PER));
+    let mut group = 0;
+    while group < groups {
+        let count = at_once.min(groups - group);
+        // SAFETY: the groups exist; `at_once * N` is at most MOST; the caller gives the rest.
+        unsafe {
+            for i in 0..count {
+                for at in [0, LANES] {
+                    let scales = cell::scales::<V, C>(b.v, b.chunks * LANES, group + i, at);
+                    for n in 0..N {
+                        let to = b.scaled.add((i * N + n) * BLOCK + at);
+                        V::load(weights.add(n * BLOCK + at)).mul(scales).store(to);
+                    }
+                }
+            }
+            let scaled = Weights { first: b.scaled, apart: N * BLOCK };
+            weigh_span::<V, C, N, T>(b, group * PER..(group + count) * PER, scaled, o);
+        }
+        group += count;
+    }
+}
+
+/// A span of chunks, `T` at once; the weights are those of its first group on.
+#[inline(always)]
+unsafe fn weigh_span<V: Lanes, C: Cell, const N: usize, const T: usize>(
+    b: Values,
+    span: Range<usize>,
+    weights: Weights,
     o: *mut f32,
 ) {
-    let mut c = 0;
+    let mut c = span.start;
     // SAFETY: the chunks named lie inside the values and the rows of o, for which the caller vouches.
     unsafe {
-        while c + T <= chunks {
-            weigh_chunks::<V, C, N, T>(v, c, chunks, live, weights, o);
-            c += T;
-        }
-        while c < chunks {
-            weigh_chunks::<V, C, N, 1>(v, c, chunks, live, weights, o);
-            c += 1;
+        while c < span.end {
+            let first = weights.first.add((c - span.start) / PER * weights.apart);
+            let weights = Weights { first, ..weights };
+            if c + T <= span.end {
+                weigh_chunks::<V, C, N, T>(b, c, weights, o);
+                c += T;
+            } else {
+                weigh_chunks::<V, C, N, 1>(b, c, weights, o);
+                c += 1;
+            }
         }
     }
 }
 
 #[inline(always)]
 unsafe fn weigh_chunks<V: Lanes, C: Cell, const N: usize, const T: usize>(
-    v: *const u8,
+    b: Values,
     c: usize,
-    chunks: usize,
-    live: Live,
-    weights: *const f32,
+    weights: Weights,
     o: *mut f32,
 ) {
+    let Values { v, chunks, live, .. } = b;
     let chunk = BLOCK / 2 * C::PAIR;
     // SAFETY: for all of it the caller vouches; positions past `live.to` are not used.
     unsafe {
@@ -141,7 +230,7 @@ unsafe fn weigh_chunks<V: Lanes, C: Cell, const N: usize, const T: usize>(
             for t in 0..T {
                 let (even, odd) = C::pair::<V>(v.add((c + t) * chunk + i * C::PAIR));
                 for (n, acc) in acc.iter_mut().enumerate() {
-                    let w = weights.add(n * BLOCK + 2 * i);
+                    let w = weights.first.add(t / PER * weights.apart + n * BLOCK + 2 * i);
                     acc[t] = even.fma(V::splat(*w), acc[t]);
                     acc[t] = odd.fma(V::splat(*w.add(1)), acc[t]);
                 }
@@ -152,7 +241,8 @@ unsafe fn weigh_chunks<V: Lanes, C: Cell, const N: usize, const T: usize>(
             for t in 0..T {
                 let (even, _) = C::pair::<V>(v.add((c + t) * chunk + live.to / 2 * C::PAIR));
                 for (n, acc) in acc.iter_mut().enumerate() {
-                    acc[t] = even.fma(V::splat(*weights.add(n * BLOCK + live.to - 1)), acc[t]);
+                    let w = weights.first.add(t / PER * weights.apart + n * BLOCK + live.to - 1);
+                    acc[t] = even.fma(V::splat(*w), acc[t]);
                 }
             }
         }

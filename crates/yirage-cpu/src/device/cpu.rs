@@ -147,6 +147,7 @@ const ROW_OPS: &[&str] = &[
     "matmul",
     "top_k",
     "rope",
+    "hadamard",
     "kv_append",
     "route",
     "expert_bias",

@@ -26,6 +26,7 @@ pub(super) enum RowOp {
     TopK { op: TopK, x: Operand, values: Operand, indices: Operand },
     Concat { groups: usize, a: Operand, b: Operand, out: Operand },
     Rope { op: Rope, tables: [Operand; 2], positions: Option<Operand>, x: Operand, out: Operand },
+    Hadamard { part: usize, x: Operand, out: Operand },
     KvAppend { state: Arc<StateRef>, k: Operand, v: Option<Operand>, slots: Operand },
     Route { op: Route, logits: Operand, bias: Option<Arc<WeightRef>>, weights: Operand, chosen: Operand },
     ExpertBias { ranks: usize, x: Operand, bias: Arc<WeightRef>, chosen: Operand, out: Operand },
@@ -73,6 +74,7 @@ impl RowOp {
                 }
                 RowOp::Rope { op, tables, positions: ins.get(3).cloned(), x: input(0), out: out() }
             }
+            Op::Hadamard(op) => RowOp::Hadamard { part: op.part as usize, x: input(0), out: out() },
             Op::KvAppend(_) => {
                 let Operand::State(state) = input(0) else {
                     return Err(HalError::Load("kv_append does not write a state".into()));
@@ -159,6 +161,9 @@ impl RowOp {
                     };
                     let positions = positions.as_ref().map(|p| p.ints(env));
                     rows::rope(isa, range, rope, positions, x.src(env), out.dst(env));
+                }
+                RowOp::Hadamard { part, x, out } => {
+                    rows::hadamard(isa, range, x.width(), *part, x.src(env), out.dst(env));
                 }
                 RowOp::KvAppend { state, k, v, slots } => append(env, range, state, k, v.as_ref(), slots),
                 RowOp::Route { op, logits, bias, weights, chosen } => {

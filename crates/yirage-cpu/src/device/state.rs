@@ -23,7 +23,8 @@ impl CpuState {
             DType::Stored(Format::F32) => KvType::F32,
             DType::Stored(Format::F16) => KvType::F16,
             DType::Stored(Format::BF16) => KvType::Bf16,
-            other => return Err(HalError::Load(format!("a cache of {other} is not f32, f16 or bf16"))),
+            DType::Stored(Format::Q8_0) => KvType::Q8_0,
+            other => return Err(HalError::Load(format!("a cache of {other} is not f32, f16, bf16 or q8_0"))),
         };
         let [_, kv_heads, width] = sizes[..] else {
             return Err(HalError::Load(format!("state {block}: [positions, heads, width] wanted")));

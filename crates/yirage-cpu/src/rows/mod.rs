@@ -7,6 +7,7 @@
 
 mod binary;
 mod glu;
+mod hadamard;
 mod matmul;
 mod mixture;
 mod norm;
@@ -18,6 +19,7 @@ mod unary;
 
 pub use binary::{BinaryKind, binary, binary_row};
 pub use glu::{GluKind, glu};
+pub use hadamard::hadamard;
 pub use matmul::{MatMul, matmul};
 pub use mixture::{expert_bias, expert_sum, gather};
 pub use norm::{LayerNorm, RmsNorm, layer_norm, rms_norm};

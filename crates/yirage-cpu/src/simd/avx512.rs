@@ -51,6 +51,11 @@ impl Lanes for Avx512 {
         unsafe { Avx512(_mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))) }
     }
     #[inline(always)]
+    unsafe fn load_i8(p: *const i8) -> Self {
+        // SAFETY: the caller vouches for sixteen bytes.
+        unsafe { Avx512(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast())))) }
+    }
+    #[inline(always)]
     unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self) {
         // SAFETY: the caller vouches for thirty-two values.
         unsafe {

@@ -31,6 +31,8 @@ pub(crate) trait Lanes: Copy {
     unsafe fn store(self, p: *mut f32);
     /// Sixteen IEEE halves.
     unsafe fn load_f16(p: *const u16) -> Self;
+    /// Sixteen signed bytes.
+    unsafe fn load_i8(p: *const i8) -> Self;
     /// Thirty-two bf16 values: those at even places, then those at odd places.
     unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self);
     /// `self + b`.
@@ -153,9 +155,11 @@ mod tests {
             // SAFETY: there are twice sixteen halves.
             let (half, (even, odd)) =
                 unsafe { (V::load_f16(self.halves.as_ptr()), V::load_bf16_pairs(self.halves.as_ptr())) };
+            // SAFETY: there are four times sixteen bytes.
+            let byte = unsafe { V::load_i8(self.halves.as_ptr().cast()) };
             let whole = a.round().max(V::splat(-126.0)).min(V::splat(126.0)); // a number for NaN too
             let mut out =
-                vec![half, even, odd, a.add(b), a.sub(b), a.mul(b), a.div(b), a.fma(b, c), a.max(b), a.min(b)];
+                vec![half, byte, even, odd, a.add(b), a.sub(b), a.mul(b), a.div(b), a.fma(b, c), a.max(b), a.min(b)];
             out.extend([
                 a.round(),
                 whole.pow2(),

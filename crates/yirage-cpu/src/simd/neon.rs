@@ -42,6 +42,13 @@ fn larger(a: float32x4_t, b: float32x4_t) -> float32x4_t {
     unsafe { vbslq_f32(vcgtq_f32(a, b), a, b) }
 }
 
+/// Four integers as floats.
+#[inline(always)]
+fn floats(x: int16x4_t) -> float32x4_t {
+    // SAFETY: Advanced SIMD is there.
+    unsafe { vcvtq_f32_s32(vmovl_s16(x)) }
+}
+
 impl Lanes for Neon {
     // Two vectors of keys, the weight and four rows are 26 of 32 registers.
     const ROWS: usize = 4;
@@ -65,6 +72,20 @@ impl Lanes for Neon {
     #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         four!(I => vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p.add(4 * I)))))
+    }
+    #[inline(always)]
+    unsafe fn load_i8(p: *const i8) -> Self {
+        // SAFETY: the caller vouches for sixteen bytes.
+        unsafe {
+            let bytes = vld1q_s8(p);
+            let (low, high) = (vmovl_s8(vget_low_s8(bytes)), vmovl_s8(vget_high_s8(bytes)));
+            Neon([
+                floats(vget_low_s16(low)),
+                floats(vget_high_s16(low)),
+                floats(vget_low_s16(high)),
+                floats(vget_high_s16(high)),
+            ])
+        }
     }
     #[inline(always)]
     unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self) {

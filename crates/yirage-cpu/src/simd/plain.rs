@@ -43,6 +43,12 @@ impl Lanes for Plain {
         each!(i => half::f16::from_bits(raw[i]).to_f32())
     }
     #[inline(always)]
+    unsafe fn load_i8(p: *const i8) -> Self {
+        // SAFETY: the caller vouches for sixteen bytes.
+        let raw = unsafe { p.cast::<[i8; LANES]>().read_unaligned() };
+        each!(i => f32::from(raw[i]))
+    }
+    #[inline(always)]
     unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self) {
         // SAFETY: the caller vouches for thirty-two values.
         let raw = unsafe { p.cast::<[u16; 2 * LANES]>().read_unaligned() };

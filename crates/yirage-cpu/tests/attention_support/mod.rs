@@ -6,6 +6,7 @@ use yirage_cpu::attention::{BLOCK, Cache, Call, KvType, Mask, Plan, Shape, combi
 use yirage_cpu::isa::Isa;
 use yirage_cpu::pool::Pool;
 use yirage_cpu::rows::{Dst, Src};
+use yirage_ir::Format;
 
 /// A small generator, so that a failure repeats.
 #[derive(Clone)]
@@ -59,12 +60,19 @@ impl World {
         World { shape, mask, scale, softcap: 0.0, sinks: None, lengths: lengths.to_vec(), q, k, v }
     }
 
-    fn stored(&self, x: f32) -> f64 {
-        match self.shape.kv {
-            KvType::F32 => f64::from(x),
-            KvType::F16 => half::f16::from_f32(x).to_f64(),
-            KvType::Bf16 => half::bf16::from_f32(x).to_f64(),
-        }
+    /// What the cache gives back of keys or values, whole blocks of them.
+    fn stored(&self, x: &[f32]) -> Vec<f64> {
+        let format = match self.shape.kv {
+            KvType::F32 => Format::F32,
+            KvType::F16 => Format::F16,
+            KvType::Bf16 => Format::BF16,
+            KvType::Q8_0 => Format::Q8_0,
+        };
+        let info = format.info();
+        let (mut bytes, mut back) = (vec![0; info.row_bytes(x.len())], vec![0.0; x.len()]);
+        info.encode.unwrap()(x, &mut bytes);
+        (info.decode)(&bytes, &mut back);
+        back.into_iter().map(f64::from).collect()
     }
 
     /// Row of one token in f64, `[heads * v_width]`.
@@ -73,19 +81,22 @@ impl World {
         let mut out = Vec::new();
         let last = if self.mask.causal { pos + 1 } else { self.lengths[seq] };
         let first = if self.mask.window == 0 { 0 } else { (pos + 1).saturating_sub(self.mask.window) };
+        let (kw, vw) = (s.kv_heads * s.k_width, s.kv_heads * s.v_width);
+        let keys = self.stored(&self.k[seq][first * kw..last * kw]);
+        let values = if s.v_in_k { Vec::new() } else { self.stored(&self.v[seq][first * vw..last * vw]) };
         for h in 0..s.heads {
             let kv = h / (s.heads / s.kv_heads);
             let q = &self.q[seq][(pos * s.heads + h) * s.k_width..][..s.k_width];
-            let key = |p: usize| &self.k[seq][(p * s.kv_heads + kv) * s.k_width..][..s.k_width];
+            let key = |p: usize| &keys[((p - first) * s.kv_heads + kv) * s.k_width..][..s.k_width];
             let value = |p: usize| {
                 if s.v_in_k {
                     &key(p)[..s.v_width]
                 } else {
-                    &self.v[seq][(p * s.kv_heads + kv) * s.v_width..][..s.v_width]
+                    &values[((p - first) * s.kv_heads + kv) * s.v_width..][..s.v_width]
                 }
             };
             let score = |p: usize| {
-                let dot: f64 = q.iter().zip(key(p)).map(|(a, b)| f64::from(*a) * self.stored(*b)).sum();
+                let dot: f64 = q.iter().zip(key(p)).map(|(a, b)| f64::from(*a) * b).sum();
                 let (x, cap) = (dot * f64::from(self.scale), f64::from(self.softcap));
                 if cap > 0.0 { cap * (x / cap).tanh() } else { x }
             };
@@ -95,7 +106,7 @@ impl World {
             let sum: f64 = scores.iter().copied().chain(sink).map(|s| (s - max).exp()).sum();
             for d in 0..s.v_width {
                 let terms = scores.iter().enumerate();
-                let y: f64 = terms.map(|(i, s)| (s - max).exp() * self.stored(value(first + i)[d])).sum();
+                let y: f64 = terms.map(|(i, s)| (s - max).exp() * value(first + i)[d]).sum();
                 out.push(y / sum);
             }
         }
@@ -167,7 +178,9 @@ fn free(world: &World, step: &[Chunk], tables: &mut [i32], max_blocks: usize, ca
             let entry = std::mem::replace(&mut tables[seq * max_blocks + block], -1);
             if entry >= 0 {
                 let slots: Vec<i32> = (entry * 32..entry * 32 + 32).collect();
-                let nan = vec![f32::NAN; world.shape.kv_heads * world.shape.k_width.max(world.shape.v_width)];
+                // Infinite scales make every code of a block NaN; a NaN among others has the code 0.
+                let poison = if world.shape.kv == KvType::Q8_0 { f32::INFINITY } else { f32::NAN };
+                let nan = vec![poison; world.shape.kv_heads * world.shape.k_width.max(world.shape.v_width)];
                 let nan = Src::new(nan.as_ptr(), 0);
                 // SAFETY: stride 0 reads the one row; no other thread runs.
                 unsafe { cache.append(0..32, nan, nan, &slots) }.unwrap();

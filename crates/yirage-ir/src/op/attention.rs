@@ -2,7 +2,7 @@
 //! paged cache or over the step's own keys and values.
 
 use super::case::Rng;
-use super::kv_append::state_shape;
+use super::kv_append::{state_shape, whole_blocks};
 use super::{BLOCK, Case, OpDef, Role, Tolerance, Work, arity, f32_rows, per_row, vector};
 use crate::attr::F32;
 use crate::dim::{Dims, Sym};
@@ -60,6 +60,8 @@ impl Attention {
             if (heads, w) != (self.kv_heads, width) {
                 return Err(TypeError::new(format!("state is {}, {} heads of {width} wanted", ins[1], self.kv_heads)));
             }
+            whole_blocks(&ins[1], "a key", self.k_width)?;
+            whole_blocks(&ins[1], "key and value", width)?;
             if ins[4].dtype != DType::I32 || ins[4].shape.len() != 2 {
                 return Err(TypeError::new(format!("table is {}, i32[Seqs, Blocks] wanted", ins[4])));
             }
@@ -162,8 +164,9 @@ impl OpDef for Attention {
         let seen = f64::from(dims.blocks) * BLOCK as f64;
         let seen = if self.window > 0 { seen.min(f64::from(self.window)) } else { seen };
         let (k, v) = (f64::from(self.k_width), f64::from(self.v_width));
-        let row = f64::from(self.kv_heads) * if self.v_in_k { k } else { k + v };
-        let bytes = f64::from(dims.seqs) * seen * row * ins[1].dtype.row_bytes(1) as f64;
+        let kept = if self.v_in_k { self.k_width } else { self.k_width + self.v_width };
+        let row = f64::from(self.kv_heads) * ins[1].dtype.row_bytes(kept as usize) as f64;
+        let bytes = f64::from(dims.seqs) * seen * row;
         Work { flops: 2.0 * tokens * seen * f64::from(self.heads) * (k + v), bytes }
     }
 }
@@ -225,18 +228,34 @@ fn cached_cases() -> Vec<Case> {
         ("latent", Attention { kv_heads: 1, k_width: 24, v_width: 16, v_in_k: true, ..base.clone() }),
     ];
     for format in [Format::F32, Format::F16, Format::BF16] {
-        for (name, op) in &variants {
-            for sinks in [false, true] {
-                let mut ins = cached_inputs(&mut rng, format, op);
-                if sinks {
-                    ins.push(rng.floats([op.heads as usize]));
-                }
-                let name = format!("{name} {}{}", format.info().name, if sinks { " sinks" } else { "" });
-                cases.push(Case::new(name, op.clone(), ins, CLOSE));
-            }
-        }
+        variants.iter().for_each(|(name, op)| push_both(&mut cases, &mut rng, format, name, op));
     }
+    let base = Attention { k_width: 32, v_width: 32, ..base };
+    let variants = [
+        ("plain", base.clone()),
+        ("seven heads a key", Attention { heads: 7, kv_heads: 1, k_width: 64, v_width: 64, ..base.clone() }),
+        ("unequal widths", Attention { k_width: 96, v_width: 32, ..base.clone() }),
+        ("wide values", Attention { heads: 3, kv_heads: 1, v_width: 160, ..base.clone() }),
+        ("wide", Attention { heads: 2, kv_heads: 1, k_width: 256, v_width: 256, ..base.clone() }),
+        ("softcap", Attention { softcap: F32(3.0), ..base.clone() }),
+        ("window 5", Attention { window: 5, ..base.clone() }),
+        ("window 33", Attention { window: 33, ..base.clone() }),
+        ("latent", Attention { kv_heads: 1, k_width: 96, v_width: 40, v_in_k: true, ..base.clone() }),
+    ];
+    variants.iter().for_each(|(name, op)| push_both(&mut cases, &mut rng, Format::Q8_0, name, op));
     cases
+}
+
+/// The case without and with sinks.
+fn push_both(cases: &mut Vec<Case>, rng: &mut Rng, format: Format, name: &str, op: &Attention) {
+    for sinks in [false, true] {
+        let mut ins = cached_inputs(rng, format, op);
+        if sinks {
+            ins.push(rng.floats([op.heads as usize]));
+        }
+        let name = format!("{name} {}{}", format.info().name, if sinks { " sinks" } else { "" });
+        cases.push(Case::new(name, op.clone(), ins, CLOSE));
+    }
 }
 
 /// Three sequences: one decoding at depth 70, a chunk of 9 at position 30, and one single first token; their blocks

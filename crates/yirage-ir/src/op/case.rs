@@ -138,7 +138,7 @@ impl Rng {
         let dtype = crate::dtype::DType::Stored(format);
         let mut t = self.floats(shape);
         if let Data::F32(v) = &mut t.data {
-            v.iter_mut().for_each(|x| *x = crate::tensor::round_to(dtype, *x));
+            crate::tensor::round_to(dtype, v);
         }
         Tensor { dtype, ..t }
     }

@@ -12,9 +12,11 @@ use crate::types::{Type, TypeError};
 op_struct! {
     /// `(state, k f32[Tokens, kv_heads*k_width], v f32[Tokens, kv_heads*v_width], slots i32[Tokens]) -> state`.
     ///
-    /// The state is `[32, kv_heads, k_width + v_width]` a block, f32, f16 or bf16; token t goes to block
-    /// `slots[t] / 32`, position `slots[t] % 32`, rounded to nearest even. A latent cache takes no `v`: its state is
-    /// `[32, kv_heads, k_width]`. The state is updated in place; the result names it after the update.
+    /// The state is `[32, kv_heads, k_width + v_width]` a block, f32, f16, bf16 or q8_0; token t goes to block
+    /// `slots[t] / 32`, position `slots[t] % 32`, rounded to nearest even or, in q8_0, encoded as that format is: each
+    /// head's key and its value in blocks of 32 elements, which their widths must be multiples of. A latent cache takes
+    /// no `v`: its state is `[32, kv_heads, k_width]`. The state is updated in place; the result names it after the
+    /// update.
     KvAppend {
         /// Heads of keys and values.
         kv_heads: u32,
@@ -23,10 +25,21 @@ op_struct! {
 
 /// The checked shape of a cache state: `(kv_heads, width)`.
 pub(super) fn state_shape(ty: &Type) -> Result<(u32, u32), TypeError> {
-    let float = matches!(ty.dtype, DType::Stored(Format::F32 | Format::F16 | Format::BF16));
-    match (float, &ty.shape[..]) {
+    let kept = matches!(ty.dtype, DType::Stored(Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0));
+    match (kept, &ty.shape[..]) {
         (true, [Dim::Const(b), Dim::Const(h), Dim::Const(w)]) if *b as usize == BLOCK => Ok((*h, *w)),
-        _ => Err(TypeError::new(format!("state is {ty}, a float [{BLOCK}, kv_heads, width] wanted"))),
+        _ => Err(TypeError::new(format!("state is {ty}, [{BLOCK}, kv_heads, width] of f32, f16, bf16 or q8_0 wanted"))),
+    }
+}
+
+/// Whether a part of a head (its key, its value) of `width` elements is whole blocks of the state's format.
+pub(super) fn whole_blocks(state: &Type, part: &str, width: u32) -> Result<(), TypeError> {
+    match state.dtype {
+        DType::Stored(f) if !(width as usize).is_multiple_of(f.info().block) => {
+            let (name, block) = (f.info().name, f.info().block);
+            Err(TypeError::new(format!("{part} of {width} elements a head is not whole blocks of {block} of {name}")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -47,6 +60,8 @@ impl OpDef for KvAppend {
                 self.kv_heads, ins[0]
             )));
         }
+        whole_blocks(&ins[0], "a key", f32_rows(&ins[1], "k")? / heads.max(1))?;
+        whole_blocks(&ins[0], "key and value", width)?;
         per_row(&ins[ins.len() - 1], &ins[1], "slots")?;
         Ok(vec![ins[0].clone()])
     }
@@ -62,7 +77,8 @@ impl OpDef for KvAppend {
                     let w = x.width() / heads;
                     x.floats()[(t * heads + h) * w..][..w].iter()
                 });
-                cell.iter_mut().zip(parts).for_each(|(c, x)| *c = round_to(dtype, *x));
+                cell.iter_mut().zip(parts).for_each(|(c, x)| *c = *x);
+                round_to(dtype, cell);
             }
         }
         vec![state]
@@ -96,6 +112,39 @@ impl OpDef for KvAppend {
                 Tolerance::Exact,
             ));
         }
+        cases.extend(block_cases(&mut rng));
         cases
     }
+}
+
+/// States of Q8_0: whole blocks a key and a value, with zeros, ties between codes, and blocks of one large element.
+fn block_cases(rng: &mut Rng) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (heads, k, v) in [(2, 32, 32), (1, 64, 32), (3, 32, 96)] {
+        let state = rng.state(Format::Q8_0, [3, BLOCK, heads, k + v]);
+        let slots = Tensor::i32([4], vec![0, 33, 95, 1]);
+        let ins = vec![state, spiky(rng, [4, heads * k]), spiky(rng, [4, heads * v]), slots];
+        let op = KvAppend { kv_heads: heads as u32 };
+        cases.push(Case::new(format!("q8_0 {heads}x({k}+{v})"), op, ins, Tolerance::Exact));
+    }
+    let (state, x) = (rng.state(Format::Q8_0, [2, BLOCK, 1, 96]), spiky(rng, [2, 96]));
+    let ins = vec![state, x, Tensor::i32([2], vec![40, 7])];
+    cases.push(Case::new("q8_0 latent", KvAppend { kv_heads: 1 }, ins, Tolerance::Exact));
+    cases
+}
+
+/// Rows that begin with a block of exact halves of a code's step; the last of several blocks is 0 but for one element.
+fn spiky(rng: &mut Rng, shape: [usize; 2]) -> Tensor {
+    let mut t = rng.floats(shape);
+    if let Data::F32(x) = &mut t.data {
+        for row in x.chunks_exact_mut(shape[1]) {
+            row[..32].iter_mut().enumerate().for_each(|(i, x)| *x = (i as f32 - 15.5) / 128.0);
+            row[7] = 127.0 / 128.0;
+            if shape[1] > 32 {
+                row[shape[1] - 32..].fill(0.0);
+                row[shape[1] - 9] = -30.0;
+            }
+        }
+    }
+    t
 }

@@ -18,6 +18,7 @@ mod embed;
 mod expert;
 mod gather;
 mod glu;
+mod hadamard;
 mod kv_append;
 mod layer_norm;
 mod linear;
@@ -39,6 +40,7 @@ pub use embed::Embed;
 pub use expert::{ExpertBias, ExpertLinear, ExpertSum};
 pub use gather::Gather;
 pub use glu::{Glu, GluKind};
+pub use hadamard::Hadamard;
 pub use kv_append::KvAppend;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
@@ -173,7 +175,7 @@ macro_rules! ops {
 ops! {
     Embed, Gather, Linear, Quantize,
     RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, Concat, MatMul, TopK,
-    Rope, KvAppend, Attention,
+    Rope, Hadamard, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
     Sample,
 }

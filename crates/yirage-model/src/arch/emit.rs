@@ -2,6 +2,7 @@
 //!
 //! It knows how a graph is put together, not how any model is.
 
+use super::attention::biased_keys;
 use super::{BuildOptions, CacheGroup, Model, names};
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, LayerType, Quantization, RawConfig, RopeConfig, RopeScaling};
@@ -9,7 +10,7 @@ use crate::error::ModelError;
 use crate::rope;
 use crate::weights::{WeightBinding, WeightSource, WeightView};
 use std::collections::HashMap;
-use yirage_ir::op::{Binary, BinaryKind, Embed, Gather, LayerNorm, Linear, RmsNorm, Rope, Unary, UnaryKind};
+use yirage_ir::op::{Binary, BinaryKind, Embed, Gather, Hadamard, LayerNorm, Linear, RmsNorm, Rope, Unary, UnaryKind};
 use yirage_ir::{BuildError, DType, Dim, F32, Format, GraphBuilder, Op, Sym, Type, ValueId};
 
 /// Largest size of any single dimension that a configuration may state; products of two stay within u32.
@@ -76,10 +77,10 @@ impl<'a> Emit<'a> {
         config: &'a RawConfig,
         options: BuildOptions,
     ) -> Result<Emit<'a>, ModelError> {
-        if !matches!(options.kv, Format::F32 | Format::F16 | Format::BF16) {
+        if !matches!(options.kv, Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0) {
             return Err(ModelError::Unsupported {
                 what: format!("a cache of {}", options.kv.info().name),
-                why: "keys and values are kept as f32, f16 or bf16".into(),
+                why: "keys and values are kept as f32, f16, bf16 or q8_0".into(),
             });
         }
         let mut graph = GraphBuilder::new(config.model_type()?.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
@@ -394,6 +395,16 @@ impl<'a> Emit<'a> {
         self.op(name, Rope { width, rotary, interleaved, per_row }, if per_row { &ins[..3] } else { &ins })
     }
 
+    /// Whether the cache's format has scales that elements share.
+    pub(super) fn caches_blocks(&self) -> bool {
+        self.options.kv.info().block > 1
+    }
+
+    /// Spreads each element of heads of `width` over as much of its head as a power of two allows.
+    pub(super) fn spread(&mut self, name: &str, x: ValueId, width: u32) -> Result<ValueId, ModelError> {
+        self.op(name, Hadamard { part: 1 << width.trailing_zeros() }, &[x])
+    }
+
     /// Layer `layer`'s cache state in `group`: the state, and the group's `slots` and `table`.
     pub(super) fn state(&mut self, layer: u32, group: CacheGroup) -> Result<[ValueId; 3], ModelError> {
         let (heads, width) = match group {
@@ -404,12 +415,34 @@ impl<'a> Emit<'a> {
                 return Err(ModelError::Unsupported { what, why });
             }
         };
+        self.check_blocks(layer, group)?;
         let at = self.group(group)?;
         let name = format!("kv.{layer}");
         let ty = Type::new(DType::Stored(self.options.kv), [yirage_ir::op::BLOCK as u32, heads, width]);
         let state = self.graph.state(&name, ty).map_err(|e| misfit(self.config, &e))?;
         self.state_group.push((name, at));
         Ok([state, self.groups[at].slots, self.groups[at].table])
+    }
+
+    /// Whether each head's key and value are whole blocks of the cache's format.
+    fn check_blocks(&self, layer: u32, group: CacheGroup) -> Result<(), ModelError> {
+        let parts = match group {
+            CacheGroup::Paged { k_width, v_width, .. } => vec![("keys", k_width), ("values", v_width)],
+            CacheGroup::Latent { rank, rope } => vec![("latent keys", rank + rope)],
+            CacheGroup::Slot { .. } => Vec::new(),
+        };
+        let info = self.options.kv.info();
+        match parts.into_iter().find(|(_, width)| !(*width as usize).is_multiple_of(info.block)) {
+            None => Ok(()),
+            Some((part, width)) => Err(ModelError::Unsupported {
+                what: format!("a cache of {}", info.name),
+                why: format!(
+                    "layer {layer} has {part} of {width} elements a head, that format's blocks are of {}; use \
+                     `--kv-type bf16`",
+                    info.block
+                ),
+            }),
+        }
     }
 
     fn group(&mut self, group: CacheGroup) -> Result<usize, ModelError> {
@@ -450,11 +483,15 @@ impl<'a> Emit<'a> {
             self.weights[t.binding].source = WeightSource::Computed(tables.0);
             self.weights[t.binding + 1].source = WeightSource::Computed(tables.1);
         }
+        let (name, context) = (self.config.model_type()?.to_owned(), self.config.u32("max_position_embeddings")?);
+        let vocab_size = self.size("vocab_size")?;
+        let graph = self.graph.finish();
         Ok(Model {
-            name: self.config.model_type()?.to_owned(),
-            vocab_size: self.size("vocab_size")?,
-            context: self.config.u32("max_position_embeddings")?,
-            graph: self.graph.finish(),
+            name,
+            vocab_size,
+            context,
+            biased_keys: biased_keys(&graph),
+            graph,
             weights: self.weights,
             groups: self.groups.into_iter().map(|g| g.group).collect(),
             state_group: self.state_group,

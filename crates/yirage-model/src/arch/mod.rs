@@ -43,7 +43,7 @@ use yirage_ir::{Format, Graph};
 /// What the caller decides about a model's graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BuildOptions {
-    /// Element format of the cache: F32, F16 or BF16.
+    /// Format of the cache: F32, F16, BF16 or Q8_0.
     pub kv: Format,
     /// Positions that the tables of the rotary embedding cover: the longest sequence that will be computed.
     pub context: u32,
@@ -95,6 +95,9 @@ pub struct Model {
     /// The dynamic scaling of the rotary embedding. Such a model has the slots `rope.cos` and `rope.sin` of f32
     /// `[Tokens, rotary / 2]`, as its sequences' frequencies depend on their lengths.
     pub dynamic_rope: Option<rope::Dynamic>,
+    /// Whether keys are cached with biases added and no norm after them. Biases may be many times the rest of a key, of
+    /// which formats in blocks then keep little.
+    pub biased_keys: bool,
     /// Width of the logits.
     pub vocab_size: u32,
     /// The longest context the model was made for.

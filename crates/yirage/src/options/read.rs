@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(with(&[]).choice("precision").unwrap(), "fast");
         assert_eq!(with(&[]).maybe_choice("kv-type").unwrap(), None);
         let message = with(&[("kv-type", "q8")]).maybe_choice("kv-type").unwrap_err().to_string();
-        assert_eq!(message, "--kv-type: expected f32, f16, bf16, not \"q8\"");
+        assert_eq!(message, "--kv-type: expected f32, f16, bf16, q8_0, not \"q8\"");
     }
 
     #[test]

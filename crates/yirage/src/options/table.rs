@@ -98,7 +98,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     ),
     option(
         "kv-type",
-        Choice(&["f32", "f16", "bf16"]),
+        Choice(&["f32", "f16", "bf16", "q8_0"]),
         Described("f32 where the precision is exact or all weights are f32, else bf16"),
         COMPUTE,
         "Format of cached keys and values",

@@ -56,6 +56,7 @@ impl EngineSettings {
             kv: layers.maybe_choice("kv-type")?.map(|word| match word {
                 "f16" => Format::F16,
                 "bf16" => Format::BF16,
+                "q8_0" => Format::Q8_0,
                 _ => Format::F32,
             }),
             executor: match layers.choice("executor")? {

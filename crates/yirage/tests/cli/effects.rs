@@ -25,7 +25,7 @@ const EFFECTS: &[Effect] = &[
     ("threads", |m| assert!(debug(m, &["--threads", "1"]).contains("(\"threads\", \"1\")"))),
     ("isa", |m| assert!(debug(m, &["--isa", "scalar"]).contains("/scalar"))),
     ("precision", precision),
-    ("kv-type", |m| assert_ne!(logits(m, &["--kv-type", "f16"]), logits(m, &["--kv-type", "f32"]))),
+    ("kv-type", kv_type),
     ("executor", |m| {
         let chosen = |more: &[&str]| answer(m, more)["executors"][0].clone();
         let forced = chosen(&["--executor", "persistent"]);
@@ -188,6 +188,22 @@ fn hot(model: &str, more: &[&str]) -> Vec<u64> {
 
 fn prompt(model: &str, more: &[&str]) -> Value {
     answer(model, &[&["--max-tokens", "1"], more].concat())["prompt_tokens"].clone()
+}
+
+fn kv_type(model: &str) {
+    assert_ne!(logits(model, &["--kv-type", "f16"]), logits(model, &["--kv-type", "f32"]));
+    // Its heads are of 8 elements, which is no block of int8.
+    let refused = run(model, &["--kv-type", "q8_0"]);
+    assert!(refused.code == 3 && refused.err.contains("use `--kv-type bf16`"), "{} {}", refused.code, refused.err);
+    let Some(model) = shared("tinyrandom/qwen3") else { return };
+    let cache = |kv: &str| {
+        let args = ["run", "-m", model.to_str().unwrap(), "--prompt-ids", "1,3,5", "--max-tokens", "2"];
+        let ran = yirage(&[&args[..], &["--log-level", "debug", "--kv-type", kv]].concat()).ran();
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let word = ran.err.split_whitespace().find_map(|word| word.strip_prefix("cache_bytes=")).unwrap();
+        word.parse::<u64>().unwrap()
+    };
+    assert_eq!(cache("q8_0") * 32, cache("bf16") * 17);
 }
 
 fn logits(model: &str, more: &[&str]) -> Value {

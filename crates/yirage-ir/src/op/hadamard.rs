@@ -1,0 +1,61 @@
+//! `hadamard`: parts of a row times a Hadamard matrix, which leaves scores and lengths as they are and spreads an
+//! element that is far larger than the others over all of its part (Chee et al., 2023; Ashkboos et al., 2024).
+
+use super::case::Rng;
+use super::{Case, OpDef, Tolerance, arity, f32_rows};
+use crate::op_struct;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// `(x f32[rows, n*part]) -> f32` of x's shape.
+    ///
+    /// Each `part` elements are multiplied by the Hadamard matrix of that size in Sylvester's order over the root of
+    /// `part`: element i of the result is the sum of `x[j] / sqrt(part)`, negative where `i & j` has an odd number of
+    /// ones. The matrix is symmetric and its own inverse.
+    Hadamard {
+        /// Elements that are mixed: a power of two.
+        part: u32,
+    }
+}
+
+impl OpDef for Hadamard {
+    const NAME: &'static str = "hadamard";
+    const ROW_WISE: bool = true;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 1..=1)?;
+        let row = f32_rows(&ins[0], "x")?;
+        if !self.part.is_power_of_two() || !row.is_multiple_of(self.part) {
+            return Err(TypeError::new(format!(
+                "rows of {row} in parts of {}: parts must be a power of two and fill the row",
+                self.part
+            )));
+        }
+        Ok(vec![ins[0].clone()])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let part = self.part as usize;
+        let scale = 1.0 / (part as f64).sqrt();
+        let mixed = |x: &[f32], i: usize| {
+            let sign = |j: usize| if (i & j).count_ones().is_multiple_of(2) { scale } else { -scale };
+            x.iter().enumerate().map(|(j, x)| f64::from(*x) * sign(j)).sum::<f64>() as f32
+        };
+        let out = ins[0].floats().chunks_exact(part).flat_map(|x| (0..part).map(move |i| mixed(x, i))).collect();
+        vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Rng(31);
+        // Every element is a sum of all of a part, with as many roundings in f32 as the part's size has bits.
+        let close = Tolerance::Close { abs: 2e-6, rel: 1e-6 };
+        [(1, 1, 64), (5, 2, 128), (3, 3, 32), (2, 1, 256), (4, 2, 16), (3, 5, 8), (2, 3, 2), (2, 7, 1), (0, 1, 64)]
+            .into_iter()
+            .map(|(rows, parts, part)| {
+                let x = rng.floats([rows, parts * part]);
+                Case::new(format!("{rows}x{parts}x{part}"), Hadamard { part: part as u32 }, vec![x], close)
+            })
+            .collect()
+    }
+}
