@@ -151,18 +151,16 @@ pub(super) unsafe fn decode<L: Lanes, F: Tile>(mut w: *const u8, units: usize, i
 /// As for [`super::pass::PassFn`], but for the weights, which are the piece's; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn multiply<L: Lanes>(p: &Pass, piece: &Piece) {
-    const { assert!(TOKEN_TILE == 16) };
+    const { assert!(TOKEN_TILE == 16 && (L::TOKENS == 6 || L::TOKENS == 16)) };
     for tile in 0..PANEL_TILES {
         // SAFETY: as promised by the caller.
         unsafe {
-            match L::TOKENS {
-                16.. => tokens::<L, 16>(p, piece, tile, 0),
-                6..16 => {
-                    tokens::<L, 6>(p, piece, tile, 0);
-                    tokens::<L, 5>(p, piece, tile, 6);
-                    tokens::<L, 5>(p, piece, tile, 11);
-                }
-                _ => (0..TOKEN_TILE).step_by(4).for_each(|first| tokens::<L, 4>(p, piece, tile, first)),
+            if L::TOKENS == TOKEN_TILE {
+                tokens::<L, TOKEN_TILE>(p, piece, tile, 0);
+            } else {
+                tokens::<L, 6>(p, piece, tile, 0);
+                tokens::<L, 5>(p, piece, tile, 6);
+                tokens::<L, 5>(p, piece, tile, 11);
             }
         }
     }

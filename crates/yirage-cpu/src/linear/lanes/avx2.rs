@@ -27,7 +27,6 @@ pub(crate) struct Avx2Lanes;
 impl Lanes for Avx2Lanes {
     type I = [__m256i; 2];
     type F = [__m256; 2];
-    const TOKENS: usize = 6;
 
     #[inline(always)]
     unsafe fn load(p: *const u8) -> [__m256i; 2] {

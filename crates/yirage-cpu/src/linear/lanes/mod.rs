@@ -78,8 +78,8 @@ pub(crate) trait Lanes {
     type I: Copy;
     /// 16 f32.
     type F: Copy;
-    /// Tokens whose sums the registers hold, beside 16 weights and a number of a token.
-    const TOKENS: usize;
+    /// Tokens whose sums the registers hold, beside 16 weights and a number of a token: 6 or 16.
+    const TOKENS: usize = 6;
 
     /// A hint that 64 bytes about `p`, if there are any, will be read soon. Left out where the hardware does as well
     /// without.

@@ -23,7 +23,6 @@ macro_rules! four {
 impl Lanes for NeonLanes {
     type I = [uint8x16_t; 4];
     type F = [float32x4_t; 4];
-    const TOKENS: usize = 6;
 
     #[inline(always)]
     unsafe fn load(p: *const u8) -> [uint8x16_t; 4] {

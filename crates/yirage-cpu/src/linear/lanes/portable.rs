@@ -10,7 +10,6 @@ pub(crate) struct PortableLanes;
 impl Lanes for PortableLanes {
     type I = [u8; 64];
     type F = [f32; 16];
-    const TOKENS: usize = 4;
 
     #[inline(always)]
     unsafe fn load(p: *const u8) -> [u8; 64] {
