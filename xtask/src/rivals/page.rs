@@ -32,7 +32,8 @@ pub(super) fn figures(results: &Results) -> String {
         results.rounds,
         median(&memory),
     );
-    for (name, version) in results.engines.iter().filter(|(_, version)| !version.is_empty()) {
+    for (name, version) in &results.engines {
+        let version = if version.is_empty() { "does not tell its version" } else { version };
         let _ = writeln!(out, "- {name}: {version}");
     }
     out.push_str("\n![Speed of every engine, as a multiple of the best rival's](cpu.svg)\n\n");
