@@ -44,12 +44,12 @@ impl<T: Tile> Job for Interleave<'_, T> {
         let per_unit = T::UNIT_BLOCKS * BLOCK / T::PUT;
         let row = |r: usize| self.bytes.get(r * row_bytes..(r + 1) * row_bytes);
         let mut at = from_fn(|r| row(r).map_or(ZEROS.as_ptr(), <[u8]>::as_ptr));
-        let step: [usize; TILE_ROWS] = from_fn(|r| row(r).map_or(0, |_| block));
+        let forward: [usize; TILE_ROWS] = from_fn(|r| row(r).map_or(0, |_| block));
         for i in 0..whole {
             let unit = self.unit.wrapping_add(i / per_unit * self.step);
             // SAFETY: every pointer is at a whole block, of a row or of zeros.
             unsafe { T::put::<L>(unit, i % per_unit, &Blocks(at)) };
-            at = from_fn(|r| at[r].wrapping_add(step[r]));
+            at = from_fn(|r| at[r].wrapping_add(forward[r]));
         }
         if part > 0 {
             let mut last = [[0u8; BLOCK_BYTES]; TILE_ROWS];
