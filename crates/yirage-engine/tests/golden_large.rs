@@ -18,7 +18,7 @@ fn check(file: &str, golden: &str) {
 }
 
 /// The same with keys and values in int8: within the bound of int8 activations where they are rounded alone, and half as
-/// much again where both are.
+/// much again where both are (SmolLM2: 0.40 and 1.03, with a bf16 cache 0.97).
 fn check_int8_cache(file: &str, golden: &str) {
     let (Some(model), Some(golden)) = (large(file), shared(golden)) else { return };
     let golden = json(&golden);
