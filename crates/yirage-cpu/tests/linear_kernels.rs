@@ -27,9 +27,8 @@ fn seen(form: Form, x: &[f32], tokens: usize, k: usize) -> Vec<f32> {
             let mut seen = Vec::new();
             for t in 0..tokens {
                 for b in 0..k / 32 {
-                    let [(scale, codes), (fine, rest)] = layout.quantized(&out, t, b).unwrap();
-                    let value = |(c, r): (&u8, &u8)| (*r as i8 as f32).mul_add(fine, scale * *c as i8 as f32);
-                    seen.extend(codes.iter().zip(rest).map(value));
+                    let (scale, codes, outliers) = layout.quantized(&out, t, b).unwrap();
+                    seen.extend(codes.iter().zip(outliers).map(|(c, o)| scale * *c as i8 as f32 + o));
                 }
             }
             seen

@@ -104,7 +104,7 @@ impl Device for ReferenceDevice {
             workers: 1,
             precision,
             product_layout: "rows".into(),
-            q8a_block_bytes: 72,
+            q8a_block_bytes: DType::Q8A.row_bytes(32) as u32,
             q8a_row_multiple: 32,
             align: 64,
             executors: vec![ExecutorKind::Steps],

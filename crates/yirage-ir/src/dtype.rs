@@ -1,5 +1,6 @@
 //! Element types of values.
 
+use crate::op::MAX_OUTLIERS;
 use crate::quant::Format;
 use std::fmt;
 
@@ -16,7 +17,7 @@ pub enum DType {
     /// 32-bit mask word: allowed-token bitmask.
     U32,
     /// Activations quantised to int8 in blocks of 32 along the last dimension, one f32 scale per block
-    /// (`scale = max|x| / 127`, round to nearest even).
+    /// (`scale = max|x| / 127`, round to nearest even), and up to seven f32 outliers a block.
     Q8A,
 }
 
@@ -29,7 +30,8 @@ impl DType {
         match self {
             DType::Stored(f) => f.info().row_bytes(elems),
             DType::I32 | DType::U32 => elems * 4,
-            DType::Q8A => elems / 32 * 72,
+            // codes, scale, and a word that says which numbers the outliers are
+            DType::Q8A => elems / 32 * (32 + 4 + 4 + 4 * MAX_OUTLIERS),
         }
     }
 

@@ -16,16 +16,14 @@ pub enum Data {
     U32(Vec<u32>),
     /// Stored blocks of a weight.
     Blocks(Vec<u8>),
-    /// Quantised activations: codes and one scale per 32, and the same of the remainders of blocks with outliers.
+    /// Quantised activations: codes and one scale per 32, and outliers.
     Q8A {
         /// One code an element.
         codes: Vec<i8>,
         /// One scale a block of 32.
         scales: Vec<f32>,
-        /// One code an element: what `codes` leave, in blocks with outliers; else 0.
-        fine_codes: Vec<i8>,
-        /// One scale a block of 32; 0 in blocks without outliers.
-        fine_scales: Vec<f32>,
+        /// One number an element: an outlier, whose code is 0; else 0.
+        outliers: Vec<f32>,
     },
 }
 
@@ -137,12 +135,9 @@ impl Tensor {
                 (format.info().decode)(&bytes[r * n..][..n], &mut out);
                 out
             }
-            Data::Q8A { codes, scales, fine_codes, fine_scales } => (r * w..(r + 1) * w)
-                .map(|i| {
-                    let coarse = f32::from(codes[i]) * scales[i / 32];
-                    f32::from(fine_codes[i]).mul_add(fine_scales[i / 32], coarse)
-                })
-                .collect(),
+            Data::Q8A { codes, scales, outliers } => {
+                (r * w..(r + 1) * w).map(|i| f32::from(codes[i]) * scales[i / 32] + outliers[i]).collect()
+            }
         }
     }
 }
@@ -152,10 +147,9 @@ impl Tensor {
     pub fn row_f64(&self, r: usize) -> Vec<f64> {
         let w = self.width();
         match &self.data {
-            Data::Q8A { codes, scales, fine_codes, fine_scales } => {
-                let product = |codes: &[i8], scales: &[f32], i: usize| f64::from(codes[i]) * f64::from(scales[i / 32]);
-                let all = r * w..(r + 1) * w;
-                all.map(|i| product(codes, scales, i) + product(fine_codes, fine_scales, i)).collect()
+            Data::Q8A { codes, scales, outliers } => {
+                let product = |i: usize| f64::from(codes[i]) * f64::from(scales[i / 32]);
+                (r * w..(r + 1) * w).map(|i| product(i) + f64::from(outliers[i])).collect()
             }
             _ => self.row(r).into_iter().map(f64::from).collect(),
         }

@@ -5,24 +5,25 @@
 //! second region `[32-block][token]` of scales and sums. The number of blocks is even: k is padded with zeros to 64, the
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
-//! Int8 has the same two regions once more for what the codes of blocks with outliers leave (`Quantize` of yirage-ir
-//! says which these are), zeros in other blocks, and a bit for each block of a token that has outliers: kernels
-//! add those blocks of a tile twice that have them in any of its tokens. Adding a zero block changes no sum of finite weights.
+//! Int8 has a third region `[32-block][token]` of outliers (`Quantize` of yirage-ir says what they are), and a bit for each
+//! block of a token that has some; the third region of other blocks is never touched.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod outliers;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use crate::isa::Isa;
 use crate::pack::BLOCK;
+pub(crate) use outliers::BlockOutliers;
 use std::ops::Range;
 
-/// Bytes of a 32-block of int8 activations, rounded up: codes and their scale and sum twice, and its share of the bits.
-pub const Q8_BLOCK_BYTES: usize = 2 * (BLOCK + size_of::<Meta>()) + 4;
+/// Bytes of a 32-block of int8 activations, rounded up: codes, scale and sums, outliers, and its share of the bits.
+pub const Q8_BLOCK_BYTES: usize = BLOCK + size_of::<Meta>() + size_of::<BlockOutliers>() + 4;
 
 /// Most tokens of a tile.
 pub const TOKEN_TILE: usize = 16;
@@ -30,7 +31,7 @@ pub const TOKEN_TILE: usize = 16;
 /// How the numbers of activations are stored for a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Form {
-    /// int8 in blocks of 32, blocks with outliers twice: the contents of `DType::Q8A`.
+    /// int8 in blocks of 32, and outliers: the contents of `DType::Q8A`.
     Q8,
     /// f32 rounded to bf16 (nearest even), stored as bf16: operands of the BF16 dot product.
     Bf16,
@@ -80,10 +81,10 @@ pub(crate) struct TileOffsets {
     pub(crate) numbers: usize,
     /// The [`Meta`]s (int8 only).
     pub(crate) metas: usize,
-    /// From a byte of the numbers or metas to that of the second ones (int8 only).
-    pub(crate) fine: usize,
-    /// The bits of the tile's first token (int8 only).
+    /// The [`BlockOutliers`] (int8 only).
     pub(crate) outliers: usize,
+    /// The bits of the tile's first token (int8 only).
+    pub(crate) marks: usize,
     /// 64-bit words of bits a token; 0 unless int8.
     pub(crate) words: usize,
 }
@@ -120,7 +121,7 @@ impl Layout {
     /// Bytes of the whole; 64-byte alignment is best, any works.
     pub fn bytes(&self) -> usize {
         match self.form {
-            Form::Q8 => self.outlier_offset() + self.tokens * self.outlier_words() * size_of::<u64>(),
+            Form::Q8 => self.mark_offset() + self.tokens * self.mark_words() * size_of::<u64>(),
             form => self.tokens * self.blocks() * form.block_bytes(),
         }
     }
@@ -130,23 +131,23 @@ impl Layout {
         2 * self.k.div_ceil(2 * BLOCK)
     }
 
-    /// Offset of the [`Meta`]s, from the first region of codes and from the second.
+    /// Offset of the [`Meta`]s.
     fn meta_offset(&self) -> usize {
         self.tokens * self.blocks() * self.form.block_bytes()
     }
 
-    /// Offset of the second codes.
-    fn fine_offset(&self) -> usize {
+    /// Offset of the [`BlockOutliers`].
+    fn outlier_offset(&self) -> usize {
         self.meta_offset() + self.tokens * self.blocks() * size_of::<Meta>()
     }
 
     /// Offset of the bits.
-    fn outlier_offset(&self) -> usize {
-        2 * self.fine_offset()
+    fn mark_offset(&self) -> usize {
+        self.outlier_offset() + self.tokens * self.blocks() * size_of::<BlockOutliers>()
     }
 
     /// 64-bit words that hold a bit for each block of a token.
-    fn outlier_words(&self) -> usize {
+    fn mark_words(&self) -> usize {
         self.blocks().div_ceil(u64::BITS as usize)
     }
 
@@ -155,14 +156,10 @@ impl Layout {
         let blocks = tile.first * self.blocks();
         let numbers = blocks * self.form.block_bytes();
         let metas = self.meta_offset() + blocks * size_of::<Meta>();
-        let words = if self.form == Form::Q8 { self.outlier_words() } else { 0 };
-        TileOffsets {
-            numbers,
-            metas,
-            fine: self.fine_offset(),
-            outliers: self.outlier_offset() + tile.first * words * size_of::<u64>(),
-            words,
-        }
+        let outliers = self.outlier_offset() + blocks * size_of::<BlockOutliers>();
+        let words = if self.form == Form::Q8 { self.mark_words() } else { 0 };
+        let marks = self.mark_offset() + tile.first * words * size_of::<u64>();
+        TileOffsets { numbers, metas, outliers, marks, words }
     }
 
     /// The tiles, in order.
@@ -187,7 +184,7 @@ impl Layout {
         tile
     }
 
-    /// Offsets of block 0 of a token, and from block to block, in numbers of blocks (the same for both regions).
+    /// Offsets of block 0 of a token, and from block to block, in numbers of blocks (the same for all regions).
     fn place(&self, token: usize) -> (usize, usize) {
         let tile = self.tile_of(token);
         (tile.first * self.blocks() + token - tile.first, tile.tokens)
@@ -245,48 +242,10 @@ impl Layout {
             copy(0, 0, self.form.block_bytes());
             if self.form == Form::Q8 {
                 copy(one.meta_offset(), self.meta_offset(), size_of::<Meta>());
-                copy(one.fine_offset(), self.fine_offset(), BLOCK);
-                let metas = |l: &Layout| l.fine_offset() + l.meta_offset();
-                copy(metas(&one), metas(self), size_of::<Meta>());
-                let bytes = self.outlier_words() * size_of::<u64>();
-                let to = out.add(self.outlier_offset() + token * bytes);
-                std::ptr::copy_nonoverlapping(from.add(one.outlier_offset()), to, bytes);
-            }
-        }
-    }
-
-    /// Stores the second codes of a token and its bits.
-    ///
-    /// # Safety
-    /// As [`Layout::store`], for the row at `row`; the token's first codes are stored.
-    unsafe fn store_outliers(&self, isa: Isa, row: *const f32, token: usize, out: *mut u8) {
-        let ((first, step), real) = (self.place(token), self.k.div_ceil(BLOCK));
-        // SAFETY: blocks, metas and bits of this token lie in the layout.
-        unsafe {
-            let fine = out.add(self.fine_offset());
-            let metas = out.add(self.meta_offset()).cast::<Meta>();
-            let scale = |b: usize| metas.add(first + b * step).read_unaligned().scale;
-            let square = |b: usize| f64::from(scale(b)) * f64::from(scale(b));
-            let sum: f64 = (0..real).map(square).sum();
-            let words = out.add(self.outlier_offset()).cast::<u64>().add(token * self.outlier_words());
-            for word in 0..self.outlier_words() {
-                let mut bits = 0u64;
-                for b in word * 64..self.blocks().min((word + 1) * 64) {
-                    let at = first + b * step;
-                    if b < real && square(b) * real as f64 > 4.0 * sum {
-                        bits |= 1 << (b % 64);
-                        let mut rest = [0f32; BLOCK];
-                        let codes = out.add(at * BLOCK).cast::<i8>();
-                        for (i, rest) in rest.iter_mut().enumerate().take(self.k - b * BLOCK) {
-                            *rest = *row.add(b * BLOCK + i) - scale(b) * f32::from(*codes.add(i));
-                        }
-                        self.store_block(isa, rest.as_ptr(), at, fine);
-                    } else {
-                        fine.add(at * BLOCK).cast::<[i8; BLOCK]>().write([0; BLOCK]);
-                        fine.add(self.meta_offset()).cast::<Meta>().add(at).write_unaligned(Meta::default());
-                    }
-                }
-                words.add(word).write_unaligned(bits);
+                copy(one.outlier_offset(), self.outlier_offset(), size_of::<BlockOutliers>());
+                let bytes = self.mark_words() * size_of::<u64>();
+                let to = out.add(self.mark_offset() + token * bytes);
+                std::ptr::copy_nonoverlapping(from.add(one.mark_offset()), to, bytes);
             }
         }
     }
@@ -317,19 +276,17 @@ impl Layout {
         }
     }
 
-    /// The two scales and codes of a 32-block of a token as [`Layout::store`] left them in `stored`, for comparing
-    /// with the op's definition. `None` if the layout is not int8, or has no such block.
-    pub fn quantized<'a>(&self, stored: &'a [u8], token: usize, block: usize) -> Option<[(f32, &'a [u8]); 2]> {
+    /// Scale, codes and outliers of a 32-block of a token as [`Layout::store`] left them in `stored`, for comparing with
+    /// the op's definition. `None` if the layout is not int8, or has no such block.
+    pub fn quantized<'a>(&self, stored: &'a [u8], token: usize, block: usize) -> Option<(f32, &'a [u8], [f32; BLOCK])> {
         if self.form != Form::Q8 || token >= self.tokens || block >= self.blocks() {
             return None;
         }
         let (first, step) = self.place(token);
         let at = first + block * step;
-        let of = |stored: &'a [u8]| {
-            let scale = stored.get(self.meta_offset() + at * size_of::<Meta>()..)?.first_chunk::<4>()?;
-            Some((f32::from_ne_bytes(*scale), stored.get(at * BLOCK..(at + 1) * BLOCK)?))
-        };
-        Some([of(stored)?, of(stored.get(self.fine_offset()..)?)?])
+        let scale = stored.get(self.meta_offset() + at * size_of::<Meta>()..)?.first_chunk::<4>()?;
+        let codes = stored.get(at * BLOCK..(at + 1) * BLOCK)?;
+        Some((f32::from_ne_bytes(*scale), codes, self.outliers(stored, token, block)?))
     }
 }
 
@@ -360,43 +317,6 @@ mod tests {
         }
     }
 
-    /// Rows with outliers, in a batch of several tiles, at each level: codes and scales are the op's, and the bits
-    /// mark the blocks that have second ones.
-    #[test]
-    fn blocks_with_outliers_are_those_of_the_op() {
-        let (tokens, k) = (27, 4224);
-        let mut seed = 9u32;
-        let x: Vec<f32> = (0..tokens * k)
-            .map(|i| {
-                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let v = seed as f32 / u32::MAX as f32 - 0.5;
-                if i % 97 == 0 && i / k != 3 { 50.0 * v } else { v }
-            })
-            .collect();
-        let tensor = yirage_ir::Tensor::f32([tokens, k], x.clone());
-        let want = yirage_ir::op::OpDef::eval(&yirage_ir::op::Quantize { parts: 1 }, &[&tensor]).remove(0);
-        let yirage_ir::tensor::Data::Q8A { codes, scales, fine_codes, fine_scales } = want.data else { panic!() };
-        let layout = Layout::new(Form::Q8, tokens, k);
-        for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
-            let mut out = vec![0xa5u8; layout.bytes()];
-            // SAFETY: sizes as the layout says.
-            unsafe { layout.store(isa, x.as_ptr(), k, 0..tokens, out.as_mut_ptr()) };
-            let mut marked = 0;
-            for at in 0..tokens * k / 32 {
-                let (token, b) = (at / (k / 32), at % (k / 32));
-                let got = layout.quantized(&out, token, b).unwrap();
-                let bytes = |codes: &[i8]| codes[at * 32..][..32].iter().map(|&c| c as u8).collect::<Vec<_>>();
-                assert_eq!(got[0], (scales[at], &bytes(&codes)[..]), "{isa} token {token} block {b}");
-                assert_eq!(got[1], (fine_scales[at], &bytes(&fine_codes)[..]), "{isa} token {token} block {b}");
-                let word = layout.outlier_offset() + 8 * (token * layout.outlier_words() + b / 64);
-                let word = u64::from_ne_bytes(*out[word..].first_chunk::<8>().unwrap());
-                assert_eq!(word >> (b % 64) & 1 == 1, fine_scales[at] != 0.0, "{isa} token {token} block {b}");
-                marked += word >> (b % 64) & 1;
-            }
-            assert!(marked > 100, "{marked} blocks with outliers are too few to show anything");
-        }
-    }
-
     #[test]
     fn every_level_quantises_alike() {
         let mut seed = 1u32;
@@ -423,7 +343,7 @@ mod tests {
                 let mut out = vec![0u8; layout.bytes()];
                 // SAFETY: sizes as the layout says.
                 unsafe { layout.store(isa, x.as_ptr(), 32, 0..1, out.as_mut_ptr()) };
-                let nan = layout.quantized(&out, 0, 0).unwrap()[0].0.is_nan();
+                let nan = layout.quantized(&out, 0, 0).unwrap().0.is_nan();
                 assert_eq!(nan, x.iter().any(|v| !v.is_finite()));
                 if nan {
                     out.truncate(64); // NaN payloads may differ

@@ -8,7 +8,8 @@
 use super::decoded;
 use super::float;
 use super::lanes::{Avx2Lanes, Lanes};
-use super::pass::{Outliers, Pass, PassFn, fetch};
+use super::outliers::{self, Marks};
+use super::pass::{Pass, PassFn, fetch};
 use super::unroll::unroll;
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
@@ -49,7 +50,7 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
-    let (mut scales, mut outliers) = (Scales::new(), Outliers::new());
+    let (mut scales, mut marks) = (Scales::new(), Marks::new());
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
         let mut acc = [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES];
@@ -57,7 +58,7 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
         // where a tile is one chunk a constant keeps its codes in registers
         let chunks = if T == N { 1 } else { p.tokens / T };
         for u in 0..p.units {
-            outliers.seek::<F>(p, u);
+            marks.seek::<F>(p, u);
             for tile in &mut acc {
                 F::scales::<Avx2Lanes>(w, &mut scales);
                 for b in 0..F::UNIT_BLOCKS {
@@ -65,14 +66,14 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
                         fetch::<Avx2Lanes, F>(w, b);
                     }
                     let at = u * F::UNIT_BLOCKS + b;
-                    let (x, metas) = p.block(at, false);
+                    let (x, metas) = p.block(at);
                     let codes = unpack::<F>(w, b);
                     for first in (0..chunks).map(|c| c * T) {
                         let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
                         block::<F, T>(&codes, x.add(first * BLOCK), metas.add(first), &scales, b, sums);
                     }
-                    if outliers.any(at) {
-                        add_outliers::<F>(p, w, b, at, outliers.tokens(at), &scales, tile);
+                    if marks.any(at) {
+                        add_outliers::<F>(p, w, b, at, marks.tokens(at), &scales, tile);
                     }
                 }
                 w = w.add(F::UNIT_BYTES);
@@ -86,32 +87,23 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
     }
 }
 
-/// Adds the second numbers of block `b` of the unit at `w`, block `at` of all, for some of the tokens: one by one, as
-/// few have outliers in the same block.
+/// [`outliers::add`], out of line: or the loop over all blocks shares its registers with it.
 ///
 /// # Safety
-/// As for [`PassFn`].
-#[inline(never)] // or the loop over all blocks shares its registers with this one
+/// As for that.
+#[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn add_outliers<F: Codes>(
     p: &Pass,
     w: *const u8,
     b: usize,
     at: usize,
-    mut tokens: u16,
+    tokens: u16,
     scales: &Scales,
     acc: &mut [Floats],
 ) {
-    // SAFETY: the block exists, and every one of the tokens.
-    unsafe {
-        let codes = unpack::<F>(w, b);
-        let (x, metas) = p.block(at, true);
-        while tokens != 0 {
-            let t = tokens.trailing_zeros() as usize;
-            tokens &= tokens - 1;
-            block::<F, 1>(&codes, x.add(t * BLOCK), metas.add(t), scales, b, std::array::from_mut(&mut acc[t]));
-        }
-    }
+    // SAFETY: as promised by the caller.
+    unsafe { outliers::add::<Avx2Lanes, F>(p, w, b, at, tokens, scales, acc) }
 }
 
 /// The 8 k-groups of a block.

@@ -10,7 +10,8 @@
 use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
-use super::pass::{Outliers, Pass, PassFn};
+use super::outliers::{self, Marks};
+use super::pass::{Pass, PassFn};
 use super::unroll::unroll;
 use crate::activation::Meta;
 use crate::pack::{BF16, BLOCK, Codes, PANEL_TILES, Scales, Tile};
@@ -189,18 +190,37 @@ macro_rules! block {
     }};
 }
 
-/// The body with `$fine` false, then if `$again` once more with it true: one copy of the instructions.
-macro_rules! twice {
-    ($again:expr, |$fine:ident| $body:block) => {
-        let mut $fine = false;
-        loop {
-            $body
-            if $fine || !$again {
-                break;
-            }
-            $fine = true;
+/// [`outliers::add`], out of line: or the loop over all blocks shares its registers with it.
+///
+/// # Safety
+/// As for that.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn add_outliers<F: Codes>(
+    p: &Pass,
+    w: *const u8,
+    b: usize,
+    at: usize,
+    tokens: u16,
+    scales: &Scales,
+    acc: &mut [__m512],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe { outliers::add::<Avx512Lanes, F>(p, w, b, at, tokens, scales, acc) }
+}
+
+/// Adds 32-block `$b` of unit `$u`, which is at `$w`, with its outliers.
+macro_rules! whole_block {
+    ($F:ident, $n:ident, $p:expr, $marks:expr, $w:expr, $u:expr, $b:expr, $scales:expr, $acc:expr) => {{
+        let at = $u * $F::UNIT_BLOCKS + $b;
+        let (x, metas) = $p.block(at);
+        block!($F, $n, $w, $b, $scales, x, metas, $acc);
+        if $marks.any(at) {
+            let mut sums = $acc; // or they would lie in memory in every block
+            add_outliers::<$F>($p, $w, $b, at, $marks.tokens(at), &$scales, &mut sums);
+            $acc = sums;
         }
-    };
+    }};
 }
 
 /// One pass for a tile of `N` tokens.
@@ -209,7 +229,7 @@ macro_rules! twice {
 /// As for [`PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
-    let (mut scales, mut outliers) = (Scales::new(), Outliers::new());
+    let (mut scales, mut marks) = (Scales::new(), Marks::new());
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
     unsafe {
         if N == 16 {
@@ -220,16 +240,13 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
                 let mut acc = [_mm512_setzero_ps(); N];
                 let mut w = p.w.add(tile * F::UNIT_BYTES);
                 for u in 0..p.units {
-                    outliers.seek::<F>(p, u);
+                    marks.seek::<F>(p, u);
                     F::scales::<Avx512Lanes>(w, &mut scales);
                     for b in 0..F::UNIT_BLOCKS {
                         for line in 0..=bytes / 64 {
                             _mm_prefetch::<_MM_HINT_T0>(w.wrapping_add(ahead + b * bytes + line * 64).cast());
                         }
-                        twice!(outliers.any(u * F::UNIT_BLOCKS + b), |fine| {
-                            let (x, metas) = p.block(u * F::UNIT_BLOCKS + b, fine);
-                            block!(F, N, w, b, scales, x, metas, acc);
-                        });
+                        whole_block!(F, N, p, marks, w, u, b, scales, acc);
                     }
                     w = w.wrapping_add(step);
                 }
@@ -239,15 +256,12 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
             let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
             let mut w = p.w;
             for u in 0..p.units {
-                outliers.seek::<F>(p, u);
+                marks.seek::<F>(p, u);
                 for tile in &mut sums {
                     F::scales::<Avx512Lanes>(w, &mut scales);
                     let mut acc = *tile; // a copy keeps LLVM from storing them after every block
                     for b in 0..F::UNIT_BLOCKS {
-                        twice!(outliers.any(u * F::UNIT_BLOCKS + b), |fine| {
-                            let (x, metas) = p.block(u * F::UNIT_BLOCKS + b, fine);
-                            block!(F, N, w, b, scales, x, metas, acc);
-                        });
+                        whole_block!(F, N, p, marks, w, u, b, scales, acc);
                     }
                     *tile = acc;
                     w = w.add(F::UNIT_BYTES);

@@ -5,7 +5,7 @@
 //! * int8 activations (fast, formats with codes): 32-blocks in ascending order. `dot` and the sums are exact integers.
 //!   One scale a block: `acc = fma(dot, d_w * d_x, acc)`, then with mins `acc = fma(min, d_x * sum, acc)`. Two scales
 //!   a block: `v = dot0 * s0; v = fma(dot1, s1, v)`, with mins `v = fma(min_i, sum_i, v)` for both halves, then
-//!   `acc = fma(v, d_x, acc)`. A block with outliers is added a second time, with its second codes, before the next one.
+//!   `acc = fma(v, d_x, acc)`. Then the block's outliers, ascending: `acc = fma(w_k, x_k, acc)`, w_k decoded to f32.
 //!   Equal bits on every instruction set.
 //! * f32 activations (exact; fast F16, F32, and BF16 without the BF16 instruction): `acc = fma(w_k, x_k, acc)` for
 //!   ascending k, with w_k the f32 value the format decodes to. Equal bits on every instruction set.
@@ -30,6 +30,7 @@ mod decoded;
 mod float;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod outliers;
 mod pass;
 mod portable;
 pub(crate) mod unpack;
@@ -224,8 +225,8 @@ impl Linear<'_> {
             units: self.weights.units(),
             x: self.activations.wrapping_add(at.numbers),
             metas: self.activations.wrapping_add(at.metas).cast(),
-            fine: at.fine,
             outliers: self.activations.wrapping_add(at.outliers).cast(),
+            marks: self.activations.wrapping_add(at.marks).cast(),
             words: at.words,
             out: self.out.wrapping_add(first_token * self.ldo + first_row),
             ldo: self.ldo,

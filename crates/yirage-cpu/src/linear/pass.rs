@@ -1,7 +1,7 @@
 //! What one kernel call works on, and how its results leave the registers.
 
 use super::lanes::Lanes;
-use crate::activation::{Meta, TOKEN_TILE};
+use crate::activation::{BlockOutliers, Meta};
 use crate::pack::{BLOCK, TILE_ROWS, Tile};
 
 /// One panel of 64 rows times one token tile.
@@ -16,10 +16,10 @@ pub(crate) struct Pass<'a> {
     pub(crate) x: *const u8,
     /// Scales and sums of the token tile (int8 only): `[32-block][token]`.
     pub(crate) metas: *const Meta,
-    /// From a byte of numbers or metas to that of the blocks with outliers' second ones (int8 only).
-    pub(crate) fine: usize,
+    /// Outliers of the token tile (int8 only): `[32-block][token]`, those of unmarked blocks not set.
+    pub(crate) outliers: *const BlockOutliers,
     /// Bits of the blocks with outliers (int8 only): `[token][word]`.
-    pub(crate) outliers: *const u64,
+    pub(crate) marks: *const u64,
     /// Words a token.
     pub(crate) words: usize,
     /// Result of the panel's first row for the tile's first token.
@@ -40,66 +40,12 @@ pub(crate) struct Pass<'a> {
 /// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
 pub(crate) type PassFn = unsafe fn(&Pass);
 
-/// Which tokens have outliers, in 64 blocks around a unit.
-pub(crate) struct Outliers([u16; 64]);
-
-impl Outliers {
-    /// To be sought for the first unit.
-    #[inline(always)]
-    pub(crate) fn new() -> Outliers {
-        Outliers([0; 64])
-    }
-
-    /// Reads the bits of `unit`'s blocks. Units come in ascending order from 0.
-    ///
-    /// # Safety
-    /// As for [`PassFn`]; the unit exists.
-    #[inline(always)]
-    pub(crate) unsafe fn seek<F: Tile>(&mut self, p: &Pass, unit: usize) {
-        const { assert!(64 % F::UNIT_BLOCKS == 0 && TOKEN_TILE <= 16) };
-        let block = unit * F::UNIT_BLOCKS;
-        if block.is_multiple_of(64) {
-            // SAFETY: as promised by the caller.
-            unsafe { self.read(p, block / 64) };
-        }
-    }
-
-    /// Turns the word that each token has into a word for each block.
-    ///
-    /// # Safety
-    /// As for [`PassFn`]; the word exists.
-    #[inline(never)] // once for 64 blocks
-    unsafe fn read(&mut self, p: &Pass, word: usize) {
-        self.0 = [0; 64];
-        for token in 0..p.tokens {
-            // SAFETY: each token has that word.
-            let mut bits = unsafe { p.outliers.add(token * p.words + word).read_unaligned() };
-            while bits != 0 {
-                self.0[bits.trailing_zeros() as usize] |= 1 << token;
-                bits &= bits - 1;
-            }
-        }
-    }
-
-    /// A bit for each token that has outliers in `block`, one of the unit's.
-    #[inline(always)]
-    pub(crate) fn tokens(&self, block: usize) -> u16 {
-        self.0[block % 64]
-    }
-
-    /// Whether any token has outliers in `block`, one of the unit's.
-    #[inline(always)]
-    pub(crate) fn any(&self, block: usize) -> bool {
-        self.tokens(block) != 0
-    }
-}
-
 impl Pass<'_> {
-    /// The numbers and metas of a block for the tile's first token, or (`fine`) those of what the first left.
+    /// The numbers and metas of a block for the tile's first token.
     #[inline(always)]
-    pub(crate) fn block(&self, block: usize, fine: bool) -> (*const u8, *const Meta) {
-        let (at, fine) = (block * self.tokens, if fine { self.fine } else { 0 });
-        (self.x.wrapping_add(fine + at * BLOCK), self.metas.wrapping_byte_add(fine).wrapping_add(at))
+    pub(crate) fn block(&self, block: usize) -> (*const u8, *const Meta) {
+        let at = block * self.tokens;
+        (self.x.wrapping_add(at * BLOCK), self.metas.wrapping_add(at))
     }
 
     /// Writes 16 rows of one token; rows that do not exist are dropped.

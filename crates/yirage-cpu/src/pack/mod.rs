@@ -39,7 +39,7 @@ pub(crate) use q5_k::Q5_K;
 pub(crate) use q6_k::Q6_K;
 pub(crate) use q8_0::Q8_0;
 pub use tile::{BLOCK, PANEL_ROWS, PANEL_TILES, TILE_ROWS};
-pub(crate) use tile::{Codes, Scales, Tile};
+pub(crate) use tile::{Codes, Scales, Tile, decode_column};
 
 use crate::isa::Isa;
 use crate::linear::unpack;

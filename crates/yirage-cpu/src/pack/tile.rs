@@ -131,26 +131,51 @@ pub(crate) trait Codes: Tile {
     unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2];
 }
 
-/// [`Tile::four`] of a format with codes. One rounding at most: a product of scale and code always fits 24 bits.
+/// [`Tile::four`] of a format with codes.
 ///
 /// # Safety
 /// As for [`Tile`].
 #[inline(always)]
 pub(crate) unsafe fn decode_four<T: Codes, L: Lanes>(unit: *const u8, b: usize, g: usize, s: &Scales) -> [L::F; 4] {
-    // SAFETY: as promised by the caller; the tables hold UNIT_BLOCKS * HALVES <= 16 rows.
+    // SAFETY: as promised by the caller.
     unsafe {
         let codes = T::pair::<L>(unit, b, g / 2)[g % 2];
-        let at = b * T::HALVES + g / 4 * (T::HALVES - 1);
-        let scale = L::floats(s.scale(at).as_ptr());
-        let offset = L::splat(T::OFFSET as f32);
-        let mut out = [scale; 4];
+        let mut out = [L::splat(0.0); 4];
         for (i, w) in out.iter_mut().enumerate() {
-            let mut code = L::byte(codes, i);
-            if T::OFFSET != 0 {
-                code = L::sub(code, offset);
-            }
-            *w = if T::MINS { L::fma(scale, code, L::floats(s.min(at).as_ptr())) } else { L::mul(scale, code) };
+            *w = decode_byte::<T, L>(codes, i, b * T::HALVES + g / 4 * (T::HALVES - 1), s);
         }
         out
+    }
+}
+
+/// The weights k = `column` of 32-block `b`, exactly those of [`Tile::four`].
+///
+/// # Safety
+/// As for [`Tile`].
+#[inline(always)]
+pub(crate) unsafe fn decode_column<T: Codes, L: Lanes>(unit: *const u8, b: usize, column: usize, s: &Scales) -> L::F {
+    let g = column / 4;
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let codes = T::pair::<L>(unit, b, g / 2)[g % 2];
+        decode_byte::<T, L>(codes, column % 4, b * T::HALVES + g / 4 * (T::HALVES - 1), s)
+    }
+}
+
+/// The weights whose codes are byte `i` of each row, with the scales (and mins) of half `at`. One rounding at most: a
+/// product of scale and code always fits 24 bits.
+///
+/// # Safety
+/// As for [`Tile`].
+#[inline(always)]
+unsafe fn decode_byte<T: Codes, L: Lanes>(codes: L::I, i: usize, at: usize, s: &Scales) -> L::F {
+    // SAFETY: as promised by the caller; the tables hold UNIT_BLOCKS * HALVES <= 16 rows.
+    unsafe {
+        let scale = L::floats(s.scale(at).as_ptr());
+        let mut code = L::byte(codes, i);
+        if T::OFFSET != 0 {
+            code = L::sub(code, L::splat(T::OFFSET as f32));
+        }
+        if T::MINS { L::fma(scale, code, L::floats(s.min(at).as_ptr())) } else { L::mul(scale, code) }
     }
 }

@@ -45,7 +45,7 @@ pub use kv_append::KvAppend;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use matmul::MatMul;
-pub use quantize::Quantize;
+pub use quantize::{MAX_OUTLIERS, Quantize};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};

@@ -1,4 +1,4 @@
-//! `quantize`: activations to int8 blocks of 32, those with outliers in two steps.
+//! `quantize`: activations to int8 blocks of 32, but for the few that are much larger than the others.
 
 use super::case::{Rng, with_extremes};
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
@@ -13,16 +13,20 @@ op_struct! {
     /// NaN or an infinity has a NaN scale, so that it cannot pass for a number.
     ///
     /// Rounding noise grows with the square of a block's scale, and in the residual streams of real models a few
-    /// channels are tens of times larger than the others, so that a few blocks make nearly all of it. Blocks with
-    /// outliers therefore have a second set of codes for `x - scale * code`, made in the same way: those with
-    /// `scale^2 * blocks > 4 * (sum of scale^2)` over the blocks of the row's part (summed in f64, ascending). Fewer
-    /// than a quarter of the blocks can be such. (The idea of treating outliers apart is that of LLM.int8(),
-    /// arXiv 2208.07339.)
+    /// channels are tens of times larger than the others, so that a few blocks would make nearly all of it. Such numbers
+    /// are outliers: they stay f32 beside the codes, their codes are 0, and the block's scale is that of the rest. An
+    /// outlier is an `x` with `(|x| / 127)^2 * blocks > 4 * (sum of scale^2)` over the blocks of the row's part, with
+    /// the scales that they would have without outliers, |x| / 127 in f32, the rest in f64, ascending. Fewer than a
+    /// quarter of the blocks can have some; a block has [`MAX_OUTLIERS`] at most, the largest, of equal ones the first.
+    /// (The idea of taking outliers apart is that of LLM.int8(), arXiv 2208.07339.)
     Quantize {
         /// Parts of a row whose outliers are judged apart, because they are read apart.
         parts: u32,
     }
 }
+
+/// Most outliers of a block.
+pub const MAX_OUTLIERS: usize = 7;
 
 /// Codes and scale of a block.
 fn block(x: &[f32]) -> (Vec<i8>, f32) {
@@ -51,27 +55,26 @@ impl OpDef for Quantize {
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
         let x = ins[0].floats();
-        let (mut codes, mut scales) = (Vec::with_capacity(x.len()), Vec::with_capacity(x.len() / 32));
-        let (mut fine_codes, mut fine_scales) = (vec![0; x.len()], vec![0.0; x.len() / 32]);
-        for x in x.chunks_exact(32) {
-            let (c, s) = block(x);
-            codes.extend(c);
-            scales.push(s);
-        }
         let blocks = ins[0].width() / self.parts as usize / 32;
-        for (p, part) in scales.chunks_exact(blocks.max(1)).enumerate() {
-            let squares = |s: f32| f64::from(s) * f64::from(s);
-            let sum: f64 = part.iter().map(|&s| squares(s)).sum();
-            let outliers = (0..blocks).filter(|&b| squares(part[b]) * blocks as f64 > 4.0 * sum);
-            for b in outliers.map(|b| p * blocks + b) {
-                let all = 32 * b..32 * (b + 1);
-                let rest: Vec<f32> = all.clone().map(|i| x[i] - scales[b] * f32::from(codes[i])).collect();
+        let (mut codes, mut scales) = (Vec::with_capacity(x.len()), Vec::with_capacity(x.len() / 32));
+        let mut outliers = vec![0.0; x.len()];
+        for (part, outliers) in x.chunks_exact(32 * blocks.max(1)).zip(outliers.chunks_exact_mut(32 * blocks.max(1))) {
+            let square = |scale: f32| f64::from(scale) * f64::from(scale);
+            let sum: f64 = part.chunks_exact(32).map(|x| square(block(x).1)).sum();
+            for (x, outliers) in part.chunks_exact(32).zip(outliers.chunks_exact_mut(32)) {
+                let mut rest = x.to_vec();
+                let mut large: Vec<usize> = (0..32).collect();
+                large.retain(|&i| square(x[i].abs() / 127.0) * blocks as f64 > 4.0 * sum);
+                large.sort_by(|&a, &b| x[b].abs().total_cmp(&x[a].abs()));
+                for i in large.into_iter().take(MAX_OUTLIERS) {
+                    outliers[i] = std::mem::take(&mut rest[i]);
+                }
                 let (c, s) = block(&rest);
-                fine_codes[all].copy_from_slice(&c);
-                fine_scales[b] = s;
+                codes.extend(c);
+                scales.push(s);
             }
         }
-        let data = Data::Q8A { codes, scales, fine_codes, fine_scales };
+        let data = Data::Q8A { codes, scales, outliers };
         vec![Tensor { dtype: DType::Q8A, shape: ins[0].shape.clone(), data }]
     }
 
@@ -87,10 +90,14 @@ impl OpDef for Quantize {
         cases.push(Case::new("extremes", op.clone(), vec![extremes], Tolerance::Exact));
         for (rows, width) in [(1, 320), (19, 576), (2, 4224)] {
             let x = vec![rng.outliers([rows, width])];
-            // A reader adds the two products with one rounding each.
-            let tolerance = Tolerance::Close { abs: 0.0, rel: f32::EPSILON };
-            cases.push(Case::new(format!("outliers {rows}x{width}"), op.clone(), x, tolerance));
+            cases.push(Case::new(format!("outliers {rows}x{width}"), op.clone(), x, Tolerance::Exact));
         }
+        // Blocks with more outliers than are kept, some of them equal.
+        let mut crowded = rng.floats([3, 1024]);
+        if let Data::F32(v) = &mut crowded.data {
+            (0..3).for_each(|row| (0..9 + row).for_each(|i| v[row * 1024 + 64 + 3 * i] = 20.0 + (i % 4) as f32));
+        }
+        cases.push(Case::new("crowded", op, vec![crowded], Tolerance::Exact));
         cases
     }
 }

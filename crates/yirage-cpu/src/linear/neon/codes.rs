@@ -3,7 +3,8 @@
 use super::dot::{Squares, Words, add_squares, add_words, pair_rows, put_squares};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::NeonLanes;
-use crate::linear::pass::{Outliers, Pass};
+use crate::linear::outliers::{self, Marks, Sums};
+use crate::linear::pass::Pass;
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
 use std::arch::aarch64::*;
@@ -28,6 +29,8 @@ pub(super) trait Product<const R: usize, const T: usize> {
     unsafe fn rows(p: &[f32; 16]) -> [float32x4_t; R];
     /// The numbers of the tokens of `sums[t]`, the chunk's first being at `m`.
     unsafe fn tokens(m: *const Meta, t: usize) -> Tokens;
+    /// Adds `w`, a number a row, times `x` to the sums of token `t` of the chunk.
+    unsafe fn add_outlier(sums: &mut [[float32x4_t; R]; T], t: usize, w: [float32x4_t; 4], x: f32);
     /// Writes the chunk's results.
     unsafe fn put(p: &Pass, tile: usize, first: usize, sums: &[[float32x4_t; R]; T]);
 }
@@ -74,6 +77,13 @@ impl<D: Words<Sums = int32x4_t>, const T: usize> Product<4, T> for ByWords<D> {
                 minus_sum: vdupq_n_s32(m.minus_sum),
                 minus_first: vdupq_n_s32(m.minus_first),
             }
+        }
+    }
+    #[inline(always)]
+    unsafe fn add_outlier(sums: &mut [[float32x4_t; 4]; T], t: usize, w: [float32x4_t; 4], x: f32) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            unroll!(I in [0 1 2 3] { sums[t][I] = vfmaq_n_f32(sums[t][I], w[I], x); });
         }
     }
     #[inline(always)]
@@ -133,6 +143,20 @@ impl<S: Squares<Sums = int32x4_t>> Product<8, 2> for BySquares<S> {
         }
     }
     #[inline(always)]
+    unsafe fn add_outlier(sums: &mut [[float32x4_t; 8]; 2], t: usize, w: [float32x4_t; 4], x: f32) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            // every other number is another token's, whose sum must stay what it is, to the bit
+            let mine = vld1q_u32([[!0, 0, !0, 0], [0, !0, 0, !0]][t % 2].as_ptr());
+            let sums = &mut sums[t / 2];
+            unroll!(I in [0 1 2 3] {
+                for (sum, w) in sums[2 * I..].iter_mut().zip([vzip1q_f32(w[I], w[I]), vzip2q_f32(w[I], w[I])]) {
+                    *sum = vbslq_f32(mine, vfmaq_n_f32(*sum, w, x), *sum);
+                }
+            });
+        }
+    }
+    #[inline(always)]
     unsafe fn put(p: &Pass, tile: usize, first: usize, sums: &[[float32x4_t; 8]; 2]) {
         // SAFETY: as promised by the caller.
         unsafe {
@@ -149,27 +173,30 @@ impl<S: Squares<Sums = int32x4_t>> Product<8, 2> for BySquares<S> {
 /// As for [`crate::linear::pass::PassFn`]; the instruction of `P`.
 #[inline(always)]
 pub(super) unsafe fn pass<F: Codes, P: Product<R, T>, const R: usize, const T: usize, const MANY: bool>(p: &Pass) {
-    let (mut scales, mut outliers) = (Scales::new(), Outliers::new());
+    let (mut scales, mut marks) = (Scales::new(), Marks::new());
     let chunks = if MANY { p.tokens / P::TOKENS } else { 1 };
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile, chunks in the sums.
     unsafe {
         let mut acc = [[[vdupq_n_f32(0.0); 4]; TOKEN_TILE]; PANEL_TILES];
         let mut w = p.w;
         for u in 0..p.units {
-            outliers.seek::<F>(p, u);
+            marks.seek::<F>(p, u);
             for tile in &mut acc {
                 F::scales::<NeonLanes>(w, &mut scales);
                 let sums = tile.as_mut_ptr().cast::<[[float32x4_t; R]; T]>();
                 for b in 0..F::UNIT_BLOCKS {
                     let at = u * F::UNIT_BLOCKS + b;
                     let codes = unpack::<F, P, R, T>(w, b);
-                    for fine in [false, true].into_iter().take(1 + usize::from(outliers.any(at))) {
-                        let (mut x, mut metas) = p.block(at, fine);
-                        for c in 0..chunks {
-                            block::<F, P, R, T>(&codes, x, metas, &scales, b, &mut *sums.add(c));
-                            x = x.wrapping_add(P::TOKENS * BLOCK);
-                            metas = metas.wrapping_add(P::TOKENS);
-                        }
+                    let (mut x, mut metas) = p.block(at);
+                    for c in 0..chunks {
+                        block::<F, P, R, T>(&codes, x, metas, &scales, b, &mut *sums.add(c));
+                        x = x.wrapping_add(P::TOKENS * BLOCK);
+                        metas = metas.wrapping_add(P::TOKENS);
+                    }
+                    if marks.any(at) {
+                        let sums = std::slice::from_raw_parts_mut(sums, chunks);
+                        let mut sums = Chunks::<P, R, T>(sums, PhantomData);
+                        outliers::add::<NeonLanes, F>(p, w, b, at, marks.tokens(at), &scales, &mut sums);
                     }
                 }
                 w = w.wrapping_add(F::UNIT_BYTES);
@@ -181,6 +208,17 @@ pub(super) unsafe fn pass<F: Codes, P: Product<R, T>, const R: usize, const T: u
                 P::put(p, i, c * P::TOKENS, &*sums.add(c));
             }
         }
+    }
+}
+
+/// The sums of a tile, chunk by chunk.
+struct Chunks<'a, P, const R: usize, const T: usize>(&'a mut [[[float32x4_t; R]; T]], PhantomData<P>);
+
+impl<P: Product<R, T>, const R: usize, const T: usize> Sums<NeonLanes> for Chunks<'_, P, R, T> {
+    #[inline(always)]
+    unsafe fn add(&mut self, token: usize, w: [float32x4_t; 4], x: f32) {
+        // SAFETY: as promised by the caller.
+        unsafe { P::add_outlier(&mut self.0[token / P::TOKENS], token % P::TOKENS, w, x) }
     }
 }
 
