@@ -8,7 +8,7 @@
 use super::decoded;
 use super::float;
 use super::lanes::{Avx2Lanes, Lanes};
-use super::outliers::{self, Marks};
+use super::outliers;
 use super::pass::{Pass, PassFn, fetch};
 use super::unroll::unroll;
 use crate::activation::{Meta, TOKEN_TILE};
@@ -50,7 +50,7 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
-    let (mut scales, mut marks) = (Scales::new(), Marks::new());
+    let mut scales = Scales::new();
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
         let mut acc = [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES];
@@ -58,27 +58,23 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
         // where a tile is one chunk a constant keeps its codes in registers
         let chunks = if T == N { 1 } else { p.tokens / T };
         for u in 0..p.units {
-            marks.seek::<F>(p, u);
             for tile in &mut acc {
                 F::scales::<Avx2Lanes>(w, &mut scales);
                 for b in 0..F::UNIT_BLOCKS {
                     if N <= 4 {
                         fetch::<Avx2Lanes, F>(w, b);
                     }
-                    let at = u * F::UNIT_BLOCKS + b;
-                    let (x, metas) = p.block(at);
+                    let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                     let codes = unpack::<F>(w, b);
                     for first in (0..chunks).map(|c| c * T) {
                         let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
                         block::<F, T>(&codes, x.add(first * BLOCK), metas.add(first), &scales, b, sums);
                     }
-                    if marks.any(at) {
-                        add_outliers::<F>(p, w, b, at, marks.tokens(at), &scales, tile);
-                    }
                 }
                 w = w.add(F::UNIT_BYTES);
             }
         }
+        add_outliers::<F, N>(p, &mut acc);
         for (i, tile) in acc.iter().enumerate() {
             for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
                 p.put::<Avx2Lanes>(i, t, *v);
@@ -93,17 +89,9 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
 /// As for that.
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add_outliers<F: Codes>(
-    p: &Pass,
-    w: *const u8,
-    b: usize,
-    at: usize,
-    tokens: u16,
-    scales: &Scales,
-    acc: &mut [Floats],
-) {
+unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[Floats; N]; PANEL_TILES]) {
     // SAFETY: as promised by the caller.
-    unsafe { outliers::add::<Avx2Lanes, F>(p, w, b, at, tokens, scales, acc) }
+    unsafe { outliers::add::<Avx2Lanes, F>(p, acc) }
 }
 
 /// The 8 k-groups of a block.

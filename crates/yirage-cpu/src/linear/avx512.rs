@@ -10,7 +10,7 @@
 use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
-use super::outliers::{self, Marks};
+use super::outliers;
 use super::pass::{Pass, PassFn};
 use super::unroll::unroll;
 use crate::activation::Meta;
@@ -196,31 +196,9 @@ macro_rules! block {
 /// As for that.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn add_outliers<F: Codes>(
-    p: &Pass,
-    w: *const u8,
-    b: usize,
-    at: usize,
-    tokens: u16,
-    scales: &Scales,
-    acc: &mut [__m512],
-) {
+unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[__m512; N]; PANEL_TILES]) {
     // SAFETY: as promised by the caller.
-    unsafe { outliers::add::<Avx512Lanes, F>(p, w, b, at, tokens, scales, acc) }
-}
-
-/// Adds 32-block `$b` of unit `$u`, which is at `$w`, with its outliers.
-macro_rules! whole_block {
-    ($F:ident, $n:ident, $p:expr, $marks:expr, $w:expr, $u:expr, $b:expr, $scales:expr, $acc:expr) => {{
-        let at = $u * $F::UNIT_BLOCKS + $b;
-        let (x, metas) = $p.block(at);
-        block!($F, $n, $w, $b, $scales, x, metas, $acc);
-        if $marks.any(at) {
-            let mut sums = $acc; // or they would lie in memory in every block
-            add_outliers::<$F>($p, $w, $b, at, $marks.tokens(at), &$scales, &mut sums);
-            $acc = sums;
-        }
-    }};
+    unsafe { outliers::add::<Avx512Lanes, F>(p, acc) }
 }
 
 /// One pass for a tile of `N` tokens.
@@ -229,47 +207,48 @@ macro_rules! whole_block {
 /// As for [`PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
-    let (mut scales, mut marks) = (Scales::new(), Marks::new());
+    let mut scales = Scales::new();
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
     unsafe {
+        let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
         if N == 16 {
             let step = PANEL_TILES * F::UNIT_BYTES;
             let ahead = AHEAD.div_ceil(F::UNIT_BLOCKS) * step;
             let bytes = F::UNIT_BYTES / F::UNIT_BLOCKS;
-            for tile in 0..PANEL_TILES {
+            for (tile, sums) in sums.iter_mut().enumerate() {
                 let mut acc = [_mm512_setzero_ps(); N];
                 let mut w = p.w.add(tile * F::UNIT_BYTES);
                 for u in 0..p.units {
-                    marks.seek::<F>(p, u);
                     F::scales::<Avx512Lanes>(w, &mut scales);
                     for b in 0..F::UNIT_BLOCKS {
                         for line in 0..=bytes / 64 {
                             _mm_prefetch::<_MM_HINT_T0>(w.wrapping_add(ahead + b * bytes + line * 64).cast());
                         }
-                        whole_block!(F, N, p, marks, w, u, b, scales, acc);
+                        let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
+                        block!(F, N, w, b, scales, x, metas, acc);
                     }
                     w = w.wrapping_add(step);
                 }
-                unroll!(I < N { p.put::<Avx512Lanes>(tile, I, acc[I]); });
+                *sums = acc;
             }
         } else {
-            let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
             let mut w = p.w;
             for u in 0..p.units {
-                marks.seek::<F>(p, u);
                 for tile in &mut sums {
                     F::scales::<Avx512Lanes>(w, &mut scales);
                     let mut acc = *tile; // a copy keeps LLVM from storing them after every block
                     for b in 0..F::UNIT_BLOCKS {
-                        whole_block!(F, N, p, marks, w, u, b, scales, acc);
+                        let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
+                        block!(F, N, w, b, scales, x, metas, acc);
                     }
                     *tile = acc;
                     w = w.add(F::UNIT_BYTES);
                 }
             }
-            for (i, tile) in sums.iter().enumerate() {
-                unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
-            }
+        }
+        add_outliers::<F, N>(p, &mut sums);
+        for (i, tile) in sums.iter().enumerate() {
+            unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
         }
     }
 }

@@ -1,112 +1,132 @@
-//! What outliers add to the sums of a block: a column of weights, decoded once for all tokens, times each.
+//! What outliers add to a panel's sums, when all blocks are in them: columns of weights, each decoded once for all tokens
+//! of a tile. Apart from the loop over blocks, which then has no branch that depends on data.
 
 use super::lanes::Lanes;
 use super::pass::Pass;
-use crate::activation::TOKEN_TILE;
-use crate::pack::{Codes, Scales, Tile, decode_column};
+use crate::activation::{BlockOutliers, TOKEN_TILE};
+use crate::memory::prefetch;
+use crate::pack::{Codes, PANEL_TILES, Scales, decode_column};
 
-/// Which tokens have outliers, in 64 blocks around a unit.
-pub(super) struct Marks([u16; 64]);
-
-impl Marks {
-    /// To be sought for the first unit.
-    #[inline(always)]
-    pub(super) fn new() -> Marks {
-        Marks([0; 64])
-    }
-
-    /// Reads the bits of `unit`'s blocks. Units come in ascending order from 0.
+/// A panel's sums for a tile of tokens.
+pub(super) trait Sums<L: Lanes> {
+    /// `sum = fma(w, x, sum)` for the rows of a tile and a token.
     ///
     /// # Safety
-    /// As for [`PassFn`]; the unit exists.
-    #[inline(always)]
-    pub(super) unsafe fn seek<F: Tile>(&mut self, p: &Pass, unit: usize) {
-        const { assert!(64 % F::UNIT_BLOCKS == 0 && TOKEN_TILE <= 16) };
-        let block = unit * F::UNIT_BLOCKS;
-        if block.is_multiple_of(64) {
-            // SAFETY: as promised by the caller.
-            unsafe { self.read(p, block / 64) };
-        }
-    }
+    /// Both exist; the instruction set of `L`.
+    unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32);
+}
 
-    /// Turns the word that each token has into a word for each block.
-    ///
-    /// # Safety
-    /// As for [`PassFn`]; the word exists.
-    #[inline(never)] // once for 64 blocks
-    unsafe fn read(&mut self, p: &Pass, word: usize) {
-        self.0 = [0; 64];
+impl<L: Lanes, const N: usize> Sums<L> for [[L::F; N]; PANEL_TILES] {
+    #[inline(always)]
+    unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
+        // SAFETY: as promised by the caller.
+        unsafe { self[tile][token] = L::fma(w, L::splat(x), self[tile][token]) }
+    }
+}
+
+/// Asks for the outliers of the pass's tokens. They lie apart, so that the hardware does not see them coming.
+///
+/// # Safety
+/// As for [`super::pass::PassFn`].
+pub(super) unsafe fn fetch(p: &Pass) {
+    for word in 0..p.words {
         for token in 0..p.tokens {
-            // SAFETY: each token has that word.
-            let mut bits = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
-            while bits != 0 {
-                self.0[bits.trailing_zeros() as usize] |= 1 << token;
-                bits &= bits - 1;
+            // SAFETY: as promised by the caller.
+            let mut left = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
+            while left != 0 {
+                let at = word * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                prefetch(p.outliers.wrapping_add(at * p.tokens + token).cast(), size_of::<BlockOutliers>());
             }
         }
     }
-
-    /// A bit for each token that has outliers in `block`, one of the unit's.
-    #[inline(always)]
-    pub(super) fn tokens(&self, block: usize) -> u16 {
-        self.0[block % 64]
-    }
-
-    /// Whether any token has outliers in `block`, one of the unit's.
-    #[inline(always)]
-    pub(super) fn any(&self, block: usize) -> bool {
-        self.tokens(block) != 0
-    }
 }
 
-/// The sums of a tile of rows for some tokens.
-pub(super) trait Sums<L: Lanes> {
-    /// `sum = fma(w, x, sum)` of a token.
-    ///
-    /// # Safety
-    /// The token exists; the instruction set of `L`.
-    unsafe fn add(&mut self, token: usize, w: L::F, x: f32);
-}
-
-impl<L: Lanes> Sums<L> for [L::F] {
-    #[inline(always)]
-    unsafe fn add(&mut self, token: usize, w: L::F, x: f32) {
-        // SAFETY: as promised by the caller.
-        unsafe { self[token] = L::fma(w, L::splat(x), self[token]) }
-    }
-}
-
-/// Adds the outliers that `tokens`, a bit each, have in block `b` of the unit at `w`, block `at` of all; columns in
-/// ascending order.
+/// Adds all outliers of the pass's tokens, columns in ascending order.
 ///
 /// # Safety
-/// As for [`super::pass::PassFn`]; the blocks of these tokens are marked, `scales` are the unit's; the instruction set of
-/// `L`.
+/// As for [`super::pass::PassFn`]; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn add<L: Lanes, F: Codes>(
+pub(super) unsafe fn add<L: Lanes, F: Codes>(p: &Pass, sums: &mut impl Sums<L>) {
+    let mut scales = [const { Scales::new() }; PANEL_TILES];
+    let mut scaled = usize::MAX;
+    for word in 0..p.words {
+        let mut tokens = [0u16; 64];
+        // SAFETY: the pass's; a marked block exists, and so do its unit and its outliers.
+        unsafe {
+            let mut left = marks(p, word, &mut tokens);
+            while left != 0 {
+                let at = word * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let (unit, b) = (at / F::UNIT_BLOCKS, at % F::UNIT_BLOCKS);
+                let w = p.w.add(unit * PANEL_TILES * F::UNIT_BYTES);
+                if scaled != unit {
+                    scaled = unit;
+                    for (i, scales) in scales.iter_mut().enumerate() {
+                        F::scales::<L>(w.add(i * F::UNIT_BYTES), scales);
+                    }
+                }
+                block::<L, F>(p, w, b, at, tokens[at % 64], &scales, sums);
+            }
+        }
+    }
+}
+
+/// Which of 64 blocks are marked; and for each, by which tokens.
+///
+/// # Safety
+/// As for [`super::pass::PassFn`]; each token has that word.
+#[inline(always)]
+unsafe fn marks(p: &Pass, word: usize, tokens: &mut [u16; 64]) -> u64 {
+    const { assert!(TOKEN_TILE <= 16) };
+    let mut any = 0;
+    for token in 0..p.tokens {
+        // SAFETY: as promised by the caller.
+        let mut bits = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
+        any |= bits;
+        while bits != 0 {
+            tokens[bits.trailing_zeros() as usize] |= 1 << token;
+            bits &= bits - 1;
+        }
+    }
+    any
+}
+
+/// Adds the outliers that `tokens`, a bit each, have in block `b` of the units at `w`, block `at` of all.
+///
+/// # Safety
+/// As for [`add`]; the blocks of these tokens are marked, `scales` are those of the tiles' units.
+#[inline(always)]
+unsafe fn block<L: Lanes, F: Codes>(
     p: &Pass,
     w: *const u8,
     b: usize,
     at: usize,
     tokens: u16,
-    scales: &Scales,
-    sums: &mut (impl Sums<L> + ?Sized),
+    scales: &[Scales; PANEL_TILES],
+    sums: &mut impl Sums<L>,
 ) {
-    // SAFETY: as promised by the caller; a marked block of a token has outliers.
+    // SAFETY: as promised by the caller.
     unsafe {
         let held = p.outliers.add(at * p.tokens);
         let mut left = 0;
-        each(tokens.into(), |t| left |= (*held.add(t)).columns);
+        each(tokens, |t| left |= (*held.add(t)).columns);
         let mut used = [0u8; TOKEN_TILE];
         while left != 0 {
             let column = left.trailing_zeros() as usize;
             left &= left - 1;
-            let weights = decode_column::<F, L>(w, b, column, scales);
-            each(tokens.into(), |t| {
+            let mut weights = [L::splat(0.0); PANEL_TILES];
+            for (i, weights) in weights.iter_mut().enumerate() {
+                *weights = decode_column::<F, L>(w.add(i * F::UNIT_BYTES), b, column, &scales[i]);
+            }
+            each(tokens, |t| {
                 let held = &*held.add(t);
                 if held.columns >> column & 1 == 1 {
-                    sums.add(t, weights, held.values[used[t] as usize]);
+                    let x = held.values[used[t] as usize];
                     used[t] += 1;
+                    for (i, weights) in weights.iter().enumerate() {
+                        sums.add(i, t, *weights, x);
+                    }
                 }
             });
         }
@@ -115,7 +135,7 @@ pub(super) unsafe fn add<L: Lanes, F: Codes>(
 
 /// Calls `f` with the number of each bit that is set.
 #[inline(always)]
-fn each(mut bits: u32, mut f: impl FnMut(usize)) {
+fn each(mut bits: u16, mut f: impl FnMut(usize)) {
     while bits != 0 {
         f(bits.trailing_zeros() as usize);
         bits &= bits - 1;

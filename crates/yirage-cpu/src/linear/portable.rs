@@ -1,7 +1,7 @@
 //! Kernels in plain Rust: the fallback of every CPU, and what the others are compared with.
 
 use super::lanes::PortableLanes;
-use super::outliers::{self, Marks};
+use super::outliers;
 use super::pass::{Pass, PassFn};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS, Tile};
@@ -63,27 +63,23 @@ fn put(p: &Pass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
 /// # Safety
 /// As for [`PassFn`].
 unsafe fn codes_pass<F: Codes>(p: &Pass) {
-    let (mut scales, mut marks) = (Scales::new(), Marks::new());
+    let mut scales = Scales::new();
     let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
     let mut w = p.w;
     for u in 0..p.units {
-        // SAFETY: the unit lies in the panel, and its bits are there.
-        unsafe { marks.seek::<F>(p, u) };
         for tile in &mut acc {
-            // SAFETY: as above.
+            // SAFETY: the unit lies in the panel.
             unsafe { F::scales::<PortableLanes>(w, &mut scales) };
             for b in 0..F::UNIT_BLOCKS {
-                let at = u * F::UNIT_BLOCKS + b;
-                let (x, metas) = p.block(at);
-                // SAFETY: block and tokens exist, and the outliers of those marked.
-                unsafe {
-                    tokens::<F>(w, b, &scales, x, metas, &mut tile[..p.tokens]);
-                    outliers::add::<PortableLanes, F>(p, w, b, at, marks.tokens(at), &scales, &mut tile[..]);
-                }
+                let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
+                // SAFETY: block and tokens exist.
+                unsafe { tokens::<F>(w, b, &scales, x, metas, &mut tile[..p.tokens]) };
             }
             w = w.wrapping_add(F::UNIT_BYTES);
         }
     }
+    // SAFETY: the caller's contract.
+    unsafe { outliers::add::<PortableLanes, F>(p, &mut acc) };
     put(p, &acc);
 }
 

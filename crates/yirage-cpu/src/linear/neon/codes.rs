@@ -3,7 +3,7 @@
 use super::dot::{Squares, Words, add_squares, add_words, pair_rows, put_squares};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::NeonLanes;
-use crate::linear::outliers::{self, Marks, Sums};
+use crate::linear::outliers::{self, Sums};
 use crate::linear::pass::Pass;
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
@@ -173,35 +173,29 @@ impl<S: Squares<Sums = int32x4_t>> Product<8, 2> for BySquares<S> {
 /// As for [`crate::linear::pass::PassFn`]; the instruction of `P`.
 #[inline(always)]
 pub(super) unsafe fn pass<F: Codes, P: Product<R, T>, const R: usize, const T: usize, const MANY: bool>(p: &Pass) {
-    let (mut scales, mut marks) = (Scales::new(), Marks::new());
+    let mut scales = Scales::new();
     let chunks = if MANY { p.tokens / P::TOKENS } else { 1 };
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile, chunks in the sums.
     unsafe {
         let mut acc = [[[vdupq_n_f32(0.0); 4]; TOKEN_TILE]; PANEL_TILES];
         let mut w = p.w;
         for u in 0..p.units {
-            marks.seek::<F>(p, u);
             for tile in &mut acc {
                 F::scales::<NeonLanes>(w, &mut scales);
                 let sums = tile.as_mut_ptr().cast::<[[float32x4_t; R]; T]>();
                 for b in 0..F::UNIT_BLOCKS {
-                    let at = u * F::UNIT_BLOCKS + b;
                     let codes = unpack::<F, P, R, T>(w, b);
-                    let (mut x, mut metas) = p.block(at);
+                    let (mut x, mut metas) = p.block(u * F::UNIT_BLOCKS + b);
                     for c in 0..chunks {
                         block::<F, P, R, T>(&codes, x, metas, &scales, b, &mut *sums.add(c));
                         x = x.wrapping_add(P::TOKENS * BLOCK);
                         metas = metas.wrapping_add(P::TOKENS);
                     }
-                    if marks.any(at) {
-                        let sums = std::slice::from_raw_parts_mut(sums, chunks);
-                        let mut sums = Chunks::<P, R, T>(sums, PhantomData);
-                        outliers::add::<NeonLanes, F>(p, w, b, at, marks.tokens(at), &scales, &mut sums);
-                    }
                 }
                 w = w.wrapping_add(F::UNIT_BYTES);
             }
         }
+        outliers::add::<NeonLanes, F>(p, &mut Chunks::<P, R, T>(&mut acc, PhantomData));
         for (i, tile) in acc.iter().enumerate() {
             let sums = tile.as_ptr().cast::<[[float32x4_t; R]; T]>();
             for c in 0..chunks {
@@ -211,14 +205,18 @@ pub(super) unsafe fn pass<F: Codes, P: Product<R, T>, const R: usize, const T: u
     }
 }
 
-/// The sums of a tile, chunk by chunk.
-struct Chunks<'a, P, const R: usize, const T: usize>(&'a mut [[[float32x4_t; R]; T]], PhantomData<P>);
+/// A panel's sums, chunk by chunk.
+struct Chunks<'a, P, const R: usize, const T: usize>(
+    &'a mut [[[float32x4_t; 4]; TOKEN_TILE]; PANEL_TILES],
+    PhantomData<P>,
+);
 
 impl<P: Product<R, T>, const R: usize, const T: usize> Sums<NeonLanes> for Chunks<'_, P, R, T> {
     #[inline(always)]
-    unsafe fn add(&mut self, token: usize, w: [float32x4_t; 4], x: f32) {
-        // SAFETY: as promised by the caller.
-        unsafe { P::add_outlier(&mut self.0[token / P::TOKENS], token % P::TOKENS, w, x) }
+    unsafe fn add(&mut self, tile: usize, token: usize, w: [float32x4_t; 4], x: f32) {
+        let chunks = self.0[tile].as_mut_ptr().cast::<[[float32x4_t; R]; T]>();
+        // SAFETY: as promised by the caller; chunks hold the sums of their tokens and nothing else.
+        unsafe { P::add_outlier(&mut *chunks.add(token / P::TOKENS), token % P::TOKENS, w, x) }
     }
 }
 
