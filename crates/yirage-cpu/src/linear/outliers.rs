@@ -106,11 +106,12 @@ unsafe fn block<L: Lanes, F: Codes>(
     scales: &[Scales; PANEL_TILES],
     sums: &mut impl Sums<L>,
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: as promised by the caller; a block has as many values as it has bits of columns.
     unsafe {
         let held = p.outliers.add(at * p.tokens);
         let mut left = 0;
-        each(tokens, |t| left |= (*held.add(t)).columns);
+        let columns = |t: usize| (&raw const (*held.add(t)).columns).read_unaligned();
+        each(tokens, |t| left |= columns(t));
         let mut used = [0u8; TOKEN_TILE];
         while left != 0 {
             let column = left.trailing_zeros() as usize;
@@ -120,9 +121,9 @@ unsafe fn block<L: Lanes, F: Codes>(
                 *weights = decode_column::<F, L>(w.add(i * F::UNIT_BYTES), b, column, &scales[i]);
             }
             each(tokens, |t| {
-                let held = &*held.add(t);
-                if held.columns >> column & 1 == 1 {
-                    let x = held.values[used[t] as usize];
+                if columns(t) >> column & 1 == 1 {
+                    let values = (&raw const (*held.add(t)).values).cast::<f32>();
+                    let x = values.add(used[t] as usize).read_unaligned();
                     used[t] += 1;
                     for (i, weights) in weights.iter().enumerate() {
                         sums.add(i, t, *weights, x);
