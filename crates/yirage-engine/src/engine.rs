@@ -265,7 +265,8 @@ impl Engine {
         if tokenizers.is_none() && model != width {
             return Err(VocabularyError::Width { model, draft: width }.into());
         }
-        self.speculator.set_model(draft);
+        let share = draft.bytes().weights as f64 / self.facts.bytes.weights.max(1) as f64;
+        self.speculator.set_model(draft, share);
         Ok(())
     }
 

@@ -8,11 +8,11 @@
 //! sequence and equal chances is that of Y. Leviathan et al., "Fast Inference from Transformers via Speculative
 //! Decoding", 2023, section 3.2.)
 //!
-//! Estimates can be wrong, so there is an account besides, in units of plain steps. Each plain step pays in
-//! [`ALLOWANCE`]; each step with drafts pays in what it gained or takes out what it lost, by measured time. Drafts,
+//! Estimates can be wrong, so there is an account besides for each way to guess, in units of plain steps. Each plain step
+//! pays in [`ALLOWANCE`]; each step with drafts pays in what it gained or takes out what it lost, by measured time. Drafts,
 //! trials of sizes nobody has measured included, need an account that is not overdrawn. What guessing can lose is
-//! thereby bounded: the allowance, the credit at the beginning, and one step. Sizes are tried in doublings, so that one
-//! step cannot be much.
+//! thereby bounded: the allowance, the credit at the beginning, one step, and what the first step of each size takes more
+//! than others, which nobody can know before. Sizes are tried in doublings, so that one step cannot be much.
 //!
 //! This module deliberately knows no clock (it is told seconds), no tokens and no sequences beyond their number.
 
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 pub const ALLOWANCE: f64 = 0.01;
 
 /// Credit at the beginning, in plain steps.
-const INITIAL_CREDIT: f64 = 0.5;
+const INITIAL_CREDIT: f64 = 0.75;
 
 /// Bounds of the account: gains of long ago are no licence to lose, and a bad moment is no sentence for ever.
 const CREDIT: (f64, f64) = (-5.0, 3.0);
@@ -42,6 +42,9 @@ const TRIALS: usize = 2;
 
 /// The worth below which a draft is not worth a trial.
 const LEAST_WORTH: f64 = 0.4;
+
+/// The account from which on sizes are tried that are not expected to be better.
+const WEALTH: f64 = 1.5;
 
 /// Numbers of sequences whose costs are kept; of more the nearest is used.
 const CURVES: u32 = 64;
@@ -92,16 +95,13 @@ pub struct StepCost {
 pub struct Controller {
     /// Seconds of a step by its rows, for each number of sequences.
     steps: BTreeMap<u32, Curve>,
-    /// Seconds of the draft model by its drafts, for each number of sequences.
+    /// Seconds of the draft model for a draft of each, for each number of sequences.
     model: BTreeMap<u32, Curve>,
-    credit: f64,
+    /// What a draft is taken to cost until one is measured, in plain steps of one sequence.
+    model_share: f64,
+    /// The accounts, of lookups and of the draft model: neither pays for what the other loses.
+    credit: [f64; 2],
     since_plain: u32,
-}
-
-impl Default for Controller {
-    fn default() -> Self {
-        Controller { steps: BTreeMap::new(), model: BTreeMap::new(), credit: INITIAL_CREDIT, since_plain: 0 }
-    }
 }
 
 /// A draft of a wish, as it is weighed.
@@ -111,34 +111,67 @@ struct Candidate {
 }
 
 impl Controller {
-    /// Drafts to verify for each of `wishes` in a step of `seqs` decoding sequences.
-    pub fn decide(&self, seqs: u32, wishes: &[Wish]) -> Vec<usize> {
-        let nothing = vec![0; wishes.len()];
-        let Some(plain) = self.plain_seconds(seqs) else { return nothing };
-        if self.since_plain >= REFRESH {
-            return nothing;
+    /// Without measurements. A step of the draft model is expected to take `model_share` of the model's: what it reads of
+    /// memory.
+    pub fn new(model_share: f64) -> Controller {
+        let (steps, model) = (BTreeMap::new(), BTreeMap::new());
+        Controller { steps, model, model_share, credit: [INITIAL_CREDIT; 2], since_plain: 0 }
+    }
+
+    /// Which of several ways to guess, each with a wish for every sequence, a step of `seqs` decoding sequences takes, and
+    /// how many drafts of each wish it verifies; none where it takes none.
+    pub fn decide(&self, seqs: u32, ways: &[Vec<Wish>]) -> Option<(usize, Vec<usize>)> {
+        let plain = self.plain_seconds(seqs).filter(|_| self.since_plain < REFRESH)?;
+        let best = |(way, wishes): (usize, &Vec<Wish>)| Some((way, self.best(seqs, wishes, plain)?));
+        let wanted: Vec<_> = ways.iter().enumerate().filter_map(best).collect();
+        if wanted.is_empty() {
+            let trial = |(way, wishes): (usize, &Vec<Wish>)| Some((way, self.trial(seqs, wishes, plain)?));
+            return ways.iter().enumerate().find_map(trial);
         }
+        let payable = wanted.into_iter().filter(|(way, (_, lengths))| self.credit[account(&ways[*way], lengths)] > 0.0);
+        // Of equals the first.
+        let (way, (_, lengths)) = payable.rev().max_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b))?;
+        Some((way, lengths))
+    }
+
+    /// The drafts of most tokens a second, and that rate, if it is better than that of a plain step.
+    fn best(&self, seqs: u32, wishes: &[Wish], plain: f64) -> Option<(f64, Vec<usize>)> {
+        let known = self.steps.get(&curve(seqs)).and_then(|steps| steps.largest(TRIALS)).unwrap_or(seqs);
+        let tried = known.saturating_sub(seqs) as usize;
+        let most = (2 * tried + 1).max(seqs as usize);
+        let (mut best, mut best_rate) = (None, MARGIN * f64::from(seqs) / plain);
+        let mut weigh = |lengths: &[usize], tokens: f64| {
+            let rate = tokens / self.seconds(seqs, wishes, lengths, plain);
+            if lengths.iter().sum::<usize>() <= most && rate > best_rate {
+                (best_rate, best) = (rate, Some(lengths.to_vec()));
+            }
+        };
+        let (mut greedy, mut expected, mut longest) = (vec![0; wishes.len()], f64::from(seqs), 0);
         let order = by_worth(wishes);
-        let largest = self.steps.get(&curve(seqs)).and_then(Curve::largest).unwrap_or(seqs);
-        let tried = largest.saturating_sub(seqs) as usize;
-        let most = (2 * tried + 1).min(order.len());
-        let mut lengths = nothing.clone();
-        let (mut expected, mut best, mut best_rate) =
-            (f64::from(seqs), nothing.clone(), MARGIN * f64::from(seqs) / plain);
-        for (n, candidate) in order.iter().take(most).enumerate() {
-            lengths[candidate.wish] += 1;
-            expected += candidate.worth;
-            let seconds = self.seconds(seqs, n as u32 + 1, wishes, &lengths, plain);
-            if expected / seconds > best_rate {
-                (best_rate, best) = (expected / seconds, lengths.clone());
+        for candidate in order.iter().take(most) {
+            let length = &mut greedy[candidate.wish];
+            (*length, expected) = (*length + 1, expected + candidate.worth);
+            let deeper = wishes[candidate.wish].model && *length > longest;
+            longest += usize::from(deeper);
+            weigh(&greedy, expected);
+            if deeper {
+                let level = level(wishes, &greedy);
+                weigh(&level, tokens(seqs, wishes, &level));
             }
         }
-        let wanted = best.iter().any(|&length| length > 0);
-        match wanted {
-            true if self.credit > 0.0 => best,
-            true => nothing,
-            false => self.trial(seqs, wishes, &order, plain).unwrap_or(nothing),
-        }
+        let explores = order.len() >= most && self.explores(seqs, wishes, &greedy, known, best_rate);
+        Some((best_rate, best.map(|best| if explores { greedy } else { best })?))
+    }
+
+    /// Whether these drafts are tried though they are not expected to be best. A curve that rises may have a flat behind
+    /// it, so while guessing wins a size that is not known is tried if it would be better at the price of the largest that
+    /// is. Not where drafts cost time themselves: those rise for sure.
+    fn explores(&self, seqs: u32, wishes: &[Wish], lengths: &[usize], known: u32, best_rate: f64) -> bool {
+        let rows = seqs + lengths.iter().sum::<usize>() as u32;
+        let steps = self.steps.get(&curve(seqs)).filter(|steps| steps.count(rows) < TRIALS);
+        let at_best = steps.and_then(|steps| steps.seconds(known));
+        let better = |seconds| tokens(seqs, wishes, lengths) / seconds > best_rate;
+        account(wishes, lengths) == 0 && self.credit[0] >= WEALTH && at_best.is_some_and(better)
     }
 
     /// Seconds of a plain step of so many sequences; none before `TRIALS` were measured, since everything is compared
@@ -148,40 +181,37 @@ impl Controller {
     }
 
     /// Seconds expected of a step with these drafts, the draft model's included.
-    fn seconds(&self, seqs: u32, drafts: u32, wishes: &[Wish], lengths: &[usize], plain: f64) -> f64 {
-        let step = self.steps.get(&curve(seqs)).and_then(|steps| steps.seconds(seqs + drafts));
-        let drafted = || wishes.iter().zip(lengths).filter(|(wish, length)| wish.model && **length > 0);
-        let longest = drafted().map(|(_, &length)| length as u32).max();
+    fn seconds(&self, seqs: u32, wishes: &[Wish], lengths: &[usize], plain: f64) -> f64 {
+        let rows = seqs + lengths.iter().sum::<usize>() as u32;
+        let step = self.steps.get(&curve(seqs)).and_then(|steps| steps.seconds(rows)).unwrap_or(plain);
+        let asked = || wishes.iter().zip(lengths).filter(|(wish, length)| wish.model && **length > 0);
+        let longest = asked().map(|(_, &length)| length as u32).max();
         let model = longest.map_or(0.0, |longest| self.model_seconds(seqs, longest, plain));
-        step.unwrap_or(plain) + model + drafted().map(|(wish, _)| wish.backlog).sum::<f64>()
+        step + model + asked().map(|(wish, _)| wish.backlog).sum::<f64>()
     }
 
-    /// Seconds that the draft model takes for so many drafts; until it is measured a quarter of a plain step each.
+    /// Seconds that the draft model takes for so many drafts, each of which is a step of it.
     fn model_seconds(&self, seqs: u32, drafts: u32, plain: f64) -> f64 {
-        let known = self.model.get(&curve(seqs)).and_then(|model| {
-            let largest = model.largest()?;
-            let seconds = model.seconds(drafts)?;
-            // Beyond the largest measured every draft costs as much as those did.
-            Some(if drafts > largest {
-                seconds.max(model.seconds(largest)? / f64::from(largest) * f64::from(drafts))
-            } else {
-                seconds
-            })
-        });
-        known.unwrap_or(0.25 * plain * f64::from(drafts))
+        let one = self.model.get(&curve(seqs)).and_then(|model| model.seconds(1));
+        one.unwrap_or(self.model_share * plain) * f64::from(drafts)
     }
 
-    /// A step with one draft that is expected to lose a little, to learn what it costs or whether guesses have become
-    /// better, if the account can pay for it.
-    fn trial(&self, seqs: u32, wishes: &[Wish], order: &[Candidate], plain: f64) -> Option<Vec<usize>> {
+    /// A step that is expected to lose a little, to learn what it costs or whether guesses have become better, if the
+    /// account can pay for it: with one draft, or with one for each sequence that asks a draft model, whichever loses less.
+    fn trial(&self, seqs: u32, wishes: &[Wish], plain: f64) -> Option<Vec<usize>> {
         let unknown = self.steps.get(&curve(seqs)).is_none_or(|steps| steps.count(seqs + 1) < TRIALS);
         // What a lookup would have guessed is seen without trying; a draft model must be tried.
+        let order = by_worth(wishes);
         let first = order.iter().find(|c| (unknown || wishes[c.wish].model) && c.worth >= LEAST_WORTH)?;
-        let mut lengths = vec![0; wishes.len()];
-        lengths[first.wish] = 1;
-        let gained = (f64::from(seqs) + first.worth) / f64::from(seqs);
-        let loss = self.seconds(seqs, 1, wishes, &lengths, plain) / plain - gained;
-        (loss <= self.credit).then_some(lengths)
+        let mut one = vec![0; wishes.len()];
+        one[first.wish] = 1;
+        let loss = |lengths: Vec<usize>| {
+            let took = self.seconds(seqs, wishes, &lengths, plain) / plain;
+            (took - tokens(seqs, wishes, &lengths) / f64::from(seqs), lengths)
+        };
+        let (one, all) = (loss(one.clone()), loss(level(wishes, &one)));
+        let (least, lengths) = if all.0 < one.0 { all } else { one };
+        (least <= self.credit[account(wishes, &lengths)]).then_some(lengths)
     }
 
     /// Drafts for each of `wishes` in a step that also computes prompts. Such a step is long anyway and what a row more
@@ -203,22 +233,23 @@ impl Controller {
     pub fn ran(&mut self, ran: Ran) {
         let curve = curve(ran.seqs);
         let steps = self.steps.entry(curve).or_default();
-        steps.measured(ran.rows, ran.seconds);
-        // What it took, not what such steps used to take; but a moment in which the machine did something else is no loss
-        // of guessing.
-        let took = steps.seconds(ran.rows).map_or(ran.seconds, |median| ran.seconds.min(DISTURBED * median));
+        let counts = steps.measured(ran.rows, ran.seconds);
+        // What it took, not what such steps used to take; but neither the first of a size nor a moment in which the machine
+        // did something else is a loss of guessing.
+        let took = steps.seconds(ran.rows).map_or(counts, |median| counts.min(DISTURBED * median));
         if ran.model_drafts > 0 {
-            self.model.entry(curve).or_default().measured(ran.model_drafts, ran.model_seconds);
+            self.model.entry(curve).or_default().measured(1, ran.model_seconds / f64::from(ran.model_drafts));
         }
         if ran.rows == ran.seqs {
             self.since_plain = 0;
-            self.credit = (self.credit + ALLOWANCE).min(CREDIT.1);
+            self.credit = self.credit.map(|credit| (credit + ALLOWANCE).min(CREDIT.1));
             return;
         }
         self.since_plain += 1;
         let Some(plain) = self.plain_seconds(ran.seqs) else { return };
         let gained = f64::from(ran.tokens) / f64::from(ran.seqs) - (took + ran.model_seconds) / plain;
-        self.credit = (self.credit + gained).clamp(CREDIT.0, CREDIT.1);
+        let credit = &mut self.credit[usize::from(ran.model_drafts > 0)];
+        *credit = (*credit + gained).clamp(CREDIT.0, CREDIT.1);
     }
 }
 
@@ -227,12 +258,30 @@ fn curve(seqs: u32) -> u32 {
     seqs.min(CURVES)
 }
 
+/// Which account pays for these drafts.
+fn account(wishes: &[Wish], lengths: &[usize]) -> usize {
+    usize::from(wishes.iter().zip(lengths).any(|(wish, &length)| wish.model && length > 0))
+}
+
+/// As many drafts for each sequence that asks the draft model as for the one that asks most: it makes them together.
+fn level(wishes: &[Wish], lengths: &[usize]) -> Vec<usize> {
+    let each = || wishes.iter().zip(lengths);
+    let longest = each().filter(|(wish, _)| wish.model).map(|(_, &length)| length).max().unwrap_or(0);
+    let of = |(wish, &length): (&Wish, &usize)| if wish.model { longest.min(wish.chances.len()) } else { length };
+    each().map(of).collect()
+}
+
 /// The chance of each draft of a wish that it and all before it are right.
 fn worths(wish: &Wish) -> impl Iterator<Item = f64> {
     wish.chances.iter().scan(1.0, |worth, chance| {
         *worth *= chance.clamp(0.0, 1.0);
         Some(*worth)
     })
+}
+
+/// Tokens expected of a step with these drafts.
+fn tokens(seqs: u32, wishes: &[Wish], lengths: &[usize]) -> f64 {
+    f64::from(seqs) + wishes.iter().zip(lengths).flat_map(|(wish, &length)| worths(wish).take(length)).sum::<f64>()
 }
 
 /// Drafts of all wishes, the worthiest first; of one wish always in their order.

@@ -12,9 +12,6 @@ const KEPT: usize = 9;
 /// is bound by memory takes, less than one that is bound by arithmetic.
 const ROW_SHARE: f64 = 0.35;
 
-/// How many times what was expected the first measurement of a size may be.
-const FIRST_AT_MOST: f64 = 2.0;
-
 /// The newest measurements of one size.
 #[derive(Clone, Debug, Default)]
 struct Recent {
@@ -52,18 +49,18 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Takes a measurement. Times that are no times (a clock that stood still) count for nothing, and the first of a size
-    /// at most for `FIRST_AT_MOST` times what was expected, until a second confirms it: memory that is touched for the
-    /// first time is slow once.
-    pub fn measured(&mut self, rows: u32, seconds: f64) {
+    /// Takes a measurement, and says for how much it counts. Times that are no times (a clock that stood still) count for
+    /// nothing, and the first of a size at most for what was expected, until a second confirms it: memory that is touched
+    /// for the first time is slow once, and twice as slow was measured.
+    pub fn measured(&mut self, rows: u32, seconds: f64) -> f64 {
         if !(seconds.is_finite() && seconds > 0.0) {
-            return;
+            return 0.0;
         }
-        let expected = self.seconds(rows).filter(|_| self.count(rows) == 0);
-        let most = expected.map_or(f64::INFINITY, |expected| FIRST_AT_MOST * expected);
+        let most = self.seconds(rows).filter(|_| self.count(rows) == 0).unwrap_or(f64::INFINITY);
         let recent = self.rows.entry(rows).or_default();
         recent.push(seconds.min(most));
         recent.doubted = seconds > most;
+        seconds.min(most)
     }
 
     /// Measurements there are of a size.
@@ -76,9 +73,9 @@ impl Curve {
         self.rows.iter().map(|(&rows, recent)| (rows, recent.next, recent.median()))
     }
 
-    /// The largest size measured.
-    pub fn largest(&self) -> Option<u32> {
-        self.rows.last_key_value().map(|(&rows, _)| rows)
+    /// The largest size measured `times` times or more.
+    pub fn largest(&self, times: usize) -> Option<u32> {
+        self.rows.iter().rev().find(|(_, recent)| recent.next >= times).map(|(&rows, _)| rows)
     }
 
     /// Seconds of a step of `rows`: the median where it was measured, the straight line between neighbours, and beyond
@@ -125,7 +122,7 @@ mod tests {
         let mut curve = Curve::default();
         curve.measured(1, 1.0);
         curve.measured(2, 70.0);
-        assert_eq!(curve.seconds(2), Some(FIRST_AT_MOST * (1.0 + ROW_SHARE)));
+        assert_eq!(curve.seconds(2), Some(1.0 + ROW_SHARE));
         curve.measured(2, 1.1);
         assert_eq!(curve.seconds(2), Some(1.1));
         curve.measured(4, 70.0);
@@ -141,7 +138,7 @@ mod tests {
         curve.measured(4, 1.3);
         assert_eq!((curve.seconds(2), curve.seconds(4)), (Some(1.1), Some(1.3)));
         assert!((curve.seconds(8).unwrap() - 1.7).abs() < 1e-12);
-        assert_eq!((curve.largest(), curve.count(4), curve.count(3)), (Some(4), 1, 0));
+        assert_eq!((curve.largest(1), curve.count(4), curve.count(3)), (Some(4), 1, 0));
         curve.measured(6, 0.7);
         assert_eq!(curve.seconds(9), Some(0.7), "a curve that falls is taken to stay");
     }

@@ -55,7 +55,7 @@ impl Speculator {
     pub(crate) fn new(options: Speculation) -> Speculator {
         Speculator {
             options,
-            controller: Controller::default(),
+            controller: Controller::new(0.0),
             all: Acceptance::default(),
             own: HashMap::new(),
             model: None,
@@ -64,8 +64,9 @@ impl Speculator {
         }
     }
 
-    pub(crate) fn set_model(&mut self, model: DraftModel) {
-        self.model = Some(model);
+    /// Takes a draft model whose weights are `share` times those of the model.
+    pub(crate) fn set_model(&mut self, model: DraftModel, share: f64) {
+        (self.model, self.controller) = (Some(model), Controller::new(share));
     }
 
     pub(crate) fn model(&self) -> Option<&DraftModel> {
@@ -132,15 +133,19 @@ impl Speculator {
         if self.is_off() || views.is_empty() {
             return Ok(Vec::new());
         }
-        let wishes: Vec<Wish> = views.iter().map(|view| self.wish(view, beside_prompts)).collect();
-        let lengths = match self.options.control {
-            Control::Most => wishes.iter().map(|wish| wish.chances.len()).collect(),
-            Control::Measured if beside_prompts => self.controller.decide_beside_prompts(&wishes),
-            Control::Measured => self.controller.decide(views.len() as u32, &wishes),
+        let ways = self.ways(views, beside_prompts);
+        let all = |wishes: &Vec<Wish>| wishes.iter().map(|wish| wish.chances.len()).collect();
+        let decided = match self.options.control {
+            Control::Most => {
+                ways.get(usize::from(ways.len() > 1)).map(|wishes| (usize::from(ways.len() > 1), all(wishes)))
+            }
+            Control::Measured if beside_prompts => Some((0, self.controller.decide_beside_prompts(&ways[0]))),
+            Control::Measured => self.controller.decide(views.len() as u32, &ways),
         };
+        let Some((way, lengths)) = decided else { return Ok(Vec::new()) };
         let mut drafts = Vec::new();
         let mut jobs: Vec<(&View<'_>, usize)> = Vec::new();
-        for ((view, wish), &length) in views.iter().zip(&wishes).zip(&lengths) {
+        for ((view, wish), &length) in views.iter().zip(&ways[way]).zip(&lengths) {
             let Some(own) = self.own.get_mut(&view.seq).filter(|_| length > 0) else { continue };
             own.by_model = wish.model;
             match &own.lookup {
@@ -153,25 +158,43 @@ impl Speculator {
         Ok(drafts)
     }
 
-    /// What could be guessed of a sequence, and how good it would be: by lookup where that promises more, since it
-    /// costs nothing.
-    fn wish(&self, view: &View<'_>, beside_prompts: bool) -> Wish {
-        let none = Wish { chances: Vec::new(), model: false, backlog: 0.0 };
-        let Some(own) = self.own.get(&view.seq) else { return none };
-        let most = view.room.min(self.options.most as usize);
-        let found = own.lookup.as_ref().map_or(0, Lookup::length);
-        let share = |kind| own.acceptance.share(&self.all, kind);
-        let copied = |at: usize| share(Kind::copied(found + at));
-        let lookup = Wish { chances: (0..if found > 0 { most } else { 0 }).map(copied).collect(), ..none };
-        let Some(model) = self.model.as_ref().filter(|_| !beside_prompts) else { return lookup };
-        let guessed = vec![share(Kind::MODEL); most];
-        if first_four(&lookup.chances) >= first_four(&guessed) {
-            return lookup;
-        }
-        // What it must read first; the prompt counts for nothing, else it would never begin.
-        let unread = if model.knows(view.seq) { model.backlog(view.seq, &own.tokens) } else { 0 };
+    /// The ways to guess: by lookup; by lookup where something is found and else by the draft model; by the draft model.
+    fn ways(&self, views: &[View<'_>], beside_prompts: bool) -> Vec<Vec<Wish>> {
+        let found: Vec<Wish> = views.iter().map(|view| self.looked_up(view)).collect();
+        let Some(model) = self.model.as_ref().filter(|_| !beside_prompts) else { return vec![found] };
+        let asked: Vec<Wish> = views.iter().map(|view| self.asked(model, view)).collect();
+        let either = |(found, asked): (&Wish, &Wish)| if found.chances.is_empty() { asked } else { found }.clone();
+        let either = found.iter().zip(&asked).map(either).collect();
+        vec![found, either, asked]
+    }
+
+    /// Drafts that a sequence can make, and what is kept of it.
+    fn room(&self, view: &View<'_>) -> Option<(usize, &Own)> {
+        Some((view.room.min(self.options.most as usize), self.own.get(&view.seq)?))
+    }
+
+    /// What looking up would guess of a sequence.
+    fn looked_up(&self, view: &View<'_>) -> Wish {
+        let chances = self.room(view).and_then(|(most, own)| {
+            let length = own.lookup.as_ref().map(Lookup::length).filter(|&length| length > 0)?;
+            let share = |at| own.acceptance.share(&self.all, Kind::copied(length + at));
+            Some((0..most).map(share).collect())
+        });
+        Wish { chances: chances.unwrap_or_default(), model: false, backlog: 0.0 }
+    }
+
+    /// What the draft model would guess of a sequence.
+    fn asked(&self, model: &DraftModel, view: &View<'_>) -> Wish {
+        let Some((most, own)) = self.room(view) else {
+            return Wish { chances: Vec::new(), model: true, backlog: 0.0 };
+        };
+        // What it must read first. A prompt is read once for all tokens that may come.
+        let unread = model.backlog(view.seq, &own.tokens);
         let per_token = if self.read.1 > 0 { self.read.0 / self.read.1 as f64 } else { 0.0 };
-        Wish { chances: guessed, model: true, backlog: unread as f64 * per_token }
+        let left =
+            if model.knows(view.seq) { 1 } else { (view.whole as usize).saturating_sub(own.tokens.len()).max(1) };
+        let chances = vec![own.acceptance.share(&self.all, Kind::MODEL); most];
+        Wish { chances, model: true, backlog: unread as f64 * per_token / left as f64 }
     }
 
     fn ask_model(&mut self, jobs: &[(&View<'_>, usize)]) -> Result<Vec<(SeqId, Vec<u32>)>, EngineError> {
@@ -224,17 +247,4 @@ impl Speculator {
             }
         }
     }
-}
-
-/// Tokens expected of the first four drafts.
-fn first_four(chances: &[f64]) -> f64 {
-    let mut worth = 1.0;
-    chances
-        .iter()
-        .take(4)
-        .map(|chance| {
-            worth *= chance;
-            worth
-        })
-        .sum()
 }
