@@ -9,8 +9,9 @@
 //! Decoding", 2023, section 3.2.)
 //!
 //! Estimates can be wrong, so there is an account besides for each way to guess, in units of plain steps. Each plain step
-//! pays in [`ALLOWANCE`]; each step with drafts pays in what it gained or takes out what it lost, by measured time. Drafts,
-//! trials of sizes nobody has measured included, need an account that is not overdrawn. What guessing can lose is
+//! pays in [`ALLOWANCE`]; each step with drafts pays in what it gained or takes out what it lost, by measured time. Trials
+//! of sizes nobody has measured need an account that is not overdrawn, and so do drafts, but for those that win even if
+//! half of what is expected of them comes true. What guessing can lose is
 //! thereby bounded: the allowance, the credit at the beginning, one step, and what the first step of each size takes more
 //! than others, which nobody can know before. Sizes are tried in doublings, so that one step cannot be much.
 //!
@@ -43,8 +44,9 @@ const TRIALS: usize = 2;
 /// The worth below which a draft is not worth a trial.
 const LEAST_WORTH: f64 = 0.4;
 
-/// The account from which on sizes are tried that are not expected to be better.
-const WEALTH: f64 = 1.5;
+/// Of what drafts are expected to give, the share that must be enough for them while the account is overdrawn: a few long
+/// guesses that were wrong do not end short ones that are right.
+const CAUTION: f64 = 0.5;
 
 /// Numbers of sequences whose costs are kept; of more the nearest is used.
 const CURVES: u32 = 64;
@@ -122,25 +124,32 @@ impl Controller {
     /// how many drafts of each wish it verifies; none where it takes none.
     pub fn decide(&self, seqs: u32, ways: &[Vec<Wish>]) -> Option<(usize, Vec<usize>)> {
         let plain = self.plain_seconds(seqs).filter(|_| self.since_plain < REFRESH)?;
-        let best = |(way, wishes): (usize, &Vec<Wish>)| Some((way, self.best(seqs, wishes, plain)?));
+        let best = |(way, wishes): (usize, &Vec<Wish>)| Some((way, self.best(seqs, wishes, plain, 1.0)?));
         let wanted: Vec<_> = ways.iter().enumerate().filter_map(best).collect();
         if wanted.is_empty() {
             let trial = |(way, wishes): (usize, &Vec<Wish>)| Some((way, self.trial(seqs, wishes, plain)?));
             return ways.iter().enumerate().find_map(trial);
         }
-        let payable = wanted.into_iter().filter(|(way, (_, lengths))| self.credit[account(&ways[*way], lengths)] > 0.0);
+        let pay = |(way, (rate, lengths)): (usize, (f64, Vec<usize>))| {
+            let paid = self.credit[account(&ways[way], &lengths)] > 0.0;
+            let best = if paid { Some((rate, lengths)) } else { self.best(seqs, &ways[way], plain, CAUTION) };
+            Some((way, best?))
+        };
+        let payable = wanted.into_iter().filter_map(pay);
         // Of equals the first.
         let (way, (_, lengths)) = payable.rev().max_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b))?;
         Some((way, lengths))
     }
 
-    /// The drafts of most tokens a second, and that rate, if it is better than that of a plain step.
-    fn best(&self, seqs: u32, wishes: &[Wish], plain: f64) -> Option<(f64, Vec<usize>)> {
+    /// The drafts of most tokens a second, and that rate, if it is better than that of a plain step; of what drafts are
+    /// expected to give the share `trust` counts.
+    fn best(&self, seqs: u32, wishes: &[Wish], plain: f64, trust: f64) -> Option<(f64, Vec<usize>)> {
         let known = self.steps.get(&curve(seqs)).and_then(|steps| steps.largest(TRIALS)).unwrap_or(seqs);
         let tried = known.saturating_sub(seqs) as usize;
         let most = (2 * tried + 1).max(seqs as usize);
         let (mut best, mut best_rate) = (None, MARGIN * f64::from(seqs) / plain);
         let mut weigh = |lengths: &[usize], tokens: f64| {
+            let tokens = f64::from(seqs) + trust * (tokens - f64::from(seqs));
             let rate = tokens / self.seconds(seqs, wishes, lengths, plain);
             if lengths.iter().sum::<usize>() <= most && rate > best_rate {
                 (best_rate, best) = (rate, Some(lengths.to_vec()));
@@ -159,19 +168,24 @@ impl Controller {
                 weigh(&level, tokens(seqs, wishes, &level));
             }
         }
-        let explores = order.len() >= most && self.explores(seqs, wishes, &greedy, known, best_rate);
+        let explores = trust == 1.0 && order.len() >= most && self.explores(seqs, wishes, &greedy, plain, best_rate);
         Some((best_rate, best.map(|best| if explores { greedy } else { best })?))
     }
 
     /// Whether these drafts are tried though they are not expected to be best. A curve that rises may have a flat behind
     /// it, so while guessing wins a size that is not known is tried if it would be better at the price of the largest that
-    /// is. Not where drafts cost time themselves: those rise for sure.
-    fn explores(&self, seqs: u32, wishes: &[Wish], lengths: &[usize], known: u32, best_rate: f64) -> bool {
+    /// is, and if the account can pay for it should a row cost as much as there and half of the guesses be wrong. Not
+    /// where drafts cost time themselves: those rise for sure.
+    fn explores(&self, seqs: u32, wishes: &[Wish], lengths: &[usize], plain: f64, best_rate: f64) -> bool {
         let rows = seqs + lengths.iter().sum::<usize>() as u32;
-        let steps = self.steps.get(&curve(seqs)).filter(|steps| steps.count(rows) < TRIALS);
-        let at_best = steps.and_then(|steps| steps.seconds(known));
-        let better = |seconds| tokens(seqs, wishes, lengths) / seconds > best_rate;
-        account(wishes, lengths) == 0 && self.credit[0] >= WEALTH && at_best.is_some_and(better)
+        let Some(steps) = self.steps.get(&curve(seqs)).filter(|steps| steps.count(rows) < TRIALS) else { return false };
+        let known = steps.largest(TRIALS).and_then(|known| Some((known, steps.seconds(known)?)));
+        let tokens = tokens(seqs, wishes, lengths);
+        account(wishes, lengths) == 0
+            && known.is_some_and(|(known, seconds)| {
+                let loss = seconds / plain * f64::from(rows) / f64::from(known) - 0.5 * tokens / f64::from(seqs);
+                tokens / seconds > best_rate && loss <= self.credit[0]
+            })
     }
 
     /// Seconds of a plain step of so many sequences; none before `TRIALS` were measured, since everything is compared

@@ -59,12 +59,12 @@ fn seconds(world: &World<'_>, seqs: usize, tokens: usize, length: Option<usize>,
         let lengths = length.map_or_else(|| decided(&controller, seqs as u32, &wishes), |length| vec![length; seqs]);
         let (mut rows, mut given) = (seqs, 0);
         for (s, &length) in lengths.iter().enumerate() {
-            let chance = (world.right)(now);
-            let run = (0..length).take_while(|_| rng.float() < chance).count();
+            let chance = |at: usize| (world.right)(done[s] + at);
+            let run = (0..length).take_while(|&at| rng.float() < chance(at)).count();
             // Of a lookup's guess the first wrong token is seen too, and without drafts its first.
             let seen = if world.draft.is_some() { length } else { length + 1 };
             for at in 0..seen.min(run + 1) {
-                let right = if at < length { at < run } else { rng.float() < chance };
+                let right = if at < length { at < run } else { rng.float() < chance(at) };
                 own[s].observe(&mut all, kind, right);
             }
             rows += length;
@@ -211,6 +211,19 @@ fn the_worthiest_drafts_of_all_sequences_are_taken() {
     let wish = |chance| Wish { chances: vec![chance; 8], model: false, backlog: 0.0 };
     assert_eq!(decided(&controller, 2, &[wish(0.7), wish(0.9)]), [1, 3]);
     assert_eq!(controller.decide_beside_prompts(&[wish(0.5), wish(0.9), wish(1.0)]), [0, 6, 8]);
+}
+
+/// A copy in which every eighth token is another: long guesses look good and are not.
+#[test]
+fn a_copy_with_edits_wins_too() {
+    let right = |now: usize| if now % 8 == 7 { 0.0 } else { 0.98 };
+    let step = |rows: u32, _: usize| 0.75 + 0.25 * f64::from(rows).max(1.0) + if rows == 3 { 0.5 } else { 0.0 };
+    for tokens in [128, 400] {
+        let world = World { step: &step, draft: None, right: &right, noise: 0.1 };
+        let (gain, best) = gains(&world, 1, tokens);
+        eprintln!("edits, {tokens} tokens: {gain:.2} of {best:.2}");
+        assert!(gain > 0.6 * best, "{gain:.2} of {best:.2}");
+    }
 }
 
 /// A draft model costs time, a lookup none: where both are likely right the lookup is taken, and what the draft model lost

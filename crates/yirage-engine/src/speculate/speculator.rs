@@ -136,9 +136,8 @@ impl Speculator {
         let ways = self.ways(views, beside_prompts);
         let all = |wishes: &Vec<Wish>| wishes.iter().map(|wish| wish.chances.len()).collect();
         let decided = match self.options.control {
-            Control::Most => {
-                ways.get(usize::from(ways.len() > 1)).map(|wishes| (usize::from(ways.len() > 1), all(wishes)))
-            }
+            // By lookup, or by both where there is a draft model.
+            Control::Most => ways.iter().enumerate().take(2).next_back().map(|(way, wishes)| (way, all(wishes))),
             Control::Measured if beside_prompts => Some((0, self.controller.decide_beside_prompts(&ways[0]))),
             Control::Measured => self.controller.decide(views.len() as u32, &ways),
         };
