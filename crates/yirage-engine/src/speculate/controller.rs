@@ -251,8 +251,15 @@ impl Controller {
         // What it took, not what such steps used to take; but neither the first of a size nor a moment in which the machine
         // did something else is a loss of guessing.
         let took = steps.seconds(ran.rows).map_or(counts, |median| counts.min(DISTURBED * median));
+        let mut model_seconds = ran.model_seconds;
         if ran.model_drafts > 0 {
-            self.model.entry(curve).or_default().measured(1, ran.model_seconds / f64::from(ran.model_drafts));
+            // The first draft touches memory for the first time too.
+            if !self.model.contains_key(&curve) {
+                let expected =
+                    self.plain_seconds(ran.seqs).map(|plain| self.model_seconds(ran.seqs, ran.model_drafts, plain));
+                model_seconds = model_seconds.min(expected.unwrap_or(f64::INFINITY));
+            }
+            self.model.entry(curve).or_default().measured(1, model_seconds / f64::from(ran.model_drafts));
         }
         if ran.rows == ran.seqs {
             self.since_plain = 0;
@@ -261,7 +268,7 @@ impl Controller {
         }
         self.since_plain += 1;
         let Some(plain) = self.plain_seconds(ran.seqs) else { return };
-        let gained = f64::from(ran.tokens) / f64::from(ran.seqs) - (took + ran.model_seconds) / plain;
+        let gained = f64::from(ran.tokens) / f64::from(ran.seqs) - (took + model_seconds) / plain;
         let credit = &mut self.credit[usize::from(ran.model_drafts > 0)];
         *credit = (*credit + gained).clamp(CREDIT.0, CREDIT.1);
     }
