@@ -9,11 +9,12 @@
 //! Decoding", 2023, section 3.2.)
 //!
 //! Estimates can be wrong, so there is an account besides for each way to guess, in units of plain steps. Each plain step
-//! pays in [`ALLOWANCE`]; each step with drafts pays in what it gained or takes out what it lost, by measured time. Trials
-//! of sizes nobody has measured need an account that is not overdrawn, and so do drafts, but for those that win even if
-//! half of what is expected of them comes true. What guessing can lose is
+//! pays in [`ALLOWANCE`]; each step with drafts pays in what it gained or takes out what it lost, by measured time. Drafts,
+//! trials of sizes nobody has measured included, need an account that is not overdrawn. What guessing can lose is
 //! thereby bounded: the allowance, the credit at the beginning, one step, and what the first step of each size takes more
-//! than others, which nobody can know before. Sizes are tried in doublings, so that one step cannot be much.
+//! than others, which nobody can know before. Sizes are tried in doublings, so that one step cannot be much. One exception:
+//! an overdrawn account still lets through drafts that win even if half of what is expected of them comes true. No account
+//! bounds these; they end when the measured share of right ones falls.
 //!
 //! This module deliberately knows no clock (it is told seconds), no tokens and no sequences beyond their number.
 
