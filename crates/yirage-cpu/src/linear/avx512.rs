@@ -11,15 +11,12 @@ use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
 use super::outliers;
-use super::pass::{Pass, PassFn};
+use super::pass::{Pass, PassFn, fetch};
 use super::unroll::unroll;
 use crate::activation::Meta;
 use crate::pack::{BF16, BLOCK, Codes, PANEL_TILES, Scales, Tile};
 use std::arch::asm;
 use std::arch::x86_64::*;
-
-/// Weights are prefetched this many 32-blocks ahead (16 tokens only).
-const AHEAD: usize = 6;
 
 /// Kernels for f32 activations.
 pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
@@ -129,13 +126,26 @@ fn start<F: Codes>(minus_sum: &i32) -> __m512i {
     out
 }
 
+/// A number in every row. LLVM would read neighbours together and then move each across the lanes.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn broadcast(x: &f32) -> __m512 {
+    let out: __m512;
+    // SAFETY: reads the number it is given.
+    unsafe {
+        asm!("vbroadcastss {out}, dword ptr [{x}]", out = lateout(zmm_reg) out, x = in(reg) x,
+            options(nostack, pure, readonly, preserves_flags));
+    }
+    out
+}
+
 /// `acc += dot * scale * activation scale (+ min * activation sum)` of a block with one scale.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn add<F: Codes>(acc: __m512, dot: __m512i, scale: __m512, min: __m512, m: &Meta) -> __m512 {
-    let scale = _mm512_mul_ps(scale, _mm512_set1_ps(m.scale));
+    let scale = _mm512_mul_ps(scale, broadcast(&m.scale));
     let acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), scale, acc);
-    if F::MINS { _mm512_fmadd_ps(min, _mm512_set1_ps(m.scaled_sum), acc) } else { acc }
+    if F::MINS { _mm512_fmadd_ps(min, broadcast(&m.scaled_sum), acc) } else { acc }
 }
 
 /// The same of a block with two scales.
@@ -148,7 +158,7 @@ fn add_halves<F: Codes>(acc: __m512, dots: [__m512i; 2], scales: [__m512; 2], mi
         v = _mm512_fnmadd_ps(mins[0], _mm512_set1_ps(m.minus_first as f32), v);
         v = _mm512_fnmadd_ps(mins[1], _mm512_set1_ps((m.minus_sum - m.minus_first) as f32), v);
     }
-    _mm512_fmadd_ps(v, _mm512_set1_ps(m.scale), acc)
+    _mm512_fmadd_ps(v, broadcast(&m.scale), acc)
 }
 
 /// Adds 32-block `$b` of the unit at `$w` to the accumulators of `$n` tokens. A macro: assembly with vector registers
@@ -201,6 +211,83 @@ unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[__m512; N
     unsafe { outliers::add::<Avx512Lanes, F>(p, acc) }
 }
 
+/// The eight groups of a token, of two tiles: each four numbers of the token are read once.
+macro_rules! two_tiles {
+    ($i:ident, $j:ident, $q:ident, $r:ident, $x:expr, $o:literal, $a:literal $b:literal $c:literal $d:literal) => {
+        let (x0, x1): (__m512i, __m512i);
+        asm!(
+            "vpbroadcastd {x0}, dword ptr [{x} + {o}]",
+            "vpbroadcastd {x1}, dword ptr [{x} + {o} + 4]",
+            "vpdpbusd {i}, {q0}, {x0}",
+            "vpdpbusd {j}, {r0}, {x0}",
+            "vpbroadcastd {x0}, dword ptr [{x} + {o} + 8]",
+            "vpdpbusd {i}, {q1}, {x1}",
+            "vpdpbusd {j}, {r1}, {x1}",
+            "vpbroadcastd {x1}, dword ptr [{x} + {o} + 12]",
+            "vpdpbusd {i}, {q2}, {x0}",
+            "vpdpbusd {j}, {r2}, {x0}",
+            "vpdpbusd {i}, {q3}, {x1}",
+            "vpdpbusd {j}, {r3}, {x1}",
+            i = inout(zmm_reg) $i, j = inout(zmm_reg) $j, x = in(reg) $x, o = const $o,
+            x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1,
+            q0 = in(zmm_reg) $q[$a], q1 = in(zmm_reg) $q[$b], q2 = in(zmm_reg) $q[$c], q3 = in(zmm_reg) $q[$d],
+            r0 = in(zmm_reg) $r[$a], r1 = in(zmm_reg) $r[$b], r2 = in(zmm_reg) $r[$c], r3 = in(zmm_reg) $r[$d],
+            options(nostack, readonly, preserves_flags));
+        let _ = (x0, x1);
+    };
+}
+
+/// Adds 32-block `b` of the units at `w` to the sums of `tokens` tokens, which stay in memory: the registers hold the
+/// codes of both tiles.
+///
+/// # Safety
+/// As for [`PassFn`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn two_tiles<F: Codes>(
+    w: [*const u8; 2],
+    b: usize,
+    scales: [&Scales; 2],
+    x: *const u8,
+    metas: *const Meta,
+    acc: [*mut __m512; 2],
+    tokens: usize,
+) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let (mut q, mut r) = ([_mm512_setzero_si512(); 8], [_mm512_setzero_si512(); 8]);
+        unroll!(P in [0 1 2 3] {
+            [q[2 * P], q[2 * P + 1]] = F::pair::<Avx512Lanes>(w[0], b, P);
+            [r[2 * P], r[2 * P + 1]] = F::pair::<Avx512Lanes>(w[1], b, P);
+        });
+        let at = |half: usize| b * F::HALVES + half.min(F::HALVES - 1);
+        let scale = scales.map(|s| [0, 1].map(|half| _mm512_load_ps(s.scale(at(half)).as_ptr())));
+        let min = scales.map(|s| {
+            [0, 1].map(|half| if F::MINS { _mm512_load_ps(s.min(at(half)).as_ptr()) } else { _mm512_setzero_ps() })
+        });
+        for t in 0..tokens {
+            let (m, x) = (&*metas.add(t), x.add(t * BLOCK));
+            let (a, c) = (acc[0].add(t), acc[1].add(t));
+            if F::HALVES == 2 {
+                let first = start::<F>(&m.minus_first);
+                let second = _mm512_sub_epi32(start::<F>(&m.minus_sum), first);
+                let (mut i, mut j, mut k, mut l) = (first, first, second, second);
+                two_tiles!(i, j, q, r, x, 0, 0 1 2 3);
+                two_tiles!(k, l, q, r, x, 16, 4 5 6 7);
+                *a = add_halves::<F>(*a, [i, k], scale[0], min[0], m);
+                *c = add_halves::<F>(*c, [j, l], scale[1], min[1], m);
+            } else {
+                let mut i = start::<F>(&m.minus_sum);
+                let mut j = i;
+                two_tiles!(i, j, q, r, x, 0, 0 1 2 3);
+                two_tiles!(i, j, q, r, x, 16, 4 5 6 7);
+                *a = add::<F>(*a, i, scale[0][0], min[0][0], m);
+                *c = add::<F>(*c, j, scale[1][0], min[1][0], m);
+            }
+        }
+    }
+}
+
 /// One pass for a tile of `N` tokens.
 ///
 /// # Safety
@@ -211,25 +298,22 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
     unsafe {
         let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
-        if N == 16 {
-            let step = PANEL_TILES * F::UNIT_BYTES;
-            let ahead = AHEAD.div_ceil(F::UNIT_BLOCKS) * step;
-            let bytes = F::UNIT_BYTES / F::UNIT_BLOCKS;
-            for (tile, sums) in sums.iter_mut().enumerate() {
-                let mut acc = [_mm512_setzero_ps(); N];
-                let mut w = p.w.add(tile * F::UNIT_BYTES);
-                for u in 0..p.units {
+        if N >= 8 {
+            let mut second = Scales::new();
+            let mut w = p.w;
+            for u in 0..p.units {
+                for pair in sums.chunks_exact_mut(2) {
                     F::scales::<Avx512Lanes>(w, &mut scales);
+                    F::scales::<Avx512Lanes>(w.add(F::UNIT_BYTES), &mut second);
+                    let acc = [pair[0].as_mut_ptr(), pair[1].as_mut_ptr()];
                     for b in 0..F::UNIT_BLOCKS {
-                        for line in 0..=bytes / 64 {
-                            _mm_prefetch::<_MM_HINT_T0>(w.wrapping_add(ahead + b * bytes + line * 64).cast());
-                        }
+                        fetch::<Avx512Lanes, F>(w, b);
+                        fetch::<Avx512Lanes, F>(w.add(F::UNIT_BYTES), b);
                         let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
-                        block!(F, N, w, b, scales, x, metas, acc);
+                        two_tiles::<F>([w, w.add(F::UNIT_BYTES)], b, [&scales, &second], x, metas, acc, N);
                     }
-                    w = w.wrapping_add(step);
+                    w = w.add(2 * F::UNIT_BYTES);
                 }
-                *sums = acc;
             }
         } else {
             let mut w = p.w;
@@ -238,6 +322,7 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
                     F::scales::<Avx512Lanes>(w, &mut scales);
                     let mut acc = *tile; // a copy keeps LLVM from storing them after every block
                     for b in 0..F::UNIT_BLOCKS {
+                        fetch::<Avx512Lanes, F>(w, b);
                         let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                         block!(F, N, w, b, scales, x, metas, acc);
                     }

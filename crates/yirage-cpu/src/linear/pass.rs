@@ -71,16 +71,12 @@ impl Pass<'_> {
     }
 }
 
-/// How far ahead of the weights in use others are fetched: 1 to 4 KiB are equally good on Zen 3.
-const AHEAD: usize = 2048;
-
-/// Asks for a 32-block's share of the unit [`AHEAD`] of this one, whether there is one or not. For kernels whose tokens
-/// are so few that they wait for memory.
+/// Asks for a 32-block's share of the unit [`Lanes::AHEAD`] of this one, whether there is one or not.
 #[inline(always)]
 pub(crate) fn fetch<L: Lanes, F: Tile>(unit: *const u8, b: usize) {
     let share = F::UNIT_BYTES / F::UNIT_BLOCKS;
     for line in (0..share).step_by(64) {
-        L::fetch(unit.wrapping_add(AHEAD + b * share + line));
+        L::fetch(unit.wrapping_add(L::AHEAD + b * share + line));
     }
 }
 

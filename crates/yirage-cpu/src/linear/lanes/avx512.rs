@@ -11,6 +11,13 @@ impl Lanes for Avx512Lanes {
     type I = __m512i;
     type F = __m512;
     const TOKENS: usize = 16;
+    const AHEAD: usize = 8192;
+
+    #[inline(always)]
+    fn fetch(p: *const u8) {
+        // SAFETY: a hint about any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    }
 
     #[inline(always)]
     unsafe fn load(p: *const u8) -> __m512i {
