@@ -11,9 +11,9 @@ use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
 use super::outliers;
-use super::pass::{Pass, PassFn, fetch};
+use super::pass::{Pass, PassFn, PassesFn, TOGETHER, fetch};
 use super::unroll::unroll;
-use crate::activation::Meta;
+use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BF16, BLOCK, Codes, PANEL_TILES, Scales, Tile};
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -27,7 +27,20 @@ decoded::functions!(Avx512Lanes, target_feature(enable = "avx512f,avx512bw,avx51
 
 /// Kernels for int8 activations.
 pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
-    [codes_pass::<F, 1>, codes_pass::<F, 2>, codes_pass::<F, 4>, codes_pass::<F, 8>, codes_pass::<F, 16>]
+    [codes_pass::<F, 1>, codes_pass::<F, 2>, codes_pass::<F, 4>, one::<F, 8>, one::<F, TOKEN_TILE>]
+}
+
+/// Several full tiles with int8 activations.
+pub(super) fn together<F: Codes>() -> PassesFn {
+    codes_together::<F, TOKEN_TILE, TOGETHER>
+}
+
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn one<F: Codes, const N: usize>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { codes_together::<F, N, 1>(std::slice::from_ref(p)) }
 }
 
 /// Kernels for BF16 weights and bf16 activations.
@@ -211,47 +224,153 @@ unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[__m512; N
     unsafe { outliers::add::<Avx512Lanes, F>(p, acc) }
 }
 
-/// The eight groups of a token, of two tiles: each four numbers of the token are read once.
-macro_rules! two_tiles {
-    ($i:ident, $j:ident, $q:ident, $r:ident, $x:expr, $o:literal, $a:literal $b:literal $c:literal $d:literal) => {
-        let (x0, x1): (__m512i, __m512i);
+/// Adds the codes `$q` and `$r` of a block of two tiles to the sums of `$n` tokens at `$acc` (one tile's) and `$gap` bytes
+/// on, a token after the other, in assembly from beginning to end: in the compiler's loop codes move to memory. Each four
+/// numbers of a token are read once for both tiles. What comes before and after the dot products is given.
+macro_rules! tokens {
+    ($q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, $n:expr, $gap:expr, start [$($start:literal)*],
+     sums $i0:literal $j0:literal $i1:literal $j1:literal, end [$($end:literal)*], with [$($operands:tt)*]) => {{
+        let (x0, x1, i, j): (__m512i, __m512i, __m512i, __m512i);
         asm!(
-            "vpbroadcastd {x0}, dword ptr [{x} + {o}]",
-            "vpbroadcastd {x1}, dword ptr [{x} + {o} + 4]",
-            "vpdpbusd {i}, {q0}, {x0}",
-            "vpdpbusd {j}, {r0}, {x0}",
-            "vpbroadcastd {x0}, dword ptr [{x} + {o} + 8]",
-            "vpdpbusd {i}, {q1}, {x1}",
-            "vpdpbusd {j}, {r1}, {x1}",
-            "vpbroadcastd {x1}, dword ptr [{x} + {o} + 12]",
-            "vpdpbusd {i}, {q2}, {x0}",
-            "vpdpbusd {j}, {r2}, {x0}",
-            "vpdpbusd {i}, {q3}, {x1}",
-            "vpdpbusd {j}, {r3}, {x1}",
-            i = inout(zmm_reg) $i, j = inout(zmm_reg) $j, x = in(reg) $x, o = const $o,
-            x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1,
-            q0 = in(zmm_reg) $q[$a], q1 = in(zmm_reg) $q[$b], q2 = in(zmm_reg) $q[$c], q3 = in(zmm_reg) $q[$d],
-            r0 = in(zmm_reg) $r[$a], r1 = in(zmm_reg) $r[$b], r2 = in(zmm_reg) $r[$c], r3 = in(zmm_reg) $r[$d],
-            options(nostack, readonly, preserves_flags));
-        let _ = (x0, x1);
+            "2:",
+            $($start,)*
+            "vpbroadcastd {x0}, dword ptr [{x}]",
+            "vpbroadcastd {x1}, dword ptr [{x} + 4]",
+            concat!("vpdpbusd ", $i0, ", {q0}, {x0}"),
+            concat!("vpdpbusd ", $j0, ", {r0}, {x0}"),
+            "vpbroadcastd {x0}, dword ptr [{x} + 8]",
+            concat!("vpdpbusd ", $i0, ", {q1}, {x1}"),
+            concat!("vpdpbusd ", $j0, ", {r1}, {x1}"),
+            "vpbroadcastd {x1}, dword ptr [{x} + 12]",
+            concat!("vpdpbusd ", $i0, ", {q2}, {x0}"),
+            concat!("vpdpbusd ", $j0, ", {r2}, {x0}"),
+            "vpbroadcastd {x0}, dword ptr [{x} + 16]",
+            concat!("vpdpbusd ", $i0, ", {q3}, {x1}"),
+            concat!("vpdpbusd ", $j0, ", {r3}, {x1}"),
+            "vpbroadcastd {x1}, dword ptr [{x} + 20]",
+            concat!("vpdpbusd ", $i1, ", {q4}, {x0}"),
+            concat!("vpdpbusd ", $j1, ", {r4}, {x0}"),
+            "vpbroadcastd {x0}, dword ptr [{x} + 24]",
+            concat!("vpdpbusd ", $i1, ", {q5}, {x1}"),
+            concat!("vpdpbusd ", $j1, ", {r5}, {x1}"),
+            "vpbroadcastd {x1}, dword ptr [{x} + 28]",
+            concat!("vpdpbusd ", $i1, ", {q6}, {x0}"),
+            concat!("vpdpbusd ", $j1, ", {r6}, {x0}"),
+            concat!("vpdpbusd ", $i1, ", {q7}, {x1}"),
+            concat!("vpdpbusd ", $j1, ", {r7}, {x1}"),
+            "vbroadcastss {x0}, dword ptr [{m}]",
+            $($end,)*
+            "vmovaps zmmword ptr [{acc}], {i}",
+            "vmovaps zmmword ptr [{acc} + {gap}], {j}",
+            "add {x}, 32",
+            "add {m}, 16",
+            "add {acc}, 64",
+            "dec {n}",
+            "jnz 2b",
+            x = inout(reg) $x => _, m = inout(reg) $m => _, acc = inout(reg) $acc => _, n = inout(reg) $n => _,
+            gap = const $gap, x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1, i = out(zmm_reg) i, j = out(zmm_reg) j,
+            q0 = in(zmm_reg) $q[0], q1 = in(zmm_reg) $q[1], q2 = in(zmm_reg) $q[2], q3 = in(zmm_reg) $q[3],
+            q4 = in(zmm_reg) $q[4], q5 = in(zmm_reg) $q[5], q6 = in(zmm_reg) $q[6], q7 = in(zmm_reg) $q[7],
+            r0 = in(zmm_reg) $r[0], r1 = in(zmm_reg) $r[1], r2 = in(zmm_reg) $r[2], r3 = in(zmm_reg) $r[3],
+            r4 = in(zmm_reg) $r[4], r5 = in(zmm_reg) $r[5], r6 = in(zmm_reg) $r[6], r7 = in(zmm_reg) $r[7],
+            $($operands)*
+            options(nostack));
+        let _ = (x0, x1, i, j);
+    }};
+}
+
+/// [`tokens`] of a block with one scale.
+macro_rules! whole {
+    ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
+     $s0:ident, $s1:ident) => {{
+        let (k, l): (__m512i, __m512i);
+        if $F::OFFSET == 0 {
+            whole!(@ $N, $q, $r, $x, $m, $acc, ["vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"], [$($mins)*],
+                [s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l, $($with)*]);
+        } else {
+            whole!(@ $N, $q, $r, $x, $m, $acc,
+                ["vpslld {i}, dword ptr [{m} + 8]{{1to16}}, {shift}" "vmovdqa64 {j}, {i}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"], [$($mins)*],
+                [s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l, shift = const $F::OFFSET_SHIFT, $($with)*]);
+        }
+        let _ = (k, l);
+    }};
+    (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
+     [$($with:tt)*]) => {
+        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [$($start)*], sums "{i}" "{j}" "{k}" "{l}",
+            end [
+                "vpaddd {i}, {i}, {k}"
+                "vpaddd {j}, {j}, {l}"
+                "vmulps {x1}, {s0}, {x0}"
+                "vcvtdq2ps {i}, {i}"
+                "vfmadd213ps {i}, {x1}, zmmword ptr [{acc}]"
+                "vmulps {x1}, {s1}, {x0}"
+                "vcvtdq2ps {j}, {j}"
+                "vfmadd213ps {j}, {x1}, zmmword ptr [{acc} + {gap}]"
+                $($mins)*
+            ], with [$($with)*])
     };
 }
 
-/// Adds 32-block `b` of the units at `w` to the sums of `tokens` tokens, which stay in memory: the registers hold the
-/// codes of both tiles.
+/// [`tokens`] of a block with two scales.
+macro_rules! halves {
+    ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
+     $s0:ident, $t0:ident, $s1:ident, $t1:ident) => {{
+        let (k, l): (__m512i, __m512i);
+        if $F::OFFSET == 0 {
+            halves!(@ $N, $q, $r, $x, $m, $acc, [
+                "vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"
+            ], [$($mins)*], [
+                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, t0 = in(zmm_reg) $t0, t1 = in(zmm_reg) $t1,
+                k = out(zmm_reg) k, l = out(zmm_reg) l, $($with)*
+            ]);
+        } else {
+            halves!(@ $N, $q, $r, $x, $m, $acc, [
+                "vpslld {i}, dword ptr [{m} + 12]{{1to16}}, {shift}"
+                "vpslld {k}, dword ptr [{m} + 8]{{1to16}}, {shift}"
+                "vpsubd {k}, {k}, {i}"
+                "vmovdqa64 {j}, {i}"
+                "vmovdqa64 {l}, {k}"
+            ], [$($mins)*], [
+                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, t0 = in(zmm_reg) $t0, t1 = in(zmm_reg) $t1,
+                k = out(zmm_reg) k, l = out(zmm_reg) l, shift = const $F::OFFSET_SHIFT, $($with)*
+            ]);
+        }
+        let _ = (k, l);
+    }};
+    (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
+     [$($with:tt)*]) => {
+        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [$($start)*], sums "{i}" "{j}" "{k}" "{l}",
+            end [
+                "vcvtdq2ps {i}, {i}"
+                "vmulps {i}, {i}, {s0}"
+                "vcvtdq2ps {k}, {k}"
+                "vfmadd231ps {i}, {k}, {t0}"
+                "vcvtdq2ps {j}, {j}"
+                "vmulps {j}, {j}, {s1}"
+                "vcvtdq2ps {l}, {l}"
+                "vfmadd231ps {j}, {l}, {t1}"
+                $($mins)*
+                "vfmadd213ps {i}, {x0}, zmmword ptr [{acc}]"
+                "vfmadd213ps {j}, {x0}, zmmword ptr [{acc} + {gap}]"
+            ], with [$($with)*])
+    };
+}
+
+/// Adds 32-block `b` of the units at `w`, block `at` of all, to the sums of all tokens, which stay in memory: the registers
+/// hold the codes of both tiles.
 ///
 /// # Safety
-/// As for [`PassFn`].
+/// As for [`codes_together`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn two_tiles<F: Codes>(
+unsafe fn two_tiles<F: Codes, const N: usize>(
     w: [*const u8; 2],
     b: usize,
-    scales: [&Scales; 2],
-    x: *const u8,
-    metas: *const Meta,
-    acc: [*mut __m512; 2],
-    tokens: usize,
+    scales: &[Scales; 2],
+    passes: &[Pass],
+    at: usize,
+    pair: usize,
+    sums: &mut [[[__m512; N]; PANEL_TILES]],
 ) {
     // SAFETY: as promised by the caller.
     unsafe {
@@ -260,29 +379,38 @@ unsafe fn two_tiles<F: Codes>(
             [q[2 * P], q[2 * P + 1]] = F::pair::<Avx512Lanes>(w[0], b, P);
             [r[2 * P], r[2 * P + 1]] = F::pair::<Avx512Lanes>(w[1], b, P);
         });
-        let at = |half: usize| b * F::HALVES + half.min(F::HALVES - 1);
-        let scale = scales.map(|s| [0, 1].map(|half| _mm512_load_ps(s.scale(at(half)).as_ptr())));
-        let min = scales.map(|s| {
-            [0, 1].map(|half| if F::MINS { _mm512_load_ps(s.min(at(half)).as_ptr()) } else { _mm512_setzero_ps() })
-        });
-        for t in 0..tokens {
-            let (m, x) = (&*metas.add(t), x.add(t * BLOCK));
-            let (a, c) = (acc[0].add(t), acc[1].add(t));
+        let at_half = |half: usize| b * F::HALVES + half.min(F::HALVES - 1);
+        let row = |tile: usize, half: usize| _mm512_load_ps(scales[tile].scale(at_half(half)).as_ptr());
+        let mins = |tile: usize| if F::MINS { scales[tile].min(at_half(0)).as_ptr() } else { std::ptr::null() };
+        let (s0, s1) = (row(0, 0), row(1, 0));
+        for (p, sums) in passes.iter().zip(sums) {
+            let (x, metas) = (p.x.add(at * N * BLOCK), p.metas.add(at * N));
+            let acc = sums[pair].as_mut_ptr();
             if F::HALVES == 2 {
-                let first = start::<F>(&m.minus_first);
-                let second = _mm512_sub_epi32(start::<F>(&m.minus_sum), first);
-                let (mut i, mut j, mut k, mut l) = (first, first, second, second);
-                two_tiles!(i, j, q, r, x, 0, 0 1 2 3);
-                two_tiles!(k, l, q, r, x, 16, 4 5 6 7);
-                *a = add_halves::<F>(*a, [i, k], scale[0], min[0], m);
-                *c = add_halves::<F>(*c, [j, l], scale[1], min[1], m);
+                let (t0, t1) = (row(0, 1), row(1, 1));
+                if F::MINS {
+                    halves!(F, N, q, r, x, metas, acc, [
+                        "vcvtdq2ps {x1}, dword ptr [{m} + 12]{{1to16}}",
+                        "vfnmadd231ps {i}, {x1}, zmmword ptr [{m0}]",
+                        "vfnmadd231ps {j}, {x1}, zmmword ptr [{m1}]",
+                        "vpbroadcastd {x1}, dword ptr [{m} + 8]",
+                        "vpsubd {x1}, {x1}, dword ptr [{m} + 12]{{1to16}}",
+                        "vcvtdq2ps {x1}, {x1}",
+                        "vfnmadd231ps {i}, {x1}, zmmword ptr [{m0} + 64]",
+                        "vfnmadd231ps {j}, {x1}, zmmword ptr [{m1} + 64]"
+                    ], [m0 = in(reg) mins(0), m1 = in(reg) mins(1),], s0, t0, s1, t1);
+                } else {
+                    halves!(F, N, q, r, x, metas, acc, [], [], s0, t0, s1, t1);
+                }
+            } else if F::MINS {
+                let (m0, m1) = (_mm512_load_ps(mins(0)), _mm512_load_ps(mins(1)));
+                whole!(F, N, q, r, x, metas, acc, [
+                    "vbroadcastss {x1}, dword ptr [{m} + 4]",
+                    "vfmadd231ps {i}, {m0}, {x1}",
+                    "vfmadd231ps {j}, {m1}, {x1}"
+                ], [m0 = in(zmm_reg) m0, m1 = in(zmm_reg) m1,], s0, s1);
             } else {
-                let mut i = start::<F>(&m.minus_sum);
-                let mut j = i;
-                two_tiles!(i, j, q, r, x, 0, 0 1 2 3);
-                two_tiles!(i, j, q, r, x, 16, 4 5 6 7);
-                *a = add::<F>(*a, i, scale[0][0], min[0][0], m);
-                *c = add::<F>(*c, j, scale[1][0], min[1][0], m);
+                whole!(F, N, q, r, x, metas, acc, [], [], s0, s1);
             }
         }
     }
@@ -298,40 +426,64 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
     unsafe {
         let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
-        if N >= 8 {
-            let mut second = Scales::new();
-            let mut w = p.w;
-            for u in 0..p.units {
-                for pair in sums.chunks_exact_mut(2) {
-                    F::scales::<Avx512Lanes>(w, &mut scales);
-                    F::scales::<Avx512Lanes>(w.add(F::UNIT_BYTES), &mut second);
-                    let acc = [pair[0].as_mut_ptr(), pair[1].as_mut_ptr()];
-                    for b in 0..F::UNIT_BLOCKS {
-                        fetch::<Avx512Lanes, F>(w, b);
-                        fetch::<Avx512Lanes, F>(w.add(F::UNIT_BYTES), b);
-                        let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
-                        two_tiles::<F>([w, w.add(F::UNIT_BYTES)], b, [&scales, &second], x, metas, acc, N);
-                    }
-                    w = w.add(2 * F::UNIT_BYTES);
+        let mut w = p.w;
+        for u in 0..p.units {
+            for tile in &mut sums {
+                F::scales::<Avx512Lanes>(w, &mut scales);
+                let mut acc = *tile; // a copy keeps LLVM from storing them after every block
+                for b in 0..F::UNIT_BLOCKS {
+                    fetch::<Avx512Lanes, F>(w, b);
+                    let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
+                    block!(F, N, w, b, scales, x, metas, acc);
                 }
-            }
-        } else {
-            let mut w = p.w;
-            for u in 0..p.units {
-                for tile in &mut sums {
-                    F::scales::<Avx512Lanes>(w, &mut scales);
-                    let mut acc = *tile; // a copy keeps LLVM from storing them after every block
-                    for b in 0..F::UNIT_BLOCKS {
-                        fetch::<Avx512Lanes, F>(w, b);
-                        let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
-                        block!(F, N, w, b, scales, x, metas, acc);
-                    }
-                    *tile = acc;
-                    w = w.add(F::UNIT_BYTES);
-                }
+                *tile = acc;
+                w = w.add(F::UNIT_BYTES);
             }
         }
-        add_outliers::<F, N>(p, &mut sums);
+        finish::<F, N>(p, &mut sums);
+    }
+}
+
+/// One pass for each of some tiles of `N` tokens that share the panel.
+///
+/// # Safety
+/// As for [`PassFn`], for each of `passes`; there are at most [`TOGETHER`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn codes_together<F: Codes, const N: usize, const T: usize>(passes: &[Pass]) {
+    let mut scales = [const { Scales::new() }; 2];
+    // SAFETY: units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may leave it.
+    unsafe {
+        let mut sums = [[[_mm512_setzero_ps(); N]; PANEL_TILES]; T];
+        let mut w = passes[0].w;
+        for u in 0..passes[0].units {
+            for pair in [0, 2] {
+                let tiles = [w, w.add(F::UNIT_BYTES)];
+                for (scales, tile) in scales.iter_mut().zip(tiles) {
+                    F::scales::<Avx512Lanes>(tile, scales);
+                }
+                for b in 0..F::UNIT_BLOCKS {
+                    fetch::<Avx512Lanes, F>(tiles[0], b);
+                    fetch::<Avx512Lanes, F>(tiles[1], b);
+                    two_tiles::<F, N>(tiles, b, &scales, passes, u * F::UNIT_BLOCKS + b, pair, &mut sums[..passes.len()]);
+                }
+                w = w.add(2 * F::UNIT_BYTES);
+            }
+        }
+        for (p, sums) in passes.iter().zip(&mut sums) {
+            finish::<F, N>(p, sums);
+        }
+    }
+}
+
+/// Adds the outliers and writes the result.
+///
+/// # Safety
+/// As for [`PassFn`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn finish<F: Codes, const N: usize>(p: &Pass, sums: &mut [[__m512; N]; PANEL_TILES]) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        add_outliers::<F, N>(p, sums);
         for (i, tile) in sums.iter().enumerate() {
             unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
         }

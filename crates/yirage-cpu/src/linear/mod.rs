@@ -45,7 +45,7 @@ use crate::activation::{Form, Layout, TOKEN_TILE, TokenTile};
 use crate::isa::{Isa, IsaError};
 use crate::pack::{Codes, PANEL_ROWS, PackedMatrix, Tile, for_format};
 use decoded::Decoded;
-use pass::{Pass, PassFn};
+use pass::{Pass, PassFn, PassesFn, TOGETHER};
 use std::ops::Range;
 use yirage_hal::Limit;
 use yirage_ir::Format;
@@ -55,7 +55,7 @@ pub(crate) const GROUP_BYTES: usize = 256 << 10;
 
 /// Full tiles of tokens from which on weights are decoded for all of them. With BF16 on Zen 3 one tile is slower so, two
 /// are about as fast, four are faster.
-const DECODED_TILES: usize = 2;
+const SEVERAL: usize = 2;
 
 /// How much may be rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -74,8 +74,17 @@ pub struct Kernel {
     form: Form,
     /// For 1, 2, 4, 8, 16 tokens.
     passes: [PassFn; 5],
-    /// For many full tiles, if there is a better way than one by one.
-    decoded: Option<Decoded>,
+    /// For several full tiles, if there is a better way than one by one.
+    many: Option<Many>,
+}
+
+/// How several full tiles of tokens meet a panel.
+#[derive(Clone, Copy)]
+enum Many {
+    /// Its weights are decoded to memory.
+    Decoded(Decoded),
+    /// Its codes are unpacked to registers.
+    Together(PassesFn),
 }
 
 impl Kernel {
@@ -85,9 +94,9 @@ impl Kernel {
     /// When this CPU lacks `isa`.
     pub fn new(isa: Isa, precision: Precision, format: Format) -> Result<Kernel, IsaError> {
         let isa = isa.require()?;
-        let (form, (passes, decoded)) = for_format!(format,
+        let (form, (passes, many)) = for_format!(format,
             codes => |T| match precision {
-                Precision::Fast => (Form::Q8, (codes_passes::<T>(isa), None)),
+                Precision::Fast => (Form::Q8, codes_passes::<T>(isa)),
                 Precision::Exact => (Form::F32, float_passes::<T>(isa)),
             },
             floats => |T| match (precision, format, isa) {
@@ -99,7 +108,7 @@ impl Kernel {
                 _ => (Form::F32, float_passes::<T>(isa)),
             }
         );
-        Ok(Kernel { isa, format, form, passes, decoded })
+        Ok(Kernel { isa, format, form, passes, many })
     }
 
     /// The instruction set.
@@ -126,30 +135,31 @@ impl Kernel {
     }
 }
 
-fn codes_passes<T: Codes>(isa: Isa) -> [PassFn; 5] {
+fn codes_passes<T: Codes>(isa: Isa) -> ([PassFn; 5], Option<Many>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => avx512::codes_passes::<T>(),
+        Isa::Avx512 | Isa::Avx512Bf16 => (avx512::codes_passes::<T>(), Some(Many::Together(avx512::together::<T>()))),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => avx2::codes_passes::<T>(),
+        Isa::Avx2 => (avx2::codes_passes::<T>(), None),
         #[cfg(target_arch = "aarch64")]
-        Isa::NeonI8mm | Isa::NeonBf16 => neon::i8mm_codes_passes::<T>(),
+        Isa::NeonI8mm | Isa::NeonBf16 => (neon::i8mm_codes_passes::<T>(), None),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon => neon::codes_passes::<T>(),
-        _ => portable::codes_passes::<T>(),
+        Isa::Neon => (neon::codes_passes::<T>(), None),
+        _ => (portable::codes_passes::<T>(), None),
     }
 }
 
-fn float_passes<T: Tile>(isa: Isa) -> ([PassFn; 5], Option<Decoded>) {
-    match isa {
+fn float_passes<T: Tile>(isa: Isa) -> ([PassFn; 5], Option<Many>) {
+    let (passes, decoded) = match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => (avx512::float_passes::<T>(), Some(avx512::decoded::<T>())),
+        Isa::Avx512 | Isa::Avx512Bf16 => (avx512::float_passes::<T>(), avx512::decoded::<T>()),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => (avx2::float_passes::<T>(), Some(avx2::decoded::<T>())),
+        Isa::Avx2 => (avx2::float_passes::<T>(), avx2::decoded::<T>()),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => (neon::float_passes::<T>(), Some(neon::decoded::<T>())),
-        _ => (portable::float_passes::<T>(), None),
-    }
+        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => (neon::float_passes::<T>(), neon::decoded::<T>()),
+        _ => return (portable::float_passes::<T>(), None),
+    };
+    (passes, Some(Many::Decoded(decoded)))
 }
 
 /// One product: everything but the panels.
@@ -191,20 +201,17 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
     assert!(job.matrix < weights.count() && panels.end <= weights.panels(), "panels {panels:?} do not exist");
     assert!(job.rows.is_none_or(|r| r.len() == layout.tokens() && !job.accumulate), "a row of the result a token");
     let full = layout.tokens() / TOKEN_TILE;
-    let decoded = kernel.decoded.filter(|_| full >= DECODED_TILES);
+    let many = kernel.many.filter(|_| full >= SEVERAL);
     let together = (GROUP_BYTES / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {
         let group = group..panels.end.min(group + together);
         // SAFETY: the panels lie in the weights, the tiles in the activations, `Kernel::new` checked the CPU, and the
         // caller gives the result's memory. Full tiles come first.
         unsafe {
-            if let Some(decoded) = decoded {
-                for panel in group.clone() {
-                    let pass = |tile| job.pass(TokenTile { first: tile * TOKEN_TILE, tokens: TOKEN_TILE }, panel);
-                    decoded.run(full, &pass);
-                }
+            if let Some(many) = many {
+                job.full_tiles(many, full, group.clone());
             }
-            for tile in layout.tiles().skip(if decoded.is_some() { full } else { 0 }) {
+            for tile in layout.tiles().skip(if many.is_some() { full } else { 0 }) {
                 let pass = kernel.passes[tile.tokens.ilog2() as usize];
                 outliers::fetch(&job.pass(tile, group.start));
                 for panel in group.clone() {
@@ -216,6 +223,33 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
 }
 
 impl Linear<'_> {
+    /// The first `full` tiles of tokens times some panels.
+    ///
+    /// # Safety
+    /// As for [`linear`]; the tiles are full.
+    unsafe fn full_tiles(&self, many: Many, full: usize, panels: Range<usize>) {
+        let pass = |tile, panel| self.pass(TokenTile { first: tile * TOKEN_TILE, tokens: TOKEN_TILE }, panel);
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match many {
+                Many::Decoded(decoded) => panels.for_each(|panel| decoded.run(full, &|tile| pass(tile, panel))),
+                Many::Together(kernel) => {
+                    for first in (0..full).step_by(TOGETHER) {
+                        let count = TOGETHER.min(full - first);
+                        for tile in first..first + count {
+                            outliers::fetch(&pass(tile, panels.start));
+                        }
+                        for panel in panels.clone() {
+                            let passes: [Pass; TOGETHER] =
+                                std::array::from_fn(|i| pass(first + i.min(count - 1), panel));
+                            kernel(&passes[..count]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// A panel times a tile of tokens.
     fn pass(&self, tile: TokenTile, panel: usize) -> Pass<'_> {
         let (at, first_row) = (self.layout.tile_offsets(tile), panel * PANEL_ROWS);
@@ -248,8 +282,8 @@ mod tests {
     fn every_level_has_kernels_of_its_own() {
         let differ = |a: &[PassFn], b: &[PassFn]| a.iter().zip(b).all(|(a, b)| !std::ptr::fn_addr_eq(*a, *b));
         for isa in Isa::ALL.iter().copied().filter(|isa| *isa != Isa::Scalar && isa.available()) {
-            assert!(differ(&codes_passes::<Q4_0>(isa), &codes_passes::<Q4_0>(Isa::Scalar)), "{isa}");
-            assert!(differ(&codes_passes::<Q8_0>(isa), &codes_passes::<Q8_0>(Isa::Scalar)), "{isa}");
+            assert!(differ(&codes_passes::<Q4_0>(isa).0, &codes_passes::<Q4_0>(Isa::Scalar).0), "{isa}");
+            assert!(differ(&codes_passes::<Q8_0>(isa).0, &codes_passes::<Q8_0>(Isa::Scalar).0), "{isa}");
             assert!(differ(&float_passes::<BF16>(isa).0, &float_passes::<BF16>(Isa::Scalar).0), "{isa}");
             assert!(float_passes::<BF16>(isa).1.is_some(), "{isa}");
             let form = Kernel::new(isa, Precision::Fast, Format::BF16).unwrap().form();
@@ -257,7 +291,7 @@ mod tests {
             assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");
         }
         if Isa::NeonI8mm.available() {
-            assert!(differ(&codes_passes::<Q4_0>(Isa::NeonI8mm), &codes_passes::<Q4_0>(Isa::Neon)), "i8mm");
+            assert!(differ(&codes_passes::<Q4_0>(Isa::NeonI8mm).0, &codes_passes::<Q4_0>(Isa::Neon).0), "i8mm");
         }
     }
 }

@@ -40,6 +40,15 @@ pub(crate) struct Pass<'a> {
 /// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
 pub(crate) type PassFn = unsafe fn(&Pass);
 
+/// A kernel for up to [`TOGETHER`] full tiles of tokens, with the same panel: it unpacks weights once for all.
+///
+/// # Safety
+/// As for [`PassFn`], with each.
+pub(crate) type PassesFn = unsafe fn(&[Pass]);
+
+/// Tiles of tokens that a [`PassesFn`] takes at once.
+pub(crate) const TOGETHER: usize = 4;
+
 impl Pass<'_> {
     /// The numbers and metas of a block for the tile's first token.
     #[inline(always)]
