@@ -91,7 +91,7 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[Floats; N]; PANEL_TILES]) {
     // SAFETY: as promised by the caller.
-    unsafe { outliers::add::<Avx2Lanes, F>(p, acc) }
+    unsafe { outliers::add::<Avx2Lanes, F>(std::slice::from_ref(p), acc) }
 }
 
 /// The 8 k-groups of a block.

@@ -17,6 +17,7 @@ use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BF16, BLOCK, Codes, PANEL_TILES, Scales, Tile};
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::slice;
 
 /// Kernels for f32 activations.
 pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
@@ -40,7 +41,7 @@ pub(super) fn together<F: Codes>() -> PassesFn {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn one<F: Codes, const N: usize>(p: &Pass) {
     // SAFETY: as promised by the caller.
-    unsafe { codes_together::<F, N, 1>(std::slice::from_ref(p)) }
+    unsafe { codes_together::<F, N, 1>(slice::from_ref(p)) }
 }
 
 /// Kernels for BF16 weights and bf16 activations.
@@ -219,9 +220,9 @@ macro_rules! block {
 /// As for that.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[__m512; N]; PANEL_TILES]) {
+unsafe fn add_outliers<F: Codes, const N: usize>(passes: &[Pass], sums: &mut [[[__m512; N]; PANEL_TILES]]) {
     // SAFETY: as promised by the caller.
-    unsafe { outliers::add::<Avx512Lanes, F>(p, acc) }
+    unsafe { outliers::add::<Avx512Lanes, F>(passes, sums) }
 }
 
 /// Adds the codes `$q` and `$r` of a block of two tiles to the sums of `$n` tokens at `$acc` (one tile's) and `$gap` bytes
@@ -440,7 +441,7 @@ unsafe fn codes_pass<F: Codes, const N: usize>(p: &Pass) {
                 w = w.add(F::UNIT_BYTES);
             }
         }
-        finish::<F, N>(p, &mut sums);
+        finish::<F, N>(slice::from_ref(p), slice::from_mut(&mut sums));
     }
 }
 
@@ -464,28 +465,36 @@ unsafe fn codes_together<F: Codes, const N: usize, const T: usize>(passes: &[Pas
                 for b in 0..F::UNIT_BLOCKS {
                     fetch::<Avx512Lanes, F>(tiles[0], b);
                     fetch::<Avx512Lanes, F>(tiles[1], b);
-                    two_tiles::<F, N>(tiles, b, &scales, passes, u * F::UNIT_BLOCKS + b, pair, &mut sums[..passes.len()]);
+                    two_tiles::<F, N>(
+                        tiles,
+                        b,
+                        &scales,
+                        passes,
+                        u * F::UNIT_BLOCKS + b,
+                        pair,
+                        &mut sums[..passes.len()],
+                    );
                 }
                 w = w.add(2 * F::UNIT_BYTES);
             }
         }
-        for (p, sums) in passes.iter().zip(&mut sums) {
-            finish::<F, N>(p, sums);
-        }
+        finish::<F, N>(passes, &mut sums[..passes.len()]);
     }
 }
 
-/// Adds the outliers and writes the result.
+/// Adds the outliers and writes the results.
 ///
 /// # Safety
-/// As for [`PassFn`].
+/// As for [`PassFn`], with each of `passes`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn finish<F: Codes, const N: usize>(p: &Pass, sums: &mut [[__m512; N]; PANEL_TILES]) {
+unsafe fn finish<F: Codes, const N: usize>(passes: &[Pass], sums: &mut [[[__m512; N]; PANEL_TILES]]) {
     // SAFETY: as promised by the caller.
     unsafe {
-        add_outliers::<F, N>(p, sums);
-        for (i, tile) in sums.iter().enumerate() {
-            unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
+        add_outliers::<F, N>(passes, sums);
+        for (p, sums) in passes.iter().zip(sums) {
+            for (i, tile) in sums.iter().enumerate() {
+                unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
+            }
         }
     }
 }

@@ -2,14 +2,17 @@
 //! of a tile. Apart from the loop over blocks, which then has no branch that depends on data.
 
 use super::lanes::Lanes;
-use super::pass::Pass;
+use super::pass::{Pass, TOGETHER};
 use crate::activation::{BlockOutliers, TOKEN_TILE};
 use crate::memory::prefetch;
 use crate::pack::{Codes, PANEL_TILES, Scales, decode_column};
 
-/// A panel's sums for a tile of tokens.
+/// Tokens at once: a bit each.
+const MOST: usize = TOGETHER * TOKEN_TILE;
+
+/// A panel's sums for a tile of tokens, or for several full ones.
 pub(super) trait Sums<L: Lanes> {
-    /// `sum = fma(w, x, sum)` for the rows of a tile and a token.
+    /// `sum = fma(w, x, sum)` for the rows of a tile and a token, counted through all tiles of tokens.
     ///
     /// # Safety
     /// Both exist; the instruction set of `L`.
@@ -21,6 +24,14 @@ impl<L: Lanes, const N: usize> Sums<L> for [[L::F; N]; PANEL_TILES] {
     unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
         // SAFETY: as promised by the caller.
         unsafe { self[tile][token] = L::fma(w, L::splat(x), self[tile][token]) }
+    }
+}
+
+impl<L: Lanes, const N: usize> Sums<L> for [[[L::F; N]; PANEL_TILES]] {
+    #[inline(always)]
+    unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
+        // SAFETY: as promised by the caller.
+        unsafe { Sums::<L>::add(&mut self[token / N], tile, token % N, w, x) }
     }
 }
 
@@ -42,31 +53,32 @@ pub(super) unsafe fn fetch(p: &Pass) {
     }
 }
 
-/// Adds all outliers of the pass's tokens, columns in ascending order.
+/// Adds all outliers of the passes' tokens, columns in ascending order. Several passes are of full tiles and have the
+/// panel in common, so that a column is decoded once for all.
 ///
 /// # Safety
-/// As for [`super::pass::PassFn`]; the instruction set of `L`.
+/// As for [`super::pass::PassFn`], with each pass; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn add<L: Lanes, F: Codes>(p: &Pass, sums: &mut impl Sums<L>) {
+pub(super) unsafe fn add<L: Lanes, F: Codes>(passes: &[Pass], sums: &mut (impl Sums<L> + ?Sized)) {
     let mut scales = [const { Scales::new() }; PANEL_TILES];
     let mut scaled = usize::MAX;
-    for word in 0..p.words {
-        let mut tokens = [0u16; 64];
-        // SAFETY: the pass's; a marked block exists, and so do its unit and its outliers.
+    for word in 0..passes[0].words {
+        let mut tokens = [0u64; 64];
+        // SAFETY: the passes'; a marked block exists, and so do its unit and its outliers.
         unsafe {
-            let mut left = marks(p, word, &mut tokens);
+            let mut left = marks(passes, word, &mut tokens);
             while left != 0 {
                 let at = word * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let (unit, b) = (at / F::UNIT_BLOCKS, at % F::UNIT_BLOCKS);
-                let w = p.w.add(unit * PANEL_TILES * F::UNIT_BYTES);
+                let w = passes[0].w.add(unit * PANEL_TILES * F::UNIT_BYTES);
                 if scaled != unit {
                     scaled = unit;
                     for (i, scales) in scales.iter_mut().enumerate() {
                         F::scales::<L>(w.add(i * F::UNIT_BYTES), scales);
                     }
                 }
-                block::<L, F>(p, w, b, at, tokens[at % 64], &scales, sums);
+                block::<L, F>(passes, w, b, at, tokens[at % 64], &scales, sums);
             }
         }
     }
@@ -75,18 +87,20 @@ pub(super) unsafe fn add<L: Lanes, F: Codes>(p: &Pass, sums: &mut impl Sums<L>) 
 /// Which of 64 blocks are marked; and for each, by which tokens.
 ///
 /// # Safety
-/// As for [`super::pass::PassFn`]; each token has that word.
+/// As for [`add`]; each token has that word.
 #[inline(always)]
-unsafe fn marks(p: &Pass, word: usize, tokens: &mut [u16; 64]) -> u64 {
-    const { assert!(TOKEN_TILE <= 16) };
+unsafe fn marks(passes: &[Pass], word: usize, tokens: &mut [u64; 64]) -> u64 {
+    const { assert!(MOST <= 64) };
     let mut any = 0;
-    for token in 0..p.tokens {
-        // SAFETY: as promised by the caller.
-        let mut bits = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
-        any |= bits;
-        while bits != 0 {
-            tokens[bits.trailing_zeros() as usize] |= 1 << token;
-            bits &= bits - 1;
+    for (i, p) in passes.iter().enumerate() {
+        for token in 0..p.tokens {
+            // SAFETY: as promised by the caller.
+            let mut bits = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
+            any |= bits;
+            while bits != 0 {
+                tokens[bits.trailing_zeros() as usize] |= 1 << (i * TOKEN_TILE + token);
+                bits &= bits - 1;
+            }
         }
     }
     any
@@ -98,21 +112,24 @@ unsafe fn marks(p: &Pass, word: usize, tokens: &mut [u16; 64]) -> u64 {
 /// As for [`add`]; the blocks of these tokens are marked, `scales` are those of the tiles' units.
 #[inline(always)]
 unsafe fn block<L: Lanes, F: Codes>(
-    p: &Pass,
+    passes: &[Pass],
     w: *const u8,
     b: usize,
     at: usize,
-    tokens: u16,
+    tokens: u64,
     scales: &[Scales; PANEL_TILES],
-    sums: &mut impl Sums<L>,
+    sums: &mut (impl Sums<L> + ?Sized),
 ) {
     // SAFETY: as promised by the caller; a block has as many values as it has bits of columns.
     unsafe {
-        let held = p.outliers.add(at * p.tokens);
+        let held = |t: usize| {
+            let p = &passes[t / TOKEN_TILE];
+            p.outliers.add(at * p.tokens + t % TOKEN_TILE)
+        };
         let mut left = 0;
-        let columns = |t: usize| (&raw const (*held.add(t)).columns).read_unaligned();
+        let columns = |t: usize| (&raw const (*held(t)).columns).read_unaligned();
         each(tokens, |t| left |= columns(t));
-        let mut used = [0u8; TOKEN_TILE];
+        let mut used = [0u8; MOST];
         while left != 0 {
             let column = left.trailing_zeros() as usize;
             left &= left - 1;
@@ -122,7 +139,7 @@ unsafe fn block<L: Lanes, F: Codes>(
             }
             each(tokens, |t| {
                 if columns(t) >> column & 1 == 1 {
-                    let values = (&raw const (*held.add(t)).values).cast::<f32>();
+                    let values = (&raw const (*held(t)).values).cast::<f32>();
                     let x = values.add(used[t] as usize).read_unaligned();
                     used[t] += 1;
                     for (i, weights) in weights.iter().enumerate() {
@@ -136,7 +153,7 @@ unsafe fn block<L: Lanes, F: Codes>(
 
 /// Calls `f` with the number of each bit that is set.
 #[inline(always)]
-fn each(mut bits: u16, mut f: impl FnMut(usize)) {
+fn each(mut bits: u64, mut f: impl FnMut(usize)) {
     while bits != 0 {
         f(bits.trailing_zeros() as usize);
         bits &= bits - 1;

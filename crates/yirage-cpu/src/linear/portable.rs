@@ -79,7 +79,7 @@ unsafe fn codes_pass<F: Codes>(p: &Pass) {
         }
     }
     // SAFETY: the caller's contract.
-    unsafe { outliers::add::<PortableLanes, F>(p, &mut acc) };
+    unsafe { outliers::add::<PortableLanes, F>(std::slice::from_ref(p), &mut acc) };
     put(p, &acc);
 }
 

@@ -195,7 +195,7 @@ pub(super) unsafe fn pass<F: Codes, P: Product<R, T>, const R: usize, const T: u
                 w = w.wrapping_add(F::UNIT_BYTES);
             }
         }
-        outliers::add::<NeonLanes, F>(p, &mut Chunks::<P, R, T>(&mut acc, PhantomData));
+        outliers::add::<NeonLanes, F>(std::slice::from_ref(p), &mut Chunks::<P, R, T>(&mut acc, PhantomData));
         for (i, tile) in acc.iter().enumerate() {
             let sums = tile.as_ptr().cast::<[[float32x4_t; R]; T]>();
             for c in 0..chunks {
