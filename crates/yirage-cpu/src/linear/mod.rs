@@ -53,7 +53,7 @@ use yirage_ir::Format;
 /// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
 pub(crate) const GROUP_BYTES: usize = 256 << 10;
 
-/// Full tiles of tokens from which on weights are decoded for all of them. With BF16 on Zen 3 one tile is slower so, two
+/// Full tiles of tokens from which on they meet a panel together. With BF16 decoded on Zen 3 one tile is slower so, two
 /// are about as fast, four are faster.
 const SEVERAL: usize = 2;
 

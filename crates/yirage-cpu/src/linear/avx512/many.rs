@@ -1,0 +1,253 @@
+//! From 8 tokens on: the codes of two tiles stay in registers, the sums of all tokens in the first-level cache. Zen 5 starts
+//! two `vpdpbusd` in a cycle and loads twice, so a number of a token must serve more than one of them.
+//!
+//! Of what is left the multiply ports are the bound: for a block of 32 and 16 rows, 8 dot products, one multiplication of
+//! scales, and one addition of a product, two with mins: 8 of 10 or 11.
+
+use super::finish;
+use crate::linear::lanes::Avx512Lanes;
+use crate::linear::pass::{Pass, fetch};
+use crate::linear::unroll::unroll;
+use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::slice;
+
+/// Adds the codes `$q` and `$r` of a block of two tiles to the sums of `$n` tokens at `$acc` (one tile's) and `$gap` bytes
+/// on, a token after the other, in assembly from beginning to end: in the compiler's loop codes move to memory. Each four
+/// numbers of a token are read once for both tiles. What comes before and after the dot products is given.
+macro_rules! tokens {
+    ($q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, $n:expr, $gap:expr, start [$($start:literal)*],
+     sums $i0:literal $j0:literal $i1:literal $j1:literal, end [$($end:literal)*], with [$($operands:tt)*]) => {{
+        let (x0, x1, i, j): (__m512i, __m512i, __m512i, __m512i);
+        asm!(
+            "2:",
+            $($start,)*
+            "vpbroadcastd {x0}, dword ptr [{x}]",
+            "vpbroadcastd {x1}, dword ptr [{x} + 4]",
+            concat!("vpdpbusd ", $i0, ", {q0}, {x0}"),
+            concat!("vpdpbusd ", $j0, ", {r0}, {x0}"),
+            "vpbroadcastd {x0}, dword ptr [{x} + 8]",
+            concat!("vpdpbusd ", $i0, ", {q1}, {x1}"),
+            concat!("vpdpbusd ", $j0, ", {r1}, {x1}"),
+            "vpbroadcastd {x1}, dword ptr [{x} + 12]",
+            concat!("vpdpbusd ", $i0, ", {q2}, {x0}"),
+            concat!("vpdpbusd ", $j0, ", {r2}, {x0}"),
+            "vpbroadcastd {x0}, dword ptr [{x} + 16]",
+            concat!("vpdpbusd ", $i0, ", {q3}, {x1}"),
+            concat!("vpdpbusd ", $j0, ", {r3}, {x1}"),
+            "vpbroadcastd {x1}, dword ptr [{x} + 20]",
+            concat!("vpdpbusd ", $i1, ", {q4}, {x0}"),
+            concat!("vpdpbusd ", $j1, ", {r4}, {x0}"),
+            "vpbroadcastd {x0}, dword ptr [{x} + 24]",
+            concat!("vpdpbusd ", $i1, ", {q5}, {x1}"),
+            concat!("vpdpbusd ", $j1, ", {r5}, {x1}"),
+            "vpbroadcastd {x1}, dword ptr [{x} + 28]",
+            concat!("vpdpbusd ", $i1, ", {q6}, {x0}"),
+            concat!("vpdpbusd ", $j1, ", {r6}, {x0}"),
+            concat!("vpdpbusd ", $i1, ", {q7}, {x1}"),
+            concat!("vpdpbusd ", $j1, ", {r7}, {x1}"),
+            "vbroadcastss {x0}, dword ptr [{m}]",
+            $($end,)*
+            "vmovaps zmmword ptr [{acc}], {i}",
+            "vmovaps zmmword ptr [{acc} + {gap}], {j}",
+            "add {x}, 32",
+            "add {m}, 16",
+            "add {acc}, 64",
+            "dec {n}",
+            "jnz 2b",
+            x = inout(reg) $x => _, m = inout(reg) $m => _, acc = inout(reg) $acc => _, n = inout(reg) $n => _,
+            gap = const $gap, x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1, i = out(zmm_reg) i, j = out(zmm_reg) j,
+            q0 = in(zmm_reg) $q[0], q1 = in(zmm_reg) $q[1], q2 = in(zmm_reg) $q[2], q3 = in(zmm_reg) $q[3],
+            q4 = in(zmm_reg) $q[4], q5 = in(zmm_reg) $q[5], q6 = in(zmm_reg) $q[6], q7 = in(zmm_reg) $q[7],
+            r0 = in(zmm_reg) $r[0], r1 = in(zmm_reg) $r[1], r2 = in(zmm_reg) $r[2], r3 = in(zmm_reg) $r[3],
+            r4 = in(zmm_reg) $r[4], r5 = in(zmm_reg) $r[5], r6 = in(zmm_reg) $r[6], r7 = in(zmm_reg) $r[7],
+            $($operands)*
+            options(nostack));
+        let _ = (x0, x1, i, j);
+    }};
+}
+
+/// [`tokens`] of a block with one scale.
+macro_rules! whole {
+    ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
+     $s0:ident, $s1:ident) => {{
+        let (k, l): (__m512i, __m512i);
+        if $F::OFFSET == 0 {
+            whole!(@ $N, $q, $r, $x, $m, $acc, ["vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"], [$($mins)*],
+                [s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l, $($with)*]);
+        } else {
+            whole!(@ $N, $q, $r, $x, $m, $acc,
+                ["vpslld {i}, dword ptr [{m} + 8]{{1to16}}, {shift}" "vmovdqa64 {j}, {i}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"], [$($mins)*],
+                [s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l, shift = const $F::OFFSET_SHIFT, $($with)*]);
+        }
+        let _ = (k, l);
+    }};
+    (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
+     [$($with:tt)*]) => {
+        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [$($start)*], sums "{i}" "{j}" "{k}" "{l}",
+            end [
+                "vpaddd {i}, {i}, {k}"
+                "vpaddd {j}, {j}, {l}"
+                "vmulps {x1}, {s0}, {x0}"
+                "vcvtdq2ps {i}, {i}"
+                "vfmadd213ps {i}, {x1}, zmmword ptr [{acc}]"
+                "vmulps {x1}, {s1}, {x0}"
+                "vcvtdq2ps {j}, {j}"
+                "vfmadd213ps {j}, {x1}, zmmword ptr [{acc} + {gap}]"
+                $($mins)*
+            ], with [$($with)*])
+    };
+}
+
+/// [`tokens`] of a block with two scales.
+macro_rules! halves {
+    ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
+     $s0:ident, $t0:ident, $s1:ident, $t1:ident) => {{
+        let (k, l): (__m512i, __m512i);
+        if $F::OFFSET == 0 {
+            halves!(@ $N, $q, $r, $x, $m, $acc, [
+                "vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"
+            ], [$($mins)*], [
+                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, t0 = in(zmm_reg) $t0, t1 = in(zmm_reg) $t1,
+                k = out(zmm_reg) k, l = out(zmm_reg) l, $($with)*
+            ]);
+        } else {
+            halves!(@ $N, $q, $r, $x, $m, $acc, [
+                "vpslld {i}, dword ptr [{m} + 12]{{1to16}}, {shift}"
+                "vpslld {k}, dword ptr [{m} + 8]{{1to16}}, {shift}"
+                "vpsubd {k}, {k}, {i}"
+                "vmovdqa64 {j}, {i}"
+                "vmovdqa64 {l}, {k}"
+            ], [$($mins)*], [
+                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, t0 = in(zmm_reg) $t0, t1 = in(zmm_reg) $t1,
+                k = out(zmm_reg) k, l = out(zmm_reg) l, shift = const $F::OFFSET_SHIFT, $($with)*
+            ]);
+        }
+        let _ = (k, l);
+    }};
+    (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
+     [$($with:tt)*]) => {
+        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [$($start)*], sums "{i}" "{j}" "{k}" "{l}",
+            end [
+                "vcvtdq2ps {i}, {i}"
+                "vmulps {i}, {i}, {s0}"
+                "vcvtdq2ps {k}, {k}"
+                "vfmadd231ps {i}, {k}, {t0}"
+                "vcvtdq2ps {j}, {j}"
+                "vmulps {j}, {j}, {s1}"
+                "vcvtdq2ps {l}, {l}"
+                "vfmadd231ps {j}, {l}, {t1}"
+                $($mins)*
+                "vfmadd213ps {i}, {x0}, zmmword ptr [{acc}]"
+                "vfmadd213ps {j}, {x0}, zmmword ptr [{acc} + {gap}]"
+            ], with [$($with)*])
+    };
+}
+
+/// Adds 32-block `b` of the units at `w`, block `at` of all, to the sums of all tokens, which stay in memory: the registers
+/// hold the codes of both tiles.
+///
+/// # Safety
+/// As for [`together`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn two_tiles<F: Codes, const N: usize>(
+    w: [*const u8; 2],
+    b: usize,
+    scales: &[Scales; 2],
+    passes: &[Pass],
+    at: usize,
+    pair: usize,
+    sums: &mut [[[__m512; N]; PANEL_TILES]],
+) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let (mut q, mut r) = ([_mm512_setzero_si512(); 8], [_mm512_setzero_si512(); 8]);
+        unroll!(P in [0 1 2 3] {
+            [q[2 * P], q[2 * P + 1]] = F::pair::<Avx512Lanes>(w[0], b, P);
+            [r[2 * P], r[2 * P + 1]] = F::pair::<Avx512Lanes>(w[1], b, P);
+        });
+        let at_half = |half: usize| b * F::HALVES + half.min(F::HALVES - 1);
+        let row = |tile: usize, half: usize| _mm512_load_ps(scales[tile].scale(at_half(half)).as_ptr());
+        let mins = |tile: usize| if F::MINS { scales[tile].min(at_half(0)).as_ptr() } else { std::ptr::null() };
+        let (s0, s1) = (row(0, 0), row(1, 0));
+        for (p, sums) in passes.iter().zip(sums) {
+            let (x, metas) = (p.x.add(at * N * BLOCK), p.metas.add(at * N));
+            let acc = sums[pair].as_mut_ptr();
+            if F::HALVES == 2 {
+                let (t0, t1) = (row(0, 1), row(1, 1));
+                if F::MINS {
+                    halves!(F, N, q, r, x, metas, acc, [
+                        "vcvtdq2ps {x1}, dword ptr [{m} + 12]{{1to16}}",
+                        "vfnmadd231ps {i}, {x1}, zmmword ptr [{m0}]",
+                        "vfnmadd231ps {j}, {x1}, zmmword ptr [{m1}]",
+                        "vpbroadcastd {x1}, dword ptr [{m} + 8]",
+                        "vpsubd {x1}, {x1}, dword ptr [{m} + 12]{{1to16}}",
+                        "vcvtdq2ps {x1}, {x1}",
+                        "vfnmadd231ps {i}, {x1}, zmmword ptr [{m0} + 64]",
+                        "vfnmadd231ps {j}, {x1}, zmmword ptr [{m1} + 64]"
+                    ], [m0 = in(reg) mins(0), m1 = in(reg) mins(1),], s0, t0, s1, t1);
+                } else {
+                    halves!(F, N, q, r, x, metas, acc, [], [], s0, t0, s1, t1);
+                }
+            } else if F::MINS {
+                let (m0, m1) = (_mm512_load_ps(mins(0)), _mm512_load_ps(mins(1)));
+                whole!(F, N, q, r, x, metas, acc, [
+                    "vbroadcastss {x1}, dword ptr [{m} + 4]",
+                    "vfmadd231ps {i}, {m0}, {x1}",
+                    "vfmadd231ps {j}, {m1}, {x1}"
+                ], [m0 = in(zmm_reg) m0, m1 = in(zmm_reg) m1,], s0, s1);
+            } else {
+                whole!(F, N, q, r, x, metas, acc, [], [], s0, s1);
+            }
+        }
+    }
+}
+
+/// One pass for each of some tiles of `N` tokens that share the panel.
+///
+/// # Safety
+/// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(super) unsafe fn together<F: Codes, const N: usize, const T: usize>(passes: &[Pass]) {
+    let mut scales = [const { Scales::new() }; 2];
+    // SAFETY: units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may leave it.
+    unsafe {
+        let mut sums = [[[_mm512_setzero_ps(); N]; PANEL_TILES]; T];
+        let mut w = passes[0].w;
+        for u in 0..passes[0].units {
+            for pair in [0, 2] {
+                let tiles = [w, w.add(F::UNIT_BYTES)];
+                for (scales, tile) in scales.iter_mut().zip(tiles) {
+                    F::scales::<Avx512Lanes>(tile, scales);
+                }
+                for b in 0..F::UNIT_BLOCKS {
+                    fetch::<Avx512Lanes, F>(tiles[0], b);
+                    fetch::<Avx512Lanes, F>(tiles[1], b);
+                    two_tiles::<F, N>(
+                        tiles,
+                        b,
+                        &scales,
+                        passes,
+                        u * F::UNIT_BLOCKS + b,
+                        pair,
+                        &mut sums[..passes.len()],
+                    );
+                }
+                w = w.add(2 * F::UNIT_BYTES);
+            }
+        }
+        finish::<F, N>(passes, &mut sums[..passes.len()]);
+    }
+}
+
+/// One pass for a tile of `N` tokens.
+///
+/// # Safety
+/// As for [`crate::linear::pass::PassFn`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(super) unsafe fn pass<F: Codes, const N: usize>(p: &Pass) {
+    // SAFETY: as promised by the caller.
+    unsafe { together::<F, N, 1>(slice::from_ref(p)) }
+}
