@@ -1,7 +1,7 @@
 //! BF16 weights times bf16 activations by `vdpbf16ps`: pairs of k of 16 rows at once.
 //!
-//! Two loop orders over a panel. Up to 8 tokens: unit by unit over the four tiles, one memory stream. 16 tokens: tile by
-//! tile, accumulators in registers.
+//! Two loop orders over a panel. Up to 8 tokens: unit by unit over the four tiles, one memory stream. 16 tokens: tile
+//! by tile, accumulators in registers.
 
 use crate::linear::lanes::{Avx512Lanes, Lanes};
 use crate::linear::pass::Pass;

@@ -1,6 +1,6 @@
-//! Up to 4 tokens: the sums of a tile stay in registers over a unit, tile after tile in one memory stream. `vpdpbusd` takes 4 k
-//! of 16 rows at once, the activations being its broadcast memory operand, so there are no horizontal sums and no
-//! broadcast loads.
+//! Up to 4 tokens: the sums of a tile stay in registers over a unit, tile after tile in one memory stream. `vpdpbusd`
+//! takes 4 k of 16 rows at once, the activations being its broadcast memory operand, so there are no horizontal sums
+//! and no broadcast loads.
 //!
 //! The chains of `vpdpbusd` are assembly: LLVM reorders intrinsics until the accumulators spill.
 

@@ -1,21 +1,27 @@
-//! From 8 tokens on: the codes of two tiles stay in registers, the sums of all tokens in the first-level cache. Zen 5 starts
-//! two `vpdpbusd` in a cycle and loads twice, so a number of a token must serve more than one of them.
+//! From 8 tokens on: the codes of two tiles stay in registers, the sums of all tokens in the first-level cache. Zen 5
+//! starts two `vpdpbusd` in a cycle and loads twice, so a number of a token must serve more than one of them.
 //!
-//! Of what is left the multiply ports are the bound: for a block of 32 and 16 rows, 8 dot products, one multiplication of
-//! scales, and one addition of a product, two with mins: 8 of 10 or 11.
+//! Of what is left the multiply ports are the bound: for a block of 32 and 16 rows, 8 dot products, one multiplication
+//! of scales, and one addition of a product, two with mins: 8 of 10 or 11.
 
 use super::finish;
+use crate::activation::Meta;
 use crate::linear::lanes::Avx512Lanes;
 use crate::linear::pass::{Pass, fetch};
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::mem::offset_of;
 use std::slice;
 
-/// Adds the codes `$q` and `$r` of a block of two tiles to the sums of `$n` tokens at `$acc` (one tile's) and `$gap` bytes
-/// on, a token after the other, in assembly from beginning to end: in the compiler's loop codes move to memory. Each four
-/// numbers of a token are read once for both tiles. What comes before and after the dot products is given.
+// What the assembly takes for granted.
+const _: () = assert!(size_of::<Meta>() == 16 && offset_of!(Meta, scale) == 0 && offset_of!(Meta, scaled_sum) == 4);
+const _: () = assert!(offset_of!(Meta, minus_sum) == 8 && offset_of!(Meta, minus_first) == 12 && BLOCK == 32);
+
+/// Adds the codes `$q` and `$r` of a block of two tiles to the sums of `$n` tokens at `$acc` (one tile's) and `$gap`
+/// bytes on, a token after the other, in assembly from beginning to end: in the compiler's loop codes move to memory.
+/// Each four numbers of a token are read once for both tiles. What comes before and after the dot products is given.
 macro_rules! tokens {
     ($q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, $n:expr, $gap:expr, start [$($start:literal)*],
      sums $i0:literal $j0:literal $i1:literal $j1:literal, end [$($end:literal)*], with [$($operands:tt)*]) => {{
@@ -68,24 +74,34 @@ macro_rules! tokens {
     }};
 }
 
-/// [`tokens`] of a block with one scale.
+/// [`tokens`] of a block with one scale. Each tile's products are two chains, added at the end: one would wait for
+/// itself.
 macro_rules! whole {
     ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
      $s0:ident, $s1:ident) => {{
         let (k, l): (__m512i, __m512i);
         if $F::OFFSET == 0 {
-            whole!(@ $N, $q, $r, $x, $m, $acc, ["vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"], [$($mins)*],
-                [s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l, $($with)*]);
+            whole!(@ $N, $q, $r, $x, $m, $acc, ["vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}"], [$($mins)*], [
+                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l, $($with)*
+            ]);
         } else {
-            whole!(@ $N, $q, $r, $x, $m, $acc,
-                ["vpslld {i}, dword ptr [{m} + 8]{{1to16}}, {shift}" "vmovdqa64 {j}, {i}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"], [$($mins)*],
-                [s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l, shift = const $F::OFFSET_SHIFT, $($with)*]);
+            whole!(@ $N, $q, $r, $x, $m, $acc, [
+                "vpslld {i}, dword ptr [{m} + 8]{{1to16}}, {shift}"
+                "vmovdqa64 {j}, {i}"
+            ], [$($mins)*], [
+                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l,
+                shift = const $F::OFFSET_SHIFT, $($with)*
+            ]);
         }
         let _ = (k, l);
     }};
     (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
      [$($with:tt)*]) => {
-        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [$($start)*], sums "{i}" "{j}" "{k}" "{l}",
+        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [
+                $($start)*
+                "vpxord {k}, {k}, {k}"
+                "vpxord {l}, {l}, {l}"
+            ], sums "{i}" "{j}" "{k}" "{l}",
             end [
                 "vpaddd {i}, {i}, {k}"
                 "vpaddd {j}, {j}, {l}"
@@ -145,8 +161,8 @@ macro_rules! halves {
     };
 }
 
-/// Adds 32-block `b` of the units at `w`, block `at` of all, to the sums of all tokens, which stay in memory: the registers
-/// hold the codes of both tiles.
+/// Adds 32-block `b` of the units at `w`, block `at` of all, to the sums of all tokens, which stay in memory: the
+/// registers hold the codes of both tiles.
 ///
 /// # Safety
 /// As for [`together`].
