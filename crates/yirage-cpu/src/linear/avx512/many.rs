@@ -21,38 +21,39 @@ const _: () = assert!(offset_of!(Meta, minus_sum) == 8 && offset_of!(Meta, minus
 
 /// Adds the codes `$q` and `$r` of a block of two tiles to the sums of `$n` tokens at `$acc` (one tile's) and `$gap`
 /// bytes on, a token after the other, in assembly from beginning to end: in the compiler's loop codes move to memory.
-/// Each four numbers of a token are read once for both tiles. What comes before and after the dot products is given.
+/// Each four numbers of a token are read once for both tiles. The first half's dot products go to `i` and `j`, the
+/// second's to `k` and `l`; what comes before and after them is given.
 macro_rules! tokens {
     ($q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, $n:expr, $gap:expr, start [$($start:literal)*],
-     sums $i0:literal $j0:literal $i1:literal $j1:literal, end [$($end:literal)*], with [$($operands:tt)*]) => {{
-        let (x0, x1, i, j): (__m512i, __m512i, __m512i, __m512i);
+     end [$($end:literal)*], with [$($operands:tt)*]) => {{
+        let (x0, x1, i, j, k, l): (__m512i, __m512i, __m512i, __m512i, __m512i, __m512i);
         asm!(
             "2:",
             $($start,)*
             "vpbroadcastd {x0}, dword ptr [{x}]",
             "vpbroadcastd {x1}, dword ptr [{x} + 4]",
-            concat!("vpdpbusd ", $i0, ", {q0}, {x0}"),
-            concat!("vpdpbusd ", $j0, ", {r0}, {x0}"),
+            "vpdpbusd {i}, {q0}, {x0}",
+            "vpdpbusd {j}, {r0}, {x0}",
             "vpbroadcastd {x0}, dword ptr [{x} + 8]",
-            concat!("vpdpbusd ", $i0, ", {q1}, {x1}"),
-            concat!("vpdpbusd ", $j0, ", {r1}, {x1}"),
+            "vpdpbusd {i}, {q1}, {x1}",
+            "vpdpbusd {j}, {r1}, {x1}",
             "vpbroadcastd {x1}, dword ptr [{x} + 12]",
-            concat!("vpdpbusd ", $i0, ", {q2}, {x0}"),
-            concat!("vpdpbusd ", $j0, ", {r2}, {x0}"),
+            "vpdpbusd {i}, {q2}, {x0}",
+            "vpdpbusd {j}, {r2}, {x0}",
             "vpbroadcastd {x0}, dword ptr [{x} + 16]",
-            concat!("vpdpbusd ", $i0, ", {q3}, {x1}"),
-            concat!("vpdpbusd ", $j0, ", {r3}, {x1}"),
+            "vpdpbusd {i}, {q3}, {x1}",
+            "vpdpbusd {j}, {r3}, {x1}",
             "vpbroadcastd {x1}, dword ptr [{x} + 20]",
-            concat!("vpdpbusd ", $i1, ", {q4}, {x0}"),
-            concat!("vpdpbusd ", $j1, ", {r4}, {x0}"),
+            "vpdpbusd {k}, {q4}, {x0}",
+            "vpdpbusd {l}, {r4}, {x0}",
             "vpbroadcastd {x0}, dword ptr [{x} + 24]",
-            concat!("vpdpbusd ", $i1, ", {q5}, {x1}"),
-            concat!("vpdpbusd ", $j1, ", {r5}, {x1}"),
+            "vpdpbusd {k}, {q5}, {x1}",
+            "vpdpbusd {l}, {r5}, {x1}",
             "vpbroadcastd {x1}, dword ptr [{x} + 28]",
-            concat!("vpdpbusd ", $i1, ", {q6}, {x0}"),
-            concat!("vpdpbusd ", $j1, ", {r6}, {x0}"),
-            concat!("vpdpbusd ", $i1, ", {q7}, {x1}"),
-            concat!("vpdpbusd ", $j1, ", {r7}, {x1}"),
+            "vpdpbusd {k}, {q6}, {x0}",
+            "vpdpbusd {l}, {r6}, {x0}",
+            "vpdpbusd {k}, {q7}, {x1}",
+            "vpdpbusd {l}, {r7}, {x1}",
             "vbroadcastss {x0}, dword ptr [{m}]",
             $($end,)*
             "vmovaps zmmword ptr [{acc}], {i}",
@@ -64,13 +65,14 @@ macro_rules! tokens {
             "jnz 2b",
             x = inout(reg) $x => _, m = inout(reg) $m => _, acc = inout(reg) $acc => _, n = inout(reg) $n => _,
             gap = const $gap, x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1, i = out(zmm_reg) i, j = out(zmm_reg) j,
+            k = out(zmm_reg) k, l = out(zmm_reg) l,
             q0 = in(zmm_reg) $q[0], q1 = in(zmm_reg) $q[1], q2 = in(zmm_reg) $q[2], q3 = in(zmm_reg) $q[3],
             q4 = in(zmm_reg) $q[4], q5 = in(zmm_reg) $q[5], q6 = in(zmm_reg) $q[6], q7 = in(zmm_reg) $q[7],
             r0 = in(zmm_reg) $r[0], r1 = in(zmm_reg) $r[1], r2 = in(zmm_reg) $r[2], r3 = in(zmm_reg) $r[3],
             r4 = in(zmm_reg) $r[4], r5 = in(zmm_reg) $r[5], r6 = in(zmm_reg) $r[6], r7 = in(zmm_reg) $r[7],
             $($operands)*
             options(nostack));
-        let _ = (x0, x1, i, j);
+        let _ = (x0, x1, i, j, k, l);
     }};
 }
 
@@ -79,21 +81,19 @@ macro_rules! tokens {
 macro_rules! whole {
     ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
      $s0:ident, $s1:ident) => {{
-        let (k, l): (__m512i, __m512i);
         if $F::OFFSET == 0 {
             whole!(@ $N, $q, $r, $x, $m, $acc, ["vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}"], [$($mins)*], [
-                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l, $($with)*
+                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, $($with)*
             ]);
         } else {
             whole!(@ $N, $q, $r, $x, $m, $acc, [
                 "vpslld {i}, dword ptr [{m} + 8]{{1to16}}, {shift}"
                 "vmovdqa64 {j}, {i}"
             ], [$($mins)*], [
-                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, k = out(zmm_reg) k, l = out(zmm_reg) l,
+                s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1,
                 shift = const $F::OFFSET_SHIFT, $($with)*
             ]);
         }
-        let _ = (k, l);
     }};
     (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
      [$($with:tt)*]) => {
@@ -101,8 +101,7 @@ macro_rules! whole {
                 $($start)*
                 "vpxord {k}, {k}, {k}"
                 "vpxord {l}, {l}, {l}"
-            ], sums "{i}" "{j}" "{k}" "{l}",
-            end [
+            ], end [
                 "vpaddd {i}, {i}, {k}"
                 "vpaddd {j}, {j}, {l}"
                 "vmulps {x1}, {s0}, {x0}"
@@ -120,13 +119,12 @@ macro_rules! whole {
 macro_rules! halves {
     ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
      $s0:ident, $t0:ident, $s1:ident, $t1:ident) => {{
-        let (k, l): (__m512i, __m512i);
         if $F::OFFSET == 0 {
             halves!(@ $N, $q, $r, $x, $m, $acc, [
                 "vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"
             ], [$($mins)*], [
                 s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, t0 = in(zmm_reg) $t0, t1 = in(zmm_reg) $t1,
-                k = out(zmm_reg) k, l = out(zmm_reg) l, $($with)*
+                $($with)*
             ]);
         } else {
             halves!(@ $N, $q, $r, $x, $m, $acc, [
@@ -137,15 +135,13 @@ macro_rules! halves {
                 "vmovdqa64 {l}, {k}"
             ], [$($mins)*], [
                 s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, t0 = in(zmm_reg) $t0, t1 = in(zmm_reg) $t1,
-                k = out(zmm_reg) k, l = out(zmm_reg) l, shift = const $F::OFFSET_SHIFT, $($with)*
+                shift = const $F::OFFSET_SHIFT, $($with)*
             ]);
         }
-        let _ = (k, l);
     }};
     (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
      [$($with:tt)*]) => {
-        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [$($start)*], sums "{i}" "{j}" "{k}" "{l}",
-            end [
+        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [$($start)*], end [
                 "vcvtdq2ps {i}, {i}"
                 "vmulps {i}, {i}, {s0}"
                 "vcvtdq2ps {k}, {k}"
