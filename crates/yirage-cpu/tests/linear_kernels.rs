@@ -109,7 +109,7 @@ fn a_row_does_not_depend_on_its_batch_or_on_the_split() {
         x.iter_mut().step_by(331).for_each(|v| *v *= 30.0); // some blocks with outliers
         for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
             let all = bits(&product(isa, precision, &m, &x, total, 1));
-            for n in [1, 2, 3, 5, 8, 15, 16, 17, 33, 64, 100, 130] {
+            for n in (1..=17).chain([33, 64, 100, 130]) {
                 let first = (total - n) / 2;
                 let part = product(isa, precision, &m, &x[first * k..][..n * k], n, 1 + n % 3);
                 assert_eq!(bits(&part), all[first * rows..][..n * rows], "{format:?} {isa} {precision:?} {n} tokens");

@@ -1,7 +1,7 @@
 //! Activations in the order the matrix kernels read them: rounded or quantised once, used by every weight matrix that
 //! shares the input.
 //!
-//! Tokens are cut into tiles of 16, the rest into 8, 4, 2, 1. A tile is `[32-block][token][32 numbers]`; int8 has a
+//! Tokens are cut into tiles of 16 and a last one of the rest. A tile is `[32-block][token][32 numbers]`; int8 has a
 //! second region `[32-block][token]` of scales and sums. The number of blocks is even: k is padded with zeros to 64, the
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
@@ -71,19 +71,19 @@ pub(crate) struct Meta {
 pub(crate) struct TokenTile {
     /// First token.
     pub(crate) first: usize,
-    /// Tokens: 16, 8, 4, 2 or 1.
+    /// Tokens: 16, in the last tile 1 to 16.
     pub(crate) tokens: usize,
 }
 
-/// Where the parts of a tile lie, in bytes.
-pub(crate) struct TileOffsets {
-    /// The numbers.
+/// Where the parts of a token lie, in bytes.
+pub(crate) struct Offsets {
+    /// The numbers of its first block.
     pub(crate) numbers: usize,
-    /// The [`Meta`]s (int8 only).
+    /// The [`Meta`] of its first block (int8 only).
     pub(crate) metas: usize,
-    /// The [`BlockOutliers`] (int8 only).
+    /// The [`BlockOutliers`] of its first block (int8 only).
     pub(crate) outliers: usize,
-    /// The bits of the tile's first token (int8 only).
+    /// The bits (int8 only).
     pub(crate) marks: usize,
     /// 64-bit words of bits a token; 0 unless int8.
     pub(crate) words: usize,
@@ -151,37 +151,27 @@ impl Layout {
         self.blocks().div_ceil(u64::BITS as usize)
     }
 
-    /// Where the parts of a tile lie.
-    pub(crate) fn tile_offsets(&self, tile: TokenTile) -> TileOffsets {
-        let blocks = tile.first * self.blocks();
+    /// Where the parts of token `token` of a tile lie.
+    pub(crate) fn offsets(&self, tile: TokenTile, token: usize) -> Offsets {
+        let blocks = tile.first * self.blocks() + token;
         let numbers = blocks * self.form.block_bytes();
         let metas = self.meta_offset() + blocks * size_of::<Meta>();
         let outliers = self.outlier_offset() + blocks * size_of::<BlockOutliers>();
         let words = if self.form == Form::Q8 { self.mark_words() } else { 0 };
-        let marks = self.mark_offset() + tile.first * words * size_of::<u64>();
-        TileOffsets { numbers, metas, outliers, marks, words }
+        let marks = self.mark_offset() + (tile.first + token) * words * size_of::<u64>();
+        Offsets { numbers, metas, outliers, marks, words }
     }
 
     /// The tiles, in order.
     pub(crate) fn tiles(&self) -> impl Iterator<Item = TokenTile> {
-        let (mut first, total) = (0, self.tokens);
-        std::iter::from_fn(move || {
-            let tile = tile_at(first, total)?;
-            first += tile.tokens;
-            Some(tile)
-        })
+        let layout = *self;
+        (0..self.tokens).step_by(TOKEN_TILE).map(move |token| layout.tile_of(token))
     }
 
     /// The tile that holds a token.
     fn tile_of(&self, token: usize) -> TokenTile {
-        let mut tile = TokenTile { first: token / TOKEN_TILE * TOKEN_TILE, tokens: 0 };
-        while tile.first + tile.tokens <= token {
-            match tile_at(tile.first + tile.tokens, self.tokens) {
-                Some(next) => tile = next,
-                None => break, // token >= tokens: the caller checked
-            }
-        }
-        tile
+        let first = token / TOKEN_TILE * TOKEN_TILE;
+        TokenTile { first, tokens: TOKEN_TILE.min(self.tokens - first) }
     }
 
     /// Offsets of block 0 of a token, and from block to block, in numbers of blocks (the same for all regions).
@@ -288,13 +278,6 @@ impl Layout {
         let codes = stored.get(at * BLOCK..(at + 1) * BLOCK)?;
         Some((f32::from_ne_bytes(*scale), codes, self.outliers(stored, token, block)?))
     }
-}
-
-/// The tile starting at token `first`, `None` at the end.
-fn tile_at(first: usize, total: usize) -> Option<TokenTile> {
-    let left = total.checked_sub(first).filter(|left| *left > 0)?;
-    let tokens = if left >= TOKEN_TILE { TOKEN_TILE } else { 1 << left.ilog2() };
-    Some(TokenTile { first, tokens })
 }
 
 #[cfg(test)]

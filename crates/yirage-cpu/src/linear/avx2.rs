@@ -9,7 +9,7 @@ use super::decoded;
 use super::float;
 use super::lanes::{Avx2Lanes, Lanes};
 use super::outliers;
-use super::pass::{Pass, PassFn, fetch};
+use super::pass::{Pass, PassFn, Passes, fetch};
 use super::unroll::unroll;
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
@@ -19,21 +19,21 @@ type Ints = [__m256i; 2];
 type Floats = [__m256; 2];
 
 /// Kernels for f32 activations.
-pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
-    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 4>, float_pass::<F, 4>]
+pub(super) fn float_passes<F: Tile>() -> Passes {
+    let four: PassFn = float_pass::<F, 4>;
+    Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4 }
 }
 
 decoded::functions!(Avx2Lanes, target_feature(enable = "avx2,fma,f16c"));
 
 /// Kernels for int8 activations.
-pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
-    [
-        codes_pass::<F, 1, 1>,
-        codes_pass::<F, 2, 2>,
-        codes_pass::<F, 4, 4>,
-        codes_pass::<F, 4, TOKEN_TILE>,
-        codes_pass::<F, 4, TOKEN_TILE>,
-    ]
+pub(super) fn codes_passes<F: Codes>() -> Passes {
+    let many: PassFn = codes_pass::<F, 4, TOKEN_TILE>;
+    Passes {
+        sizes: [codes_pass::<F, 1, 1>, codes_pass::<F, 2, 2>, codes_pass::<F, 4, 4>, many, many],
+        from: 4,
+        step: 4,
+    }
 }
 
 /// # Safety

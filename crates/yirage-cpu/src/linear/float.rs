@@ -5,7 +5,7 @@ use super::pass::{Pass, fetch};
 use super::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, Scales, Tile};
 
-/// One pass, `T` tokens at a time (`T` divides the tile's tokens).
+/// One pass, `T` tokens at a time (`T` divides how many there are).
 ///
 /// # Safety
 /// As for [`super::pass::PassFn`]; the instruction set of `L`.
@@ -25,7 +25,7 @@ pub(crate) unsafe fn pass<L: Lanes, F: Tile, const T: usize>(p: &Pass) {
                         if T == p.tokens {
                             fetch::<L, F>(w, b);
                         }
-                        let x = p.x.cast::<f32>().add(((u * F::UNIT_BLOCKS + b) * p.tokens + first) * BLOCK);
+                        let x = p.x.cast::<f32>().add(((u * F::UNIT_BLOCKS + b) * p.stride + first) * BLOCK);
                         block::<L, F, T>(w, b, &scales, x, &mut sums);
                     }
                     *tile = sums;

@@ -45,7 +45,7 @@ use crate::activation::{Form, Layout, TOKEN_TILE, TokenTile};
 use crate::isa::{Isa, IsaError};
 use crate::pack::{Codes, PANEL_ROWS, PackedMatrix, Tile, for_format};
 use decoded::Decoded;
-use pass::{Pass, PassFn, PassesFn, TOGETHER};
+use pass::{Pass, Passes, PassesFn, TOGETHER};
 use std::ops::Range;
 use yirage_hal::Limit;
 use yirage_ir::Format;
@@ -72,8 +72,7 @@ pub struct Kernel {
     isa: Isa,
     format: Format,
     form: Form,
-    /// For 1, 2, 4, 8, 16 tokens.
-    passes: [PassFn; 5],
+    passes: Passes,
     /// For several full tiles, if there is a better way than one by one.
     many: Option<Many>,
 }
@@ -135,7 +134,7 @@ impl Kernel {
     }
 }
 
-fn codes_passes<T: Codes>(isa: Isa) -> ([PassFn; 5], Option<Many>) {
+fn codes_passes<T: Codes>(isa: Isa) -> (Passes, Option<Many>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 => (avx512::codes_passes::<T>(), Some(Many::Together(avx512::together::<T>()))),
@@ -149,7 +148,7 @@ fn codes_passes<T: Codes>(isa: Isa) -> ([PassFn; 5], Option<Many>) {
     }
 }
 
-fn float_passes<T: Tile>(isa: Isa) -> ([PassFn; 5], Option<Many>) {
+fn float_passes<T: Tile>(isa: Isa) -> (Passes, Option<Many>) {
     let (passes, decoded) = match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 => (avx512::float_passes::<T>(), avx512::decoded::<T>()),
@@ -212,10 +211,12 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
                 job.full_tiles(many, full, group.clone());
             }
             for tile in layout.tiles().skip(if many.is_some() { full } else { 0 }) {
-                let pass = kernel.passes[tile.tokens.ilog2() as usize];
-                outliers::fetch(&job.pass(tile, group.start));
-                for panel in group.clone() {
-                    pass(&job.pass(tile, panel));
+                for (first, tokens, pass) in kernel.passes.cut(tile.tokens) {
+                    let part = first..first + tokens;
+                    outliers::fetch(&job.pass(tile, part.clone(), group.start));
+                    for panel in group.clone() {
+                        pass(&job.pass(tile, part.clone(), panel));
+                    }
                 }
             }
         }
@@ -228,7 +229,8 @@ impl Linear<'_> {
     /// # Safety
     /// As for [`linear`]; the tiles are full.
     unsafe fn full_tiles(&self, many: Many, full: usize, panels: Range<usize>) {
-        let pass = |tile, panel| self.pass(TokenTile { first: tile * TOKEN_TILE, tokens: TOKEN_TILE }, panel);
+        let tile = |i| TokenTile { first: i * TOKEN_TILE, tokens: TOKEN_TILE };
+        let pass = |i, panel| self.pass(tile(i), 0..TOKEN_TILE, panel);
         // SAFETY: as promised by the caller.
         unsafe {
             match many {
@@ -250,13 +252,15 @@ impl Linear<'_> {
         }
     }
 
-    /// A panel times a tile of tokens.
-    fn pass(&self, tile: TokenTile, panel: usize) -> Pass<'_> {
-        let (at, first_row) = (self.layout.tile_offsets(tile), panel * PANEL_ROWS);
-        let first_token = if self.rows.is_some() { 0 } else { tile.first };
+    /// A panel times the tokens `part` of a tile.
+    fn pass(&self, tile: TokenTile, part: Range<usize>, panel: usize) -> Pass<'_> {
+        let (at, first_row) = (self.layout.offsets(tile, part.start), panel * PANEL_ROWS);
+        let tokens = tile.first + part.start..tile.first + part.end;
+        let first_token = if self.rows.is_some() { 0 } else { tokens.start };
         Pass {
             w: self.weights.panel(self.matrix, panel),
-            tokens: tile.tokens,
+            tokens: tokens.len(),
+            stride: tile.tokens,
             units: self.weights.units(),
             x: self.activations.wrapping_add(at.numbers),
             metas: self.activations.wrapping_add(at.metas).cast(),
@@ -265,7 +269,7 @@ impl Linear<'_> {
             words: at.words,
             out: self.out.wrapping_add(first_token * self.ldo + first_row),
             ldo: self.ldo,
-            places: self.rows.map(|rows| &rows[tile.first..tile.first + tile.tokens]),
+            places: self.rows.map(|rows| &rows[tokens]),
             rows: PANEL_ROWS.min(self.weights.rows() - first_row),
             accumulate: self.accumulate,
         }
@@ -280,7 +284,7 @@ mod tests {
     /// A level that ran the portable kernels would pass every comparison with them.
     #[test]
     fn every_level_has_kernels_of_its_own() {
-        let differ = |a: &[PassFn], b: &[PassFn]| a.iter().zip(b).all(|(a, b)| !std::ptr::fn_addr_eq(*a, *b));
+        let differ = |a: &Passes, b: &Passes| a.sizes.iter().zip(b.sizes).all(|(a, b)| !std::ptr::fn_addr_eq(*a, b));
         for isa in Isa::ALL.iter().copied().filter(|isa| *isa != Isa::Scalar && isa.available()) {
             assert!(differ(&codes_passes::<Q4_0>(isa).0, &codes_passes::<Q4_0>(Isa::Scalar).0), "{isa}");
             assert!(differ(&codes_passes::<Q8_0>(isa).0, &codes_passes::<Q8_0>(Isa::Scalar).0), "{isa}");

@@ -47,7 +47,7 @@ pub(super) unsafe fn fetch(p: &Pass) {
             while left != 0 {
                 let at = word * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
-                prefetch(p.outliers.wrapping_add(at * p.tokens + token).cast(), size_of::<BlockOutliers>());
+                prefetch(p.outliers.wrapping_add(at * p.stride + token).cast(), size_of::<BlockOutliers>());
             }
         }
     }
@@ -124,7 +124,7 @@ unsafe fn block<L: Lanes, F: Codes>(
     unsafe {
         let held = |t: usize| {
             let p = &passes[t / TOKEN_TILE];
-            p.outliers.add(at * p.tokens + t % TOKEN_TILE)
+            p.outliers.add(at * p.stride + t % TOKEN_TILE)
         };
         let mut left = 0;
         let columns = |t: usize| (&raw const (*held(t)).columns).read_unaligned();

@@ -4,29 +4,31 @@ use super::lanes::Lanes;
 use crate::activation::{BlockOutliers, Meta};
 use crate::pack::{BLOCK, TILE_ROWS, Tile};
 
-/// One panel of 64 rows times one token tile.
+/// One panel of 64 rows times some tokens of a tile.
 pub(crate) struct Pass<'a> {
     /// The panel: `[unit][tile]`.
     pub(crate) w: *const u8,
-    /// Tokens of the tile: 1, 2, 4, 8 or 16.
+    /// Tokens.
     pub(crate) tokens: usize,
+    /// Tokens of the tile they belong to: how far a token's blocks lie apart.
+    pub(crate) stride: usize,
     /// Units along k.
     pub(crate) units: usize,
-    /// Numbers of the token tile: `[32-block][token][32]`.
+    /// Their numbers: `[32-block][token of the tile][32]`.
     pub(crate) x: *const u8,
-    /// Scales and sums of the token tile (int8 only): `[32-block][token]`.
+    /// Their scales and sums (int8 only): `[32-block][token of the tile]`.
     pub(crate) metas: *const Meta,
-    /// Outliers of the token tile (int8 only): `[32-block][token]`, those of unmarked blocks not set.
+    /// Their outliers (int8 only): `[32-block][token of the tile]`, those of unmarked blocks not set.
     pub(crate) outliers: *const BlockOutliers,
-    /// Bits of the blocks with outliers (int8 only): `[token][word]`.
+    /// Bits of their blocks with outliers (int8 only): `[token][word]`.
     pub(crate) marks: *const u64,
     /// Words a token.
     pub(crate) words: usize,
-    /// Result of the panel's first row for the tile's first token.
+    /// Result of the panel's first row for the first token.
     pub(crate) out: *mut f32,
     /// Numbers between tokens of the result.
     pub(crate) ldo: usize,
-    /// If given, token t of the tile is token `places[t]` of the result.
+    /// If given, token t is token `places[t]` of the result.
     pub(crate) places: Option<&'a [u32]>,
     /// Rows of the panel that exist: 1 to 64.
     pub(crate) rows: usize,
@@ -40,7 +42,33 @@ pub(crate) struct Pass<'a> {
 /// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
 pub(crate) type PassFn = unsafe fn(&Pass);
 
-/// A kernel for up to [`TOGETHER`] full tiles of tokens, with the same panel: it unpacks weights once for all.
+/// The kernels for the tokens of a tile.
+#[derive(Clone, Copy)]
+pub(crate) struct Passes {
+    /// For 1, 2, 4, 8 and 16 tokens.
+    pub(crate) sizes: [PassFn; 5],
+    /// From so many tokens on a kernel also takes fewer than it is for, if they are a multiple of `step`: a tile is then
+    /// not cut into powers of two.
+    pub(crate) from: usize,
+    /// A divisor of `from`, or 1.
+    pub(crate) step: usize,
+}
+
+impl Passes {
+    /// Cuts a tile of `tokens` into the passes that take it: for each the first token, how many, and the kernel.
+    pub(crate) fn cut(self, tokens: usize) -> impl Iterator<Item = (usize, usize, PassFn)> {
+        let mut first = 0;
+        std::iter::from_fn(move || {
+            let left = tokens.checked_sub(first).filter(|left| *left > 0)?;
+            let count = if left < self.from { 1 << left.ilog2() } else { left / self.step * self.step };
+            first += count;
+            Some((first - count, count, self.sizes[count.next_power_of_two().ilog2() as usize]))
+        })
+    }
+}
+
+/// A kernel for up to [`TOGETHER`] tiles of tokens, full but the last, with the same panel: it unpacks weights once for
+/// all.
 ///
 /// # Safety
 /// As for [`PassFn`], with each.
@@ -50,10 +78,10 @@ pub(crate) type PassesFn = unsafe fn(&[Pass]);
 pub(crate) const TOGETHER: usize = 4;
 
 impl Pass<'_> {
-    /// The numbers and metas of a block for the tile's first token.
+    /// The numbers and metas of a block for the first token.
     #[inline(always)]
     pub(crate) fn block(&self, block: usize) -> (*const u8, *const Meta) {
-        let at = block * self.tokens;
+        let at = block * self.stride;
         (self.x.wrapping_add(at * BLOCK), self.metas.wrapping_add(at))
     }
 
@@ -98,5 +126,34 @@ unsafe fn put_part(out: *mut f32, rows: &[f32], accumulate: bool) {
     for (i, v) in rows.iter().enumerate() {
         // SAFETY: as promised by the caller.
         unsafe { *out.add(i) = if accumulate { *out.add(i) + v } else { *v } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe fn no_kernel(_: &Pass) {}
+
+    #[test]
+    fn every_token_of_a_tile_is_in_one_pass() {
+        let counts = |from, step, tokens| -> Vec<usize> {
+            let passes = Passes { sizes: [no_kernel; 5], from, step };
+            let mut next = 0;
+            let counts = passes.cut(tokens).map(|(first, count, _)| {
+                assert_eq!(first, next);
+                next += count;
+                count
+            });
+            counts.collect()
+        };
+        for tokens in 0..=16 {
+            for (from, step) in [(1, 1), (5, 1), (8, 1), (4, 4), (8, 8)] {
+                assert_eq!(counts(from, step, tokens).iter().sum::<usize>(), tokens);
+            }
+        }
+        assert_eq!((counts(5, 1, 7), counts(5, 1, 3)), (vec![7], vec![2, 1]));
+        assert_eq!((counts(8, 1, 7), counts(8, 1, 13)), (vec![4, 2, 1], vec![13]));
+        assert_eq!((counts(4, 4, 15), counts(8, 8, 15)), (vec![12, 2, 1], vec![8, 4, 2, 1]));
     }
 }

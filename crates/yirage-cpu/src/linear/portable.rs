@@ -2,25 +2,25 @@
 
 use super::lanes::PortableLanes;
 use super::outliers;
-use super::pass::{Pass, PassFn};
+use super::pass::{Pass, Passes};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS, Tile};
 use std::array::from_fn;
 
 /// Kernels for f32 activations.
-pub(crate) fn float_passes<F: Tile>() -> [PassFn; 5] {
-    [float_pass::<F>; 5]
+pub(crate) fn float_passes<F: Tile>() -> Passes {
+    Passes { sizes: [float_pass::<F>; 5], from: 1, step: 1 }
 }
 
 /// Kernels for int8 activations.
-pub(crate) fn codes_passes<F: Codes>() -> [PassFn; 5] {
-    [codes_pass::<F>; 5]
+pub(crate) fn codes_passes<F: Codes>() -> Passes {
+    Passes { sizes: [codes_pass::<F>; 5], from: 1, step: 1 }
 }
 
 /// The loop of [`super::float`] without its unrolling, which only makes this code large.
 ///
 /// # Safety
-/// As for [`PassFn`].
+/// As for [`super::pass::PassFn`].
 unsafe fn float_pass<F: Tile>(p: &Pass) {
     let mut scales = Scales::new();
     let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
@@ -34,7 +34,7 @@ unsafe fn float_pass<F: Tile>(p: &Pass) {
                 // SAFETY: block and group lie in the unit.
                 let weights = unsafe { F::four::<PortableLanes>(w, b, g, &scales) };
                 for (t, acc) in tile[..p.tokens].iter_mut().enumerate() {
-                    let token = ((u * F::UNIT_BLOCKS + b) * p.tokens + t) * BLOCK + 4 * g;
+                    let token = ((u * F::UNIT_BLOCKS + b) * p.stride + t) * BLOCK + 4 * g;
                     // SAFETY: the token exists.
                     let x = unsafe { p.x.cast::<f32>().add(token).cast::<[f32; 4]>().read_unaligned() };
                     for (w, x) in weights.iter().zip(x) {
@@ -61,7 +61,7 @@ fn put(p: &Pass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
 }
 
 /// # Safety
-/// As for [`PassFn`].
+/// As for [`super::pass::PassFn`].
 unsafe fn codes_pass<F: Codes>(p: &Pass) {
     let mut scales = Scales::new();
     let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];

@@ -9,7 +9,7 @@ use crate::linear::unroll::unroll;
 use crate::pack::{BF16, BLOCK, PANEL_TILES, Tile};
 use std::arch::x86_64::*;
 
-/// BF16 weights times bf16 activations for a tile of `N` tokens.
+/// BF16 weights times bf16 activations for `N` tokens.
 ///
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
@@ -41,7 +41,7 @@ pub(super) unsafe fn pass<const N: usize>(p: &Pass) {
                 let mut acc = [_mm512_setzero_ps(); N];
                 for u in 0..p.units {
                     let w = p.w.add(u * STEP + tile * BF16::UNIT_BYTES);
-                    unit!(w, p.x.add(u * N * 2 * BLOCK), acc, 2 * STEP);
+                    unit!(w, p.x.add(u * p.stride * 2 * BLOCK), acc, 2 * STEP);
                 }
                 unroll!(I < N { p.put::<Avx512Lanes>(tile, I, acc[I]); });
             }
@@ -52,7 +52,7 @@ pub(super) unsafe fn pass<const N: usize>(p: &Pass) {
                     let mut acc = *tile;
                     unit!(
                         p.w.add(u * STEP + i * BF16::UNIT_BYTES),
-                        p.x.add(u * N * 2 * BLOCK),
+                        p.x.add(u * p.stride * 2 * BLOCK),
                         acc,
                         Avx512Lanes::AHEAD
                     );

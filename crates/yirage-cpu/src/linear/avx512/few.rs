@@ -172,7 +172,7 @@ macro_rules! block {
     }};
 }
 
-/// One pass for a tile of `N` tokens.
+/// One pass for `N` tokens.
 ///
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].

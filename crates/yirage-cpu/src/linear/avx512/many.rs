@@ -1,11 +1,11 @@
-//! From 8 tokens on: the codes of two tiles stay in registers, the sums of all tokens in the first-level cache. Zen 5
+//! From 5 tokens on: the codes of two tiles stay in registers, the sums of all tokens in the first-level cache. Zen 5
 //! starts two `vpdpbusd` in a cycle and loads twice, so a number of a token must serve more than one of them.
 //!
 //! Of what is left the multiply ports are the bound: for a block of 32 and 16 rows, 8 dot products, one multiplication
 //! of scales, and one addition of a product, two with mins: 8 of 10 or 11.
 
 use super::finish;
-use crate::activation::Meta;
+use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::Avx512Lanes;
 use crate::linear::pass::{Pass, fetch};
 use crate::linear::unroll::unroll;
@@ -19,12 +19,15 @@ use std::slice;
 const _: () = assert!(size_of::<Meta>() == 16 && offset_of!(Meta, scale) == 0 && offset_of!(Meta, scaled_sum) == 4);
 const _: () = assert!(offset_of!(Meta, minus_sum) == 8 && offset_of!(Meta, minus_first) == 12 && BLOCK == 32);
 
-/// Adds the codes `$q` and `$r` of a block of two tiles to the sums of `$n` tokens at `$acc` (one tile's) and `$gap`
+/// Bytes from a tile's sums to those of the next.
+const GAP: usize = TOKEN_TILE * size_of::<__m512>();
+
+/// Adds the codes `$q` and `$r` of a block of two tiles to the sums of `$n` tokens at `$acc` (one tile's) and [`GAP`]
 /// bytes on, a token after the other, in assembly from beginning to end: in the compiler's loop codes move to memory.
 /// Each four numbers of a token are read once for both tiles. The first half's dot products go to `i` and `j`, the
 /// second's to `k` and `l`; what comes before and after them is given.
 macro_rules! tokens {
-    ($q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, $n:expr, $gap:expr, start [$($start:literal)*],
+    ($q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, $n:expr, start [$($start:literal)*],
      end [$($end:literal)*], with [$($operands:tt)*]) => {{
         let (x0, x1, i, j, k, l): (__m512i, __m512i, __m512i, __m512i, __m512i, __m512i);
         asm!(
@@ -64,7 +67,7 @@ macro_rules! tokens {
             "dec {n}",
             "jnz 2b",
             x = inout(reg) $x => _, m = inout(reg) $m => _, acc = inout(reg) $acc => _, n = inout(reg) $n => _,
-            gap = const $gap, x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1, i = out(zmm_reg) i, j = out(zmm_reg) j,
+            gap = const GAP, x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1, i = out(zmm_reg) i, j = out(zmm_reg) j,
             k = out(zmm_reg) k, l = out(zmm_reg) l,
             q0 = in(zmm_reg) $q[0], q1 = in(zmm_reg) $q[1], q2 = in(zmm_reg) $q[2], q3 = in(zmm_reg) $q[3],
             q4 = in(zmm_reg) $q[4], q5 = in(zmm_reg) $q[5], q6 = in(zmm_reg) $q[6], q7 = in(zmm_reg) $q[7],
@@ -79,14 +82,14 @@ macro_rules! tokens {
 /// [`tokens`] of a block with one scale. Each tile's products are two chains, added at the end: one would wait for
 /// itself.
 macro_rules! whole {
-    ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
+    ($F:ident, $n:expr, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
      $s0:ident, $s1:ident) => {{
         if $F::OFFSET == 0 {
-            whole!(@ $N, $q, $r, $x, $m, $acc, ["vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}"], [$($mins)*], [
+            whole!(@ $n, $q, $r, $x, $m, $acc, ["vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}"], [$($mins)*], [
                 s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, $($with)*
             ]);
         } else {
-            whole!(@ $N, $q, $r, $x, $m, $acc, [
+            whole!(@ $n, $q, $r, $x, $m, $acc, [
                 "vpslld {i}, dword ptr [{m} + 8]{{1to16}}, {shift}"
                 "vmovdqa64 {j}, {i}"
             ], [$($mins)*], [
@@ -95,9 +98,9 @@ macro_rules! whole {
             ]);
         }
     }};
-    (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
+    (@ $n:expr, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
      [$($with:tt)*]) => {
-        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [
+        tokens!($q, $r, $x, $m, $acc, $n, start [
                 $($start)*
                 "vpxord {k}, {k}, {k}"
                 "vpxord {l}, {l}, {l}"
@@ -117,17 +120,17 @@ macro_rules! whole {
 
 /// [`tokens`] of a block with two scales.
 macro_rules! halves {
-    ($F:ident, $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
+    ($F:ident, $n:expr, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($mins:literal),*], [$($with:tt)*],
      $s0:ident, $t0:ident, $s1:ident, $t1:ident) => {{
         if $F::OFFSET == 0 {
-            halves!(@ $N, $q, $r, $x, $m, $acc, [
+            halves!(@ $n, $q, $r, $x, $m, $acc, [
                 "vpxord {i}, {i}, {i}" "vpxord {j}, {j}, {j}" "vpxord {k}, {k}, {k}" "vpxord {l}, {l}, {l}"
             ], [$($mins)*], [
                 s0 = in(zmm_reg) $s0, s1 = in(zmm_reg) $s1, t0 = in(zmm_reg) $t0, t1 = in(zmm_reg) $t1,
                 $($with)*
             ]);
         } else {
-            halves!(@ $N, $q, $r, $x, $m, $acc, [
+            halves!(@ $n, $q, $r, $x, $m, $acc, [
                 "vpslld {i}, dword ptr [{m} + 12]{{1to16}}, {shift}"
                 "vpslld {k}, dword ptr [{m} + 8]{{1to16}}, {shift}"
                 "vpsubd {k}, {k}, {i}"
@@ -139,9 +142,9 @@ macro_rules! halves {
             ]);
         }
     }};
-    (@ $N:ident, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
+    (@ $n:expr, $q:ident, $r:ident, $x:expr, $m:expr, $acc:expr, [$($start:literal)*], [$($mins:literal)*],
      [$($with:tt)*]) => {
-        tokens!($q, $r, $x, $m, $acc, $N, $N * size_of::<__m512>(), start [$($start)*], end [
+        tokens!($q, $r, $x, $m, $acc, $n, start [$($start)*], end [
                 "vcvtdq2ps {i}, {i}"
                 "vmulps {i}, {i}, {s0}"
                 "vcvtdq2ps {k}, {k}"
@@ -164,14 +167,14 @@ macro_rules! halves {
 /// As for [`together`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn two_tiles<F: Codes, const N: usize>(
+unsafe fn two_tiles<F: Codes>(
     w: [*const u8; 2],
     b: usize,
     scales: &[Scales; 2],
     passes: &[Pass],
     at: usize,
     pair: usize,
-    sums: &mut [[[__m512; N]; PANEL_TILES]],
+    sums: &mut [[[__m512; TOKEN_TILE]; PANEL_TILES]],
 ) {
     // SAFETY: as promised by the caller.
     unsafe {
@@ -185,12 +188,12 @@ unsafe fn two_tiles<F: Codes, const N: usize>(
         let mins = |tile: usize| if F::MINS { scales[tile].min(at_half(0)).as_ptr() } else { std::ptr::null() };
         let (s0, s1) = (row(0, 0), row(1, 0));
         for (p, sums) in passes.iter().zip(sums) {
-            let (x, metas) = (p.x.add(at * N * BLOCK), p.metas.add(at * N));
+            let (x, metas) = p.block(at);
             let acc = sums[pair].as_mut_ptr();
             if F::HALVES == 2 {
                 let (t0, t1) = (row(0, 1), row(1, 1));
                 if F::MINS {
-                    halves!(F, N, q, r, x, metas, acc, [
+                    halves!(F, p.tokens, q, r, x, metas, acc, [
                         "vcvtdq2ps {x1}, dword ptr [{m} + 12]{{1to16}}",
                         "vfnmadd231ps {i}, {x1}, zmmword ptr [{m0}]",
                         "vfnmadd231ps {j}, {x1}, zmmword ptr [{m1}]",
@@ -201,32 +204,32 @@ unsafe fn two_tiles<F: Codes, const N: usize>(
                         "vfnmadd231ps {j}, {x1}, zmmword ptr [{m1} + 64]"
                     ], [m0 = in(reg) mins(0), m1 = in(reg) mins(1),], s0, t0, s1, t1);
                 } else {
-                    halves!(F, N, q, r, x, metas, acc, [], [], s0, t0, s1, t1);
+                    halves!(F, p.tokens, q, r, x, metas, acc, [], [], s0, t0, s1, t1);
                 }
             } else if F::MINS {
                 let (m0, m1) = (_mm512_load_ps(mins(0)), _mm512_load_ps(mins(1)));
-                whole!(F, N, q, r, x, metas, acc, [
+                whole!(F, p.tokens, q, r, x, metas, acc, [
                     "vbroadcastss {x1}, dword ptr [{m} + 4]",
                     "vfmadd231ps {i}, {m0}, {x1}",
                     "vfmadd231ps {j}, {m1}, {x1}"
                 ], [m0 = in(zmm_reg) m0, m1 = in(zmm_reg) m1,], s0, s1);
             } else {
-                whole!(F, N, q, r, x, metas, acc, [], [], s0, s1);
+                whole!(F, p.tokens, q, r, x, metas, acc, [], [], s0, s1);
             }
         }
     }
 }
 
-/// One pass for each of some tiles of `N` tokens that share the panel.
+/// One pass for each of some tiles of tokens that share the panel; all but the last are full.
 ///
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn together<F: Codes, const N: usize, const T: usize>(passes: &[Pass]) {
+pub(super) unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
     let mut scales = [const { Scales::new() }; 2];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may leave it.
     unsafe {
-        let mut sums = [[[_mm512_setzero_ps(); N]; PANEL_TILES]; T];
+        let mut sums = [[[_mm512_setzero_ps(); TOKEN_TILE]; PANEL_TILES]; T];
         let mut w = passes[0].w;
         for u in 0..passes[0].units {
             for pair in [0, 2] {
@@ -235,31 +238,24 @@ pub(super) unsafe fn together<F: Codes, const N: usize, const T: usize>(passes: 
                     F::scales::<Avx512Lanes>(tile, scales);
                 }
                 for b in 0..F::UNIT_BLOCKS {
-                    fetch::<Avx512Lanes, F>(tiles[0], b);
-                    fetch::<Avx512Lanes, F>(tiles[1], b);
-                    two_tiles::<F, N>(
-                        tiles,
-                        b,
-                        &scales,
-                        passes,
-                        u * F::UNIT_BLOCKS + b,
-                        pair,
-                        &mut sums[..passes.len()],
-                    );
+                    // both tiles' bytes in ascending order: the hardware follows one stream
+                    fetch::<Avx512Lanes, F>(w, 2 * b);
+                    fetch::<Avx512Lanes, F>(w, 2 * b + 1);
+                    two_tiles::<F>(tiles, b, &scales, passes, u * F::UNIT_BLOCKS + b, pair, &mut sums[..passes.len()]);
                 }
                 w = w.add(2 * F::UNIT_BYTES);
             }
         }
-        finish::<F, N>(passes, &mut sums[..passes.len()]);
+        finish::<F, TOKEN_TILE>(passes, &mut sums[..passes.len()]);
     }
 }
 
-/// One pass for a tile of `N` tokens.
+/// One pass for any number of tokens.
 ///
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn pass<F: Codes, const N: usize>(p: &Pass) {
+pub(super) unsafe fn pass<F: Codes>(p: &Pass) {
     // SAFETY: as promised by the caller.
-    unsafe { together::<F, N, 1>(slice::from_ref(p)) }
+    unsafe { together::<F, 1>(slice::from_ref(p)) }
 }

@@ -8,32 +8,39 @@ use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
 use super::outliers;
-use super::pass::{Pass, PassFn, PassesFn, TOGETHER};
-use super::unroll::unroll;
+use super::pass::{Pass, PassFn, Passes, PassesFn, TOGETHER};
 use crate::activation::TOKEN_TILE;
 use crate::pack::{Codes, PANEL_TILES, Tile};
 use std::arch::x86_64::*;
 
 /// Kernels for f32 activations.
-pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
-    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 8>]
+pub(super) fn float_passes<F: Tile>() -> Passes {
+    let sizes: [PassFn; 5] =
+        [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 8>];
+    Passes { sizes, from: 8, step: 8 }
 }
 
 decoded::functions!(Avx512Lanes, target_feature(enable = "avx512f,avx512bw,avx512vl"));
 
 /// Kernels for int8 activations.
-pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
-    [few::pass::<F, 1>, few::pass::<F, 2>, few::pass::<F, 4>, many::pass::<F, 8>, many::pass::<F, TOKEN_TILE>]
+pub(super) fn codes_passes<F: Codes>() -> Passes {
+    let many: PassFn = many::pass::<F>;
+    // Tiles by twos are not one stream of memory, which 8 bits feel most.
+    let from = if F::BITS > 6 { 8 } else { 5 };
+    Passes { sizes: [few::pass::<F, 1>, few::pass::<F, 2>, few::pass::<F, 4>, many, many], from, step: 1 }
 }
 
 /// Several full tiles with int8 activations.
 pub(super) fn together<F: Codes>() -> PassesFn {
-    many::together::<F, TOKEN_TILE, TOGETHER>
+    many::together::<F, TOGETHER>
 }
 
 /// Kernels for BF16 weights and bf16 activations.
-pub(super) const BF16_PASSES: [PassFn; 5] =
-    [bf16::pass::<1>, bf16::pass::<2>, bf16::pass::<4>, bf16::pass::<8>, bf16::pass::<TOKEN_TILE>];
+pub(super) const BF16_PASSES: Passes = Passes {
+    sizes: [bf16::pass::<1>, bf16::pass::<2>, bf16::pass::<4>, bf16::pass::<8>, bf16::pass::<TOKEN_TILE>],
+    from: 8,
+    step: 8,
+};
 
 /// # Safety
 /// As for [`PassFn`].
@@ -65,7 +72,9 @@ unsafe fn finish<F: Codes, const N: usize>(passes: &[Pass], sums: &mut [[[__m512
         add_outliers::<F, N>(passes, sums);
         for (p, sums) in passes.iter().zip(sums) {
             for (i, tile) in sums.iter().enumerate() {
-                unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
+                for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
+                    p.put::<Avx512Lanes>(i, t, *v);
+                }
             }
         }
     }

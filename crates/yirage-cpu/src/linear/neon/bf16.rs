@@ -20,7 +20,7 @@ const TOKEN_BYTES: usize = 2 * BLOCK;
 /// Bytes of a tile's rows for 8 numbers of each, which are 16 bytes of a token.
 const PIECE: usize = 256;
 
-/// One pass for a tile of `T` tokens, 1 or 2, `S` tiles at a time: `S * T` of 4 give 16 sums, which do not wait for each
+/// One pass for `T` tokens, 1 or 2, `S` tiles at a time: `S * T` of 4 give 16 sums, which do not wait for each
 /// other.
 ///
 /// # Safety
@@ -44,7 +44,7 @@ pub(super) unsafe fn few<const T: usize, const S: usize>(p: &Pass) {
                 *tiles = sums;
                 w = w.add(S * BF16::UNIT_BYTES);
             }
-            x = x.add(T * TOKEN_BYTES);
+            x = x.add(p.stride * TOKEN_BYTES);
         }
         for (i, tile) in acc.iter().enumerate() {
             unroll!(I < T { p.put::<NeonLanes>(i, I, tile[I]); });
@@ -52,7 +52,7 @@ pub(super) unsafe fn few<const T: usize, const S: usize>(p: &Pass) {
     }
 }
 
-/// One pass for a tile of 4, 8 or 16 tokens, four at a time.
+/// One pass for 4, 8, 12 or 16 tokens, four at a time.
 ///
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`]; the CPU has `bfmmla`.
@@ -70,7 +70,7 @@ pub(super) unsafe fn many(p: &Pass) {
                     *rows = [pair_rows(a, b), pair_rows(c, d)];
                 }
                 for (c, sums) in tile[..p.tokens / 4].iter_mut().enumerate() {
-                    let x = p.x.add((u * p.tokens + 4 * c) * TOKEN_BYTES);
+                    let x = p.x.add((u * p.stride + 4 * c) * TOKEN_BYTES);
                     let mut acc = *sums; // a copy stays in registers
                     for (i, rows) in rows.iter().enumerate() {
                         add_squares::<Bfmmla>(&mut acc, rows, x.add(16 * i), TOKEN_BYTES);

@@ -16,32 +16,34 @@ pub(crate) mod dot;
 use super::decoded;
 use super::float;
 use super::lanes::NeonLanes;
-use super::pass::{Pass, PassFn};
+use super::pass::{Pass, PassFn, Passes};
 use crate::pack::{Codes, Tile};
 use codes::{BySquares, ByWords};
 use dot::{Sdot, Usdot, Usmmla};
 
 /// Kernels for f32 activations.
-pub(super) fn float_passes<F: Tile>() -> [PassFn; 5] {
-    [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 4>, float_pass::<F, 4>]
+pub(super) fn float_passes<F: Tile>() -> Passes {
+    let four: PassFn = float_pass::<F, 4>;
+    Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4 }
 }
 
 decoded::functions!(NeonLanes, target_feature(enable = "neon"));
 
 /// Kernels for int8 activations.
-pub(super) fn codes_passes<F: Codes>() -> [PassFn; 5] {
+pub(super) fn codes_passes<F: Codes>() -> Passes {
     let many: PassFn = codes_pass::<F, 4, true>;
-    [codes_pass::<F, 1, false>, codes_pass::<F, 2, false>, many, many, many]
+    Passes { sizes: [codes_pass::<F, 1, false>, codes_pass::<F, 2, false>, many, many, many], from: 4, step: 4 }
 }
 
 /// Kernels for int8 activations with i8mm.
-pub(super) fn i8mm_codes_passes<F: Codes>() -> [PassFn; 5] {
+pub(super) fn i8mm_codes_passes<F: Codes>() -> Passes {
     let many: PassFn = squares_pass::<F>;
-    [i8mm_codes_pass::<F, 1>, i8mm_codes_pass::<F, 2>, many, many, many]
+    Passes { sizes: [i8mm_codes_pass::<F, 1>, i8mm_codes_pass::<F, 2>, many, many, many], from: 4, step: 4 }
 }
 
 /// Kernels for BF16 weights and bf16 activations.
-pub(super) const BF16_PASSES: [PassFn; 5] = [bf16_few::<1, 4>, bf16_few::<2, 2>, bf16_many, bf16_many, bf16_many];
+pub(super) const BF16_PASSES: Passes =
+    Passes { sizes: [bf16_few::<1, 4>, bf16_few::<2, 2>, bf16_many, bf16_many, bf16_many], from: 4, step: 4 };
 
 /// # Safety
 /// As for [`PassFn`].
