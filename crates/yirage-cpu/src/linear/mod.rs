@@ -82,7 +82,7 @@ pub struct Kernel {
 enum Many {
     /// Its weights are decoded to memory.
     Decoded(Decoded),
-    /// Its codes are unpacked to registers.
+    /// They share what is read and unpacked of it.
     Together(PassesFn),
 }
 
@@ -100,7 +100,9 @@ impl Kernel {
             },
             floats => |T| match (precision, format, isa) {
                 #[cfg(target_arch = "x86_64")]
-                (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => (Form::Bf16, (avx512::BF16_PASSES, None)),
+                (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => {
+                    (Form::Bf16, (avx512::BF16_PASSES, Some(Many::Together(avx512::BF16_TOGETHER))))
+                }
                 #[cfg(target_arch = "aarch64")]
                 (Precision::Fast, Format::BF16, Isa::NeonBf16) => (Form::Bf16, (neon::BF16_PASSES, None)),
                 (Precision::Fast, Format::BF16, _) => (Form::RoundedF32, float_passes::<T>(isa)),

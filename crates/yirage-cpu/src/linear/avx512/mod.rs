@@ -9,7 +9,6 @@ use super::float;
 use super::lanes::Avx512Lanes;
 use super::outliers;
 use super::pass::{Pass, PassFn, Passes, PassesFn, TOGETHER};
-use crate::activation::TOKEN_TILE;
 use crate::pack::{Codes, PANEL_TILES, Tile};
 use std::arch::x86_64::*;
 
@@ -36,11 +35,11 @@ pub(super) fn together<F: Codes>() -> PassesFn {
 }
 
 /// Kernels for BF16 weights and bf16 activations.
-pub(super) const BF16_PASSES: Passes = Passes {
-    sizes: [bf16::pass::<1>, bf16::pass::<2>, bf16::pass::<4>, bf16::pass::<8>, bf16::pass::<TOKEN_TILE>],
-    from: 8,
-    step: 8,
-};
+pub(super) const BF16_PASSES: Passes =
+    Passes { sizes: [bf16::few::<1>, bf16::few::<2>, bf16::few::<4>, bf16::few::<8>, bf16::full], from: 8, step: 8 };
+
+/// Several full tiles with bf16 activations.
+pub(super) const BF16_TOGETHER: PassesFn = bf16::together::<TOGETHER>;
 
 /// # Safety
 /// As for [`PassFn`].
