@@ -37,7 +37,7 @@ fn main() {
     println!("format  rows    k     tokens threads |  GB/s  GOP/s  share");
     let evict = HugeBuf::zeroed(EVICT).unwrap_or_else(|e| panic!("{e}"));
     for format in wanted {
-        let small = (CACHED.0 / format.info().row_bytes(2048) / 64 * 64, 2048);
+        let small = ((CACHED.0 / format.info().row_bytes(2048) / 64 * 64).max(64), 2048);
         for (rows, k) in if cached { vec![small] } else { SHAPES.to_vec() } {
             if !k.is_multiple_of(format.info().block) || rows * format.info().row_bytes(k) > 1 << 30 {
                 continue;

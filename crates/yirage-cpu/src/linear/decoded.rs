@@ -9,6 +9,7 @@ use super::pass::Pass;
 use super::unroll::unroll;
 use crate::activation::TOKEN_TILE;
 use crate::pack::{BLOCK, PANEL_ROWS, PANEL_TILES, Scales, TILE_ROWS, Tile};
+use std::array::from_fn;
 use std::mem::MaybeUninit;
 
 /// 32-blocks of a piece: a multiple of every format's unit. 128 and 256 k are equally good on Zen 3, 32 and 64 slower.
@@ -152,36 +153,39 @@ pub(super) unsafe fn decode<L: Lanes, F: Tile>(mut w: *const u8, units: usize, i
 #[inline(always)]
 pub(super) unsafe fn multiply<L: Lanes>(p: &Pass, piece: &Piece) {
     const { assert!(TOKEN_TILE == 16 && (L::TOKENS == 6 || L::TOKENS == 16)) };
-    for tile in 0..PANEL_TILES {
-        // SAFETY: as promised by the caller.
-        unsafe {
-            if L::TOKENS == TOKEN_TILE {
-                tokens::<L, TOKEN_TILE>(p, piece, tile, 0);
-            } else {
-                tokens::<L, 6>(p, piece, tile, 0);
-                tokens::<L, 5>(p, piece, tile, 6);
-                tokens::<L, 5>(p, piece, tile, 11);
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if L::TOKENS == TOKEN_TILE {
+            // a number of a token serves two tiles: where products start as often as loads, one for each were too many
+            for tile in (0..PANEL_TILES).step_by(2) {
+                tokens::<L, 2, 8>(p, piece, tile, 0);
+                tokens::<L, 2, 8>(p, piece, tile, 8);
             }
+            return;
+        }
+        for tile in 0..PANEL_TILES {
+            tokens::<L, 1, 6>(p, piece, tile, 0);
+            tokens::<L, 1, 5>(p, piece, tile, 6);
+            tokens::<L, 1, 5>(p, piece, tile, 11);
         }
     }
 }
 
-/// 16 rows of a piece for `T` tokens from `first` on.
+/// `R` times 16 rows of a piece, from `tile` on, for `T` tokens from `first` on.
 ///
 /// # Safety
 /// As for [`multiply`].
 #[inline(always)]
-unsafe fn tokens<L: Lanes, const T: usize>(p: &Pass, piece: &Piece, tile: usize, first: usize) {
+unsafe fn tokens<L: Lanes, const R: usize, const T: usize>(p: &Pass, piece: &Piece, tile: usize, first: usize) {
+    const TILE_NUMBERS: usize = PIECE * BLOCK * TILE_ROWS;
     // SAFETY: tiles, tokens and blocks exist.
     unsafe {
-        let sums = piece.sums.add((tile * TOKEN_TILE + first) * TILE_ROWS);
-        let mut acc = [L::splat(0.0); T];
+        let sums = |r: usize, t: usize| piece.sums.add(((tile + r) * TOKEN_TILE + first + t) * TILE_ROWS);
+        let mut acc = [[L::splat(0.0); T]; R];
         if !piece.first {
-            unroll!(I < T {
-                acc[I] = L::floats(sums.add(I * TILE_ROWS));
-            });
+            unroll!(J < R { unroll!(I < T { acc[J][I] = L::floats(sums(J, I)); }); });
         }
-        let mut w = piece.w.add(tile * PIECE * BLOCK * TILE_ROWS);
+        let mut w = piece.w.add(tile * TILE_NUMBERS);
         let mut x = p.x.cast::<f32>().add(first * BLOCK);
         for _ in 0..piece.blocks {
             if tile == 0 {
@@ -191,21 +195,22 @@ unsafe fn tokens<L: Lanes, const T: usize>(p: &Pass, piece: &Piece, tile: usize,
             }
             for four in 0..8 {
                 unroll!(K in [0 1 2 3] {
-                    let weights = L::floats(w.add(K * TILE_ROWS));
+                    let rows: [L::F; R] = from_fn(|r| L::floats(w.add(r * TILE_NUMBERS + K * TILE_ROWS)));
                     unroll!(I < T {
-                        acc[I] = L::fma(weights, L::splat(*x.add(I * BLOCK + 4 * four + K)), acc[I]);
+                        let x = L::splat(*x.add(I * BLOCK + 4 * four + K));
+                        unroll!(J < R { acc[J][I] = L::fma(rows[J], x, acc[J][I]); });
                     });
                 });
                 w = w.add(4 * TILE_ROWS);
             }
             x = x.add(TOKEN_TILE * BLOCK);
         }
-        unroll!(I < T {
+        unroll!(J < R { unroll!(I < T {
             if piece.last {
-                p.put::<L>(tile, first + I, acc[I]);
+                p.put::<L>(tile + J, first + I, acc[J][I]);
             } else {
-                L::store(sums.add(I * TILE_ROWS), acc[I]);
+                L::store(sums(J, I), acc[J][I]);
             }
-        });
+        }); });
     }
 }
