@@ -98,7 +98,8 @@ pub(crate) fn load(
     let sequences = tests.iter().map(|t| t.sequences).max().unwrap_or(1);
     let options = &mut settings.options;
     options.max_seqs = sequences;
-    options.cache_seqs = sequences;
+    // A prompt must not take the place of its cached beginning.
+    options.cache_seqs = sequences + u32::from(tests.iter().any(|t| t.depth > 0 && t.prompt > 0));
     options.chunk = batch;
     options.prefix_cache = true;
     // Guesses at what follows random tokens say nothing of a text.
