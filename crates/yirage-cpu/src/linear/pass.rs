@@ -67,7 +67,7 @@ impl Passes {
     }
 }
 
-/// A kernel for up to [`TOGETHER`] tiles of tokens, full but the last, with the same panel: it unpacks weights once for
+/// A kernel for up to [`TOGETHER`] full tiles of tokens, with the same panel: weights are read and unpacked once for
 /// all.
 ///
 /// # Safety

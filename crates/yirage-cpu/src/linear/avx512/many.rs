@@ -220,7 +220,7 @@ unsafe fn two_tiles<F: Codes>(
     }
 }
 
-/// One pass for each of some tiles of tokens that share the panel; all but the last are full.
+/// One pass for each of some tiles of tokens that share the panel; if they are several, full ones.
 ///
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
