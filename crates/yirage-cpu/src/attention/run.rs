@@ -2,7 +2,7 @@
 
 use super::cell::{self, CODES, Cell};
 use super::plan::{Plan, Unit};
-use super::tile::{self, Live};
+use super::tile::{self, Live, Stream};
 use super::{BLOCK, Cache, KvType, MAX_ROWS, SPLIT, Shape};
 use crate::isa::Isa;
 use crate::rows::{Dst, Src};
@@ -225,26 +225,35 @@ unsafe fn run_split<V: Lanes, C: Cell>(call: &Call<'_>, unit: &Unit, split: usiz
         fill(scratch.l, unit.rows() * LANES);
         fill(scratch.o, unit.rows() * v_pad);
         let (from, to) = ((split * SPLIT).max(unit.seen.start), ((split + 1) * SPLIT).min(unit.seen.end));
-        for block in from / BLOCK..to.div_ceil(BLOCK) {
-            let physical = call.plan.tables[unit.seq * call.plan.max_blocks + block] as usize;
+        let blocks = from / BLOCK..to.div_ceil(BLOCK);
+        let physical = |block: usize| call.plan.tables[unit.seq * call.plan.max_blocks + block] as usize;
+        for block in blocks.clone() {
             let first = block * BLOCK;
             let live = Live { from: from.saturating_sub(first) / 2 * 2, to: (to - first).min(BLOCK) };
             for (i, head) in unit.kv_heads.clone().enumerate() {
-                let k = call.cache.head(physical, head).cast_const();
+                let k = call.cache.head(physical(block), head).cast_const();
                 let v = k.add(s.k_bytes());
+                let next = match head + 1 < unit.kv_heads.end {
+                    true => call.cache.head(physical(block), head + 1),
+                    false => call.cache.head(physical((block + 1).min(blocks.end - 1)), unit.kv_heads.start),
+                };
                 if s.v_in_k {
                     values_of_keys::<V, C>(k, s, scratch.v);
                 }
                 let mut row = i * per_head;
                 while row < (i + 1) * per_head {
                     let n = V::ROWS.min((i + 1) * per_head - row);
-                    tile::scores::<V, C>(n, k, s.k_pad() / 2, scratch.q.add(row * s.k_pad()), scratch.p);
+                    // the first rows ask for what follows
+                    let ahead = |p: *const u8| if row == i * per_head { p } else { std::ptr::null() };
+                    let keys = Stream { now: k, next: ahead(v) };
+                    tile::scores::<V, C>(n, keys, s.k_pad() / 2, scratch.q.add(row * s.k_pad()), scratch.p);
                     let any = softmax_rows::<V>(call, unit, row..row + n, first, scratch);
                     let o = scratch.o.add(row * v_pad);
                     if any && s.v_in_k {
-                        let v = scratch.v.cast::<u8>().cast_const();
+                        let v = Stream { now: scratch.v.cast::<u8>().cast_const(), next: std::ptr::null() };
                         tile::weighted::<V, cell::F32>(n, v, v_pad / LANES, live, scratch.p, scratch.scaled, o);
                     } else if any {
+                        let v = Stream { now: v, next: ahead(next.cast_const()) };
                         tile::weighted::<V, C>(n, v, v_pad / LANES, live, scratch.p, scratch.scaled, o);
                     }
                     row += n;

@@ -6,12 +6,38 @@
 
 use super::BLOCK;
 use super::cell::{self, CODES, Cell};
+use crate::memory::prefetch;
 use crate::simd::{LANES, Lanes};
 use std::ops::Range;
 
+/// A block's keys or values, and what memory is to be read next, if it should be asked for: the hardware does not know
+/// where the next block lies.
+#[derive(Clone, Copy)]
+pub(super) struct Stream {
+    /// The block's.
+    pub(super) now: *const u8,
+    /// As many bytes, or null.
+    pub(super) next: *const u8,
+}
+
+impl Stream {
+    /// The pair of vectors `at` bytes from the beginning.
+    ///
+    /// # Safety
+    /// It is one of the block's.
+    #[inline(always)]
+    unsafe fn pair<V: Lanes, C: Cell>(self, at: usize) -> (V, V) {
+        if !self.next.is_null() {
+            prefetch(self.next.wrapping_add(at), C::PAIR);
+        }
+        // SAFETY: the caller's.
+        unsafe { C::pair::<V>(self.now.add(at)) }
+    }
+}
+
 /// Scores of up to `V::ROWS` (4 or 8) rows: `out[n][32] = q[n] . keys`. `pairs` is half the padded width.
 #[inline(always)]
-pub(super) unsafe fn scores<V: Lanes, C: Cell>(rows: usize, k: *const u8, pairs: usize, q: *const f32, out: *mut f32) {
+pub(super) unsafe fn scores<V: Lanes, C: Cell>(rows: usize, k: Stream, pairs: usize, q: *const f32, out: *mut f32) {
     // SAFETY: the caller vouches for `rows` rows of q and out and a block's keys.
     unsafe {
         match rows {
@@ -19,10 +45,10 @@ pub(super) unsafe fn scores<V: Lanes, C: Cell>(rows: usize, k: *const u8, pairs:
             2 => score_rows::<V, C, 2, 2>(k, pairs, q, out),
             3 => score_rows::<V, C, 3, 1>(k, pairs, q, out),
             _ if V::ROWS == 4 => score_rows::<V, C, 4, 1>(k, pairs, q, out),
-            4 => score_rows::<V, C, 4, 1>(k, pairs, q, out),
-            5 => score_rows::<V, C, 5, 1>(k, pairs, q, out),
-            6 => score_rows::<V, C, 6, 1>(k, pairs, q, out),
-            7 => score_rows::<V, C, 7, 1>(k, pairs, q, out),
+            4 => score_rows::<V, C, 4, 2>(k, pairs, q, out),
+            5 => score_rows::<V, C, 5, 2>(k, pairs, q, out),
+            6 => score_rows::<V, C, 6, 2>(k, pairs, q, out),
+            7 => score_rows::<V, C, 7, 2>(k, pairs, q, out),
             _ => score_rows::<V, C, 8, 1>(k, pairs, q, out),
         }
     }
@@ -31,7 +57,7 @@ pub(super) unsafe fn scores<V: Lanes, C: Cell>(rows: usize, k: *const u8, pairs:
 /// `N` rows, `T` tiles of 16 positions at once (independent chains for few rows).
 #[inline(always)]
 unsafe fn score_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(
-    k: *const u8,
+    k: Stream,
     pairs: usize,
     q: *const f32,
     out: *mut f32,
@@ -46,7 +72,7 @@ unsafe fn score_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(
                 for group in 0..pairs / per {
                     let sums = dot::<V, C, N, T>(k, pairs, first, group * per..(group + 1) * per, q);
                     for t in 0..T {
-                        let scales = cell::scales::<V, C>(k, 2 * pairs, group, (first + t) * LANES);
+                        let scales = cell::scales::<V, C>(k.now, 2 * pairs, group, (first + t) * LANES);
                         for (acc, sums) in acc.iter_mut().zip(&sums) {
                             acc[t] = sums[t].fma(scales, acc[t]);
                         }
@@ -68,7 +94,7 @@ unsafe fn score_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(
 /// Sums over some pairs of elements, of `T` tiles from `first` on.
 #[inline(always)]
 unsafe fn dot<V: Lanes, C: Cell, const N: usize, const T: usize>(
-    k: *const u8,
+    k: Stream,
     pairs: usize,
     first: usize,
     range: Range<usize>,
@@ -80,7 +106,7 @@ unsafe fn dot<V: Lanes, C: Cell, const N: usize, const T: usize>(
         for t in 0..T {
             // SAFETY: the caller vouches for the block's keys and N rows of q.
             unsafe {
-                let (even, odd) = C::pair::<V>(k.add((first + t) * tile + j * C::PAIR));
+                let (even, odd) = k.pair::<V, C>((first + t) * tile + j * C::PAIR);
                 for (n, acc) in acc.iter_mut().enumerate() {
                     let q = q.add(n * 2 * pairs + 2 * j);
                     acc[t] = even.fma(V::splat(*q), acc[t]);
@@ -111,7 +137,7 @@ const MOST: usize = 8;
 #[inline(always)]
 pub(super) unsafe fn weighted<V: Lanes, C: Cell>(
     rows: usize,
-    v: *const u8,
+    v: Stream,
     chunks: usize,
     live: Live,
     weights: *const f32,
@@ -126,10 +152,10 @@ pub(super) unsafe fn weighted<V: Lanes, C: Cell>(
             2 => weigh_rows::<V, C, 2, 2>(b, weights, o),
             3 => weigh_rows::<V, C, 3, 1>(b, weights, o),
             _ if V::ROWS == 4 => weigh_rows::<V, C, 4, 1>(b, weights, o),
-            4 => weigh_rows::<V, C, 4, 1>(b, weights, o),
-            5 => weigh_rows::<V, C, 5, 1>(b, weights, o),
-            6 => weigh_rows::<V, C, 6, 1>(b, weights, o),
-            7 => weigh_rows::<V, C, 7, 1>(b, weights, o),
+            4 => weigh_rows::<V, C, 4, 2>(b, weights, o),
+            5 => weigh_rows::<V, C, 5, 2>(b, weights, o),
+            6 => weigh_rows::<V, C, 6, 2>(b, weights, o),
+            7 => weigh_rows::<V, C, 7, 2>(b, weights, o),
             _ => weigh_rows::<V, C, 8, 1>(b, weights, o),
         }
     }
@@ -138,7 +164,7 @@ pub(super) unsafe fn weighted<V: Lanes, C: Cell>(
 /// A block's values, `[chunks][32][16]`, of which some are live, and room for scaled weights.
 #[derive(Clone, Copy)]
 struct Values {
-    v: *const u8,
+    v: Stream,
     chunks: usize,
     live: Live,
     scaled: *mut f32,
@@ -170,7 +196,7 @@ unsafe fn weigh_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(b: Value
         unsafe {
             for i in 0..count {
                 for at in [0, LANES] {
-                    let scales = cell::scales::<V, C>(b.v, b.chunks * LANES, group + i, at);
+                    let scales = cell::scales::<V, C>(b.v.now, b.chunks * LANES, group + i, at);
                     for n in 0..N {
                         let to = b.scaled.add((i * N + n) * BLOCK + at);
                         V::load(weights.add(n * BLOCK + at)).mul(scales).store(to);
@@ -228,7 +254,7 @@ unsafe fn weigh_chunks<V: Lanes, C: Cell, const N: usize, const T: usize>(
         }
         for i in live.from / 2..live.to / 2 {
             for t in 0..T {
-                let (even, odd) = C::pair::<V>(v.add((c + t) * chunk + i * C::PAIR));
+                let (even, odd) = v.pair::<V, C>((c + t) * chunk + i * C::PAIR);
                 for (n, acc) in acc.iter_mut().enumerate() {
                     let w = weights.first.add(t / PER * weights.apart + n * BLOCK + 2 * i);
                     acc[t] = even.fma(V::splat(*w), acc[t]);
@@ -239,7 +265,7 @@ unsafe fn weigh_chunks<V: Lanes, C: Cell, const N: usize, const T: usize>(
         if live.to % 2 == 1 {
             // The odd neighbour is not written yet and may be NaN.
             for t in 0..T {
-                let (even, _) = C::pair::<V>(v.add((c + t) * chunk + live.to / 2 * C::PAIR));
+                let (even, _) = v.pair::<V, C>((c + t) * chunk + live.to / 2 * C::PAIR);
                 for (n, acc) in acc.iter_mut().enumerate() {
                     let w = weights.first.add(t / PER * weights.apart + n * BLOCK + live.to - 1);
                     acc[t] = even.fma(V::splat(*w), acc[t]);
