@@ -245,7 +245,7 @@ unsafe fn run_split<V: Lanes, C: Cell>(call: &Call<'_>, unit: &Unit, split: usiz
                     let n = V::ROWS.min((i + 1) * per_head - row);
                     // the first rows ask for what follows
                     let ahead = |p: *const u8| if row == i * per_head { p } else { std::ptr::null() };
-                    let keys = Stream { now: k, next: ahead(v) };
+                    let keys = Stream { now: k, next: ahead(if s.v_in_k { next.cast_const() } else { v }) };
                     tile::scores::<V, C>(n, keys, s.k_pad() / 2, scratch.q.add(row * s.k_pad()), scratch.p);
                     let any = softmax_rows::<V>(call, unit, row..row + n, first, scratch);
                     let o = scratch.o.add(row * v_pad);

@@ -213,8 +213,7 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
                 job.full_tiles(many, full, group.clone());
             }
             for tile in layout.tiles().skip(if many.is_some() { full } else { 0 }) {
-                for (first, tokens, pass) in kernel.passes.cut(tile.tokens) {
-                    let part = first..first + tokens;
+                for (part, pass) in kernel.passes.cut(tile.tokens) {
                     outliers::fetch(&job.pass(tile, part.clone(), group.start));
                     for panel in group.clone() {
                         pass(&job.pass(tile, part.clone(), panel));

@@ -3,6 +3,7 @@
 use super::lanes::Lanes;
 use crate::activation::{BlockOutliers, Meta};
 use crate::pack::{BLOCK, TILE_ROWS, Tile};
+use std::ops::Range;
 
 /// One panel of 64 rows times some tokens of a tile.
 pub(crate) struct Pass<'a> {
@@ -36,7 +37,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) accumulate: bool,
 }
 
-/// A kernel; it may be made for one number of tokens, or for multiples of one.
+/// A kernel; it may be made for one number of tokens, for multiples of one, or for any.
 ///
 /// # Safety
 /// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
@@ -55,14 +56,14 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
-    /// Cuts a tile of `tokens` into the passes that take it: for each the first token, how many, and the kernel.
-    pub(crate) fn cut(self, tokens: usize) -> impl Iterator<Item = (usize, usize, PassFn)> {
+    /// Cuts a tile of `tokens` into the passes that take it: their tokens and kernels.
+    pub(crate) fn cut(self, tokens: usize) -> impl Iterator<Item = (Range<usize>, PassFn)> {
         let mut first = 0;
         std::iter::from_fn(move || {
             let left = tokens.checked_sub(first).filter(|left| *left > 0)?;
             let count = if left < self.from { 1 << left.ilog2() } else { left / self.step * self.step };
             first += count;
-            Some((first - count, count, self.sizes[count.next_power_of_two().ilog2() as usize]))
+            Some((first - count..first, self.sizes[count.next_power_of_two().ilog2() as usize]))
         })
     }
 }
@@ -140,10 +141,10 @@ mod tests {
         let counts = |from, step, tokens| -> Vec<usize> {
             let passes = Passes { sizes: [no_kernel; 5], from, step };
             let mut next = 0;
-            let counts = passes.cut(tokens).map(|(first, count, _)| {
-                assert_eq!(first, next);
-                next += count;
-                count
+            let counts = passes.cut(tokens).map(|(part, _)| {
+                assert_eq!(part.start, next);
+                next = part.end;
+                part.len()
             });
             counts.collect()
         };

@@ -14,27 +14,6 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::slice;
 
-/// Eight groups of one token, in two chains of half the latency.
-macro_rules! one_token {
-    ($i:ident, $w:ident, $x:expr) => {
-        let mut j = _mm512_setzero_si512();
-        asm!(
-            "vpdpbusd {i}, {w0}, dword ptr [{x}]{{1to16}}",
-            "vpdpbusd {j}, {w4}, dword ptr [{x} + 16]{{1to16}}",
-            "vpdpbusd {i}, {w1}, dword ptr [{x} + 4]{{1to16}}",
-            "vpdpbusd {j}, {w5}, dword ptr [{x} + 20]{{1to16}}",
-            "vpdpbusd {i}, {w2}, dword ptr [{x} + 8]{{1to16}}",
-            "vpdpbusd {j}, {w6}, dword ptr [{x} + 24]{{1to16}}",
-            "vpdpbusd {i}, {w3}, dword ptr [{x} + 12]{{1to16}}",
-            "vpdpbusd {j}, {w7}, dword ptr [{x} + 28]{{1to16}}",
-            i = inout(zmm_reg) $i, j = inout(zmm_reg) j, x = in(reg) $x,
-            w0 = in(zmm_reg) $w[0], w1 = in(zmm_reg) $w[1], w2 = in(zmm_reg) $w[2], w3 = in(zmm_reg) $w[3],
-            w4 = in(zmm_reg) $w[4], w5 = in(zmm_reg) $w[5], w6 = in(zmm_reg) $w[6], w7 = in(zmm_reg) $w[7],
-            options(nostack, readonly, preserves_flags));
-        $i = _mm512_add_epi32($i, j);
-    };
-}
-
 /// Eight groups of tokens `$o / 32` and the next.
 macro_rules! two_tokens {
     ($i:ident, $j:ident, $w:ident, $x:expr, $o:expr) => {
@@ -155,9 +134,10 @@ macro_rules! block {
             });
         } else if $n == 1 {
             let m = &*metas;
-            let mut i = start::<$F>(&m.minus_sum);
-            one_token!(i, q, x);
-            $acc[0] = add::<$F>($acc[0], i, s0, m0, m);
+            // two chains of half the latency
+            let (mut i, mut j) = (start::<$F>(&m.minus_sum), _mm512_setzero_si512());
+            two_halves!(i, j, q, x, 0);
+            $acc[0] = add::<$F>($acc[0], _mm512_add_epi32(i, j), s0, m0, m);
         } else {
             unroll!(I < $n {
                 if I % 2 == 0 {
