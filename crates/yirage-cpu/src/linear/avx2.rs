@@ -8,12 +8,13 @@
 use super::decoded;
 use super::float;
 use super::lanes::{Avx2Lanes, Lanes};
-use super::outliers;
+use super::outliers::{self, Marked};
 use super::pass::{Pass, PassFn, Passes, fetch};
 use super::unroll::unroll;
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
 use std::arch::x86_64::*;
+use std::slice;
 
 type Ints = [__m256i; 2];
 type Floats = [__m256; 2];
@@ -50,16 +51,17 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
-    let mut scales = Scales::new();
+    let mut scales = [const { Scales::new() }; PANEL_TILES];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
-        let mut acc = [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES];
-        let mut w = p.w;
+        let (mut marked, mut acc) = (Marked::new(slice::from_ref(p)), [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES]);
+        let mut unit = p.w;
         // where a tile is one chunk a constant keeps its codes in registers
         let chunks = if T == N { 1 } else { p.tokens / T };
         for u in 0..p.units {
-            for tile in &mut acc {
-                F::scales::<Avx2Lanes>(w, &mut scales);
+            let mut w = unit;
+            for (tile, scales) in acc.iter_mut().zip(&mut scales) {
+                F::scales::<Avx2Lanes>(w, scales);
                 for b in 0..F::UNIT_BLOCKS {
                     if N <= 4 {
                         fetch::<Avx2Lanes, F>(w, b);
@@ -68,13 +70,16 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
                     let codes = unpack::<F>(w, b);
                     for first in (0..chunks).map(|c| c * T) {
                         let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
-                        block::<F, T>(&codes, x.add(first * BLOCK), metas.add(first), &scales, b, sums);
+                        block::<F, T>(&codes, x.add(first * BLOCK), metas.add(first), scales, b, sums);
                     }
                 }
                 w = w.add(F::UNIT_BYTES);
             }
+            if marked.blocks::<F>(u) != 0 {
+                add_outliers::<F, N>(&mut marked, u, unit, &scales, &mut acc);
+            }
+            unit = w;
         }
-        add_outliers::<F, N>(p, &mut acc);
         for (i, tile) in acc.iter().enumerate() {
             for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
                 p.put::<Avx2Lanes>(i, t, *v);
@@ -89,9 +94,15 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
 /// As for that.
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add_outliers<F: Codes, const N: usize>(p: &Pass, acc: &mut [[Floats; N]; PANEL_TILES]) {
+unsafe fn add_outliers<F: Codes, const N: usize>(
+    marked: &mut Marked,
+    unit: usize,
+    w: *const u8,
+    scales: &[Scales; PANEL_TILES],
+    acc: &mut [[Floats; N]; PANEL_TILES],
+) {
     // SAFETY: as promised by the caller.
-    unsafe { outliers::add::<Avx2Lanes, F>(std::slice::from_ref(p), acc) }
+    unsafe { outliers::add::<Avx2Lanes, F>(marked, unit, w, scales, acc) }
 }
 
 /// The 8 k-groups of a block.

@@ -5,8 +5,8 @@
 //! * int8 activations (fast, formats with codes): 32-blocks in ascending order. `dot` and the sums are exact integers.
 //!   One scale a block: `acc = fma(dot, d_w * d_x, acc)`, then with mins `acc = fma(min, d_x * sum, acc)`. Two scales
 //!   a block: `v = dot0 * s0; v = fma(dot1, s1, v)`, with mins `v = fma(min_i, sum_i, v)` for both halves, then
-//!   `acc = fma(v, d_x, acc)`. After all blocks the outliers, ascending: `acc = fma(w_k, x_k, acc)`, w_k decoded to f32.
-//!   Equal bits on every instruction set.
+//!   `acc = fma(v, d_x, acc)`. After the last block of a unit (`pack`: up to 8) its outliers, in ascending order:
+//!   `acc = fma(w_k, x_k, acc)`, w_k decoded to f32. Equal bits on every instruction set.
 //! * f32 activations (exact; fast F16, F32, and BF16 without the BF16 instruction): `acc = fma(w_k, x_k, acc)` for
 //!   ascending k, with w_k the f32 value the format decodes to. Equal bits on every instruction set.
 //! * bf16 activations (fast BF16 with a BF16 instruction): pairs of k in ascending order. On x86-64 as `vdpbf16ps` adds

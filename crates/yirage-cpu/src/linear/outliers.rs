@@ -1,5 +1,5 @@
-//! What outliers add to a panel's sums, when all blocks are in them: columns of weights, each decoded once for all tokens
-//! of a tile. Apart from the loop over blocks, which then has no branch that depends on data.
+//! What outliers add to a panel's sums: columns of weights, each decoded once for all tokens. A unit's follow its last
+//! block, when its codes and scales are still at hand; the loop over its blocks has no branch that depends on data.
 
 use super::lanes::Lanes;
 use super::pass::{Pass, TOGETHER};
@@ -53,63 +53,88 @@ pub(super) unsafe fn fetch(p: &Pass) {
     }
 }
 
-/// Adds all outliers of the passes' tokens, columns in ascending order. Several passes are of full tiles and have the
-/// panel in common, so that a column is decoded once for all.
-///
-/// # Safety
-/// As for [`super::pass::PassFn`], with each pass; the instruction set of `L`.
-#[inline(always)]
-pub(super) unsafe fn add<L: Lanes, F: Codes>(passes: &[Pass], sums: &mut (impl Sums<L> + ?Sized)) {
-    let mut scales = [const { Scales::new() }; PANEL_TILES];
-    let mut scaled = usize::MAX;
-    for word in 0..passes[0].words {
-        let mut tokens = [0u64; 64];
-        // SAFETY: the passes'; a marked block exists, and so do its unit and its outliers.
-        unsafe {
-            let mut left = marks(passes, word, &mut tokens);
-            while left != 0 {
-                let at = word * 64 + left.trailing_zeros() as usize;
-                left &= left - 1;
-                let (unit, b) = (at / F::UNIT_BLOCKS, at % F::UNIT_BLOCKS);
-                let w = passes[0].w.add(unit * PANEL_TILES * F::UNIT_BYTES);
-                if scaled != unit {
-                    scaled = unit;
-                    for (i, scales) in scales.iter_mut().enumerate() {
-                        F::scales::<L>(w.add(i * F::UNIT_BYTES), scales);
-                    }
+/// Which blocks hold outliers, and of which tokens: of 64 blocks at a time.
+pub(super) struct Marked<'a> {
+    passes: &'a [Pass<'a>],
+    /// Which 64 blocks.
+    word: usize,
+    /// A bit for each of them that some token marks.
+    any: u64,
+    /// A bit for each token that marks it, counted through all passes.
+    tokens: [u64; 64],
+}
+
+impl<'a> Marked<'a> {
+    /// Those of some passes with the panel in common; if they are several, of full tiles.
+    #[inline(always)]
+    pub(super) fn new(passes: &'a [Pass<'a>]) -> Marked<'a> {
+        Marked { passes, word: usize::MAX, any: 0, tokens: [0; 64] }
+    }
+
+    /// The marked blocks of unit `unit`, a bit each.
+    ///
+    /// # Safety
+    /// As for [`super::pass::PassFn`], with each pass; the unit exists.
+    #[inline(always)]
+    pub(super) unsafe fn blocks<F: Codes>(&mut self, unit: usize) -> u64 {
+        const { assert!(64 % F::UNIT_BLOCKS == 0) };
+        let first = unit * F::UNIT_BLOCKS;
+        if first / 64 != self.word {
+            // SAFETY: as promised by the caller.
+            unsafe { self.read(first / 64) }
+        }
+        self.any >> (first % 64) & ((1 << F::UNIT_BLOCKS) - 1)
+    }
+
+    /// # Safety
+    /// As for [`Marked::blocks`]; each token has that word.
+    #[inline(always)]
+    unsafe fn read(&mut self, word: usize) {
+        const { assert!(MOST <= 64) };
+        (self.word, self.any, self.tokens) = (word, 0, [0; 64]);
+        for (i, p) in self.passes.iter().enumerate() {
+            for token in 0..p.tokens {
+                // SAFETY: as promised by the caller.
+                let mut bits = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
+                self.any |= bits;
+                while bits != 0 {
+                    self.tokens[bits.trailing_zeros() as usize] |= 1 << (i * TOKEN_TILE + token);
+                    bits &= bits - 1;
                 }
-                block::<L, F>(passes, w, b, at, tokens[at % 64], &scales, sums);
             }
         }
     }
 }
 
-/// Which of 64 blocks are marked; and for each, by which tokens.
+/// Adds the outliers of unit `unit`, columns in ascending order, to sums with all blocks up to the unit's last. The
+/// panel's four tiles of the unit begin at `w`, and `scales` are theirs. A column is decoded once for all passes.
 ///
 /// # Safety
-/// As for [`add`]; each token has that word.
+/// As for [`super::pass::PassFn`], with each pass; the instruction set of `L`.
 #[inline(always)]
-unsafe fn marks(passes: &[Pass], word: usize, tokens: &mut [u64; 64]) -> u64 {
-    const { assert!(MOST <= 64) };
-    let mut any = 0;
-    for (i, p) in passes.iter().enumerate() {
-        for token in 0..p.tokens {
-            // SAFETY: as promised by the caller.
-            let mut bits = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
-            any |= bits;
-            while bits != 0 {
-                tokens[bits.trailing_zeros() as usize] |= 1 << (i * TOKEN_TILE + token);
-                bits &= bits - 1;
-            }
+pub(super) unsafe fn add<L: Lanes, F: Codes>(
+    marked: &mut Marked,
+    unit: usize,
+    w: *const u8,
+    scales: &[Scales; PANEL_TILES],
+    sums: &mut (impl Sums<L> + ?Sized),
+) {
+    // SAFETY: the passes'; a marked block exists, and so do its outliers.
+    unsafe {
+        let mut left = marked.blocks::<F>(unit);
+        while left != 0 {
+            let b = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let at = unit * F::UNIT_BLOCKS + b;
+            block::<L, F>(marked.passes, w, b, at, marked.tokens[at % 64], scales, sums);
         }
     }
-    any
 }
 
 /// Adds the outliers that `tokens`, a bit each, have in block `b` of the units at `w`, block `at` of all.
 ///
 /// # Safety
-/// As for [`add`]; the blocks of these tokens are marked, `scales` are those of the tiles' units.
+/// As for [`add`]; these tokens mark the block.
 #[inline(always)]
 unsafe fn block<L: Lanes, F: Codes>(
     passes: &[Pass],

@@ -1,7 +1,7 @@
 //! Kernels in plain Rust: the fallback of every CPU, and what the others are compared with.
 
 use super::lanes::PortableLanes;
-use super::outliers;
+use super::outliers::{self, Marked};
 use super::pass::{Pass, Passes};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS, Tile};
@@ -63,23 +63,26 @@ fn put(p: &Pass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
 /// # Safety
 /// As for [`super::pass::PassFn`].
 unsafe fn codes_pass<F: Codes>(p: &Pass) {
-    let mut scales = Scales::new();
+    let mut scales = [const { Scales::new() }; PANEL_TILES];
     let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
-    let mut w = p.w;
+    let mut marked = Marked::new(std::slice::from_ref(p));
+    let mut unit = p.w;
     for u in 0..p.units {
-        for tile in &mut acc {
+        let mut w = unit;
+        for (tile, scales) in acc.iter_mut().zip(&mut scales) {
             // SAFETY: the unit lies in the panel.
-            unsafe { F::scales::<PortableLanes>(w, &mut scales) };
+            unsafe { F::scales::<PortableLanes>(w, scales) };
             for b in 0..F::UNIT_BLOCKS {
                 let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                 // SAFETY: block and tokens exist.
-                unsafe { tokens::<F>(w, b, &scales, x, metas, &mut tile[..p.tokens]) };
+                unsafe { tokens::<F>(w, b, scales, x, metas, &mut tile[..p.tokens]) };
             }
             w = w.wrapping_add(F::UNIT_BYTES);
         }
+        // SAFETY: the caller's contract; the scales are this unit's.
+        unsafe { outliers::add::<PortableLanes, F>(&mut marked, u, unit, &scales, &mut acc) };
+        unit = w;
     }
-    // SAFETY: the caller's contract.
-    unsafe { outliers::add::<PortableLanes, F>(std::slice::from_ref(p), &mut acc) };
     put(p, &acc);
 }
 

@@ -4,9 +4,10 @@
 //!
 //! The chains of `vpdpbusd` are assembly: LLVM reorders intrinsics until the accumulators spill.
 
-use super::finish;
+use super::{add_outliers, finish};
 use crate::activation::Meta;
 use crate::linear::lanes::Avx512Lanes;
+use crate::linear::outliers::Marked;
 use crate::linear::pass::{Pass, fetch};
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
@@ -158,14 +159,15 @@ macro_rules! block {
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn pass<F: Codes, const N: usize>(p: &Pass) {
-    let mut scales = Scales::new();
+    let mut scales = [const { Scales::new() }; PANEL_TILES];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
     unsafe {
-        let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
-        let mut w = p.w;
+        let (mut marked, mut sums) = (Marked::new(slice::from_ref(p)), [[_mm512_setzero_ps(); N]; PANEL_TILES]);
+        let mut unit = p.w;
         for u in 0..p.units {
-            for tile in &mut sums {
-                F::scales::<Avx512Lanes>(w, &mut scales);
+            let mut w = unit;
+            for (tile, scales) in sums.iter_mut().zip(&mut scales) {
+                F::scales::<Avx512Lanes>(w, scales);
                 let mut acc = *tile; // a copy keeps LLVM from storing them after every block
                 for b in 0..F::UNIT_BLOCKS {
                     fetch::<Avx512Lanes, F>(w, b);
@@ -175,7 +177,11 @@ pub(super) unsafe fn pass<F: Codes, const N: usize>(p: &Pass) {
                 *tile = acc;
                 w = w.add(F::UNIT_BYTES);
             }
+            if marked.blocks::<F>(u) != 0 {
+                add_outliers::<F, N>(&mut marked, u, unit, &scales, slice::from_mut(&mut sums));
+            }
+            unit = w;
         }
-        finish::<F, N>(slice::from_ref(p), slice::from_mut(&mut sums));
+        finish(slice::from_ref(p), slice::from_ref(&sums));
     }
 }

@@ -4,9 +4,10 @@
 //! Of what is left the multiply ports are the bound: for a block of 32 and 16 rows, 8 dot products, one multiplication
 //! of scales, and one addition of a product, two with mins: 8 of 10 or 11.
 
-use super::finish;
+use super::{add_outliers, finish};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::Avx512Lanes;
+use crate::linear::outliers::Marked;
 use crate::linear::pass::{Pass, fetch};
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
@@ -226,13 +227,15 @@ unsafe fn two_tiles<F: Codes>(
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
-    let mut scales = [const { Scales::new() }; 2];
+    let mut scales = [const { Scales::new() }; PANEL_TILES];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may leave it.
     unsafe {
         let mut sums = [[[_mm512_setzero_ps(); TOKEN_TILE]; PANEL_TILES]; T];
-        let mut w = passes[0].w;
+        let (sums, mut marked) = (&mut sums[..passes.len()], Marked::new(passes));
+        let mut unit = passes[0].w;
         for u in 0..passes[0].units {
-            for pair in [0, 2] {
+            let mut w = unit;
+            for (pair, scales) in scales.as_chunks_mut().0.iter_mut().enumerate() {
                 let tiles = [w, w.add(F::UNIT_BYTES)];
                 for (scales, tile) in scales.iter_mut().zip(tiles) {
                     F::scales::<Avx512Lanes>(tile, scales);
@@ -241,12 +244,16 @@ pub(super) unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
                     // both tiles' bytes in ascending order: the hardware follows one stream
                     fetch::<Avx512Lanes, F>(w, 2 * b);
                     fetch::<Avx512Lanes, F>(w, 2 * b + 1);
-                    two_tiles::<F>(tiles, b, &scales, passes, u * F::UNIT_BLOCKS + b, pair, &mut sums[..passes.len()]);
+                    two_tiles::<F>(tiles, b, scales, passes, u * F::UNIT_BLOCKS + b, 2 * pair, sums);
                 }
                 w = w.add(2 * F::UNIT_BYTES);
             }
+            if marked.blocks::<F>(u) != 0 {
+                add_outliers::<F, TOKEN_TILE>(&mut marked, u, unit, &scales, sums);
+            }
+            unit = w;
         }
-        finish::<F, TOKEN_TILE>(passes, &mut sums[..passes.len()]);
+        finish(passes, sums);
     }
 }
 

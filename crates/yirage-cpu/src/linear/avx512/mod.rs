@@ -7,9 +7,9 @@ mod many;
 use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
-use super::outliers;
+use super::outliers::{self, Marked};
 use super::pass::{Pass, PassFn, Passes, PassesFn, TOGETHER};
-use crate::pack::{Codes, PANEL_TILES, Tile};
+use crate::pack::{Codes, PANEL_TILES, Scales, Tile};
 use std::arch::x86_64::*;
 
 /// Kernels for f32 activations.
@@ -55,25 +55,28 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// As for that.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn add_outliers<F: Codes, const N: usize>(passes: &[Pass], sums: &mut [[[__m512; N]; PANEL_TILES]]) {
+unsafe fn add_outliers<F: Codes, const N: usize>(
+    marked: &mut Marked,
+    unit: usize,
+    w: *const u8,
+    scales: &[Scales; PANEL_TILES],
+    sums: &mut [[[__m512; N]; PANEL_TILES]],
+) {
     // SAFETY: as promised by the caller.
-    unsafe { outliers::add::<Avx512Lanes, F>(passes, sums) }
+    unsafe { outliers::add::<Avx512Lanes, F>(marked, unit, w, scales, sums) }
 }
 
-/// Adds the outliers and writes the results.
+/// Writes the results.
 ///
 /// # Safety
 /// As for [`PassFn`], with each of `passes`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn finish<F: Codes, const N: usize>(passes: &[Pass], sums: &mut [[[__m512; N]; PANEL_TILES]]) {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        add_outliers::<F, N>(passes, sums);
-        for (p, sums) in passes.iter().zip(sums) {
-            for (i, tile) in sums.iter().enumerate() {
-                for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
-                    p.put::<Avx512Lanes>(i, t, *v);
-                }
+unsafe fn finish<const N: usize>(passes: &[Pass], sums: &[[[__m512; N]; PANEL_TILES]]) {
+    for (p, sums) in passes.iter().zip(sums) {
+        for (i, tile) in sums.iter().enumerate() {
+            for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
+                // SAFETY: as promised by the caller.
+                unsafe { p.put::<Avx512Lanes>(i, t, *v) }
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::dot::{Squares, Words, add_squares, add_words, pair_rows, put_squares};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::NeonLanes;
-use crate::linear::outliers::{self, Sums};
+use crate::linear::outliers::{self, Marked, Sums};
 use crate::linear::pass::Pass;
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
@@ -173,29 +173,33 @@ impl<S: Squares<Sums = int32x4_t>> Product<8, 2> for BySquares<S> {
 /// As for [`crate::linear::pass::PassFn`]; the instruction of `P`.
 #[inline(always)]
 pub(super) unsafe fn pass<F: Codes, P: Product<R, T>, const R: usize, const T: usize, const MANY: bool>(p: &Pass) {
-    let mut scales = Scales::new();
+    let mut scales = [const { Scales::new() }; PANEL_TILES];
     let chunks = if MANY { p.tokens / P::TOKENS } else { 1 };
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile, chunks in the sums.
     unsafe {
         let mut acc = [[[vdupq_n_f32(0.0); 4]; TOKEN_TILE]; PANEL_TILES];
-        let mut w = p.w;
+        let mut marked = Marked::new(std::slice::from_ref(p));
+        let mut unit = p.w;
         for u in 0..p.units {
-            for tile in &mut acc {
-                F::scales::<NeonLanes>(w, &mut scales);
+            let mut w = unit;
+            for (tile, scales) in acc.iter_mut().zip(&mut scales) {
+                F::scales::<NeonLanes>(w, scales);
                 let sums = tile.as_mut_ptr().cast::<[[float32x4_t; R]; T]>();
                 for b in 0..F::UNIT_BLOCKS {
                     let codes = unpack::<F, P, R, T>(w, b);
                     let (mut x, mut metas) = p.block(u * F::UNIT_BLOCKS + b);
                     for c in 0..chunks {
-                        block::<F, P, R, T>(&codes, x, metas, &scales, b, &mut *sums.add(c));
+                        block::<F, P, R, T>(&codes, x, metas, scales, b, &mut *sums.add(c));
                         x = x.wrapping_add(P::TOKENS * BLOCK);
                         metas = metas.wrapping_add(P::TOKENS);
                     }
                 }
                 w = w.wrapping_add(F::UNIT_BYTES);
             }
+            let sums = &mut Chunks::<P, R, T>(&mut acc, PhantomData);
+            outliers::add::<NeonLanes, F>(&mut marked, u, unit, &scales, sums);
+            unit = w;
         }
-        outliers::add::<NeonLanes, F>(std::slice::from_ref(p), &mut Chunks::<P, R, T>(&mut acc, PhantomData));
         for (i, tile) in acc.iter().enumerate() {
             let sums = tile.as_ptr().cast::<[[float32x4_t; R]; T]>();
             for c in 0..chunks {
