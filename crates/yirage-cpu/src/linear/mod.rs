@@ -83,6 +83,7 @@ enum Many {
     /// Its weights are decoded to memory.
     Decoded(Decoded),
     /// They share what is read and unpacked of it.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // such kernels are of AVX-512
     Together(PassesFn),
 }
 
