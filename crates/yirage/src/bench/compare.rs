@@ -55,20 +55,22 @@ impl Old {
             let what = format!("{}: {length} bytes are more than the {MAX_BYTES} of any results", path.display());
             return Err(Failure::Other(what));
         }
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
-        Old::parse(&text).map_err(|why| Failure::Other(format!("{}: {why}", path.display())))
+        let bytes = std::fs::read(path).map_err(|e| Failure::io(path, e))?;
+        Old::parse(&bytes).map_err(|why| Failure::Other(format!("{}: {why}", path.display())))
     }
 
-    fn parse(text: &str) -> Result<Old, String> {
-        let values: Vec<Value> = match serde_json::from_str::<Value>(text) {
+    fn parse(bytes: &[u8]) -> Result<Old, String> {
+        let values: Vec<Value> = match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Array(values)) => values,
             Ok(value) => vec![value],
-            Err(whole) => text
-                .lines()
-                .filter(|line| !line.trim().is_empty())
-                .map(serde_json::from_str)
+            Err(whole) => bytes
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.trim_ascii().is_empty())
+                .map(serde_json::from_slice)
                 .collect::<Result<_, _>>()
-                .map_err(|_| format!("neither JSON nor a JSON object a line: {whole}"))?,
+                .map_err(|_| {
+                    format!("neither JSON nor a JSON object a line, as `bench -o json` and `-o jsonl` write: {whole}")
+                })?,
         };
         let rows: Result<Vec<OldRow>, String> =
             values.iter().enumerate().map(|(i, v)| old_row(v).map_err(|why| format!("row {i}: {why}"))).collect();
@@ -138,7 +140,7 @@ mod tests {
     fn arrays_lines_and_single_rows_are_read() {
         let line = ROW.replace('\n', "");
         for text in [format!("[{ROW}, {ROW}]"), format!("{line}\n\n{line}\n"), ROW.to_owned()] {
-            let old = Old::parse(&text).unwrap();
+            let old = Old::parse(text.as_bytes()).unwrap();
             assert!(old.rows.iter().all(|r| r.model == "m.gguf" && r.test == [512, 0, 0, 1] && r.ts == 10.0));
             assert_eq!(old.rows[0].range, Some((8.0, 12.0)));
         }
@@ -148,11 +150,12 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, part) in [
             ("| md |", "neither JSON"),
+            ("\u{0}binary\n\u{1}", "neither JSON"),
             ("[1]", "row 0: there is no text \"model_filename\""),
             (r#"[{"model_filename":"m","n_prompt":1,"n_gen":0,"n_threads":1}]"#, "avg_ts"),
             (r#"{"model_filename":"m","n_prompt":-1,"avg_ts":1}"#, "n_prompt"),
         ] {
-            let why = Old::parse(text).err().unwrap_or_else(|| panic!("{text} was read"));
+            let why = Old::parse(text.as_bytes()).err().unwrap_or_else(|| panic!("{text} was read"));
             assert!(why.contains(part), "{why}");
         }
     }
