@@ -148,14 +148,15 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (text, part) in [
-            ("| md |", "neither JSON"),
-            ("\u{0}binary\n\u{1}", "neither JSON"),
-            ("[1]", "row 0: there is no text \"model_filename\""),
-            (r#"[{"model_filename":"m","n_prompt":1,"n_gen":0,"n_threads":1}]"#, "avg_ts"),
-            (r#"{"model_filename":"m","n_prompt":-1,"avg_ts":1}"#, "n_prompt"),
-        ] {
-            let why = Old::parse(text.as_bytes()).err().unwrap_or_else(|| panic!("{text} was read"));
+        let cases: [(&[u8], &str); 5] = [
+            (b"| md |", "neither JSON"),
+            (b"GGUF\x03\xff\n\xfe", "neither JSON"),
+            (b"[1]", "row 0: there is no text \"model_filename\""),
+            (br#"[{"model_filename":"m","n_prompt":1,"n_gen":0,"n_threads":1}]"#, "avg_ts"),
+            (br#"{"model_filename":"m","n_prompt":-1,"avg_ts":1}"#, "n_prompt"),
+        ];
+        for (bytes, part) in cases {
+            let why = Old::parse(bytes).err().unwrap_or_else(|| panic!("{} was read", bytes.escape_ascii()));
             assert!(why.contains(part), "{why}");
         }
     }
