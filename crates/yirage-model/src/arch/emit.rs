@@ -3,7 +3,7 @@
 //! It knows how a graph is put together, not how any model is.
 
 use super::attention::biased_keys;
-use super::{BuildOptions, CacheGroup, Model, names};
+use super::{BuildOptions, CacheGroup, Model, names, unread};
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, LayerType, Quantization, RawConfig, RopeConfig, RopeScaling};
 use crate::error::ModelError;
@@ -138,7 +138,7 @@ impl<'a> Emit<'a> {
     pub(super) fn product(&self, a: u32, b: u32, what: &str) -> Result<u32, ModelError> {
         a.checked_mul(b).filter(|&n| n <= LARGEST).ok_or_else(|| ModelError::Config {
             file: self.config.file().to_owned(),
-            key: what.to_owned(),
+            key: self.config.in_its_names(what),
             expected: format!("a product of at most {LARGEST}"),
             found: format!("{a} times {b}"),
         })
@@ -320,12 +320,13 @@ impl<'a> Emit<'a> {
         self.op("wanted", Gather {}, &[x, self.slots.rows])
     }
 
-    /// The logits of already normalised rows, by the embedding where the configuration ties them, and the output.
+    /// The logits of already normalised rows, by the embedding where the configuration ties them, and the output. A head
+    /// of its own counts where the file has one, whatever the configuration says: that is what the reference does.
     pub(super) fn logits(&mut self, head: &str, x: ValueId, hidden: u32, softcap: f32) -> Result<(), ModelError> {
         let vocab = self.size("vocab_size")?;
         let tied = self.config.bool_or("tie_word_embeddings", false)?;
         let w = match self.bound.get("embed.w") {
-            Some(&table) if tied => table,
+            Some(&table) if tied && !self.has_own_head(head)? => table,
             _ => self.tensor("head.w", &format!("{head}.weight"), &[vocab, hidden])?,
         };
         let logits = if softcap > 0.0 {
@@ -339,6 +340,21 @@ impl<'a> Emit<'a> {
             self.graph.output(x);
         }
         Ok(())
+    }
+
+    /// Whether the file has a head that is not the embedding once more.
+    fn has_own_head(&self, head: &str) -> Result<bool, ModelError> {
+        let Some(stored) = self.checkpoint.tensor(&self.stored_name(&format!("{head}.weight"))) else {
+            return Ok(false);
+        };
+        let embedding = self.weights.iter().find(|w| w.name == "embed.w");
+        let name = embedding.and_then(|w| w.tensors().first().copied()).unwrap_or_default();
+        let embedding = self.checkpoint.require(name)?;
+        let same = stored.dtype == embedding.dtype
+            && stored.shape == embedding.shape
+            && self.checkpoint.bytes(stored) == self.checkpoint.bytes(embedding);
+        self.checkpoint.release(stored, 0..stored.range.len());
+        Ok(!same)
     }
 
     /// The rotation of layers of a type for heads of `width`; layers of equal rotations share tables.
@@ -471,8 +487,19 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// Checks that nothing of the file is left over.
+    fn check_unread(&self) -> Result<(), ModelError> {
+        let factors = self.tables.iter().filter_map(|t| match &t.config.scaling {
+            RopeScaling::Factors { tensor } => Some(tensor.as_str()),
+            _ => None,
+        });
+        let read = self.weights.iter().flat_map(WeightBinding::tensors).chain(factors).collect();
+        unread::check(self.checkpoint, self.config, &read)
+    }
+
     /// The finished model, with its tables computed.
     pub(super) fn finish(mut self) -> Result<Model, ModelError> {
+        self.check_unread()?;
         for t in &self.tables {
             let factors = match &t.config.scaling {
                 RopeScaling::Factors { tensor } => Some(read_factors(self.checkpoint, tensor, t.rotary)?),

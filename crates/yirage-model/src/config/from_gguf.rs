@@ -1,75 +1,11 @@
 //! GGUF metadata, translated into the keys of a current `config.json`.
 
+use super::gguf_keys::{ARCHITECTURES, FLOATS, INTEGERS, PRESENCE, names};
 use super::{ConfigSource, LayerType, RawConfig};
 use crate::error::ModelError;
 use crate::gguf::{Array, Gguf, Value};
 use crate::limits::LAYERS;
 use serde_json::{Map, Value as Json, json};
-
-/// GGUF architecture, `model_type`, class name.
-const ARCHITECTURES: &[(&str, &str, &str)] = &[
-    ("llama", "llama", "LlamaForCausalLM"),
-    ("qwen2", "qwen2", "Qwen2ForCausalLM"),
-    ("qwen3", "qwen3", "Qwen3ForCausalLM"),
-    ("qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM"),
-    ("gemma2", "gemma2", "Gemma2ForCausalLM"),
-    ("gemma3", "gemma3_text", "Gemma3ForCausalLM"),
-    ("phi3", "phi3", "Phi3ForCausalLM"),
-    ("gpt-oss", "gpt_oss", "GptOssForCausalLM"),
-];
-
-/// Suffix of `<architecture>.`, key here: integers, or lists of one a layer.
-const INTEGERS: &[(&str, &str)] = &[
-    ("embedding_length", "hidden_size"),
-    ("feed_forward_length", "intermediate_size"),
-    ("block_count", "num_hidden_layers"),
-    ("context_length", "max_position_embeddings"),
-    ("attention.head_count", "num_attention_heads"),
-    ("attention.head_count_kv", "num_key_value_heads"),
-    ("attention.key_length", "head_dim"),
-    ("attention.value_length", "v_head_dim"),
-    ("attention.sliding_window", "sliding_window"),
-    ("expert_count", "num_experts"),
-    ("expert_used_count", "num_experts_per_tok"),
-    ("expert_feed_forward_length", "moe_intermediate_size"),
-    ("expert_shared_feed_forward_length", "shared_expert_intermediate_size"),
-    ("leading_dense_block_count", "first_k_dense_replace"),
-];
-
-/// The same for floats.
-const FLOATS: &[(&str, &str)] = &[
-    ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
-    ("attention.layer_norm_epsilon", "layer_norm_eps"),
-    ("attn_logit_softcapping", "attn_logit_softcapping"),
-    ("final_logit_softcapping", "final_logit_softcapping"),
-    ("attention.scale", "attention_scale"),
-];
-
-/// Key here, tensor whose presence it states.
-const PRESENCE: &[(&str, &str)] = &[("attention_bias", "blk.0.attn_q.bias"), ("mlp_bias", "blk.0.ffn_up.bias")];
-
-/// Suffixes of `<architecture>.` that are read one by one.
-const OTHERS: &[&str] = &[
-    "vocab_size",
-    "attention.sliding_window_pattern",
-    "rope.dimension_count",
-    "rope.freq_base",
-    "rope.freq_base_swa",
-    "rope.scale_linear",
-    "rope.scaling.type",
-    "rope.scaling.factor",
-    "rope.scaling.attn_factor",
-    "rope.scaling.original_context_length",
-    "rope.scaling.yarn_attn_factor",
-    "rope.scaling.yarn_beta_fast",
-    "rope.scaling.yarn_beta_slow",
-];
-
-/// Whether the translation reads the key `<architecture>.<suffix>`.
-pub(crate) fn is_read(suffix: &str) -> bool {
-    let in_table = |table: &[(&str, &str)]| table.iter().any(|(s, _)| *s == suffix);
-    in_table(INTEGERS) || in_table(FLOATS) || OTHERS.contains(&suffix)
-}
 
 /// The error for a metadata value of another type than `expected`.
 pub(super) fn mismatch(gguf: &Gguf, key: &str, expected: &str, found: &Value) -> ModelError {
@@ -109,7 +45,8 @@ impl RawConfig {
         t.layer_types()?;
         let rope = t.rope(has_tensor)?;
         t.set("rope_parameters", rope);
-        Ok(RawConfig { file: gguf.name().to_owned(), source: ConfigSource::Gguf, values: t.values })
+        let names = names(arch, &|suffix| t.get(suffix).is_some());
+        Ok(RawConfig { file: gguf.name().to_owned(), source: ConfigSource::Gguf, values: t.values, names, part: false })
     }
 }
 

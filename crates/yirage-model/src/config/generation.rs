@@ -1,6 +1,7 @@
 //! What a model's files say about generating: where text ends, and suggested sampling.
 
 use super::access::Section;
+use super::names::AS_WRITTEN;
 use super::{RawConfig, access, parse_object};
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
@@ -72,7 +73,7 @@ impl GenerationConfig {
     /// [`ModelError::Json`] or [`ModelError::Config`].
     pub fn from_json(bytes: &[u8], file: &str, config: &RawConfig) -> Result<GenerationConfig, ModelError> {
         let values = parse_object(bytes, file)?;
-        let s = Section { file, prefix: "", values: &values };
+        let s = Section { file, prefix: "", values: &values, names: &AS_WRITTEN };
         let mut eos = access::ids(&s, "eos_token_id")?;
         if eos.is_empty() {
             eos = config.ids("eos_token_id")?;

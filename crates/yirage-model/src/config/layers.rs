@@ -69,9 +69,13 @@ impl RawConfig {
             Some("sliding_attention") => Ok(LayerType::Sliding),
             Some(other) => Err(ModelError::Unsupported {
                 what: format!("the layer type {other:?}"),
-                why: format!("{}: layer_types names it; full_attention and sliding_attention are known", self.file()),
+                why: format!(
+                    "{}: {} names it; full_attention and sliding_attention are known",
+                    self.file(),
+                    self.called("layer_types")
+                ),
             }),
-            None => Err(super::access::mismatch(self.file(), "layer_types", "a list of strings", v)),
+            None => Err(super::access::mismatch(self.file(), &self.called("layer_types"), "a list of strings", v)),
         }
     }
 

@@ -15,12 +15,14 @@ mod defaults;
 mod from_gguf;
 mod from_json;
 mod generation;
+mod gguf_keys;
 mod layers;
+mod names;
 mod quantization;
 mod rope;
 
-pub(crate) use from_gguf::is_read as is_read_from_gguf;
 pub use generation::GenerationConfig;
+pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;
 pub use quantization::Quantization;
 pub use rope::{RopeConfig, RopeScaling};
@@ -28,6 +30,7 @@ pub use rope::{RopeConfig, RopeScaling};
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
 use crate::limits::CONFIG_BYTES;
+use names::Names;
 use serde_json::{Map, Value};
 use std::path::Path;
 use yirage_mmap::read_bytes;
@@ -49,6 +52,8 @@ pub struct RawConfig {
     file: String,
     source: ConfigSource,
     values: Map<String, Value>,
+    names: Names,
+    part: bool,
 }
 
 impl RawConfig {
@@ -78,6 +83,21 @@ impl RawConfig {
     /// Where the configuration came from: containers differ in tensor names and in how some values are arranged.
     pub fn source(&self) -> ConfigSource {
         self.source
+    }
+
+    /// What the file itself calls `key`: `llama.block_count` in GGUF metadata, an older name in a `config.json`.
+    pub fn called(&self, key: &str) -> String {
+        self.names.of(key)
+    }
+
+    /// `text`, which speaks of keys, in the names of the file.
+    pub(crate) fn in_its_names(&self, text: &str) -> String {
+        self.names.in_text(text)
+    }
+
+    /// Whether this is the language model's part of a multi-modal model's configuration.
+    pub fn is_part(&self) -> bool {
+        self.part
     }
 
     /// All normalised values.

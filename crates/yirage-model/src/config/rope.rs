@@ -94,7 +94,7 @@ impl RawConfig {
                 Some(Value::Null) | None => ("rope_parameters.".to_owned(), flat),
                 Some(other) => {
                     let key = format!("rope_parameters.{}", layer.name());
-                    return Err(super::access::mismatch(self.file(), &key, "an object", other));
+                    return Err(super::access::mismatch(self.file(), &self.called(&key), "an object", other));
                 }
             },
             // Local layers of the older dialect have a base of their own and are never scaled.
@@ -104,7 +104,7 @@ impl RawConfig {
                 ("rope_scaling.".to_owned(), scaling.unwrap_or(&empty))
             }
         };
-        let section = Section { file: self.file(), prefix: &prefix, values };
+        let section = Section { file: self.file(), prefix: &prefix, values, names: &self.names };
         let theta_key = if local { "rope_local_base_freq" } else { "rope_theta" };
         let theta = match section.opt_positive("rope_theta")? {
             Some(theta) => theta,
@@ -138,7 +138,7 @@ impl RawConfig {
                 let (low_freq_factor, high_freq_factor) = (number("low_freq_factor")?, number("high_freq_factor")?);
                 if high_freq_factor <= low_freq_factor {
                     let found = Value::from(high_freq_factor);
-                    let key = format!("{}high_freq_factor", s.prefix);
+                    let key = s.called("high_freq_factor");
                     return Err(super::access::mismatch(s.file, &key, "a number above low_freq_factor", &found));
                 }
                 let original = self.original_context(s)?;
@@ -154,8 +154,9 @@ impl RawConfig {
                 Err(ModelError::Unsupported {
                     what: format!("the rope scaling {what:?}"),
                     why: format!(
-                        "{}: {}rope_type names it; default, linear, dynamic, llama3 and yarn are known",
-                        s.file, s.prefix
+                        "{}: {} names it; default, linear, dynamic, llama3 and yarn are known",
+                        s.file,
+                        s.called("rope_type")
                     ),
                 })
             }
