@@ -131,7 +131,20 @@ impl<'a> Emit<'a> {
 
     /// The epsilon of norms.
     pub(super) fn eps(&self, key: &str) -> Result<f32, ModelError> {
-        Ok(self.config.f64(key)? as f32)
+        let value = self.config.f64(key)?;
+        if (0.0..=1.0).contains(&value) {
+            Ok(value as f32)
+        } else {
+            Err(self.config.invalid(key, "a number from 0 to 1"))
+        }
+    }
+
+    /// The longest context the model was made for.
+    fn positions(&self) -> Result<u32, ModelError> {
+        match self.config.u32("max_position_embeddings")? {
+            0 => Err(self.config.invalid("max_position_embeddings", "an integer above 0")),
+            n => Ok(n),
+        }
     }
 
     /// The product of two sizes.
@@ -361,6 +374,14 @@ impl<'a> Emit<'a> {
     pub(super) fn rotation(&mut self, layer: LayerType, width: u32, interleaved: bool) -> Result<Rotation, ModelError> {
         let config = self.config.rope(layer)?;
         let rotary = config.rotary_dim(width);
+        if rotary < 2 || !rotary.is_multiple_of(2) {
+            return Err(ModelError::Config {
+                file: self.config.file().to_owned(),
+                key: self.config.called("partial_rotary_factor"),
+                expected: "whole pairs of a head that rotate, one at least".into(),
+                found: format!("{rotary} of {width} elements"),
+            });
+        }
         if let RopeScaling::Dynamic { factor, original } = config.scaling {
             let dynamic = rope::Dynamic { theta: config.theta, factor, original, rotary };
             return self.dynamic_rotation(dynamic, interleaved);
@@ -510,7 +531,7 @@ impl<'a> Emit<'a> {
             self.weights[t.binding].source = WeightSource::Computed(tables.0);
             self.weights[t.binding + 1].source = WeightSource::Computed(tables.1);
         }
-        let (name, context) = (self.config.model_type()?.to_owned(), self.config.u32("max_position_embeddings")?);
+        let (name, context) = (self.config.model_type()?.to_owned(), self.positions()?);
         let vocab_size = self.size("vocab_size")?;
         let graph = self.graph.finish();
         Ok(Model {

@@ -1,6 +1,7 @@
 //! GGUF metadata, translated into the keys of a current `config.json`.
 
 use super::gguf_keys::{ARCHITECTURES, FLOATS, INTEGERS, PRESENCE, names};
+use super::pinned::check_gguf;
 use super::{ConfigSource, LayerType, RawConfig};
 use crate::error::ModelError;
 use crate::gguf::{Array, Gguf, Value};
@@ -32,6 +33,7 @@ impl RawConfig {
             let (expected, found) = ("the name of an architecture".to_owned(), "nothing".to_owned());
             return Err(ModelError::Config { file, key, expected, found });
         };
+        check_gguf(gguf, arch)?;
         let mut t = Translation { gguf, arch, values: Map::new() };
         t.name_model(has_tensor)?;
         t.numbers()?;
@@ -197,10 +199,14 @@ impl<'a> Translation<'a> {
         let period = match self.arch {
             "gemma2" | "gpt-oss" => 2,
             "gemma3" => 6,
-            _ => return Ok(()),
+            _ => return self.check_no_window(),
         };
         let layers = self.known("num_hidden_layers").unwrap_or(0).min(LAYERS.into()) as usize;
         if self.known("sliding_window").unwrap_or(0) == 0 {
+            // The first files of this family have no windows; its other families always state theirs.
+            if self.arch == "gemma3" {
+                self.set("layer_types", vec![LayerType::Full.name(); layers]);
+            }
             return Ok(());
         }
         const SUFFIX: &str = "attention.sliding_window_pattern";
@@ -217,6 +223,20 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
+    /// Families without layers of two kinds: every layer has the window, or the family's own code knows none.
+    fn check_no_window(&self) -> Result<(), ModelError> {
+        const SUFFIX: &str = "attention.sliding_window";
+        let every_layer = matches!(self.values.get("model_type").and_then(Json::as_str), Some("mixtral" | "phi3"));
+        let context = self.known("max_position_embeddings").unwrap_or(0);
+        match (self.get(SUFFIX), self.known("sliding_window")) {
+            (Some(value), Some(1..)) if !every_layer && self.known("sliding_window") < Some(context) => {
+                let expected = format!("no window, or one of the whole context of {context}, for this architecture");
+                Err(self.error(SUFFIX, &expected, value))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn rope(&self, has_tensor: &dyn Fn(&str) -> bool) -> Result<Json, ModelError> {
         let default_theta = if self.arch == "gemma3" { 1e6 } else { 1e4 };
         let mut full = self.rope_scaling(has_tensor)?;
@@ -225,11 +245,25 @@ impl<'a> Translation<'a> {
             full.insert("partial_rotary_factor".into(), (f64::from(rotated) / width as f64).into());
         }
         if self.arch != "gemma3" {
+            self.same_base_for_windows(&full)?;
             return Ok(Json::Object(full));
         }
         let theta = self.float("rope.freq_base_swa")?.unwrap_or(1e4);
         let sliding = json!({"rope_type": "default", "rope_theta": theta});
         Ok(json!({LayerType::Full.name(): full, LayerType::Sliding.name(): sliding}))
+    }
+
+    /// Only one family has a base of its own for layers with a window.
+    fn same_base_for_windows(&self, full: &Map<String, Json>) -> Result<(), ModelError> {
+        const SUFFIX: &str = "rope.freq_base_swa";
+        let own = self.float(SUFFIX)?;
+        let base = full.get("rope_theta").and_then(Json::as_f64);
+        match (self.get(SUFFIX), base) {
+            (Some(value), Some(base)) if own != Some(base) => {
+                Err(self.error(SUFFIX, &format!("{base} as rope.freq_base, for this architecture"), value))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn rope_scaling(&self, has_tensor: &dyn Fn(&str) -> bool) -> Result<Map<String, Json>, ModelError> {

@@ -49,6 +49,7 @@ impl RawConfig {
         }
         let mut config = RawConfig { file: file.to_owned(), source: ConfigSource::Json, values, names, part };
         config.derive(&model_type)?;
+        config.derive_rope(&model_type);
         Ok(config)
     }
 
@@ -69,12 +70,28 @@ impl RawConfig {
         }
         if model_type == "smollm3" {
             let layers = self.u32("num_hidden_layers")?.min(LAYERS);
-            let every = self.u32("no_rope_layer_interval")?.max(1);
+            let every = match self.u32("no_rope_layer_interval")? {
+                0 if !self.has("no_rope_layers") => {
+                    return Err(self.invalid("no_rope_layer_interval", "an integer above 0"));
+                }
+                every => every.max(1),
+            };
             // 1 = the layer rotates, despite the key's name.
             let list: Vec<u32> = (1..=layers).map(|n| u32::from(!n.is_multiple_of(every))).collect();
             self.set_absent("no_rope_layers", list);
         }
         Ok(())
+    }
+
+    /// What the reference code takes for the rotation where a file of this family says nothing.
+    fn derive_rope(&mut self, model_type: &str) {
+        if model_type == "gpt_oss" && !self.has("rope_parameters") && !self.has("rope_scaling") {
+            let yarn = serde_json::json!({
+                "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+                "original_max_position_embeddings": 4096
+            });
+            self.values.insert("rope_parameters".into(), yarn);
+        }
     }
 
     fn set_absent(&mut self, key: &str, value: impl Into<Value>) {

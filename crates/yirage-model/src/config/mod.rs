@@ -18,6 +18,7 @@ mod generation;
 mod gguf_keys;
 mod layers;
 mod names;
+mod pinned;
 mod quantization;
 mod rope;
 
@@ -127,6 +128,8 @@ impl RawConfig {
     /// [`ModelError::Unsupported`], or [`ModelError::Config`] for malformed values.
     pub fn check_supported(&self) -> Result<(), ModelError> {
         self.quantization()?;
+        self.check_pinned()?;
+        self.check_rope_sections()?;
         self.rope(LayerType::Full)?;
         self.rope(LayerType::Sliding)?;
         Ok(())
