@@ -8,7 +8,7 @@ use super::super::{
 use super::device::Device;
 use super::job::{Job, VOCABULARY};
 use super::{Rng, Setup, mix};
-use crate::kv::{Fault, KvManager};
+use crate::kv::KvManager;
 
 /// What a simulation met, so that the tests can show that they were not idle.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -44,12 +44,11 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(seed: u64, fault: Option<Fault>, blind: bool) -> Self {
+    pub(super) fn new(seed: u64, blind: bool) -> Self {
         let mut rng = Rng(mix(seed));
         let setup = Setup::random(&mut rng);
         let kv = KvManager::new(&setup.groups, setup.prefix_cache).unwrap();
-        let mut sched = Scheduler::new(setup.config.clone(), kv).unwrap();
-        sched.plant(fault);
+        let sched = Scheduler::new(setup.config.clone(), kv).unwrap();
         let device = Device::new(&setup.groups);
         Driver { setup, rng, sched, device, jobs: BTreeMap::new(), step: 0, blind, coverage: Coverage::default() }
     }

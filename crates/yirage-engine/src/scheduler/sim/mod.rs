@@ -6,7 +6,6 @@
 
 mod device;
 mod driver;
-mod faults;
 mod job;
 mod properties;
 mod setup;
