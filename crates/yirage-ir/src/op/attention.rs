@@ -198,8 +198,8 @@ impl Attention {
     }
 }
 
-/// The tolerance of upstreams 4.6 for paged attention is far wider: ours is that of f32 arithmetic.
-const CLOSE: Tolerance = Tolerance::Close { abs: 2e-5, rel: 2e-5 };
+/// That of f32 arithmetic.
+const CLOSE: Tolerance = Tolerance::Close { abs: 1e-5, rel: 1e-5 };
 
 fn cached_cases() -> Vec<Case> {
     let mut rng = Rng(14);
