@@ -3,6 +3,7 @@
 use super::*;
 use std::sync::atomic::AtomicUsize;
 use yirage_plan::{ExecutorKind, Wait};
+use yirage_testkit::rng::Rng;
 
 fn task(step: u32, part: Part, waits: &[(u32, u32)], signals: u32) -> Task {
     let waits = waits.iter().map(|&(counter, at_least)| Wait { counter, at_least }).collect();
@@ -107,13 +108,8 @@ fn what_came_before_is_seen_after_runs_alone() {
 /// Random graphs on one to five threads, more of them than tasks at times: every task once, after all that it needs.
 #[test]
 fn random_graphs_run_in_their_order() {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut below = move |n: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % n
-    };
+    let mut rng = Rng::new(1);
+    let mut below = move |n: usize| rng.index(n);
     let pools: Vec<Pool> = (1..=5).map(|n| Pool::new(n).unwrap()).collect();
     for _ in 0..250 {
         let pool = &pools[below(pools.len())];

@@ -1,6 +1,6 @@
 //! `unary`: element-wise functions of one value.
 
-use super::case::{Rng, with_extremes};
+use super::case::{Values, with_extremes};
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::attr::F32;
 use crate::attr_enum;
@@ -126,7 +126,7 @@ impl OpDef for Unary {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(8);
+        let mut rng = Values::new(8);
         let mut cases = Vec::new();
         for &kind in UnaryKind::ALL {
             let c = F32(match kind {
