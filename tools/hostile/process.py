@@ -13,6 +13,7 @@ class Ran:
     out: bytes
     err: bytes
     seconds: float
+    processor_seconds: float
     peak_bytes: int
     late: bool
 
@@ -48,7 +49,8 @@ def run(command, folder, env, stdin, wall, during=None):
     out, err = (head(path) for path in (out_path, err_path))
     for path in (in_path, out_path, err_path):
         path.unlink()
-    return Ran(code, out, err, time.monotonic() - started, usage.ru_maxrss * 1024, late)
+    busy = usage.ru_utime + usage.ru_stime
+    return Ran(code, out, err, time.monotonic() - started, busy, usage.ru_maxrss * 1024, late)
 
 
 def wait(pid, end):
