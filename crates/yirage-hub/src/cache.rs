@@ -359,10 +359,11 @@ fn collect_files(folder: &Path, prefix: &str, depth: usize, files: &mut Vec<Stri
             if depth > 0 {
                 collect_files(&path, &full, depth - 1, files);
             }
-        } else if fs::metadata(&path).is_ok_and(|data| data.is_file()) {
-            if !name.starts_with('.') && files.len() < MAX_FILES {
-                files.push(full);
-            }
+            continue;
+        }
+        let is_file = fs::metadata(&path).is_ok_and(|data| data.is_file());
+        if is_file && !name.starts_with('.') && files.len() < MAX_FILES {
+            files.push(full);
         }
     }
 }
