@@ -254,11 +254,13 @@ fn words(this: &str, most: usize, add: &mut dyn FnMut(&str) -> Outcome<()>) -> O
 fn words_from_right(this: &str, most: usize, add: &mut dyn FnMut(&str) -> Outcome<()>) -> Outcome<()> {
     let mut rest = this.trim_end_matches(is_space);
     for _ in 0..most {
-        let Some((at, c)) = rest.char_indices().rev().find(|(_, c)| is_space(*c)) else { break };
-        add(&rest[at + c.len_utf8()..])?;
-        rest = rest[..at].trim_end_matches(is_space);
+        let word = rest.rfind(is_space).map_or(0, |at| at + rest[at..].chars().next().map_or(0, char::len_utf8));
+        if word == rest.len() {
+            return Ok(());
+        }
+        add(&rest[word..])?;
+        rest = rest[..word].trim_end_matches(is_space);
     }
-    let rest = rest.trim_start_matches(is_space);
     if rest.is_empty() { Ok(()) } else { add(rest) }
 }
 

@@ -76,10 +76,10 @@ fn quote(text: &str, out: &mut Writer) -> Outcome<()> {
             '\t' => "\\t".to_owned(),
             '\\' => "\\\\".to_owned(),
             c if c == mark => format!("\\{c}"),
-            c if c.is_control() || c == '\u{ad}' => format!("\\x{:02x}", c as u32),
-            c if c != ' ' && c.is_whitespace() && (c as u32) < 0x100 => format!("\\x{:02x}", c as u32),
-            c if c != ' ' && c.is_whitespace() => format!("\\u{:04x}", c as u32),
-            _ => continue,
+            c if is_printable(c) => continue,
+            c if (c as u32) < 0x100 => format!("\\x{:02x}", c as u32),
+            c if (c as u32) < 0x10000 => format!("\\u{:04x}", c as u32),
+            c => format!("\\U{:08x}", c as u32),
         };
         out.push_str(&text[plain..at])?;
         out.push_str(&escape)?;
@@ -87,6 +87,14 @@ fn quote(text: &str, out: &mut Writer) -> Outcome<()> {
     }
     out.push_str(&text[plain..])?;
     out.push(mark)
+}
+
+/// What `repr` writes as it is: no controls, no spaces but the usual one, nothing invisible or private.
+fn is_printable(c: char) -> bool {
+    let hidden = matches!(c, '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e000}'..='\u{f8ff}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}');
+    c == ' ' || !c.is_control() && !c.is_whitespace() && !hidden
 }
 
 /// `repr(float)`: shortest digits, an exponent from 1e16 on and below 1e-4.
