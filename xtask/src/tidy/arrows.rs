@@ -36,6 +36,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-conformance",
         ],
     ),
+    // For tests alone: only `[dev-dependencies]` name it.
+    ("yirage-testkit", &[]),
     ("xtask", &[]),
 ];
 
