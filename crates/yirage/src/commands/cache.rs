@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::options::Layers;
 use crate::settings::weight_cache_folder;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use yirage_packed::{Contents, Listed, PackedError, Removed, Store, verify};
@@ -30,7 +31,7 @@ fn list(store: &Store, console: &Console) -> Result<(), Failure> {
     let Contents { entries, unfinished_bytes: unfinished, foreign } = store.list()?;
     if console.json {
         let entries: Vec<Value> = entries.iter().map(as_json).collect();
-        let folder = store.folder();
+        let (folder, foreign) = (store.folder(), as_texts(&foreign));
         return console
             .value(&json!({"folder": folder, "unfinished_bytes": unfinished, "entries": entries, "foreign": foreign}));
     }
@@ -55,6 +56,11 @@ fn list(store: &Store, console: &Console) -> Result<(), Failure> {
     }
     say_foreign(&foreign, console);
     Ok(())
+}
+
+/// Paths as JSON has them, which knows no bytes that are not text.
+fn as_texts(paths: &[PathBuf]) -> Vec<Cow<'_, str>> {
+    paths.iter().map(|path| path.to_string_lossy()).collect()
 }
 
 /// Says what in the folder is left alone since it is nobody's entry.
@@ -88,7 +94,8 @@ fn clear(store: &Store, console: &Console) -> Result<(), Failure> {
     let foreign = store.list()?.foreign;
     if console.json {
         let folder = store.folder();
-        return console.value(&json!({"folder": folder, "files": files, "bytes": freed, "foreign": foreign}));
+        return console
+            .value(&json!({"folder": folder, "files": files, "bytes": freed, "foreign": as_texts(&foreign)}));
     }
     console.line(&format!("{files} files removed, {} free again", bytes(freed)))?;
     say_foreign(&foreign, console);
@@ -118,7 +125,7 @@ fn verify_all(store: &Store, console: &Console) -> Result<(), Failure> {
         }
     }
     if console.json {
-        let folder = store.folder();
+        let (folder, foreign) = (store.folder(), as_texts(&foreign));
         console.value(&json!({"folder": folder, "entries": results, "removed": damaged, "foreign": foreign}))?;
     } else {
         say_foreign(&foreign, console);
