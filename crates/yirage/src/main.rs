@@ -26,6 +26,7 @@ use std::time::Instant;
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    yirage_mmap::file_size_limits_are_errors();
     let arguments: Vec<_> = std::env::args_os().collect();
     let invocation = match options::parse(arguments) {
         Ok(invocation) => invocation,
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
 fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
     let layers = &invocation.layers;
     let console = console::Console::new(layers)?;
+    if let Err(why) = yirage_mmap::guard_mappings() {
+        console.note(&format!("a file that is cut off while in use will end this program: {why}"));
+    }
     for note in &invocation.notes {
         console.note(note);
     }
