@@ -97,6 +97,7 @@ impl EngineError {
             EngineError::WouldNotFit { .. }
                 | EngineError::Cache(KvError::PoolSize { .. })
                 | EngineError::Device(HalError::OutOfMemory { .. })
+                | EngineError::Sample(SampleError::Device(HalError::OutOfMemory { .. }))
         )
     }
 }

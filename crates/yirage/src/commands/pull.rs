@@ -15,7 +15,8 @@ use yirage_hub::{Entry, ModelRef};
 pub(crate) fn run(layers: &Layers, console: &Console, name: Option<&str>) -> Result<(), Failure> {
     let _ends_the_process = Interrupt::install()?;
     let reference = ModelRef::parse(name.unwrap_or(Entry::default_model().name))?;
-    let found = fetching_hub(layers, console).pull(&reference, &Shown::on(console))?;
+    let hub = fetching_hub(layers, console);
+    let found = hub.pull(&reference, &Shown::on(console, &hub))?;
     if console.json {
         return console.value(&json!({"model": found.name, "path": found.path}));
     }

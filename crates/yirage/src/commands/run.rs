@@ -41,7 +41,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let tokenizer = session.texts.as_ref().map(|t| &t.tokenizer);
     let stream = !console.json;
     let answer = generate(&mut session.engine, tokenizer, job, &interrupt, &mut |piece| {
-        if stream { console.write(piece) } else { Ok(()) }
+        if stream { console.text(piece) } else { Ok(()) }
     })?;
     show(console, &session.name, &prompt, &answer, session.load_ms, false)?;
     if !matches!(answer.reason, FinishReason::Cancelled) {
