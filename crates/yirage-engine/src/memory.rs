@@ -83,7 +83,9 @@ fn tables(model: &Model, plans: &[Plan], blocks: &[u64], options: &EngineOptions
     // Rows that are reported are copies.
     let logits = rows.saturating_mul(model.vocab_size.into()).saturating_mul(4);
     let entries = sum(blocks.iter().copied()).saturating_mul(BLOCK_ENTRY);
-    [entries, positions.saturating_mul(token), logits].into_iter().fold(sum(plans.iter().map(slots)), u64::saturating_add)
+    [entries, positions.saturating_mul(token), logits]
+        .into_iter()
+        .fold(sum(plans.iter().map(slots)), u64::saturating_add)
 }
 
 fn sum(parts: impl Iterator<Item = u64>) -> u64 {

@@ -5,7 +5,7 @@ use super::state::CpuState;
 use super::weight::{self, CpuWeight, Sink, packed_bytes};
 use crate::isa::{Isa, IsaError};
 use crate::pool::{Facts, Pool, PoolError};
-use crate::room;
+use crate::room::{self, Room};
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_hal::{
     Backend, Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, OpenOptions, PoolBytes, Probe, Program,
@@ -31,7 +31,7 @@ impl Backend for Cpu {
     }
 
     fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
-        Ok(vec![info(Isa::detect(), &Facts::read().budget(None))])
+        Ok(vec![info(Isa::detect(), &Facts::read().budget(None), room::left())])
     }
 
     fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
@@ -52,6 +52,8 @@ impl Backend for Cpu {
             );
             return Err(HalError::Option { option: "threads", why });
         }
+        // Before threads begin, which reserve address space that they still have to give.
+        let room = room::left();
         let pool = Pool::new(budget.0).map_err(|e| match e {
             PoolError::Spawn { .. } => {
                 HalError::OutOfMemory { pool: "threads", wanted: budget.0 as u64 * STACK, detail: e.to_string() }
@@ -69,7 +71,7 @@ impl Backend for Cpu {
             notes.push(format!("threads are not pinned: {why}"));
         }
         let shared = Shared { isa, pool, memory: Mutex::default() };
-        Ok((Arc::new(CpuDevice { info: info(isa, &budget), shared: Arc::new(shared) }), notes))
+        Ok((Arc::new(CpuDevice { info: info(isa, &budget, room), shared: Arc::new(shared) }), notes))
     }
 }
 
@@ -84,8 +86,7 @@ fn isa_error(error: IsaError) -> HalError {
     }
 }
 
-fn info(isa: Isa, budget: &(usize, String)) -> DeviceInfo {
-    let room = room::left();
+fn info(isa: Isa, budget: &(usize, String), room: Option<Room>) -> DeviceInfo {
     let limit = room.as_ref().map(|room| ("memory_limit", room.limit.clone()));
     let facts = [
         ("threads", budget.0.to_string()),

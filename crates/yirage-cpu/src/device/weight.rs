@@ -136,9 +136,7 @@ pub(super) fn packed_bytes(entry: &WeightEntry) -> Result<u64, HalError> {
     // Rows are padded to tiles of 16; formats keep their size but for that and a padded last unit.
     let (rows, row_bytes) = match entry.layout == ROWS {
         true => (rows, k.saturating_mul(size_of::<f32>())),
-        false => {
-            (rows.next_multiple_of(16), format.info().row_bytes(k.next_multiple_of(64.max(format.info().block))))
-        }
+        false => (rows.next_multiple_of(16), format.info().row_bytes(k.next_multiple_of(64.max(format.info().block)))),
     };
     Ok((count as u64).saturating_mul(rows as u64).saturating_mul(row_bytes as u64))
 }

@@ -14,7 +14,7 @@ use yirage_engine::scheduler::FinishReason;
 
 /// What a model is asked when nobody asks anything: a question for those that answer, a beginning for those that
 /// continue.
-const QUESTION: &str = "Tell me a story about a lighthouse keeper and a whale.";
+const QUESTION: &str = "What is the capital of France, and what is it known for?";
 const BEGINNING: &str = "Once upon a time";
 
 /// Runs the command.

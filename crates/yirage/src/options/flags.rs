@@ -126,7 +126,8 @@ pub(super) fn collect(matches: &ArgMatches, layers: &mut Layers) -> Result<(), F
         let values = match (values, nameless) {
             (Some(named), Some(other)) if named != [other.clone()] => {
                 let (name, named) = (spec.name, named.concat());
-                let what = format!("two values for --{name}: {named:?}, and {other:?} without its name; give one of them");
+                let what =
+                    format!("two values for --{name}: {named:?}, and {other:?} without its name; give one of them");
                 return Err(Failure::Usage(what));
             }
             (named, other) => named.or_else(|| Some(vec![other?.clone()])),

@@ -114,7 +114,8 @@ pub(super) fn environment(variables: &[(OsString, OsString)], layers: &mut Layer
         let found = OPTIONS.iter().find(|s| s.variable() == *variable || s.other_variable == Some(&variable));
         match found {
             Some(spec) => {
-                let no_text = || Failure::Usage(format!("{variable} is {value:?}, which is not UTF-8; write it so, or unset it"));
+                let no_text =
+                    || Failure::Usage(format!("{variable} is {value:?}, which is not UTF-8; write it so, or unset it"));
                 let value = value.to_str().ok_or_else(no_text)?;
                 let values = match spec.kind {
                     Kind::Texts(_) => value.lines().map(str::to_owned).collect(),
