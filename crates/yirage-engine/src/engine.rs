@@ -2,7 +2,8 @@
 
 use crate::error::EngineError;
 use crate::kv::KvManager;
-use crate::load::{self, LoadBytes, Progress};
+use crate::load::{self, Progress};
+use crate::memory::LoadBytes;
 use crate::options::EngineOptions;
 use crate::packed::{Background, Notice, Packed};
 use crate::runner::Runner;
