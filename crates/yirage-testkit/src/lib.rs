@@ -4,4 +4,4 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-pub mod rng;
+pub use yirage_ir::rng;

@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // For tests alone: only `[dev-dependencies]` name it.
-    ("yirage-testkit", &[]),
+    ("yirage-testkit", &["yirage-ir"]),
     ("xtask", &[]),
 ];
 
