@@ -16,7 +16,8 @@ pub(crate) fn run(layers: &Layers, console: &Console, name: Option<&str>) -> Res
     let _ends_the_process = Interrupt::install()?;
     let reference = ModelRef::parse(name.unwrap_or(Entry::default_model().name))?;
     let verify = if layers.switch("verify")? { Verify::Always } else { Verify::AfterCrash };
-    let found = fetching_hub(layers, console).pull(&reference, verify, &Shown::on(console))?;
+    let hub = fetching_hub(layers, console);
+    let found = hub.pull(&reference, verify, &Shown::on(console, &hub))?;
     if console.json {
         return console.value(&json!({"model": found.name, "path": found.path}));
     }
