@@ -1,5 +1,7 @@
-//! Read-only file mappings whose pages can be given back: the only unsafe code of loading; and threads that step back
-//! behind all others for the work that follows a load.
+//! The crate of opening files: whatever others made is read through it. [`open_regular`] and its kin take regular files
+//! only, never wait and never read beyond a limit; [`MappedFile`] opens the same way and maps, read-only, with pages that
+//! can be given back: the only unsafe code of loading. [`step_back`] puts a thread behind all others for the work that
+//! follows a load; [`guard_mappings`] and [`file_size_limits_are_errors`] make errors of two signals that files can raise.
 //!
 //! This crate knows nothing of what is in a file. Mapping moves no bytes; a page is read from the file when it is
 //! first touched, and [`MappedFile::release`] lets the system forget it again once its content lives elsewhere
@@ -9,18 +11,27 @@
 //! The length is taken once, at open, and checked again after mapping, so a file that is being truncated while it is
 //! opened is refused with [`MapError::LengthChanged`]. Later changes cannot be prevented by a reader:
 //! * a file overwritten in place shows its new bytes: parsers copy what they decide on, so decisions stay made;
-//! * a file **truncated** afterwards makes a read past its new end raise `SIGBUS`, which ends the process. Replace
-//!   model files by renaming a complete new file over them (as package managers and the hub cache do), never by
-//!   rewriting in place: the mapping then keeps the old file alive.
+//! * a file **truncated** afterwards makes a read past its new end raise `SIGBUS`, which ends the process unless its
+//!   owner called [`guard_mappings`]: then [`MappedFile::intact`] tells. Replace model files by renaming a complete new
+//!   file over them (as package managers and the hub cache do), never by rewriting in place: the mapping then keeps the
+//!   old file alive.
 
+mod file_size;
+mod guard;
+mod open;
 mod priority;
 mod release;
 mod stamp;
 
+pub use file_size::file_size_limits_are_errors;
+pub use guard::guard_mappings;
+pub use open::{
+    FileError, FileKind, is_there, open_regular, read_bytes, read_bytes_if_there, read_piped_text, read_text,
+    read_text_if_there, read_within,
+};
 pub use priority::step_back;
 pub use stamp::FileStamp;
 
-use std::fs::{self, File};
 use std::io;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -29,20 +40,9 @@ use thiserror::Error;
 /// Why a file could not be mapped.
 #[derive(Debug, Error)]
 pub enum MapError {
-    /// The file could not be opened or its length not be read.
-    #[error("{}: cannot open: {source}", path.display())]
-    Open {
-        /// The file asked for.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A folder, device or pipe: only regular files have a length to map.
-    #[error("{}: not a regular file; give the path of a file", path.display())]
-    NotAFile {
-        /// The path asked for.
-        path: PathBuf,
-    },
+    /// The file could not be opened, or is none.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file is larger than this machine can address.
     #[error("{}: {len} bytes are more than this machine can address", path.display())]
     TooLarge {
@@ -72,12 +72,27 @@ pub enum MapError {
         /// Bytes after mapping.
         after: u64,
     },
+    /// More files than this crate keeps track of.
+    #[error("{}: {} files are mapped already, and no more can be", path.display(), guard::MAPPINGS)]
+    TooMany {
+        /// The file asked for.
+        path: PathBuf,
+    },
+    /// A part of the file could not be read when it was needed; zeros were read instead.
+    #[error("{}: a part of it could not be read: it was cut off while in use, or its disk fails; start again when the \
+             file is whole", path.display())]
+    Lost {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// A whole file, mapped read-only.
 #[derive(Debug)]
 pub struct MappedFile {
     path: PathBuf,
+    /// Ends before the mapping does, so it stands before it.
+    watch: guard::Watch,
     map: memmap2::Mmap,
     stamp: FileStamp,
 }
@@ -89,13 +104,8 @@ impl MappedFile {
     /// [`MapError`] when the path is not a readable regular file, cannot be mapped, or changes length meanwhile.
     pub fn open(path: impl AsRef<Path>) -> Result<MappedFile, MapError> {
         let path = path.as_ref().to_path_buf();
-        let open_error = |source| MapError::Open { path: path.clone(), source };
-        // Asked by path first: opening a pipe would wait for a writer.
-        if !fs::metadata(&path).map_err(open_error)?.is_file() {
-            return Err(MapError::NotAFile { path });
-        }
-        let file = File::open(&path).map_err(open_error)?;
-        let stamp = FileStamp::of(&file.metadata().map_err(open_error)?);
+        let (file, data) = open::open_checked(&path)?;
+        let stamp = FileStamp::of(&data);
         let before = stamp.bytes;
         let len = usize::try_from(before).map_err(|_| MapError::TooLarge { path: path.clone(), len: before })?;
         // SAFETY: the mapping is private to this value, read-only, and covers exactly the file's length at open; the
@@ -104,11 +114,14 @@ impl MappedFile {
         // mapping; the module documentation says what happens then.
         let map = unsafe { memmap2::MmapOptions::new().len(len).map(&file) };
         let map = map.map_err(|source| MapError::Map { path: path.clone(), len: before, source })?;
-        let after = file.metadata().map_err(open_error)?.len();
+        let after = file.metadata().map_err(|source| FileError::Open { path: path.clone(), source })?.len();
         if after != before {
             return Err(MapError::LengthChanged { path, before, after });
         }
-        Ok(MappedFile { path, map, stamp })
+        let Some(watch) = guard::Watch::new(map.as_ptr().addr(), map.len()) else {
+            return Err(MapError::TooMany { path });
+        };
+        Ok(MappedFile { path, watch, map, stamp })
     }
 
     /// The file's bytes.
@@ -124,6 +137,14 @@ impl MappedFile {
     /// What the file was when it was opened: of the very file that is mapped, whatever the path leads to since.
     pub fn stamp(&self) -> FileStamp {
         self.stamp
+    }
+
+    /// Whether everything that was read of it so far was in the file; see [`guard_mappings`].
+    ///
+    /// # Errors
+    /// [`MapError::Lost`], from the first page on that could not be had.
+    pub fn intact(&self) -> Result<(), MapError> {
+        if self.watch.is_lost() { Err(MapError::Lost { path: self.path.clone() }) } else { Ok(()) }
     }
 
     /// Tells the system that the whole file will be read soon, so that what is not in memory comes in large pieces.

@@ -6,18 +6,14 @@ mod tokenizer_support;
 
 use tokenizer_support::{column, from_gguf, model_file};
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
+use yirage_testkit::rng::Rng;
 
 const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: true };
 
-/// A small generator of its own, so that failures repeat.
-struct Dice(u64);
+/// Draws texts.
+struct Dice(Rng);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % sides
-    }
-
     /// Words, code, white space of all kinds, scripts, emoji, combining marks, control characters.
     fn text(&mut self) -> String {
         const PARTS: [&str; 40] = [
@@ -63,12 +59,12 @@ impl Dice {
             "ǅſ",
         ];
         let mut text = String::new();
-        for _ in 0..1 + self.roll(14) {
-            match self.roll(5) {
-                0 => text.extend(char::from_u32(self.roll(0x3000) as u32)),
-                1 => text.extend(char::from_u32(self.roll(0x2_0000) as u32)),
-                2 => text.push((b' ' + self.roll(95) as u8) as char),
-                _ => text.push_str(PARTS[self.roll(PARTS.len())]),
+        for _ in 0..1 + self.0.index(14) {
+            match self.0.index(5) {
+                0 => text.extend(char::from_u32(self.0.index(0x3000) as u32)),
+                1 => text.extend(char::from_u32(self.0.index(0x2_0000) as u32)),
+                2 => text.push((b' ' + self.0.index(95) as u8) as char),
+                _ => text.push_str(self.0.choose::<&str>(&PARTS)),
             }
         }
         text
@@ -80,7 +76,7 @@ fn random_text_encodes_and_decodes_as_the_reference_library_does() {
     for name in ["llama3", "qwen2_5", "gemma3", "gptoss"] {
         let Some(path) = model_file(&format!("tokenizers/{name}/tokenizer.json")) else { continue };
         let (ours, oracle) = (column(name).unwrap(), tokenizers::Tokenizer::from_file(path).unwrap());
-        let mut dice = Dice(42);
+        let mut dice = Dice(Rng::new(42));
         let mut wrong = Vec::new();
         for _ in 0..3000 {
             let text = dice.text();
@@ -102,7 +98,7 @@ fn gguf_and_json_of_the_same_model_agree() {
     {
         let (Some(path), Some(json)) = (model_file(file), column(name)) else { continue };
         let gguf = from_gguf(&path);
-        let mut dice = Dice(7);
+        let mut dice = Dice(Rng::new(7));
         let mut wrong = Vec::new();
         for _ in 0..3000 {
             let text = composed(&json, &dice.text());

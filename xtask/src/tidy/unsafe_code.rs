@@ -11,6 +11,7 @@ const SAFE: &[&str] = &[
     "yirage-hub",
     "yirage-engine",
     "yirage-conformance",
+    "yirage-testkit",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
