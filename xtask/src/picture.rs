@@ -49,8 +49,7 @@ fn read(path: &Path) -> Result<String, String> {
 
 fn svg(recording: &str) -> String {
     let lines: Vec<(bool, String)> = recording.lines().flat_map(broken).collect();
-    let (width, height) =
-        (2.0 * EDGE + COLUMNS as f64 * LETTER, BAR + EDGE + lines.len() as f64 * LINE + EDGE / 2.0);
+    let (width, height) = (2.0 * EDGE + COLUMNS as f64 * LETTER, BAR + EDGE + lines.len() as f64 * LINE + EDGE / 2.0);
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -94,7 +93,11 @@ fn broken(line: &str) -> Vec<(bool, String)> {
             pieces.last_mut().expect("there is a piece").extend(std::mem::replace(&mut word, rest));
         }
     }
-    pieces.into_iter().map(|piece| (typed, piece.trim_end().to_owned())).filter(|(_, piece)| !piece.is_empty()).collect()
+    pieces
+        .into_iter()
+        .map(|piece| (typed, piece.trim_end().to_owned()))
+        .filter(|(_, piece)| !piece.is_empty())
+        .collect()
 }
 
 fn escaped(line: &str) -> String {
