@@ -179,6 +179,19 @@ pub(crate) fn bind(
     adopted: HashMap<String, WeightHandle>,
     progress: Progress,
 ) -> Result<Bindings, EngineError> {
+    let bound = bind_all(checkpoint, device, prepared, adopted, progress);
+    // What a file no longer had was read as zeros, whatever came of it.
+    checkpoint.intact()?;
+    bound
+}
+
+fn bind_all(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    prepared: &Prepared,
+    adopted: HashMap<String, WeightHandle>,
+    progress: Progress,
+) -> Result<Bindings, EngineError> {
     let mut bindings = Bindings { weights: adopted, ..Bindings::default() };
     let by_name: HashMap<&str, &WeightBinding> = prepared.model.weights.iter().map(|w| (w.name.as_str(), w)).collect();
     let total: u64 = prepared.weights.entries.iter().map(|e| e.ty.bytes(&Dims::default()) as u64).sum();

@@ -64,7 +64,7 @@ impl Dice {
                 0 => text.extend(char::from_u32(self.0.index(0x3000) as u32)),
                 1 => text.extend(char::from_u32(self.0.index(0x2_0000) as u32)),
                 2 => text.push((b' ' + self.0.index(95) as u8) as char),
-                _ => text.push_str(self.0.choose(&PARTS)),
+                _ => text.push_str(self.0.choose::<&str>(&PARTS)),
             }
         }
         text

@@ -24,6 +24,9 @@ pub(crate) fn fetching_hub(layers: &Layers, console: &Console) -> Hub {
     if let Some(place) = &hub.env().unusable_token {
         console.note(&format!("{place}: the token holds characters that no request can carry; it is not sent"));
     }
+    for name in &hub.env().ignored {
+        console.note(&format!("{name} holds bytes that are no UTF-8 text; it is ignored"));
+    }
     hub
 }
 

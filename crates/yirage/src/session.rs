@@ -6,7 +6,7 @@ use crate::model::{Texts, locate, named};
 use crate::options::Layers;
 use crate::settings::EngineSettings;
 use std::time::Instant;
-use yirage_engine::{Engine, Notice};
+use yirage_engine::Engine;
 use yirage_ir::Format;
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 
@@ -76,7 +76,7 @@ impl Session {
                 packed.folder.display()
             ));
         }
-        engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
+        say_notices(&mut engine, console);
         let facts = engine.facts();
         tracing::debug!(
             architecture = facts.architecture,
@@ -111,11 +111,8 @@ impl Session {
     }
 
     /// What remains to be done when the last result is out: writes the repacked weights that the next start will map,
-    /// where that is not done yet.
-    ///
-    /// # Errors
-    /// [`Failure::Other`] when weights in use were found damaged, so that results may be wrong.
-    pub(crate) fn settle(&mut self, console: &Console) -> Result<(), Failure> {
+    /// where that is not done yet. No result depends on it.
+    pub(crate) fn settle(&mut self, console: &Console) {
         let mut bar = None;
         self.engine.settle(&mut |done, total| {
             const WHAT: &str = "keeping repacked weights for the next start";
@@ -124,14 +121,7 @@ impl Session {
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
-        let mut damage = None;
-        for notice in self.engine.notices() {
-            match notice {
-                Notice::Damaged(_) => damage = Some(Failure::Other(notice.to_string())),
-                Notice::Refused(_) | Notice::NotKept(_) => console.note(&notice.to_string()),
-            }
-        }
-        damage.map_or(Ok(()), Err)
+        say_notices(&mut self.engine, console);
     }
 
     /// The ids that end a text: those the model's settings name and those its tokenizer knows.
@@ -151,6 +141,11 @@ impl Session {
         let missing = || format!("{}: the model has no tokenizer; give token ids with {instead}", self.name);
         self.texts.as_ref().ok_or_else(|| Failure::Other(missing()))
     }
+}
+
+/// Says what became known of the repacked weights.
+fn say_notices(engine: &mut Engine, console: &Console) {
+    engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
 }
 
 /// Loads the model that guesses.

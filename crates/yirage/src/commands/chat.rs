@@ -70,7 +70,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
             Ok(()) => {}
         }
     }
-    chat.session.settle(console)?;
+    chat.session.settle(console);
     if unanswered > 0 && !lines.is_terminal() {
         return Err(Failure::Other(format!("{unanswered} of {asked} messages had no answer; see above")));
     }

@@ -45,7 +45,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     })?;
     show(console, &session.name, &prompt, &answer, session.load_ms, false)?;
     if !matches!(answer.reason, FinishReason::Cancelled) {
-        session.settle(console)?;
+        session.settle(console);
     }
     match answer.reason {
         FinishReason::Error(why) => Err(Failure::Other(why)),
