@@ -16,5 +16,6 @@ mod hub;
 mod hub_server;
 mod inspect;
 mod interrupt;
+mod kept;
 mod support;
 mod template;
