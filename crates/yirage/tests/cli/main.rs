@@ -17,6 +17,7 @@ mod hub;
 mod hub_server;
 mod inspect;
 mod interrupt;
+mod kept;
 mod limits;
 mod output;
 mod positional;

@@ -31,7 +31,18 @@ pub(crate) struct Run(Command, Option<String>, Option<File>);
 
 /// A run with these arguments.
 pub(crate) fn yirage(arguments: &[&str]) -> Run {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_yirage"));
+    away(Command::new(env!("CARGO_BIN_EXE_yirage")), arguments)
+}
+
+/// A run with these arguments under a limit of the shell: what follows `ulimit`.
+#[cfg(unix)]
+pub(crate) fn limited(limit: &str, arguments: &[&str]) -> Run {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_yirage")]);
+    away(shell, arguments)
+}
+
+fn away(mut command: Command, arguments: &[&str]) -> Run {
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
         let ours =
@@ -60,6 +71,12 @@ impl Run {
     pub(crate) fn env_os(mut self, name: &str, value: &std::ffi::OsStr) -> Run {
         self.0.env(name, value);
         self
+    }
+
+    /// Starts it; what it says waits to be read.
+    pub(crate) fn reading(mut self) -> Child {
+        self.0.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.0.spawn().unwrap()
     }
 
     /// Starts it without waiting for its end; nobody reads what it says.
