@@ -1,5 +1,5 @@
-//! Same bytes out: tokens and logits of a request do not depend on threads, chunk size, batch, cached prefixes,
-//! preemption or guesses. Random schedules; every request is compared bit for bit with its run alone.
+//! Same bytes out: tokens and logits of a request do not depend on threads, chunk size, batch, the order of arrival,
+//! cached prefixes, preemption or guesses. Random schedules; every request is compared bit for bit with its run alone.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 mod golden_support;
@@ -94,6 +94,20 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
     out
 }
 
+/// As [`run`], the requests arriving in a random order; what they gave is in the order of `requests`.
+fn run_shuffled(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> {
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, rng.next(last as u64 + 1) as usize);
+    }
+    let arriving: Vec<Request> = order.iter().map(|&i| requests[i].clone()).collect();
+    let mut out = vec![Output::default(); requests.len()];
+    for (i, output) in order.into_iter().zip(run(engine, &arriving, rng)) {
+        out[i] = output;
+    }
+    out
+}
+
 /// Guesses whenever there is one, right or wrong.
 fn guessing(most: u32) -> Speculation {
     Speculation { most, lookup: true, control: Control::Most }
@@ -127,7 +141,7 @@ fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) ->
     };
     let workers = 1 + rng.below(8) as usize;
     let mut engine = engine_on(model, &options, open(workers));
-    let mixed = run(&mut engine, &requests, &mut rng);
+    let mixed = run_shuffled(&mut engine, &requests, &mut rng);
     let how = format!("{} seed {seed}, {workers} threads, {options:?}", model.display());
     Compared { alone, mixed, stats: engine.stats(), how }
 }
@@ -239,4 +253,21 @@ fn a_real_model() {
     let Some(model) = golden_support::large("smollm2-135m-instruct-q4_1.gguf") else { return };
     check(&model, Precision::Fast, 1);
     check_with(&model, &EngineOptions { kv: Some(Format::Q8_0), ..options(Precision::Fast) }, 1);
+}
+
+/// A request that is sent once more draws the same tokens; its other choices draw others.
+#[test]
+fn the_same_request_draws_the_same_tokens_again() {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-model/tests/golden/tiny/safetensors");
+    let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(1), isa: None }).unwrap();
+    let base = EngineOptions { context: Some(64), max_seqs: 4, ..options(Precision::Exact) };
+    let mut engine = engine_on(&tiny.join("llama-llama3"), &base, device);
+    let choice = |choice| Request {
+        sampling: SamplingParams { temperature: 1.5, seed: 7, choice, ..SamplingParams::default() },
+        ..Request::greedy(vec![1, 5, 9], 24)
+    };
+    let requests = [choice(0), choice(1), choice(0), choice(1)];
+    let out = run(&mut engine, &requests, &mut Rng(3));
+    assert_eq!((&out[0], &out[1]), (&out[2], &out[3]));
+    assert_ne!(out[0].tokens, out[1].tokens);
 }

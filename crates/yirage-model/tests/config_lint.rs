@@ -24,9 +24,23 @@ fn tokens(n: u64) -> Writer {
 
 #[test]
 fn a_complete_file_has_no_findings() {
-    let w = tokens(4).u32("tokenizer.ggml.eos_token_id", 3).str("tokenizer.chat_template", "{{ messages }}");
-    let w = w.u32("llama.context_length", 64).tensor("token_embd.weight", &[8, 4], 0, 0).data(128);
-    assert_eq!(findings(&w.bytes(), "lint-complete"), []);
+    let mut w = tokens(4).u32("tokenizer.ggml.eos_token_id", 3).str("tokenizer.chat_template", "{{ messages }}");
+    for (key, value) in
+        [("context_length", 64), ("embedding_length", 8), ("block_count", 1), ("feed_forward_length", 8)]
+    {
+        w = w.u32(&format!("llama.{key}"), value);
+    }
+    w = w.u32("llama.attention.head_count", 1).f32("llama.attention.layer_norm_rms_epsilon", 1e-5);
+    let (norms, matrices) = (["attn_norm", "ffn_norm"], ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate"]);
+    let mut tensors = vec![("token_embd".to_owned(), vec![8, 4]), ("output_norm".to_owned(), vec![8])];
+    tensors.extend(norms.map(|name| (format!("blk.0.{name}"), vec![8])));
+    tensors.extend(matrices.iter().chain(&["ffn_up", "ffn_down"]).map(|name| (format!("blk.0.{name}"), vec![8, 8])));
+    let mut bytes = 0;
+    for (name, dims) in tensors {
+        w = w.tensor(&format!("{name}.weight"), &dims, 0, bytes);
+        bytes += dims.iter().product::<u64>() * 4;
+    }
+    assert_eq!(findings(&w.data(bytes as usize).bytes(), "lint-complete"), []);
 }
 
 #[test]

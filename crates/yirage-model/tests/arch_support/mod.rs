@@ -53,12 +53,19 @@ pub(crate) fn load(path: &Path, context: u32) -> Result<(Checkpoint, Model), Mod
 impl Runner {
     /// Loads all weights; the cache has room for `context` positions, rounded up to blocks.
     pub(crate) fn new(path: &Path, context: u32) -> Result<Runner, ModelError> {
-        let (checkpoint, model) = load(path, context)?;
+        let checkpoint = Checkpoint::open(path)?;
+        let config = RawConfig::load(&checkpoint)?;
+        Runner::with(&checkpoint, &config, context)
+    }
+
+    /// The same for a checkpoint with a configuration of the test's own.
+    pub(crate) fn with(checkpoint: &Checkpoint, config: &RawConfig, context: u32) -> Result<Runner, ModelError> {
+        let model = build(checkpoint, config, BuildOptions { kv: Format::F32, context, hidden: false })?;
         yirage_ir::verify(&model.graph).expect("a built graph verifies");
         let mut tensors = HashMap::new();
         let mut scratch = Vec::new();
         for w in &model.weights {
-            let bytes = materialise(&checkpoint, w, 0..w.rows(), &mut scratch)?.to_vec();
+            let bytes = materialise(checkpoint, w, 0..w.rows(), &mut scratch)?.to_vec();
             tensors.insert(w.name.clone(), Tensor::stored(w.format, w.shape.clone(), bytes));
         }
         let blocks = (context as usize).div_ceil(32);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers fail tests by panicking, and skip loudly
 
 mod bench;
+mod broken;
 mod cache;
 mod chat;
 mod config;
