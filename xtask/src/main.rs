@@ -1,25 +1,27 @@
-//! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, and
-//! `bench-rivals`, our speed beside that of others.
+//! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, `mutants`,
+//! mistakes that the tests must notice, and `bench-rivals`, our speed beside that of others.
 //!
 //! `tidy` knows the repository's text only. Nothing here opens a connection or is part of what is released.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
+mod mutants;
 mod rivals;
 mod tidy;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy   check the rules of the house over the whole repository\n\n";
+const USAGE: &str = "usage: cargo xtask tidy   check the rules of the house over the whole repository\n";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy_command(),
-        ["bench-rivals", ..] => rivals_command(&arguments[1..]),
+        ["mutants", ..] => said("mutants", mutants::run(root(), &arguments[1..])),
+        ["bench-rivals", ..] => said("bench-rivals", rivals::run(root(), &arguments[1..])),
         _ => {
-            eprintln!("{USAGE}{}", rivals::USAGE);
+            eprintln!("{USAGE}{}\n{}", mutants::USAGE, rivals::USAGE);
             ExitCode::from(2)
         }
     }
@@ -30,12 +32,12 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace root")
 }
 
-/// Runs the comparison; a failure says why.
-fn rivals_command(arguments: &[String]) -> ExitCode {
-    match rivals::run(root(), arguments) {
+/// A command's end; a failure says why.
+fn said(command: &str, result: Result<(), String>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("bench-rivals: {why}");
+            eprintln!("{command}: {why}");
             ExitCode::FAILURE
         }
     }

@@ -1,6 +1,7 @@
 //! The tidy rules: each is a function from the repository's text to findings, one file a rule, tested on small trees.
 
 mod arrows;
+mod checklist;
 mod dependencies;
 mod hosts;
 mod links;
@@ -55,6 +56,7 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("no machine's own paths", paths::check),
     ("the hub's address stands in one file", hosts::check),
     ("links resolve", links::check),
+    ("the checklist names tests that run", checklist::check),
     ("every dependency is explained", dependencies::check),
 ];
 

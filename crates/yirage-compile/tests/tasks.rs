@@ -8,6 +8,7 @@ use yirage_plan::tasks::vm::{Fault, Watch, walk};
 use yirage_plan::{
     Accepts, ExecutorKind, KernelFacts, Part, Plan, Precision, Sharing, Stage, Target, TaskProgram, Wait, When,
 };
+use yirage_testkit::rng::Rng;
 
 /// A device whose kernels have stages of every kind.
 fn target(workers: u32) -> Target {
@@ -130,17 +131,12 @@ fn plans() -> impl Iterator<Item = (String, Plan)> {
 /// Orders in which the workers take turns: by seed, and always the first, the last, or one of them as late as possible.
 fn walk_in_order(plan: &Plan, program: &TaskProgram, order: u64) -> Result<Vec<u32>, Fault> {
     let mut watch = Watch::new(plan, program)?;
-    let mut state = order.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut rng = Rng::new(order);
     let choose = |ready: &[usize]| match order {
         0 => 0,
         1 => ready.len() - 1,
         2..18 => ready.iter().position(|&w| w as u64 != order - 2).unwrap_or(0),
-        _ => {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 33) as usize
-        }
+        _ => rng.index(ready.len()),
     };
     let mut ran = Vec::new();
     walk(program, choose, |task, _| {

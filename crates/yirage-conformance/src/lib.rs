@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+pub mod limits;
 mod setup;
 mod wrap;
 
@@ -87,7 +88,7 @@ impl Trial {
         if lie != Lie::Dense && setup.as_ref().is_ok_and(|s| !has_views(s)) {
             return None;
         }
-        let ready = setup.and_then(|setup| setup.reference().map(|want| (setup, want)));
+        let ready = narrow(case).and(setup).and_then(|setup| setup.reference().map(|want| (setup, want)));
         Some(Trial { name, case: case.clone(), ready })
     }
 
@@ -110,6 +111,18 @@ impl Trial {
         }
         Ok(())
     }
+}
+
+/// An op may not say of itself that it need not be close.
+fn narrow(case: &Case) -> Result<(), String> {
+    let limit = limits::of(&case.op);
+    if limit.allows(case.tolerance) {
+        return Ok(());
+    }
+    Err(format!(
+        "its tolerance {:?} is wider than that of {}, {} and {}",
+        case.tolerance, limit.row, limit.abs, limit.rel
+    ))
 }
 
 fn has_views(setup: &Setup) -> bool {

@@ -34,7 +34,7 @@ fn close_to_f64_in_every_shape_and_storage() {
     for (i, (h, kvh, k, v)) in shapes.into_iter().enumerate() {
         for kv in ALL {
             let world = World::new(shape(h, kvh, fits(k, kv), fits(v, kv), kv), &[70, 1, 33], i as u64);
-            for steps in [whole(&world), mixed(&world, &mut Rng(5))] {
+            for steps in [whole(&world), mixed(&world, &mut Rng::new(5))] {
                 let e = error(&world, &run(&world, &steps, &manner(&pool)));
                 assert!(e < CLOSE, "{:?}: {e}", world.shape);
             }
@@ -68,28 +68,28 @@ fn large_scores_do_not_overflow() {
 }
 
 fn random_world(rng: &mut Rng) -> World {
-    let kv_heads = 1 + rng.below(3);
-    let group = [1, 2, 3, 5, 6, 8, 9, 70][rng.below(8)];
-    let (kv, widths) = (ALL[rng.below(4)], [1, 2, 7, 16, 24, 33, 64, 160]);
-    let (k_width, mut v_width) = (fits(widths[rng.below(8)], kv), fits(widths[rng.below(8)], kv));
-    let v_in_k = rng.below(4) == 0;
+    let kv_heads = 1 + rng.index(3);
+    let group = [1, 2, 3, 5, 6, 8, 9, 70][rng.index(8)];
+    let (kv, widths) = (ALL[rng.index(4)], [1, 2, 7, 16, 24, 33, 64, 160]);
+    let (k_width, mut v_width) = (fits(widths[rng.index(8)], kv), fits(widths[rng.index(8)], kv));
+    let v_in_k = rng.index(4) == 0;
     if v_in_k {
-        v_width = v_width.min(k_width) - rng.below(2).min(v_width.min(k_width) - 1);
+        v_width = v_width.min(k_width) - rng.index(2).min(v_width.min(k_width) - 1);
     }
     let kv_heads = if group > 10 { 1 } else { kv_heads };
     let shape = Shape { heads: kv_heads * group, kv_heads, k_width, v_width, v_in_k, kv };
-    let seqs = 1 + rng.below(3);
+    let seqs = 1 + rng.index(3);
     let lengths: Vec<usize> = (0..seqs)
         .map(|_| {
-            let most = [310, 70, 70][rng.below(3)];
-            1 + rng.below(most)
+            let most = [310, 70, 70][rng.index(3)];
+            1 + rng.index(most)
         })
         .collect();
-    let mut world = World::new(shape, &lengths, rng.next());
-    world.mask.window = [0, 0, 1, 5, 32, 33, 100][rng.below(7)];
-    world.softcap = [0.0, 0.0, 2.0, 30.0][rng.below(4)];
-    if rng.below(3) == 0 {
-        world.sinks = Some((0..shape.heads).map(|_| rng.float() * 6.0).collect());
+    let mut world = World::new(shape, &lengths, rng.next_u64());
+    world.mask.window = [0, 0, 1, 5, 32, 33, 100][rng.index(7)];
+    world.softcap = [0.0, 0.0, 2.0, 30.0][rng.index(4)];
+    if rng.index(3) == 0 {
+        world.sinks = Some((0..shape.heads).map(|_| rng.signed_f32() * 6.0).collect());
     }
     world
 }
@@ -97,18 +97,18 @@ fn random_world(rng: &mut Rng) -> World {
 #[test]
 fn random_worlds_are_exact_and_the_same_in_every_manner() {
     let pools: Vec<Pool> = [1, 2, 3, 8].into_iter().map(|n| Pool::new(n).unwrap()).collect();
-    let mut rng = Rng(2026);
+    let mut rng = Rng::new(2026);
     for round in 0..60 {
         let world = random_world(&mut rng);
         let one = run(&world, &whole(&world), &manner(&pools[0]));
         let e = error(&world, &one);
         assert!(e < CLOSE, "round {round}: {e} in {:?} {:?} cap {}", world.shape, world.mask, world.softcap);
         for _ in 0..3 {
-            let pool = &pools[rng.below(4)];
-            let isa = levels()[rng.below(levels().len())];
-            let parts = [0, 5000, usize::MAX][rng.below(3)];
-            let workers = [1, 2, 8][rng.below(3)];
-            let how = Manner { isa, pool, blocks: rng.next(), workers, parts };
+            let pool = &pools[rng.index(4)];
+            let isa = levels()[rng.index(levels().len())];
+            let parts = [0, 5000, usize::MAX][rng.index(3)];
+            let workers = [1, 2, 8][rng.index(3)];
+            let how = Manner { isa, pool, blocks: rng.next_u64(), workers, parts };
             let what = format!("round {round} at {isa}, {} threads, cut for {workers}, {parts} floats", pool.count());
             assert_same(&one, &run(&world, &mixed(&world, &mut rng), &how), &what);
         }
@@ -133,7 +133,7 @@ fn a_sequence_does_not_feel_its_neighbours() {
     let pool = Pool::new(2).unwrap();
     for kv in [KvType::Bf16, KvType::Q8_0] {
         let world = World::new(shape(4, 2, 32, 32, kv), &[120, 50, 300], 10);
-        let together = run(&world, &mixed(&world, &mut Rng(3)), &manner(&pool));
+        let together = run(&world, &mixed(&world, &mut Rng::new(3)), &manner(&pool));
         for seq in 0..3 {
             let alone = run(&world, &[vec![(seq, 0..world.lengths[seq])]], &manner(&pool));
             let same: std::collections::BTreeMap<_, _> =
@@ -164,7 +164,7 @@ fn latent_values_are_their_keys() {
         let k_width = fits(72, kv);
         let latent = Shape { v_in_k: true, ..shape(16, 1, k_width, 64, kv) };
         let mut world = World::new(latent, &[150], 12);
-        let rows = run(&world, &mixed(&world, &mut Rng(1)), &manner(&pool));
+        let rows = run(&world, &mixed(&world, &mut Rng::new(1)), &manner(&pool));
         assert!(error(&world, &rows) < CLOSE);
         // The same with the values stored once more.
         world.shape.v_in_k = false;

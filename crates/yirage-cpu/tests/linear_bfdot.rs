@@ -73,14 +73,14 @@ fn the_model_rounds_to_odd() {
 fn numbers(rng: &mut Rng, kind: usize, n: usize) -> Vec<bf16> {
     (0..n)
         .map(|_| match kind {
-            0 => bf16::from_f32(rng.normal()),
+            0 => bf16::from_f32(normal(rng)),
             1 => {
-                let v = bf16::from_bits(rng.next() as u16);
+                let v = bf16::from_bits(rng.next_u64() as u16);
                 if v.is_finite() { v } else { bf16::ONE }
             }
             _ => {
-                let small = bf16::from_bits((rng.next() % 0x200) as u16 | (rng.next() as u16 & 0x8000));
-                if rng.next().is_multiple_of(3) { bf16::from_f32(rng.normal()) } else { small }
+                let small = bf16::from_bits(rng.below(0x200) as u16 | (rng.next_u64() as u16 & 0x8000));
+                if rng.next_u64().is_multiple_of(3) { bf16::from_f32(normal(rng)) } else { small }
             }
         })
         .collect()
@@ -92,7 +92,7 @@ fn sums_are_rounded_to_odd_pair_by_pair() {
         eprintln!("SKIPPED: this CPU has no {}", Isa::NeonBf16);
         return;
     }
-    let mut rng = Rng(11);
+    let mut rng = Rng::new(11);
     for (kind, k) in [(0, 768), (0, 33), (1, 2), (1, 100), (2, 64), (2, 7)] {
         let (rows, tokens) = (70, 23); // 16 + 4 + 2 + 1
         let (w, x) = (numbers(&mut rng, kind, rows * k), numbers(&mut rng, kind, tokens * k));

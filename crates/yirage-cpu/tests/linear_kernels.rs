@@ -38,13 +38,13 @@ fn seen(form: Form, x: &[f32], tokens: usize, k: usize) -> Vec<f32> {
 
 #[test]
 fn every_kernel_is_near_the_f64_sum() {
-    let mut rng = Rng(3);
+    let mut rng = Rng::new(3);
     for &format in Format::ALL {
         for &k in ks(format) {
             let (rows, tokens) = (83, 19);
             let bytes = weights(&mut rng, format, rows, k);
             let (m, w) = (packed(format, rows, k, &bytes), decoded(format, rows, k, &bytes));
-            let mut x = rng.floats(tokens * k);
+            let mut x = floats(&mut rng, tokens * k);
             x.iter_mut().step_by(53).for_each(|v| *v *= 20.0);
             x[..k.min(32)].fill(0.0);
             for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
@@ -67,12 +67,12 @@ fn every_kernel_is_near_the_f64_sum() {
 
 #[test]
 fn exact_kernels_are_the_plain_loop() {
-    let mut rng = Rng(4);
+    let mut rng = Rng::new(4);
     for &format in Format::ALL {
         let (rows, tokens, k) = (20, 3, *ks(format).last().unwrap());
         let bytes = weights(&mut rng, format, rows, k);
         let (m, w) = (packed(format, rows, k, &bytes), decoded(format, rows, k, &bytes));
-        let x = rng.floats(tokens * k);
+        let x = floats(&mut rng, tokens * k);
         let plain = |t: usize, r: usize| (0..k).fold(0f32, |a, i| w[r * k + i].mul_add(x[t * k + i], a));
         let want: Vec<f32> = (0..tokens * rows).map(|at| plain(at / rows, at % rows)).collect();
         for isa in isas() {
@@ -83,11 +83,11 @@ fn exact_kernels_are_the_plain_loop() {
 
 #[test]
 fn all_instruction_sets_agree_bit_for_bit() {
-    let mut rng = Rng(5);
+    let mut rng = Rng::new(5);
     for &format in Format::ALL {
         let (rows, tokens, k) = (130, 91, *ks(format).last().unwrap());
         let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
-        let mut x = rng.floats(tokens * k);
+        let mut x = floats(&mut rng, tokens * k);
         x.iter_mut().step_by(331).for_each(|v| *v *= 30.0); // some blocks with outliers
         let want = bits(&product(Isa::Scalar, Precision::Fast, &m, &x, tokens, 1));
         for isa in isas() {
@@ -100,12 +100,12 @@ fn all_instruction_sets_agree_bit_for_bit() {
 
 #[test]
 fn a_row_does_not_depend_on_its_batch_or_on_the_split() {
-    let mut rng = Rng(6);
+    let mut rng = Rng::new(6);
     let total = 150; // more full tiles than meet a piece of decoded weights at once
     for &format in Format::ALL {
         let (rows, k) = (150, *ks(format).last().unwrap());
         let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
-        let mut x = rng.floats(total * k);
+        let mut x = floats(&mut rng, total * k);
         x.iter_mut().step_by(331).for_each(|v| *v *= 30.0); // some blocks with outliers
         for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
             let all = bits(&product(isa, precision, &m, &x, total, 1));
@@ -120,11 +120,11 @@ fn a_row_does_not_depend_on_its_batch_or_on_the_split() {
 
 #[test]
 fn int8_activations_lose_little() {
-    let mut rng = Rng(7);
+    let mut rng = Rng::new(7);
     for &format in Format::ALL {
         let (rows, tokens, k) = (64, 8, 768);
         let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
-        let x = rng.floats(tokens * k);
+        let x = floats(&mut rng, tokens * k);
         let isa = Isa::detect();
         let [fast, exact] = BOTH.map(|p| product(isa, p, &m, &x, tokens, 1));
         let error: f64 = fast.iter().zip(&exact).map(|(a, b)| f64::from(a - b).powi(2)).sum();
@@ -136,7 +136,7 @@ fn int8_activations_lose_little() {
 /// Odd row counts, a wide result matrix, a stack of matrices, and adding to what is there.
 #[test]
 fn only_the_rows_that_exist_are_written_and_accumulating_adds_once() {
-    let mut rng = Rng(8);
+    let mut rng = Rng::new(8);
     for format in [Format::Q8_0, Format::Q4_1, Format::F32, Format::BF16, Format::IQ4_NL] {
         for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
             for (rows, tokens) in [1, 15, 16, 17, 63, 64, 65, 150].into_iter().flat_map(|r| [(r, 5), (r, 37)]) {
@@ -149,13 +149,13 @@ fn only_the_rows_that_exist_are_written_and_accumulating_adds_once() {
                 }
                 let kernel = Kernel::new(isa, precision, format).unwrap();
                 let layout = Layout::new(kernel.form(), tokens, k);
-                let x = rng.floats(tokens * k);
+                let x = floats(&mut rng, tokens * k);
                 let activations = stored(isa, layout, &x);
                 let single = packed(format, rows, k, &bytes[rows * row_bytes..]);
                 let want = product(isa, precision, &single, &x, tokens, 1);
                 let turned: Vec<u32> = (0..tokens as u32).rev().collect();
                 for (accumulate, places) in [(false, None), (true, None), (false, Some(&turned))] {
-                    let before = rng.floats(tokens * ldo);
+                    let before = floats(&mut rng, tokens * ldo);
                     let mut out = before.clone();
                     let job = Linear {
                         kernel: &kernel,
@@ -188,12 +188,12 @@ fn only_the_rows_that_exist_are_written_and_accumulating_adds_once() {
 
 #[test]
 fn activations_that_are_no_numbers_reach_the_result() {
-    let mut rng = Rng(9);
+    let mut rng = Rng::new(9);
     for &format in Format::ALL {
         let (rows, tokens, k) = (20, 18, 256);
         let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            let mut x = rng.floats(tokens * k);
+            let mut x = floats(&mut rng, tokens * k);
             x[7 * k + 100] = bad;
             x[17 * k] = bad;
             for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
@@ -209,7 +209,7 @@ fn activations_that_are_no_numbers_reach_the_result() {
 
 #[test]
 fn activations_of_zeros_or_tiny_numbers_stay_finite() {
-    let mut rng = Rng(10);
+    let mut rng = Rng::new(10);
     for &format in Format::ALL {
         let (rows, tokens, k) = (20, 3, 256);
         let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));

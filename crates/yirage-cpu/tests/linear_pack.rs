@@ -10,7 +10,7 @@ use yirage_ir::Format;
 
 #[test]
 fn every_level_packs_the_same_and_unpacks_what_the_format_decodes_to() {
-    let mut rng = Rng(1);
+    let mut rng = Rng::new(1);
     for &format in Format::ALL {
         for &k in ks(format) {
             for rows in [1, 16, 17, 70, 131] {
@@ -41,7 +41,7 @@ fn packing_adds_no_bytes_to_whole_panels() {
 
 #[test]
 fn chunks_threads_and_stacks_pack_the_same() {
-    let mut rng = Rng(2);
+    let mut rng = Rng::new(2);
     let (format, rows, k, count) = (Format::Q8_0, 150, 96, 3);
     let row_bytes = format.info().row_bytes(k);
     let bytes = weights(&mut rng, format, rows * count, k);

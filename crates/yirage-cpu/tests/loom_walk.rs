@@ -25,44 +25,50 @@ fn wait(counters: &Counters, counter: u32, at_least: u32, run: u32) {
     assert!(looked);
 }
 
-/// Two tasks signal one counter; who waits for both sees what both wrote, in the first run and in the next.
+/// Two tasks signal one counter; who waits for both sees what both wrote, in the first run and in the next. Also where
+/// that counter comes round within the first run or after it, and where the number of the run does.
 #[test]
 fn a_waiter_sees_what_all_signallers_wrote() {
-    loom::model(|| {
-        let shared = Arc::new((Counters::new(&[2, 1]), UnsafeCell::new(0), UnsafeCell::new(0)));
-        let writer = {
-            let shared = shared.clone();
-            thread::spawn(move || {
-                let (counters, mine, _) = &*shared;
-                // SAFETY: nobody reads before both have signalled.
-                mine.with_mut(|x| unsafe { *x = 1 });
-                counters.signal(0);
-                // The second run: only after the reader is done with the first.
-                wait(counters, 1, 1, 0);
-                mine.with_mut(|x| unsafe { *x += 10 });
-                counters.signal(0);
-            })
-        };
-        let (counters, theirs, mine) = &*shared;
-        mine.with_mut(|x| unsafe { *x = 2 });
-        counters.signal(0);
-        wait(counters, 0, 2, 0);
-        // SAFETY: both have signalled.
-        assert_eq!(theirs.with(|a| mine.with(|b| unsafe { (*a, *b) })), (1, 2));
-        counters.signal(1);
-        mine.with_mut(|x| unsafe { *x += 10 });
-        counters.signal(0);
-        wait(counters, 0, 2, 1);
-        assert_eq!(theirs.with(|a| mine.with(|b| unsafe { (*a, *b) })), (11, 12));
-        writer.join().unwrap();
-    });
+    for run in [0, u32::MAX / 2 - 1, u32::MAX / 2, u32::MAX] {
+        loom::model(move || both_are_seen_twice(run));
+    }
+}
+
+fn both_are_seen_twice(run: u32) {
+    let next = run.wrapping_add(1);
+    let shared = Arc::new((Counters::new(&[2, 1], run), UnsafeCell::new(0), UnsafeCell::new(0)));
+    let writer = {
+        let shared = shared.clone();
+        thread::spawn(move || {
+            let (counters, mine, _) = &*shared;
+            // SAFETY: nobody reads before both have signalled.
+            mine.with_mut(|x| unsafe { *x = 1 });
+            counters.signal(0);
+            // The second run: only after the reader is done with the first.
+            wait(counters, 1, 1, run);
+            mine.with_mut(|x| unsafe { *x += 10 });
+            counters.signal(0);
+        })
+    };
+    let (counters, theirs, mine) = &*shared;
+    mine.with_mut(|x| unsafe { *x = 2 });
+    counters.signal(0);
+    wait(counters, 0, 2, run);
+    // SAFETY: both have signalled.
+    assert_eq!(theirs.with(|a| mine.with(|b| unsafe { (*a, *b) })), (1, 2));
+    counters.signal(1);
+    mine.with_mut(|x| unsafe { *x += 10 });
+    counters.signal(0);
+    wait(counters, 0, 2, next);
+    assert_eq!(theirs.with(|a| mine.with(|b| unsafe { (*a, *b) })), (11, 12));
+    writer.join().unwrap();
 }
 
 /// A diamond: one task forks to two workers, a join waits for both by their own counters.
 #[test]
 fn fork_and_join_by_a_counter_a_worker() {
     loom::model(|| {
-        let shared = Arc::new((Counters::new(&[2, 1]), UnsafeCell::new(0), UnsafeCell::new(0)));
+        let shared = Arc::new((Counters::new(&[2, 1], 0), UnsafeCell::new(0), UnsafeCell::new(0)));
         let other = {
             let shared = shared.clone();
             thread::spawn(move || {

@@ -2,24 +2,16 @@
 
 use yirage_cpu::isa::Isa;
 use yirage_cpu::rows::*;
+use yirage_testkit::rng::Rng;
 
-struct Rng(u64);
+/// Multiples of 1/8 from -`size` to `size`, so that there are ties.
+fn coarse(rng: &mut Rng, n: usize, size: u64) -> Vec<f32> {
+    (0..n).map(|_| rng.below(16 * size) as f32 / 8.0 - size as f32).collect()
+}
 
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 ^ (self.0 >> 29)
-    }
-    fn below(&mut self, n: usize) -> usize {
-        ((self.next() >> 20) % n as u64) as usize
-    }
-    /// Multiples of 1/8, so that there are ties.
-    fn coarse(&mut self, n: usize, size: i64) -> Vec<f32> {
-        (0..n).map(|_| ((self.next() >> 20) as i64 % (16 * size) - 8 * size) as f32 / 8.0).collect()
-    }
-    fn fine(&mut self, n: usize, size: f32) -> Vec<f32> {
-        (0..n).map(|_| ((self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * size).collect()
-    }
+/// Any numbers from -`size` to `size`.
+fn fine(rng: &mut Rng, n: usize, size: f32) -> Vec<f32> {
+    (0..n).map(|_| rng.signed_f32() * size).collect()
 }
 
 fn levels() -> impl Iterator<Item = Isa> {
@@ -68,18 +60,19 @@ fn route_reference(r: &Route<'_>, logits: &[f32]) -> (Vec<usize>, Vec<f64>) {
 
 #[test]
 fn routes_follow_the_definition() {
-    let mut rng = Rng(1);
+    let mut rng = Rng::new(1);
     for round in 0..300 {
-        let (experts, groups) = [(4, 1), (8, 2), (60, 1), (128, 8), (256, 8), (33, 3), (1, 1), (6, 6)][rng.below(8)];
-        let top_groups = 1 + rng.below(groups);
-        let top_k = 1 + rng.below((experts / groups * top_groups).min(8));
-        let scoring = [Scoring::Softmax, Scoring::SoftmaxTopK, Scoring::Sigmoid][rng.below(3)];
+        let (experts, groups) = [(4, 1), (8, 2), (60, 1), (128, 8), (256, 8), (33, 3), (1, 1), (6, 6)][rng.index(8)];
+        let top_groups = 1 + rng.index(groups);
+        let top_k = 1 + rng.index((experts / groups * top_groups).min(8));
+        let scoring = [Scoring::Softmax, Scoring::SoftmaxTopK, Scoring::Sigmoid][rng.index(3)];
         // Ties only where equal logits give equal scores in both precisions.
-        let logits = if rng.below(2) == 0 { rng.coarse(2 * experts, 3) } else { rng.fine(2 * experts, 3.0) };
-        let bias = rng.coarse(experts, 1);
-        let bias = (rng.below(2) == 0 && groups == 1 && scoring == Scoring::SoftmaxTopK).then_some(&bias[..]);
-        let scale = [1.0, 2.5][rng.below(2)];
-        let normalize = rng.below(2) == 0;
+        let logits =
+            if rng.index(2) == 0 { coarse(&mut rng, 2 * experts, 3) } else { fine(&mut rng, 2 * experts, 3.0) };
+        let bias = coarse(&mut rng, experts, 1);
+        let bias = (rng.index(2) == 0 && groups == 1 && scoring == Scoring::SoftmaxTopK).then_some(&bias[..]);
+        let scale = [1.0, 2.5][rng.index(2)];
+        let normalize = rng.index(2) == 0;
         let r = Route { experts, top_k, scoring, normalize, scale, bias, groups, top_groups };
         let mut first = None;
         for isa in levels() {

@@ -2,20 +2,11 @@
 
 use yirage_cpu::isa::Isa;
 use yirage_cpu::rows::*;
+use yirage_testkit::rng::Rng;
 
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn floats(&mut self, n: usize, size: f32) -> Vec<f32> {
-        (0..n).map(|_| ((self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * size).collect()
-    }
+/// `n` numbers from -`size` to `size`.
+fn floats(rng: &mut Rng, n: usize, size: f32) -> Vec<f32> {
+    (0..n).map(|_| rng.signed_f32() * size).collect()
 }
 
 const WIDTHS: [usize; 12] = [1, 2, 15, 16, 17, 31, 64, 65, 127, 576, 2048, 2051];
@@ -59,11 +50,11 @@ fn close(got: &[f32], want: &[f64], abs: f64, rel: f64, what: &str) {
 
 #[test]
 fn norms() {
-    let mut rng = Rng(1);
+    let mut rng = Rng::new(1);
     for width in WIDTHS {
         for size in [1e-4, 1.0, 3e4] {
-            let x = rng.floats(3 * width, size);
-            let (w, b) = (rng.floats(width, 2.0), rng.floats(width, 1.0));
+            let x = floats(&mut rng, 3 * width, size);
+            let (w, b) = (floats(&mut rng, width, 2.0), floats(&mut rng, width, 1.0));
             for (weight, unit_offset) in [(None, false), (Some(&w[..]), false), (Some(&w[..]), true)] {
                 let norm = RmsNorm { row: width, width, eps: 1e-6, weight, unit_offset };
                 // SAFETY: `everywhere` gives three rows.
@@ -99,8 +90,8 @@ fn layer(x: &[f32], w: &[f32], b: Option<&[f32]>, eps: f32) -> Vec<f64> {
 
 #[test]
 fn norms_of_heads() {
-    let mut rng = Rng(2);
-    let (x, w) = (rng.floats(3 * 5 * 24, 1.0), rng.floats(24, 1.0));
+    let mut rng = Rng::new(2);
+    let (x, w) = (floats(&mut rng, 3 * 5 * 24, 1.0), floats(&mut rng, 24, 1.0));
     let norm = RmsNorm { row: 120, width: 24, eps: 1e-5, weight: Some(&w), unit_offset: false };
     // SAFETY: `everywhere` gives three rows.
     let got = everywhere(&x, 120, &|isa, rows, x, out| unsafe { rms_norm(isa, rows, norm, x, out) });
@@ -159,10 +150,10 @@ fn functions_of_one_element() {
         (UnaryKind::Sqrt, 1e-7),
         (UnaryKind::Rsqrt(100.0), 4e-7),
     ];
-    let mut rng = Rng(3);
+    let mut rng = Rng::new(3);
     for (kind, rel) in kinds {
         for size in [1e-3, 1.0, 8.0, 80.0] {
-            let mut x = rng.floats(3 * 667, size);
+            let mut x = floats(&mut rng, 3 * 667, size);
             if kind == UnaryKind::Sqrt {
                 x.iter_mut().for_each(|x| *x = x.abs());
             }
@@ -197,9 +188,9 @@ fn extreme_elements() {
 
 #[test]
 fn sums_products_and_gates() {
-    let mut rng = Rng(4);
+    let mut rng = Rng::new(4);
     for width in WIDTHS {
-        let (a, b) = (rng.floats(3 * width, 9.0), rng.floats(3 * width, 9.0));
+        let (a, b) = (floats(&mut rng, 3 * width, 9.0), floats(&mut rng, 3 * width, 9.0));
         for kind in [BinaryKind::Add, BinaryKind::Mul, BinaryKind::Sub, BinaryKind::Div] {
             let op = |x: f32, y: f32| {
                 f64::from(match kind {
@@ -237,11 +228,11 @@ fn sums_products_and_gates() {
 
 #[test]
 fn rotations() {
-    let mut rng = Rng(5);
+    let mut rng = Rng::new(5);
     for (heads, width, rotary) in [(1, 2, 2), (4, 64, 64), (3, 80, 32), (2, 7, 6), (2, 128, 0), (1, 256, 256)] {
         let half = rotary / 2;
-        let (cos, sin) = (rng.floats(50 * half, 1.0), rng.floats(50 * half, 1.0));
-        let x = rng.floats(3 * heads * width, 2.0);
+        let (cos, sin) = (floats(&mut rng, 50 * half, 1.0), floats(&mut rng, 50 * half, 1.0));
+        let x = floats(&mut rng, 3 * heads * width, 2.0);
         let positions = [49, 0, 17];
         for interleaved in [false, true] {
             let spec = Rope { heads, width, rotary, interleaved, cos: &cos, sin: &sin };
@@ -277,9 +268,9 @@ fn rotations() {
 
 #[test]
 fn hadamard_products() {
-    let mut rng = Rng(8);
+    let mut rng = Rng::new(8);
     for (parts, part) in [(5, 1), (3, 2), (2, 8), (3, 16), (1, 32), (4, 64), (2, 128), (1, 512)] {
-        let x = rng.floats(3 * parts * part, 3.0);
+        let x = floats(&mut rng, 3 * parts * part, 3.0);
         let width = parts * part;
         let mix = |x: &[f32]| {
             // SAFETY: `everywhere` gives three rows.
@@ -298,9 +289,9 @@ fn hadamard_products() {
 
 #[test]
 fn softmax_rows() {
-    let mut rng = Rng(6);
+    let mut rng = Rng::new(6);
     for width in WIDTHS {
-        let mut x = rng.floats(3 * width, 20.0);
+        let mut x = floats(&mut rng, 3 * width, 20.0);
         x[0] = if width > 1 { f32::NEG_INFINITY } else { 3.0 };
         // SAFETY: `everywhere` gives three rows.
         let got = everywhere(&x, width, &|isa, r, x, out| unsafe { softmax(isa, r, width, x, out) });
@@ -317,10 +308,10 @@ fn softmax_rows() {
 
 #[test]
 fn experts_join_in_rank_order() {
-    let mut rng = Rng(7);
+    let mut rng = Rng::new(7);
     let (ranks, width) = (4, 37);
-    let (x, w) = (rng.floats(3 * ranks * width, 1.0), rng.floats(3 * ranks, 1.0));
-    let bias = rng.floats(6 * width, 1.0);
+    let (x, w) = (floats(&mut rng, 3 * ranks * width, 1.0), floats(&mut rng, 3 * ranks, 1.0));
+    let bias = floats(&mut rng, 6 * width, 1.0);
     let chosen = [0, 5, 2, 1, 1, 1, 4, 3, 2, 6, -1, 0];
     let mut first = None;
     for isa in Isa::ALL.iter().copied().filter(|i| i.available()) {

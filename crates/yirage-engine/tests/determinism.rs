@@ -17,19 +17,7 @@ use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::interp::Eval;
 use yirage_ir::{Format, Op, Tensor};
 use yirage_plan::Precision;
-
-/// splitmix64, so that a failing seed can be run again.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % below
-    }
-}
+use yirage_testkit::rng::Rng;
 
 /// What a request gave: its tokens, the bits of its logits where it wanted them, its log-probabilities, and its end.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -54,21 +42,21 @@ fn sampling(i: u64) -> SamplingParams {
 /// Requests that often begin alike, some greedy, some drawn, some wanting all logits.
 fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
     // A passage over and over, so that there is something to guess.
-    let passage: Vec<u32> = (0..13).map(|_| rng.next(u64::from(vocabulary)) as u32).collect();
+    let passage: Vec<u32> = (0..13).map(|_| rng.below(u64::from(vocabulary)) as u32).collect();
     let common: Vec<u32> = passage.iter().copied().cycle().take(70).collect();
     (0..6)
         .map(|i| {
-            let mut prompt = common[..rng.next(45) as usize].to_vec();
-            if prompt.len() < 2 || rng.next(2) == 0 {
-                prompt.extend((0..1 + rng.next(20)).map(|_| rng.next(u64::from(vocabulary)) as u32));
+            let mut prompt = common[..rng.below(45) as usize].to_vec();
+            if prompt.len() < 2 || rng.below(2) == 0 {
+                prompt.extend((0..1 + rng.below(20)).map(|_| rng.below(u64::from(vocabulary)) as u32));
             }
             let all = i % 3 == 2;
-            let new = if all && rng.next(2) == 0 { 0 } else { 20 + rng.next(41) as u32 };
+            let new = if all && rng.below(2) == 0 { 0 } else { 20 + rng.below(41) as u32 };
             Request {
                 prompt,
                 max_new_tokens: Some(new),
-                stop_ids: if rng.next(3) == 0 { vec![rng.next(u64::from(vocabulary)) as u32] } else { Vec::new() },
-                sampling: sampling(rng.next(8)),
+                stop_ids: if rng.below(3) == 0 { vec![rng.below(u64::from(vocabulary)) as u32] } else { Vec::new() },
+                sampling: sampling(rng.below(8)),
                 logits: all.then_some(LogitsWanted::All),
             }
         })
@@ -81,7 +69,7 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
     let mut out = vec![Output::default(); requests.len()];
     let (mut next, mut step) = (0, 0);
     while next < requests.len() || !engine.is_idle() {
-        while next < requests.len() && (engine.is_idle() || rng.next(3) == 0) {
+        while next < requests.len() && (engine.is_idle() || rng.below(3) == 0) {
             of.insert(engine.add(requests[next].clone()).unwrap(), next);
             next += 1;
         }
@@ -123,21 +111,21 @@ struct Compared {
 fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) -> Arc<dyn Device>) -> Compared {
     let base = EngineOptions { context: Some(128), ..base };
     let solo = EngineOptions { max_seqs: 1, prefix_cache: false, chunk: 128, ..base.clone() };
-    let mut rng = Rng(seed * 7 + 1);
+    let mut rng = Rng::new(seed * 7 + 1);
     let mut engine = engine_on(model, &solo, open(1));
     let requests = requests(&mut rng, engine.facts().vocabulary);
-    let alone = requests.iter().flat_map(|r| run(&mut engine, std::slice::from_ref(r), &mut Rng(0))).collect();
+    let alone = requests.iter().flat_map(|r| run(&mut engine, std::slice::from_ref(r), &mut Rng::new(0))).collect();
     let options = EngineOptions {
-        max_seqs: [3, 4, 5, 6, 7, 1][rng.next(6) as usize],
-        chunk: [7, 16, 33, 64][rng.next(4) as usize],
-        logit_rows: 8 + rng.next(60) as u32,
+        max_seqs: [3, 4, 5, 6, 7, 1][rng.below(6) as usize],
+        chunk: [7, 16, 33, 64][rng.below(4) as usize],
+        logit_rows: 8 + rng.below(60) as u32,
         cache_seqs: 1,
-        prefix_cache: rng.next(4) > 0,
-        speculation: [Speculation::default(), guessing(1 + rng.next(15) as u32), Speculation::lookup()]
-            [rng.next(3) as usize],
+        prefix_cache: rng.below(4) > 0,
+        speculation: [Speculation::default(), guessing(1 + rng.below(15) as u32), Speculation::lookup()]
+            [rng.below(3) as usize],
         ..base
     };
-    let workers = 1 + rng.next(8) as usize;
+    let workers = 1 + rng.below(8) as usize;
     let mut engine = engine_on(model, &options, open(workers));
     let mixed = run(&mut engine, &requests, &mut rng);
     let how = format!("{} seed {seed}, {workers} threads, {options:?}", model.display());

@@ -5,6 +5,7 @@ use yirage_engine::sampling::{
     CheckedParams, RngKey, SampleError, Sampled, Sampler, SamplingParams, TokenCounts, TokenMask,
 };
 use yirage_hal::{Backend, OpenOptions};
+use yirage_testkit::rng;
 
 /// A sampler on the processor's best instruction set.
 fn new_sampler() -> Sampler {
@@ -23,10 +24,7 @@ fn sample(row: &[f32], params: &SamplingParams, position: u32) -> Result<Sampled
 
 /// A pseudo-random number for building rows (not the generator under test).
 fn noise(at: usize) -> f32 {
-    let mut value = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    value ^= value >> 29;
-    value = value.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (value >> 40) as f32 / (1u64 << 24) as f32
+    (rng::at(0, at as u64) >> 40) as f32 / (1u64 << 24) as f32
 }
 
 #[test]

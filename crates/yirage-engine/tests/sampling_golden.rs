@@ -10,7 +10,7 @@ fn new_sampler() -> Sampler {
     Sampler::new(device, 1)
 }
 
-/// A pseudo-random number in [0, 1) for building rows (not the generator under test).
+/// A number in [0, 1) for building rows (not the generator under test), as the first release made them.
 fn noise(at: usize) -> f32 {
     let mut value = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value ^= value >> 29;

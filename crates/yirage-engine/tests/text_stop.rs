@@ -2,6 +2,7 @@
 
 use yirage_engine::limits::{MAX_STOP_BYTES, MAX_STOP_IDS, MAX_STOP_STRINGS};
 use yirage_engine::text::{StopError, StopHit, StopMatcher};
+use yirage_testkit::rng::Rng;
 
 fn matcher(strings: &[&str], ids: &[u32]) -> StopMatcher {
     StopMatcher::new(strings, ids).expect("valid stops")
@@ -103,19 +104,8 @@ fn stops_are_checked() {
     assert_eq!(error, StopError::TooManyIds { count: MAX_STOP_IDS + 1 });
 }
 
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
-
-    fn text(&mut self, length: usize) -> String {
-        (0..length).map(|_| ['a', 'b', '\u{E9}', '\u{EA}'][self.below(4)]).collect()
-    }
+fn text(rng: &mut Rng, length: usize) -> String {
+    (0..length).map(|_| *rng.choose(&['a', 'b', '\u{E9}', '\u{EA}'])).collect()
 }
 
 /// The definition: the first byte at which some stop string is complete ends the text, at the longest one's beginning.
@@ -132,16 +122,16 @@ fn expected(text: &str, stops: &[String]) -> (usize, Option<usize>) {
 
 #[test]
 fn any_cut_into_pieces_gives_the_text_of_the_definition() {
-    let mut rng = Rng(0x1234_5678_9abc_def1);
+    let mut rng = Rng::new(1);
     let mut stopped = 0;
     for _ in 0..20_000 {
-        let length = rng.below(40);
-        let text = rng.text(length);
-        let count = rng.below(4);
+        let length = rng.index(40);
+        let text = text(&mut rng, length);
+        let count = rng.index(4);
         let stops: Vec<String> = (0..count)
             .map(|_| {
-                let length = 1 + rng.below(6);
-                rng.text(length)
+                let length = 1 + rng.index(6);
+                text(&mut rng, length)
             })
             .collect();
         let (end, index) = expected(&text, &stops);
@@ -150,7 +140,7 @@ fn any_cut_into_pieces_gives_the_text_of_the_definition() {
         let mut hit = None;
         let mut rest = text.as_str();
         while !rest.is_empty() && hit.is_none() {
-            let cut = rest.char_indices().map(|(at, _)| at).nth(rng.below(6)).unwrap_or(rest.len());
+            let cut = rest.char_indices().map(|(at, _)| at).nth(rng.index(6)).unwrap_or(rest.len());
             let emitted = matcher.push(1, &rest[..cut]);
             rest = &rest[cut..];
             output.push_str(&emitted.text);

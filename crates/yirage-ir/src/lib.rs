@@ -14,6 +14,7 @@ pub mod hash;
 pub mod interp;
 pub mod op;
 pub mod quant;
+pub mod rng;
 pub mod tensor;
 pub mod text;
 pub mod types;

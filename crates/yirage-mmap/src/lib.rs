@@ -1,5 +1,7 @@
-//! Read-only file mappings whose pages can be given back: the only unsafe code of loading; and threads that step back
-//! behind all others for the work that follows a load.
+//! The crate of opening files: whatever others made is read through it. [`open_regular`] and its kin take regular files
+//! only, never wait and never read beyond a limit; [`MappedFile`] opens the same way and maps, read-only, with pages that
+//! can be given back: the only unsafe code of loading. [`step_back`] puts a thread behind all others for the work that
+//! follows a load.
 //!
 //! This crate knows nothing of what is in a file. Mapping moves no bytes; a page is read from the file when it is
 //! first touched, and [`MappedFile::release`] lets the system forget it again once its content lives elsewhere
@@ -13,14 +15,18 @@
 //!   model files by renaming a complete new file over them (as package managers and the hub cache do), never by
 //!   rewriting in place: the mapping then keeps the old file alive.
 
+mod open;
 mod priority;
 mod release;
 mod stamp;
 
+pub use open::{
+    FileError, FileKind, is_there, open_regular, read_bytes, read_bytes_if_there, read_piped_text, read_text,
+    read_text_if_there, read_within,
+};
 pub use priority::step_back;
 pub use stamp::FileStamp;
 
-use std::fs::{self, File};
 use std::io;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -29,20 +35,9 @@ use thiserror::Error;
 /// Why a file could not be mapped.
 #[derive(Debug, Error)]
 pub enum MapError {
-    /// The file could not be opened or its length not be read.
-    #[error("{}: cannot open: {source}", path.display())]
-    Open {
-        /// The file asked for.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A folder, device or pipe: only regular files have a length to map.
-    #[error("{}: not a regular file; give the path of a file", path.display())]
-    NotAFile {
-        /// The path asked for.
-        path: PathBuf,
-    },
+    /// The file could not be opened, or is none.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file is larger than this machine can address.
     #[error("{}: {len} bytes are more than this machine can address", path.display())]
     TooLarge {
@@ -89,13 +84,8 @@ impl MappedFile {
     /// [`MapError`] when the path is not a readable regular file, cannot be mapped, or changes length meanwhile.
     pub fn open(path: impl AsRef<Path>) -> Result<MappedFile, MapError> {
         let path = path.as_ref().to_path_buf();
-        let open_error = |source| MapError::Open { path: path.clone(), source };
-        // Asked by path first: opening a pipe would wait for a writer.
-        if !fs::metadata(&path).map_err(open_error)?.is_file() {
-            return Err(MapError::NotAFile { path });
-        }
-        let file = File::open(&path).map_err(open_error)?;
-        let stamp = FileStamp::of(&file.metadata().map_err(open_error)?);
+        let (file, data) = open::open_checked(&path)?;
+        let stamp = FileStamp::of(&data);
         let before = stamp.bytes;
         let len = usize::try_from(before).map_err(|_| MapError::TooLarge { path: path.clone(), len: before })?;
         // SAFETY: the mapping is private to this value, read-only, and covers exactly the file's length at open; the
@@ -104,7 +94,7 @@ impl MappedFile {
         // mapping; the module documentation says what happens then.
         let map = unsafe { memmap2::MmapOptions::new().len(len).map(&file) };
         let map = map.map_err(|source| MapError::Map { path: path.clone(), len: before, source })?;
-        let after = file.metadata().map_err(open_error)?.len();
+        let after = file.metadata().map_err(|source| FileError::Open { path: path.clone(), source })?.len();
         if after != before {
             return Err(MapError::LengthChanged { path, before, after });
         }

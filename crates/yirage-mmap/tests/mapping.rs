@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use yirage_mmap::{MapError, MappedFile};
+use yirage_mmap::{FileError, FileKind, MapError, MappedFile};
 
 /// A file in a folder of its own, removed at the end.
 struct Scratch(PathBuf);
@@ -89,9 +89,9 @@ fn a_replaced_file_keeps_its_old_bytes() {
 fn missing_files_and_folders_are_named() {
     let s = Scratch::new("errors", b"");
     let missing = MappedFile::open(s.0.join("absent")).unwrap_err();
-    assert!(matches!(missing, MapError::Open { .. }));
+    assert!(matches!(missing, MapError::File(FileError::Open { .. })));
     assert!(missing.to_string().contains("absent"));
     let folder = MappedFile::open(&s.0).unwrap_err();
-    assert!(matches!(folder, MapError::NotAFile { .. }));
+    assert!(matches!(folder, MapError::File(FileError::NotAFile { kind: FileKind::Folder, .. })));
     assert!(folder.to_string().contains("regular file"));
 }

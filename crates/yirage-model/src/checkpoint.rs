@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use yirage_ir::Format;
-use yirage_mmap::{FileStamp, MappedFile};
+use yirage_mmap::{FileStamp, MappedFile, is_there};
 
 /// The containers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -274,15 +274,15 @@ fn open_by_content(path: &Path) -> Result<Checkpoint, ModelError> {
 
 fn open_folder(folder: &Path) -> Result<Checkpoint, ModelError> {
     let index = folder.join(safetensors_files::INDEX_FILE);
-    if index.is_file() {
+    if is_there(&index)? {
         return safetensors_files::open_index(&index);
     }
     let single = folder.join("model.safetensors");
-    if single.is_file() {
+    if is_there(&single)? {
         return safetensors_files::open(&single);
     }
     let (mut safetensors, mut gguf) = (Vec::new(), Vec::new());
-    let io = |source| ModelError::Io { path: folder.to_path_buf(), source };
+    let io = |source| ModelError::Folder { path: folder.to_path_buf(), source };
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let path = entry.map_err(io)?.path();
         match path.extension().and_then(|e| e.to_str()) {

@@ -7,7 +7,7 @@ use crate::flaw::Flaw;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
-use yirage_mmap::MapError;
+use yirage_mmap::{FileError, MapError};
 
 /// Why a model could not be read.
 #[derive(Debug, Error)]
@@ -15,10 +15,13 @@ pub enum ModelError {
     /// A file could not be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// A file or folder could not be read.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
+    /// A file could not be read, or is none.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A folder could not be read.
+    #[error("{}: {source}; check the folder and its permissions", path.display())]
+    Folder {
+        /// The folder.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

@@ -4,10 +4,12 @@
 //! templates: their own loading says what is wrong with them.
 
 use crate::checkpoint::{Checkpoint, StoredType, TensorInfo};
-use crate::config::{GenerationConfig, RawConfig, is_read_from_gguf, read_small};
+use crate::config::{GenerationConfig, RawConfig, is_read_from_gguf};
 use crate::error::ModelError;
 use crate::gguf::{Gguf, Value};
+use crate::limits::CONFIG_BYTES;
 use std::collections::BTreeMap;
+use yirage_mmap::read_bytes;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -161,7 +163,7 @@ impl Linter<'_> {
             self.no_tokenizer("tokenizer.json");
         }
         // A template may lie in a file of its own or in this one; a plain search spares parsing it here.
-        let inside = read_small(&folder.join("tokenizer_config.json"))
+        let inside = read_bytes(&folder.join("tokenizer_config.json"), CONFIG_BYTES)
             .is_ok_and(|text| text.windows(15).any(|w| w == b"\"chat_template\""));
         if !inside && !folder.join("chat_template.jinja").is_file() {
             self.no_template("chat_template.jinja");

@@ -10,6 +10,7 @@ use yirage_model::chat::{ChatError, ChatInputs, ChatTemplate, TemplateSources, T
 use yirage_model::tokenizer::EncodeOptions;
 use yirage_testkit::absent;
 use yirage_testkit::json::read;
+use yirage_testkit::rng::Rng;
 
 fn render(source: &str, messages: &[Json]) -> Result<String, ChatError> {
     Ok(ChatTemplate::new("test", source)?.render(&ChatInputs::new(messages))?.text)
@@ -148,15 +149,14 @@ fn hostile_templates_end_in_typed_errors() {
 fn mutated_templates_never_panic() {
     let source = "{%- for m in messages %}{{ '<|' + m['role'] + '|>' ~ (m.content | tojson) }}{%- endfor %}{% generation %}x{% endgeneration %}";
     let messages = [json!({"role": "user", "content": "hi"})];
-    let mut seed = 7u64;
+    let mut rng = Rng::new(7);
     for _ in 0..4000 {
         let mut bytes = source.as_bytes().to_vec();
         for _ in 0..3 {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let at = (seed >> 33) as usize % bytes.len().max(1);
-            match seed % 3 {
+            let at = rng.index(bytes.len().max(1));
+            match rng.below(3) {
                 0 if !bytes.is_empty() => drop(bytes.remove(at)),
-                1 => bytes.insert(at, b"{}%-|('\"x"[(seed >> 20) as usize % 9]),
+                1 => bytes.insert(at, *rng.choose(b"{}%-|('\"x")),
                 _ => bytes.truncate(at.max(1)),
             }
         }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokenizer_support::from_gguf;
 use yirage_model::tokenizer::{EncodeOptions, GgufVocab, Tokenizer, TokenizerError};
 use yirage_testkit::bedtime;
+use yirage_testkit::rng::Rng;
 
 const ALL: EncodeOptions = EncodeOptions { add_special: true, parse_special: true };
 
@@ -125,13 +126,12 @@ fn truncated_and_mutated_files_never_panic() {
     for cut in 0..bytes.len() {
         assert!(Tokenizer::from_json(&bytes[..cut], "cut").is_err());
     }
-    let mut seed = 3u64;
+    let mut rng = Rng::new(3);
     for _ in 0..1500 {
         let mut copy = bytes.clone();
         for _ in 0..4 {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let at = (seed >> 33) as usize % copy.len();
-            copy[at] = b"{}[]\":,0e\\u-"[(seed >> 20) as usize % 12];
+            let at = rng.index(copy.len());
+            copy[at] = *rng.choose(b"{}[]\":,0e\\u-");
         }
         if let Ok(t) = Tokenizer::from_json(&copy, "mutated") {
             let ids = t.encode("hello <s> wörld 123\n", ALL).unwrap_or_default();

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::{TempDir, tempdir};
 use yirage_mmap::FileStamp;
 use yirage_packed::{Header, Key, NewEntry, PackedError, SourceFile, Store, Writer, limits, verify};
+use yirage_testkit::rng;
 
 const GIB: u64 = 1 << 30;
 
@@ -19,14 +20,7 @@ fn key(n: u8) -> Key {
 
 /// Bytes that differ from place to place.
 fn pattern(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..len).map(|_| next()).collect()
+    (0..len as u64).map(|place| rng::at(seed, place) as u8).collect()
 }
 
 /// Images of sizes that meet every edge: nothing, less than a page, a whole range, a range and a byte.

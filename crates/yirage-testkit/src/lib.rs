@@ -10,10 +10,11 @@ pub mod bedtime;
 pub mod gguf;
 pub mod json;
 pub mod made;
-pub mod rng;
 pub mod rows;
 pub mod safetensors;
 pub mod scratch;
 pub mod skipped;
 pub mod tiny;
 pub mod weights;
+
+pub use yirage_ir::rng;

@@ -3,7 +3,7 @@
 //! Each is `base` and an odd number of -255 to 255, evenly, over a power of two: exact in f32, so that this and
 //! `tools/oracle/counter_rng.py` give the same bytes. Their spread is 147.8 over the same power of two.
 
-use crate::rng;
+use yirage_ir::rng;
 
 /// `elements` weights of the tensor `name`.
 #[must_use]

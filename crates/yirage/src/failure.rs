@@ -14,6 +14,7 @@ use yirage_engine::sampling::ParamError;
 use yirage_engine::text::StopError;
 use yirage_hal::HalError;
 use yirage_hub::HubError;
+use yirage_mmap::FileError;
 use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
 use yirage_model::tokenizer::TokenizerError;
@@ -52,7 +53,10 @@ pub(crate) enum Failure {
     /// The device.
     #[error(transparent)]
     Device(#[from] HalError),
-    /// A file that could not be read or written.
+    /// A file that could not be read, or is none.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file that could not be written, or a folder.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("yirage-mmap", &[]),
     ("yirage-packed", &["yirage-mmap"]),
     ("yirage-model", &["yirage-ir", "yirage-mmap"]),
-    ("yirage-hub", &[]),
+    ("yirage-hub", &["yirage-mmap"]),
     (
         "yirage-engine",
         &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile", "yirage-model", "yirage-mmap", "yirage-packed"],
@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // For tests alone: only `[dev-dependencies]` name it.
-    ("yirage-testkit", &[]),
+    ("yirage-testkit", &["yirage-ir"]),
     ("xtask", &[]),
 ];
 

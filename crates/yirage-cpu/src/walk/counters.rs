@@ -17,9 +17,10 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Counters at 0; `totals` are the signals that each gets in one run.
-    pub(crate) fn new(totals: &[u32]) -> Counters {
-        Counters { lines: totals.iter().map(|_| Line(AtomicU32::new(0))).collect(), totals: totals.into() }
+    /// Counters as they stand after `runs` runs; `totals` are the signals that each gets in one run.
+    pub(crate) fn new(totals: &[u32], runs: u32) -> Counters {
+        let line = |total: &u32| Line(AtomicU32::new(runs.wrapping_mul(*total)));
+        Counters { lines: totals.iter().map(line).collect(), totals: totals.into() }
     }
 
     /// Raises a counter by one.

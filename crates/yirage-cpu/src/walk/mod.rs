@@ -119,7 +119,7 @@ impl Walker {
     /// For a program over `steps` steps of at most `stages` stages.
     fn over(steps: usize, stages: usize, program: &TaskProgram) -> Walker {
         Walker {
-            counters: Counters::new(&program.totals()),
+            counters: Counters::new(&program.totals(), 0),
             heads: program.queues.iter().map(|_| AtomicU32::new(0)).collect(),
             lists: (0..steps * stages).map(|_| WorkList::new()).collect(),
             stages,

@@ -3,6 +3,7 @@
 use super::*;
 use std::sync::atomic::AtomicUsize;
 use yirage_plan::{ExecutorKind, Wait};
+use yirage_testkit::rng::Rng;
 
 fn task(step: u32, part: Part, waits: &[(u32, u32)], signals: u32) -> Task {
     let waits = waits.iter().map(|&(counter, at_least)| Wait { counter, at_least }).collect();
@@ -37,16 +38,22 @@ fn fork_and_join() -> Walker {
     walker(3, tasks, vec![vec![0, 1], vec![2, 3]])
 }
 
-#[test]
-fn what_came_before_is_seen_in_every_run() {
-    let pool = Pool::new(2).unwrap();
-    let mut walker = fork_and_join();
+/// A walker as it stands after `runs` runs that all went well.
+fn after(runs: u32, mut walker: Walker) -> Walker {
+    walker.counters = Counters::new(&walker.program.totals(), runs);
+    walker.runs = runs;
+    walker
+}
+
+/// Runs the fork and join `runs` times and checks what its last task sees. Nothing sets the counters back in between,
+/// but for the walker itself where run numbers end.
+fn forks_and_joins(pool: &Pool, walker: &mut Walker, runs: usize) {
     // Plain memory: the counters alone order the accesses.
     struct Cells(std::cell::UnsafeCell<[usize; 4]>);
     // SAFETY: the program orders all accesses.
     unsafe impl Sync for Cells {}
     let cells = Cells(std::cell::UnsafeCell::new([0; 4]));
-    for run in 1..=100_000 {
+    for run in 1..=runs {
         let body = Body(|task: &Task, work: Work<'_>| {
             let all = &cells;
             let at = all.0.get().cast::<usize>();
@@ -62,22 +69,47 @@ fn what_came_before_is_seen_in_every_run() {
                 }
             }
         });
-        walker.run(&pool, run % 7 == 0, &body).unwrap();
+        walker.run(pool, false, &body).unwrap();
         // SAFETY: the run is over.
         assert_eq!(unsafe { (*cells.0.get())[3] }, 2 * run + 1, "run {run}");
+    }
+}
+
+#[test]
+fn what_came_before_is_seen_in_every_run() {
+    let mut walker = fork_and_join();
+    forks_and_joins(&Pool::new(2).unwrap(), &mut walker, 100_000);
+    assert_eq!(walker.runs, 100_000, "the counters counted on all the way");
+}
+
+/// One counter of the three gets two signals a run, so it comes round after 2^31 runs and the others after 2^32.
+#[test]
+fn what_came_before_is_seen_when_counters_come_round() {
+    let pool = Pool::new(2).unwrap();
+    for (start, reached) in [(u32::MAX / 2 - 5_000, u32::MAX / 2 + 5_000), (u32::MAX - 5_001, 5_000)] {
+        let mut walker = after(start, fork_and_join());
+        forks_and_joins(&pool, &mut walker, 10_000);
+        assert_eq!(walker.runs, reached, "run numbers end before {}, and begin again at 0", u32::MAX - 1);
+    }
+}
+
+/// Work done by one thread alone leaves the counters at 0, so runs of both kinds follow each other freely.
+#[test]
+fn what_came_before_is_seen_after_runs_alone() {
+    let pool = Pool::new(2).unwrap();
+    let mut walker = after(u32::MAX / 2, fork_and_join());
+    for _ in 0..100 {
+        walker.run(&pool, true, &Body(|_: &Task, _: Work<'_>| {})).unwrap();
+        assert_eq!(walker.runs, 0);
+        forks_and_joins(&pool, &mut walker, 10);
     }
 }
 
 /// Random graphs on one to five threads, more of them than tasks at times: every task once, after all that it needs.
 #[test]
 fn random_graphs_run_in_their_order() {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut below = move |n: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % n
-    };
+    let mut rng = Rng::new(1);
+    let mut below = move |n: usize| rng.index(n);
     let pools: Vec<Pool> = (1..=5).map(|n| Pool::new(n).unwrap()).collect();
     for _ in 0..250 {
         let pool = &pools[below(pools.len())];
@@ -111,10 +143,12 @@ fn random_graphs_run_in_their_order() {
 
 #[test]
 fn a_list_is_drained_exactly_once_in_every_run() {
+    const TOTALS: [usize; 8] = [0, 1, 2, 5, 6, 7, 100, 1000];
     let pool = Pool::new(3).unwrap();
     let drain = |counter| task(0, Part::Drain, &[], counter);
-    let mut walker = walker(1, vec![drain(0), drain(0), drain(0)], vec![vec![0], vec![1], vec![2]]);
-    for total in [0, 1, 2, 5, 6, 7, 100, 1000] {
+    let walker = || walker(1, vec![drain(0), drain(0), drain(0)], vec![vec![0], vec![1], vec![2]]);
+    for (start, total) in [0, u32::MAX - 20].into_iter().flat_map(|start| TOTALS.map(|total| (start, total))) {
+        let mut walker = after(start, walker());
         for run in 0..50 {
             let done: Vec<AtomicUsize> = (0..total).map(|_| AtomicUsize::new(0)).collect();
             let body = Body(|_: &Task, work: Work<'_>| {
@@ -125,8 +159,8 @@ fn a_list_is_drained_exactly_once_in_every_run() {
                     });
                 });
             });
-            walker.run(&pool, run % 5 == 0, &body).unwrap();
-            assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{total} pieces");
+            walker.run(&pool, run >= 40 && run % 5 == 0, &body).unwrap();
+            assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{total} pieces, run {run} from {start}");
         }
     }
 }

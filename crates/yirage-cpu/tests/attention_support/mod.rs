@@ -7,28 +7,11 @@ use yirage_cpu::isa::Isa;
 use yirage_cpu::pool::Pool;
 use yirage_cpu::rows::{Dst, Src};
 use yirage_ir::Format;
+pub(crate) use yirage_testkit::rng::Rng;
 
-/// A small generator, so that a failure repeats.
-#[derive(Clone)]
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    pub(crate) fn float(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    }
-    pub(crate) fn floats(&mut self, n: usize) -> Vec<f32> {
-        (0..n).map(|_| self.float()).collect()
-    }
+/// `n` numbers from -1 to 1.
+fn floats(rng: &mut Rng, n: usize) -> Vec<f32> {
+    (0..n).map(|_| rng.signed_f32()).collect()
 }
 
 /// One layer and its sequences' queries, keys and values.
@@ -47,9 +30,9 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(shape: Shape, lengths: &[usize], seed: u64) -> World {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let mut rows = |width: usize, factor: f32| -> Vec<Vec<f32>> {
-            let one = |n: &usize| rng.floats(n * width).into_iter().map(|x| x * factor).collect();
+            let one = |n: &usize| floats(&mut rng, n * width).into_iter().map(|x| x * factor).collect();
             lengths.iter().map(one).collect()
         };
         let q = rows(shape.heads * shape.k_width, 3.0);
@@ -134,8 +117,8 @@ pub(crate) fn run(world: &World, steps: &[Vec<Chunk>], manner: &Manner<'_>) -> B
     let max_blocks = world.lengths.iter().map(|n| n.div_ceil(BLOCK)).max().unwrap_or(0) + 1;
     let blocks = world.lengths.len() * max_blocks + 3;
     let mut order: Vec<i32> = (0..blocks as i32).collect();
-    let mut rng = Rng(manner.blocks);
-    (1..blocks).rev().for_each(|i| order.swap(i, rng.below(i + 1)));
+    let mut rng = Rng::new(manner.blocks);
+    (1..blocks).rev().for_each(|i| order.swap(i, rng.index(i + 1)));
     let mut tables = vec![-1i32; world.lengths.len() * max_blocks];
     let mut memory = vec![u64::MAX; blocks * s.block_bytes() / 8];
     // SAFETY: the memory outlives the cache's use below and has its size.
@@ -269,14 +252,14 @@ pub(crate) fn mixed(world: &World, rng: &mut Rng) -> Vec<Vec<Chunk>> {
         let mut step = Vec::new();
         for (seq, at) in at.iter_mut().enumerate() {
             let left = world.lengths[seq] - *at;
-            let wish = [0, 1, 1, 3, 17, 40, 100][rng.below(7)];
+            let wish = [0, 1, 1, 3, 17, 40, 100][rng.index(7)];
             let n = left.min(wish);
             if n > 0 {
                 step.push((seq, *at..*at + n));
                 *at += n;
             }
         }
-        let turn = rng.below(step.len().max(1));
+        let turn = rng.index(step.len().max(1));
         step.rotate_left(turn);
         if !step.is_empty() {
             steps.push(step);

@@ -6,28 +6,16 @@ use yirage_cpu::isa::Isa;
 use yirage_cpu::linear::{Kernel, Linear, Precision, linear};
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
+pub(crate) use yirage_testkit::rng::Rng;
 
-pub(crate) struct Rng(pub(crate) u64);
+/// Roughly normal.
+pub(crate) fn normal(rng: &mut Rng) -> f32 {
+    (0..6).map(|_| rng.signed_f32()).sum::<f32>() / std::f32::consts::SQRT_2
+}
 
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-    /// -1..1
-    pub(crate) fn float(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-    /// Roughly normal.
-    pub(crate) fn normal(&mut self) -> f32 {
-        (0..6).map(|_| self.float()).sum::<f32>() / std::f32::consts::SQRT_2
-    }
-    pub(crate) fn floats(&mut self, n: usize) -> Vec<f32> {
-        (0..n).map(|_| self.normal()).collect()
-    }
+/// `n` numbers, each roughly normal.
+pub(crate) fn floats(rng: &mut Rng, n: usize) -> Vec<f32> {
+    (0..n).map(|_| normal(rng)).collect()
 }
 
 pub(crate) fn isas() -> Vec<Isa> {
@@ -56,18 +44,18 @@ pub(crate) fn weights(rng: &mut Rng, format: Format, rows: usize, k: usize) -> V
     let mut out = Vec::with_capacity(info.row_bytes(k) * rows);
     for _ in 0..rows * k / info.block {
         match format {
-            Format::F32 => out.extend(rng.normal().to_le_bytes()),
-            Format::F16 => out.extend(half::f16::from_f32(rng.normal()).to_le_bytes()),
-            Format::BF16 => out.extend(half::bf16::from_f32(rng.normal()).to_le_bytes()),
+            Format::F32 => out.extend(normal(rng).to_le_bytes()),
+            Format::F16 => out.extend(half::f16::from_f32(normal(rng)).to_le_bytes()),
+            Format::BF16 => out.extend(half::bf16::from_f32(normal(rng)).to_le_bytes()),
             _ => {
                 let start = out.len();
-                out.extend((0..info.bytes).map(|_| rng.next() as u8));
+                out.extend((0..info.bytes).map(|_| rng.next_u64() as u8));
                 for at in halves(format) {
-                    let scale = half::f16::from_f32(rng.float() * 0.01);
+                    let scale = half::f16::from_f32(rng.signed_f32() * 0.01);
                     out[start + at..start + at + 2].copy_from_slice(&scale.to_le_bytes());
                 }
                 if format == Format::MXFP4 {
-                    out[start] = 120 + (rng.next() % 10) as u8;
+                    out[start] = 120 + rng.below(10) as u8;
                 }
             }
         }

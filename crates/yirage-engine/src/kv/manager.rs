@@ -1,7 +1,6 @@
 //! Hands blocks to sequences and finds blocks again for equal beginnings.
 
 use super::error::{KvError, OutOfBlocks};
-use super::fault::{Fault, Faults};
 use super::group::{CacheGroup, GroupConfig};
 use super::key::BlockKey;
 use super::pool::Pool;
@@ -18,7 +17,6 @@ pub struct KvManager {
     pub(super) groups: Vec<CacheGroup>,
     pub(super) pools: Vec<Pool>,
     prefix_cache: bool,
-    pub(crate) faults: Faults,
 }
 
 impl KvManager {
@@ -46,7 +44,6 @@ impl KvManager {
             groups: groups.iter().map(|config| config.group.clone()).collect(),
             pools: groups.iter().map(|config| Pool::new(config.blocks)).collect(),
             prefix_cache,
-            faults: Faults::default(),
         })
     }
 
@@ -93,13 +90,11 @@ impl KvManager {
     /// Starts a sequence of `tokens` with the longest beginning that all groups still have, at most `max_hit`
     /// positions and always at least one token short of `tokens`. [`SeqCache::len`] is the length of the hit.
     pub fn open(&mut self, tokens: &[u32], salt: &[u8], max_hit: usize) -> SeqCache {
-        let salt = if self.faults.has(Fault::SaltIgnored) { &[] } else { salt };
         let mut seq = SeqCache::empty(BlockKey::root(salt), self.groups.len());
         if !self.prefix_cache {
             return seq;
         }
-        let spare = if self.faults.has(Fault::FullHitLeavesNothing) { 0 } else { 1 };
-        let limit = tokens.len().saturating_sub(spare).min(max_hit) / BLOCK;
+        let limit = tokens.len().saturating_sub(1).min(max_hit) / BLOCK;
         let keys = self.known_chain(seq.root, tokens, limit);
         let hit = self.servable(&keys);
         for (group, (spec, pool)) in self.groups.iter().zip(&mut self.pools).enumerate() {
@@ -122,7 +117,7 @@ impl KvManager {
     fn known_chain(&self, root: BlockKey, tokens: &[u32], limit: usize) -> Vec<BlockKey> {
         let mut keys = Vec::new();
         for block in tokens.chunks_exact(BLOCK).take(limit) {
-            let key = self.key_after(root, &keys, block);
+            let key = key_after(root, &keys, block);
             let lacks = |(group, pool): (&CacheGroup, &Pool)| group.window().is_none() && pool.find(&key).is_none();
             if self.groups.iter().zip(&self.pools).any(lacks) {
                 break;
@@ -132,17 +127,8 @@ impl KvManager {
         keys
     }
 
-    /// The key of the block of `tokens` that follows the blocks with `keys`.
-    fn key_after(&self, root: BlockKey, keys: &[BlockKey], tokens: &[u32]) -> BlockKey {
-        let parent = if self.faults.has(Fault::KeyWithoutParent) { None } else { keys.last() };
-        parent.unwrap_or(&root).child(tokens)
-    }
-
     /// The most leading blocks of `keys` after which every window group still has all blocks its next query sees.
     fn servable(&self, keys: &[BlockKey]) -> usize {
-        if self.faults.has(Fault::HitIgnoresWindow) {
-            return keys.len();
-        }
         let mut good = vec![true; keys.len() + 1];
         for (group, pool) in self.groups.iter().zip(&self.pools) {
             let mut present = 0;
@@ -159,7 +145,7 @@ impl KvManager {
     /// # Errors
     /// [`OutOfBlocks`] names the first group that is short; then no block was taken in any group.
     pub fn reserve(&mut self, seq: &mut SeqCache, upto: usize) -> Result<(), OutOfBlocks> {
-        self.drop_unseen(seq, upto);
+        self.drop_unseen(seq);
         for (group, pool) in self.pools.iter().enumerate() {
             let needed = upto.div_ceil(BLOCK).saturating_sub(seq.tables[group].len());
             let available = pool.available();
@@ -180,14 +166,7 @@ impl KvManager {
     /// cached is evicted for it. Returns the positions there is room for, at least those there was room for before, at
     /// most `upto`. What the sequence's next query sees stays, whatever becomes of the positions.
     pub fn reserve_unused(&mut self, seq: &mut SeqCache, upto: usize) -> usize {
-        if self.faults.has(Fault::WindowFreedForDrafts) {
-            let real = std::mem::replace(&mut seq.len, upto.saturating_sub(1));
-            self.drop_unseen(seq, upto);
-            seq.len = real;
-        }
-        let evicts = self.faults.has(Fault::DraftsEvict);
-        let unused = |pool: &Pool| if evicts { pool.available() } else { pool.free.len() };
-        let room = |(table, pool): (&Vec<i32>, &Pool)| (table.len() + unused(pool)) * BLOCK;
+        let room = |(table, pool): (&Vec<i32>, &Pool)| (table.len() + pool.free.len()) * BLOCK;
         let room = seq.tables.iter().zip(&self.pools).map(room).min().unwrap_or(0);
         let upto = upto.min(room);
         for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
@@ -201,9 +180,6 @@ impl KvManager {
 
     /// Gives back the blocks behind the computed positions: those reserved for positions that came to nothing.
     pub fn roll_back(&mut self, seq: &mut SeqCache) {
-        if self.faults.has(Fault::DraftBlocksLeak) {
-            return;
-        }
         let keep = seq.len.div_ceil(BLOCK);
         for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
             while table.len() > keep {
@@ -215,11 +191,9 @@ impl KvManager {
     }
 
     /// Gives back the blocks that no query at the sequence's next position or later can see.
-    fn drop_unseen(&mut self, seq: &mut SeqCache, upto: usize) {
-        let next = if self.faults.has(Fault::WindowFreedForChunkEnd) { upto.saturating_sub(1) } else { seq.len };
+    fn drop_unseen(&mut self, seq: &mut SeqCache) {
         for (group, (spec, pool)) in self.groups.iter().zip(&mut self.pools).enumerate() {
-            let early = usize::from(spec.window().is_some() && self.faults.has(Fault::WindowOneTokenEarly));
-            let first = ((spec.first_visible(next) + early) / BLOCK).min(seq.tables[group].len());
+            let first = (spec.first_visible(seq.len) / BLOCK).min(seq.tables[group].len());
             for at in seq.live_from[group]..first {
                 release(pool, &mut seq.tables[group][at]);
             }
@@ -234,10 +208,8 @@ impl KvManager {
         if !self.prefix_cache {
             return;
         }
-        let early = usize::from(self.faults.has(Fault::PublishOneTokenEarly));
-        let full = (upto + early).min(tokens.len()) / BLOCK;
-        for at in seq.keys.len()..full {
-            let key = self.key_after(seq.root, &seq.keys, &tokens[at * BLOCK..(at + 1) * BLOCK]);
+        for at in seq.keys.len()..upto / BLOCK {
+            let key = key_after(seq.root, &seq.keys, &tokens[at * BLOCK..(at + 1) * BLOCK]);
             seq.keys.push(key);
             for (table, pool) in seq.tables.iter().zip(&mut self.pools) {
                 if let Ok(block) = u32::try_from(table[at]) {
@@ -270,15 +242,11 @@ impl KvManager {
             *wanted += self.groups[group].peak_blocks(upto, chunk).saturating_sub(seq.blocks_held(group));
         }
     }
+}
 
-    /// Switches one planted bug in.
-    #[cfg(test)]
-    pub(crate) fn plant(&mut self, fault: Option<Fault>) {
-        self.faults.planted = fault;
-        for pool in &mut self.pools {
-            pool.faults = self.faults;
-        }
-    }
+/// The key of the block of `tokens` that follows the blocks with `keys`.
+fn key_after(root: BlockKey, keys: &[BlockKey], tokens: &[u32]) -> BlockKey {
+    keys.last().unwrap_or(&root).child(tokens)
 }
 
 /// Releases the block of a table entry, if it has one.

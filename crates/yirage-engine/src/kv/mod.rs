@@ -9,7 +9,6 @@
 
 mod check;
 mod error;
-mod fault;
 mod group;
 mod key;
 mod manager;
@@ -18,7 +17,6 @@ mod seq;
 
 pub use check::Violation;
 pub use error::{KvError, OutOfBlocks};
-pub(crate) use fault::Fault;
 pub use group::{CacheGroup, GroupConfig};
 pub use key::BlockKey;
 pub use manager::KvManager;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::fault::{Fault, Faults};
 use super::key::BlockKey;
 
 /// What the pool knows of one block. `refs == 0` without a key is free; `refs == 0` with a key is cached.
@@ -25,7 +24,6 @@ pub(super) struct Pool {
     /// Cached blocks by the time of their last release, oldest first.
     pub(super) evictable: BTreeMap<u64, u32>,
     releases: u64,
-    pub(super) faults: Faults,
 }
 
 impl Pool {
@@ -37,7 +35,6 @@ impl Pool {
             index: BTreeMap::new(),
             evictable: BTreeMap::new(),
             releases: 0,
-            faults: Faults::default(),
         }
     }
 
@@ -52,9 +49,7 @@ impl Pool {
             Some(block) => block,
             None => {
                 let (_, block) = self.evictable.pop_first()?;
-                if let Some(key) = self.blocks[block as usize].key.take()
-                    && !self.faults.has(Fault::EvictionKeepsKey)
-                {
+                if let Some(key) = self.blocks[block as usize].key.take() {
                     self.index.remove(&key);
                 }
                 block
@@ -71,9 +66,6 @@ impl Pool {
 
     /// Adds a reference to a published block.
     pub(super) fn retain(&mut self, block: u32) {
-        if self.faults.has(Fault::HitWithoutReference) {
-            return;
-        }
         let entry = &mut self.blocks[block as usize];
         if entry.refs == 0 {
             self.evictable.remove(&entry.released_at);

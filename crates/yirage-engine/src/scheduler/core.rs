@@ -7,7 +7,7 @@ use super::config::Config;
 use super::error::{AdmissionError, CommitError, ConfigError};
 use super::request::{Ended, Event, FinishReason, Request, SeqId};
 use super::sequence::{Phase, Sequence};
-use crate::kv::{Fault, KvManager, Violation};
+use crate::kv::{KvManager, Violation};
 
 /// Exact counters since the scheduler was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,10 +190,7 @@ impl Scheduler {
             events.push(self.close(seq, reason));
             return;
         }
-        let skip = usize::from(self.kv.faults.has(Fault::ChunkSkipsToken) && upto < seq.tokens.len());
-        self.kv.advance(&mut seq.cache, &seq.tokens, upto + skip);
-        self.plant_rejected(at, &entry);
-        let seq = &mut self.running[at];
+        self.kv.advance(&mut seq.cache, &seq.tokens, upto);
         seq.rows_delivered(upto);
         let (first, rest) = match outcome {
             Outcome::Token(token) => (Some(*token), &[][..]),
@@ -209,20 +206,6 @@ impl Scheduler {
             }
         }
         self.settle(at, events);
-    }
-
-    /// The two planted bugs that take drafts for computed before they are verified.
-    fn plant_rejected(&mut self, at: usize, entry: &InFlight) {
-        let (published, cached) = (Fault::RejectedStayPublished, Fault::RejectedStayCached);
-        if entry.drafts.is_empty() || !(self.kv.faults.has(published) || self.kv.faults.has(cached)) {
-            return;
-        }
-        let seq = &mut self.running[at];
-        let all = [&seq.tokens[..], &entry.drafts].concat();
-        self.kv.advance(&mut seq.cache, &all, all.len());
-        if self.kv.faults.has(published) {
-            self.kv.advance(&mut seq.cache, &seq.tokens, entry.upto);
-        }
     }
 
     /// Reports the next token of each verified run, in order of arrival; nothing when all have been reported. To be
@@ -252,8 +235,7 @@ impl Scheduler {
     /// After new tokens of a sequence: its end, or blocks of drafts that came to nothing are given back.
     fn settle(&mut self, at: usize, events: &mut Vec<Event>) {
         let seq = &mut self.running[at];
-        let runs_on = self.kv.faults.has(Fault::RunPassesStop) && !seq.ready.is_empty();
-        if let Some(reason) = seq.natural_end().filter(|_| !runs_on) {
+        if let Some(reason) = seq.natural_end() {
             let seq = self.running.remove(at);
             events.push(self.close(seq, reason));
         } else if seq.ready.is_empty() {
@@ -308,9 +290,7 @@ impl Scheduler {
 
     /// Gives a sequence's blocks back and reports its end.
     fn close(&mut self, mut seq: Sequence, reason: FinishReason) -> Event {
-        if !(self.kv.faults.has(Fault::CancelLeaks) && reason == FinishReason::Cancelled) {
-            self.kv.close(&mut seq.cache);
-        }
+        self.kv.close(&mut seq.cache);
         seq.enter(Phase::Finished);
         Event::Finished { seq: seq.id, reason, usage: seq.usage() }
     }
@@ -359,12 +339,6 @@ impl Scheduler {
         self.kv.check(seqs().map(|seq| &seq.cache))?;
         let between_steps = self.in_flight.is_empty() && !self.has_ready();
         seqs().filter(|_| between_steps).try_for_each(|seq| self.kv.check_tight(&seq.cache))
-    }
-
-    /// Switches one planted bug in.
-    #[cfg(test)]
-    pub(super) fn plant(&mut self, fault: Option<Fault>) {
-        self.kv.plant(fault);
     }
 }
 

@@ -4,7 +4,6 @@ use super::batch::{Batch, Entry};
 use super::core::Scheduler;
 use super::error::StepInFlight;
 use super::sequence::{Phase, Sequence};
-use crate::kv::Fault;
 
 /// What is left to give in the step being planned.
 struct Left {
@@ -54,30 +53,26 @@ impl Scheduler {
     /// Puts drafts behind the tokens of decodes, the oldest first, with what everything else has left of the step and
     /// of the blocks that hold nothing. Drafts that find no room are forgotten.
     fn add_drafts(&mut self, entries: &mut [Entry], left: &mut Left) {
-        let shift = usize::from(self.kv.faults.has(Fault::SlotOffByOne));
-        let unbounded = self.kv.faults.has(Fault::DraftsIgnoreBudget);
         for seq in &mut self.running {
             if seq.drafts.is_empty() {
                 continue;
             }
             let entry = entries.iter_mut().find(|entry| entry.seq == seq.id && entry.phase == Phase::Decode);
             if let Some(entry) = entry.filter(|entry| entry.sample) {
-                let budget = if unbounded { usize::MAX } else { left.tokens.min(left.rows) };
                 let certain = seq.cache.len() + entry.tokens.len();
-                let wanted = certain + seq.drafts.len().min(seq.draft_room()).min(budget);
+                let wanted = certain + seq.drafts.len().min(seq.draft_room()).min(left.tokens).min(left.rows);
                 let drafts = self.kv.reserve_unused(&mut seq.cache, wanted) - certain;
                 left.tokens = left.tokens.saturating_sub(drafts);
                 left.rows = left.rows.saturating_sub(drafts);
-                *entry = seq.entry(entry.tokens.len(), drafts, self.kv.groups().len(), shift);
+                *entry = seq.entry(entry.tokens.len(), drafts, self.kv.groups().len());
             }
             seq.drafts.clear();
         }
     }
 
     fn full_step(&self) -> Left {
-        let extra = usize::from(self.kv.faults.has(Fault::BudgetPlusOne));
         Left {
-            tokens: self.config.token_budget as usize + extra,
+            tokens: self.config.token_budget as usize,
             rows: self.config.max_rows as usize,
             prefills: self.config.max_prefills as usize,
             preempted: false,
@@ -110,9 +105,8 @@ impl Scheduler {
             }
             left.preempted = true;
             let newest = self.running.len() - 1;
-            let oldest_first = self.kv.faults.has(Fault::PreemptOldest) && at > 0;
-            self.preempt(if oldest_first { 0 } else { newest });
-            if oldest_first || newest == at {
+            self.preempt(newest);
+            if newest == at {
                 return false;
             }
         }
@@ -122,14 +116,7 @@ impl Scheduler {
     /// until they are evicted, so much of the recomputation may be a prefix hit.
     fn preempt(&mut self, at: usize) {
         let mut seq = self.running.remove(at);
-        if self.kv.faults.has(Fault::PreemptionKeepsTable) {
-            self.kv.close(&mut seq.cache.clone());
-        } else {
-            self.kv.close(&mut seq.cache);
-        }
-        if self.kv.faults.has(Fault::ResumeForgetsOutput) {
-            seq.tokens.truncate(seq.prompt_len);
-        }
+        self.kv.close(&mut seq.cache);
         seq.drafts.clear();
         seq.enter(Phase::Preempted);
         seq.preemptions += 1;
@@ -145,9 +132,7 @@ impl Scheduler {
             return false;
         }
         let Some(mut seq) = self.waiting.pop_front() else { return false };
-        if !(self.kv.faults.has(Fault::PreemptionKeepsTable) && seq.phase == Phase::Preempted) {
-            seq.cache = self.kv.open(&seq.tokens, &seq.salt, seq.max_hit());
-        }
+        seq.cache = self.kv.open(&seq.tokens, &seq.salt, seq.max_hit());
         if !self.has_blocks_for(&seq) {
             self.kv.close(&mut seq.cache);
             self.waiting.push_front(seq);
@@ -172,7 +157,6 @@ impl Scheduler {
     }
 
     fn entry(&self, at: usize, count: usize) -> Entry {
-        let shift = usize::from(self.kv.faults.has(Fault::SlotOffByOne));
-        self.running[at].entry(count, 0, self.kv.groups().len(), shift)
+        self.running[at].entry(count, 0, self.kv.groups().len())
     }
 }

@@ -3,7 +3,6 @@
 use super::batch::Entry;
 use super::request::{FinishReason, LogitsWanted, Request, SeqId, Usage};
 use crate::kv::SeqCache;
-use crate::limits::BLOCK;
 use std::collections::VecDeque;
 
 /// Where a sequence is. The diagram is in the module's documentation.
@@ -127,7 +126,7 @@ impl Sequence {
     }
 
     /// The batch entry for the next `count` tokens and as many of the drafts as `drafts` says, whose room is reserved.
-    pub(super) fn entry(&self, count: usize, drafts: usize, groups: usize, slot_shift: usize) -> Entry {
+    pub(super) fn entry(&self, count: usize, drafts: usize, groups: usize) -> Entry {
         let start = self.cache.len();
         let certain = start + count;
         let sample = self.samples_at(certain);
@@ -138,7 +137,6 @@ impl Sequence {
             LogitsWanted::Last => upto,
         };
         let slot = |group: usize, position: usize| {
-            let position = position / BLOCK * BLOCK + (position + slot_shift) % BLOCK;
             self.cache.slot(group, position).expect("the positions of an entry were reserved in every group")
         };
         Entry {

@@ -3,20 +3,7 @@
 use super::acceptance::{Acceptance, Kind};
 use super::controller::{Controller, Ran, Wish};
 use std::collections::BTreeSet;
-
-/// SplitMix64.
-struct Rng(u64);
-
-impl Rng {
-    /// A number in [0, 1).
-    fn float(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use yirage_ir::rng::Rng;
 
 /// A machine and a text.
 struct World<'a> {
@@ -42,7 +29,7 @@ fn decided(controller: &Controller, seqs: u32, wishes: &[Wish]) -> Vec<usize> {
 
 /// Seconds for `tokens` tokens of each of `seqs` sequences with drafts of `length`, or of the controller's choice.
 fn seconds(world: &World<'_>, seqs: usize, tokens: usize, length: Option<usize>, seed: u64) -> f64 {
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let (mut controller, mut warm) =
         (Controller::new(world.draft.unwrap_or(0.0)), BTreeSet::from([seqs.next_power_of_two()]));
     let (mut all, mut own) = (Acceptance::default(), vec![Acceptance::default(); seqs]);
@@ -60,18 +47,18 @@ fn seconds(world: &World<'_>, seqs: usize, tokens: usize, length: Option<usize>,
         let (mut rows, mut given) = (seqs, 0);
         for (s, &length) in lengths.iter().enumerate() {
             let chance = |at: usize| (world.right)(done[s] + at);
-            let run = (0..length).take_while(|&at| rng.float() < chance(at)).count();
+            let run = (0..length).take_while(|&at| rng.unit_f64() < chance(at)).count();
             // Of a lookup's guess the first wrong token is seen too, and without drafts its first.
             let seen = if world.draft.is_some() { length } else { length + 1 };
             for at in 0..seen.min(run + 1) {
-                let right = if at < length { at < run } else { rng.float() < chance(at) };
+                let right = if at < length { at < run } else { rng.unit_f64() < chance(at) };
                 own[s].observe(&mut all, kind, right);
             }
             rows += length;
             given += 1 + run;
             done[s] += 1 + run;
         }
-        let disturbed = 1.0 + world.noise * (rng.float() + if rng.float() < 0.01 { 8.0 } else { 0.0 });
+        let disturbed = 1.0 + world.noise * (rng.unit_f64() + if rng.unit_f64() < 0.01 { 8.0 } else { 0.0 });
         let cold = if warm.insert(rows.next_power_of_two()) { COLD } else { 0.0 };
         let took = (world.step)(rows as u32, now) * disturbed + cold;
         let longest = lengths.iter().copied().max().unwrap_or(0);

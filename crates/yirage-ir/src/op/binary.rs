@@ -1,6 +1,6 @@
 //! `binary`: element-wise arithmetic of two values, with a row broadcast.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr_enum;
 use crate::op_struct;
@@ -64,7 +64,7 @@ impl OpDef for Binary {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(9);
+        let mut rng = Values::new(9);
         let mut cases = Vec::new();
         for &kind in BinaryKind::ALL {
             let ins = vec![rng.floats([5, 67]), rng.floats([5, 67])];

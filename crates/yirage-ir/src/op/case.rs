@@ -2,6 +2,7 @@
 
 use super::Op;
 use crate::quant::Format;
+use crate::rng::Rng;
 use crate::tensor::{Data, Tensor};
 
 /// How far a kernel's result may be from the reference's.
@@ -44,21 +45,25 @@ impl Case {
     }
 }
 
-/// Deterministic pseudo-random numbers for cases (splitmix64): the same on every machine.
-pub(crate) struct Rng(pub(crate) u64);
+/// Values of cases.
+pub(crate) struct Values(Rng);
 
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+impl Values {
+    pub(crate) fn new(seed: u64) -> Values {
+        Values(Rng::new(seed))
+    }
+
+    pub(crate) fn word(&mut self) -> u32 {
+        self.0.next_u64() as u32
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0.below(n)
     }
 
     /// Uniform in [-1, 1).
     pub(crate) fn float(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        self.0.signed_f32()
     }
 
     pub(crate) fn floats(&mut self, shape: impl Into<Vec<usize>>) -> Tensor {
@@ -96,9 +101,19 @@ impl Rng {
         Tensor::stored(format, shape, bytes)
     }
 
+    /// A cache state filled with values its format can hold.
+    pub(crate) fn state(&mut self, format: Format, shape: [usize; 4]) -> Tensor {
+        let dtype = crate::dtype::DType::Stored(format);
+        let mut t = self.floats(shape);
+        if let Data::F32(v) = &mut t.data {
+            crate::tensor::round_to(dtype, v);
+        }
+        Tensor { dtype, ..t }
+    }
+
     fn random_blocks(&mut self, format: Format, bytes: &mut [u8]) {
         let info = format.info();
-        bytes.iter_mut().for_each(|b| *b = self.next() as u8);
+        bytes.iter_mut().for_each(|b| *b = self.word() as u8);
         for block in bytes.chunks_exact_mut(info.bytes) {
             for &at in scale_offsets(format) {
                 let scale = half::f16::from_f32(0.002 + 0.01 * self.float().abs());
@@ -130,16 +145,4 @@ pub(crate) fn with_extremes(mut t: Tensor) -> Tensor {
         }
     }
     t
-}
-
-impl Rng {
-    /// A cache state filled with values its format can hold.
-    pub(crate) fn state(&mut self, format: Format, shape: [usize; 4]) -> Tensor {
-        let dtype = crate::dtype::DType::Stored(format);
-        let mut t = self.floats(shape);
-        if let Data::F32(v) = &mut t.data {
-            crate::tensor::round_to(dtype, v);
-        }
-        Tensor { dtype, ..t }
-    }
 }

@@ -1,6 +1,6 @@
 //! `concat`: two activations side by side, head by head.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -46,7 +46,7 @@ impl OpDef for Concat {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(11);
+        let mut rng = Values::new(11);
         let ins = vec![rng.floats([3, 4 * 16]), rng.floats([3, 4 * 5])];
         vec![Case::new("heads", Concat { groups: 4 }, ins, Tolerance::Exact)]
     }

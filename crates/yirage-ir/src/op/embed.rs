@@ -1,6 +1,6 @@
 //! `embed`: rows of a table chosen by ids.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, per_row};
 use crate::attr::F32;
 use crate::dim::{Dim, Sym};
@@ -53,7 +53,7 @@ impl OpDef for Embed {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(1);
+        let mut rng = Values::new(1);
         let mut cases = Vec::new();
         for &format in Format::ALL {
             let table = rng.weight(format, [37, 256]);

@@ -1,6 +1,6 @@
 //! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, Work, arity, f32_rows};
 use crate::dim::{Dim, Dims, Sym};
 use crate::dtype::DType;
@@ -90,7 +90,7 @@ impl OpDef for ExpertLinear {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(17);
+        let mut rng = Values::new(17);
         let mut cases = Vec::new();
         for format in [Format::F32, Format::BF16, Format::Q4_0, Format::Q8_0, Format::Q4_K, Format::MXFP4] {
             let k = if format.info().block == 256 { 512 } else { 320 };
@@ -165,7 +165,7 @@ impl OpDef for ExpertBias {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(18);
+        let mut rng = Values::new(18);
         let ins = vec![rng.floats([3, 2 * 19]), rng.floats([4, 19]), Tensor::i32([3, 2], vec![3, 0, 1, 2, 0, 3])];
         vec![Case::new("two of four", ExpertBias { top_k: 2 }, ins, Tolerance::Exact)]
     }
@@ -195,7 +195,7 @@ impl OpDef for ExpertSum {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(19);
+        let mut rng = Values::new(19);
         let ins = vec![rng.floats([3, 4 * 33]), rng.floats([3, 4])];
         vec![Case::new("four", ExpertSum { top_k: 4 }, ins, Tolerance::Close { abs: 1e-6, rel: 1e-6 })]
     }

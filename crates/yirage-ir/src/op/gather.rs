@@ -1,6 +1,6 @@
 //! `gather`: chosen rows of an activation.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -37,7 +37,7 @@ impl OpDef for Gather {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(2);
+        let mut rng = Values::new(2);
         let x = rng.floats([6, 33]);
         vec![
             Case::new("some", Gather {}, vec![x.clone(), Tensor::i32([3], vec![5, 0, 5])], Tolerance::Exact),

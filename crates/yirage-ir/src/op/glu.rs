@@ -1,6 +1,6 @@
 //! `glu`: gated linear units (Shazeer, 2020).
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Tolerance, arity, f32_rows, gelu_erf, gelu_tanh, silu};
 use crate::attr_enum;
 use crate::op_struct;
@@ -58,7 +58,7 @@ impl OpDef for Glu {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(10);
+        let mut rng = Values::new(10);
         let mut cases = Vec::new();
         for &kind in GluKind::ALL {
             for (rows, width) in [(1, 64), (4, 77), (0, 8)] {

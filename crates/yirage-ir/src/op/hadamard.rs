@@ -1,7 +1,7 @@
 //! `hadamard`: parts of a row times a Hadamard matrix, which leaves scores and lengths as they are and spreads an
 //! element that is far larger than the others over all of its part (Chee et al., 2023; Ashkboos et al., 2024).
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -47,7 +47,7 @@ impl OpDef for Hadamard {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(31);
+        let mut rng = Values::new(31);
         // Every element is a sum of all of a part, with as many roundings in f32 as the part's size has bits.
         let close = Tolerance::Close { abs: 2e-6, rel: 1e-6 };
         [(1, 1, 64), (5, 2, 128), (3, 3, 32), (2, 1, 256), (4, 2, 16), (3, 5, 8), (2, 3, 2), (2, 7, 1), (0, 1, 64)]

@@ -1,6 +1,6 @@
 //! `kv_append`: keys and values into the paged cache.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{BLOCK, Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -93,7 +93,7 @@ impl OpDef for KvAppend {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(13);
+        let mut rng = Values::new(13);
         let mut cases = Vec::new();
         for format in [Format::F32, Format::F16, Format::BF16] {
             for (heads, k, v) in [(2, 16, 16), (1, 24, 8), (3, 5, 7)] {
@@ -118,7 +118,7 @@ impl OpDef for KvAppend {
 }
 
 /// States of Q8_0: whole blocks a key and a value, with zeros, ties between codes, and blocks of one large element.
-fn block_cases(rng: &mut Rng) -> Vec<Case> {
+fn block_cases(rng: &mut Values) -> Vec<Case> {
     let mut cases = Vec::new();
     for (heads, k, v) in [(2, 32, 32), (1, 64, 32), (3, 32, 96)] {
         let state = rng.state(Format::Q8_0, [3, BLOCK, heads, k + v]);
@@ -134,7 +134,7 @@ fn block_cases(rng: &mut Rng) -> Vec<Case> {
 }
 
 /// Rows that begin with a block of exact halves of a code's step; the last of several blocks is 0 but for one element.
-fn spiky(rng: &mut Rng, shape: [usize; 2]) -> Tensor {
+fn spiky(rng: &mut Values, shape: [usize; 2]) -> Tensor {
     let mut t = rng.floats(shape);
     if let Data::F32(x) = &mut t.data {
         for row in x.chunks_exact_mut(shape[1]) {

@@ -1,6 +1,6 @@
 //! `layer_norm`: mean and variance normalisation (Ba, Kiros and Hinton, 2016).
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
 use crate::op_struct;
@@ -52,7 +52,7 @@ impl OpDef for LayerNorm {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(6);
+        let mut rng = Values::new(6);
         let close = Tolerance::Close { abs: 5e-6, rel: 5e-6 };
         let mut cases = Vec::new();
         for (rows, width) in [(1, 64), (5, 768), (3, 31), (2, 1), (0, 16)] {

@@ -1,6 +1,6 @@
 //! `linear`: activations times a weight matrix.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, Work, arity};
 use crate::dim::{Dim, Dims};
 use crate::dtype::DType;
@@ -68,7 +68,7 @@ impl OpDef for Linear {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(3);
+        let mut rng = Values::new(3);
         let mut cases = Vec::new();
         for &format in Format::ALL {
             let info = format.info();

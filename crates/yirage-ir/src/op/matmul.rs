@@ -1,6 +1,6 @@
 //! `matmul`: products of two activations.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Tolerance, Work, arity, f32_rows};
 use crate::dim::Dims;
 use crate::op_struct;
@@ -53,7 +53,7 @@ impl OpDef for MatMul {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(20);
+        let mut rng = Values::new(20);
         let sizes = [(1, 1, 1, 1), (3, 2, 5, 7), (2, 4, 33, 16), (5, 1, 64, 100), (2, 9, 17, 1), (1, 65, 40, 70)];
         let case = |(rows, m, k, n): (usize, usize, usize, usize)| {
             let ins = vec![rng.floats([rows, m * k]), rng.floats([rows, k * n])];

@@ -1,6 +1,6 @@
 //! `quantize`: activations to int8 blocks of 32, but for the few that are much larger than the others.
 
-use super::case::{Rng, with_extremes};
+use super::case::{Values, with_extremes};
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -79,7 +79,7 @@ impl OpDef for Quantize {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(4);
+        let mut rng = Values::new(4);
         let op = Quantize { parts: 1 };
         let shapes = [[1, 32], [7, 96], [16, 64], [33, 320], [0, 32]];
         let mut cases: Vec<Case> = shapes

@@ -1,6 +1,6 @@
 //! `rms_norm`: root-mean-square normalisation (Zhang and Sennrich, 2019), of whole rows or of each head.
 
-use super::case::{Rng, with_extremes};
+use super::case::{Values, with_extremes};
 use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
 use crate::op_struct;
@@ -59,7 +59,7 @@ impl OpDef for RmsNorm {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(5);
+        let mut rng = Values::new(5);
         let close = Tolerance::Close { abs: 2e-6, rel: 2e-6 };
         let mut cases = Vec::new();
         for (rows, row, width, unit_offset) in

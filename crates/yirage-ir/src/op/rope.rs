@@ -1,6 +1,6 @@
 //! `rope`: rotary position embedding (Su et al., 2021) by table.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
 use crate::dim::{Dim, Sym};
 use crate::op_struct;
@@ -90,7 +90,7 @@ impl OpDef for Rope {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(12);
+        let mut rng = Values::new(12);
         let close = Tolerance::Close { abs: 1e-6, rel: 1e-6 };
         let mut cases = Vec::new();
         for (rows, heads, width, rotary, interleaved) in [

@@ -1,6 +1,6 @@
 //! `route`: the choice of experts.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
 use crate::attr_enum;
@@ -143,7 +143,7 @@ impl OpDef for Route {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(16);
+        let mut rng = Values::new(16);
         let close = Tolerance::Close { abs: 1e-6, rel: 1e-5 };
         let base =
             Route { top_k: 2, scoring: Scoring::Softmax, normalize: true, scale: F32(1.0), groups: 1, top_groups: 1 };

@@ -1,6 +1,6 @@
 //! `sample`: from logits to tokens.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, Work};
 use crate::dim::{Dim, Dims, Sym};
 use crate::dtype::DType;
@@ -488,7 +488,7 @@ impl OpDef for Sample {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(22);
+        let mut rng = Values::new(22);
         let mut cases = Vec::new();
         for flags in 0..32u32 {
             let flag = |bit: u32| flags >> bit & 1 == 1;
@@ -510,7 +510,7 @@ impl OpDef for Sample {
 }
 
 /// A slot of a case: rows with equal logits, rows of no use, and every kind of parameter in one batch.
-fn input(rng: &mut Rng, slot: SampleSlot, seqs: usize, vocabulary: usize) -> Tensor {
+fn input(rng: &mut Values, slot: SampleSlot, seqs: usize, vocabulary: usize) -> Tensor {
     let mut numbers = |n: usize, of: &mut dyn FnMut(usize, f32) -> f32| {
         Tensor::f32([n], (0..n).map(|i| of(i, rng.float())).collect())
     };
@@ -528,12 +528,12 @@ fn input(rng: &mut Rng, slot: SampleSlot, seqs: usize, vocabulary: usize) -> Ten
         SampleSlot::TopP => numbers(seqs, &mut cycle(&[1.0, 0.9, 0.5, 0.05])),
         SampleSlot::MinP => numbers(seqs, &mut cycle(&[0.0, 0.0, 0.2])),
         SampleSlot::Key => {
-            let words = (0..5 * seqs).map(|_| rng.next() as u32).collect();
+            let words = (0..5 * seqs).map(|_| rng.word()).collect();
             Tensor { dtype: DType::U32, shape: vec![seqs, 5], data: Data::U32(words) }
         }
         SampleSlot::Allowed => {
             let width = vocabulary.div_ceil(32);
-            let word = |i: usize| if (i / width).is_multiple_of(2) { u32::MAX } else { rng.next() as u32 };
+            let word = |i: usize| if (i / width).is_multiple_of(2) { u32::MAX } else { rng.word() };
             let words = (0..seqs * width).map(word).collect();
             Tensor { dtype: DType::U32, shape: vec![seqs, width], data: Data::U32(words) }
         }
@@ -542,7 +542,7 @@ fn input(rng: &mut Rng, slot: SampleSlot, seqs: usize, vocabulary: usize) -> Ten
         }
         SampleSlot::Bias => numbers(seqs, &mut |i, x| if i == 2 { f32::INFINITY } else { 4.0 * x }),
         SampleSlot::History => {
-            let entry = |i: usize| [i as i32 / 4, (rng.next() % (vocabulary as u64 + 9)) as i32, i as i32 % 3];
+            let entry = |i: usize| [i as i32 / 4, rng.below(vocabulary as u64 + 9) as i32, i as i32 % 3];
             ints([4 * seqs, 3], (0..4 * seqs).flat_map(entry).collect())
         }
         SampleSlot::Repetition => numbers(seqs, &mut cycle(&[1.0, 1.3, 0.5])),

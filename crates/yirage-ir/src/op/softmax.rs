@@ -1,6 +1,6 @@
 //! `softmax` of rows.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -34,7 +34,7 @@ impl OpDef for Softmax {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(7);
+        let mut rng = Values::new(7);
         let close = Tolerance::Close { abs: 1e-7, rel: 1e-5 };
         [(1, 1), (3, 31), (2, 512), (4, 128), (0, 8)]
             .into_iter()

@@ -1,6 +1,6 @@
 //! `top_k`: the largest or smallest elements of rows.
 
-use super::case::Rng;
+use super::case::Values;
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -65,7 +65,7 @@ impl OpDef for TopK {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(21);
+        let mut rng = Values::new(21);
         let mut cases = Vec::new();
         for (rows, width, k) in [(1, 1, 1), (4, 50, 3), (2, 50, 50), (3, 3000, 40), (2, 5000, 1500), (0, 7, 2)] {
             for (largest, sorted) in [(true, true), (false, true), (true, false), (false, false)] {

@@ -1,6 +1,6 @@
 //! `unary`: element-wise functions of one value.
 
-use super::case::{Rng, with_extremes};
+use super::case::{Values, with_extremes};
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::attr::F32;
 use crate::attr_enum;
@@ -126,8 +126,7 @@ impl OpDef for Unary {
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Rng(8);
-        let close = Tolerance::Close { abs: 1e-6, rel: 1e-5 };
+        let mut rng = Values::new(8);
         let mut cases = Vec::new();
         for &kind in UnaryKind::ALL {
             let c = F32(match kind {
@@ -139,6 +138,11 @@ impl OpDef for Unary {
             if let crate::tensor::Data::F32(v) = &mut x.data {
                 v.iter_mut().for_each(|v| *v *= 8.0);
             }
+            let close = match kind {
+                UnaryKind::Scale | UnaryKind::Relu | UnaryKind::Square | UnaryKind::Sqrt => Tolerance::Exact,
+                UnaryKind::Silu => Tolerance::Close { abs: 1e-7, rel: 1e-7 },
+                _ => Tolerance::Close { abs: 1e-6, rel: 1e-5 },
+            };
             cases.push(Case::new(format!("{kind}"), Unary { kind, c }, vec![x.clone()], close));
             cases.push(Case::new(format!("{kind} extremes"), Unary { kind, c }, vec![with_extremes(x)], close));
         }

@@ -5,7 +5,7 @@ use crate::error::ModelError;
 use crate::gguf::Gguf;
 use crate::limits::{GGUF_SHARDS, TENSORS};
 use std::path::{Path, PathBuf};
-use yirage_mmap::MappedFile;
+use yirage_mmap::{MappedFile, is_there};
 
 /// Opens the model that the file at `path` is, or is a shard of.
 pub(super) fn open(path: &Path) -> Result<Checkpoint, ModelError> {
@@ -37,7 +37,7 @@ fn open_shards(name: &ShardName, opened: &Gguf, count: u64) -> Result<Checkpoint
     let (mut maps, mut tensors, mut first) = (Vec::new(), Vec::new(), None);
     for no in 0..count {
         let path = name.shard(no);
-        if !path.is_file() {
+        if !is_there(&path)? {
             return Err(ModelError::MissingShard {
                 path,
                 named_by: format!("{} (split.count = {count})", opened.name()),

@@ -2,10 +2,11 @@
 
 use super::{Checkpoint, Header, StoredType, TensorInfo, shape_of, to_usize};
 use crate::error::ModelError;
+use crate::limits::SAFETENSORS_INDEX_BYTES;
 use crate::safetensors::{SafeTensors, ShardIndex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use yirage_mmap::MappedFile;
+use yirage_mmap::{MappedFile, is_there, read_bytes};
 
 /// The index of a sharded model.
 pub(super) const INDEX_FILE: &str = "model.safetensors.index.json";
@@ -14,7 +15,7 @@ pub(super) const INDEX_FILE: &str = "model.safetensors.index.json";
 pub(super) fn open(path: &Path) -> Result<Checkpoint, ModelError> {
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let index_path = folder.join(INDEX_FILE);
-    if index_path.is_file() {
+    if is_there(&index_path)? {
         let index = read_index(&index_path)?;
         let name = path.file_name().and_then(|n| n.to_str());
         if name.is_some_and(|n| index.shards.iter().any(|s| s == n)) {
@@ -34,7 +35,7 @@ pub(super) fn open_index(path: &Path) -> Result<Checkpoint, ModelError> {
 }
 
 fn read_index(path: &Path) -> Result<ShardIndex, ModelError> {
-    ShardIndex::parse(&MappedFile::open(path)?, &path.display().to_string())
+    ShardIndex::parse(&read_bytes(path, SAFETENSORS_INDEX_BYTES)?, &path.display().to_string())
 }
 
 fn load(path: &Path) -> Result<(MappedFile, SafeTensors), ModelError> {
@@ -47,7 +48,7 @@ fn open_shards(index_path: &Path, folder: PathBuf, index: &ShardIndex) -> Result
     let (mut maps, mut tensors, mut metadata) = (Vec::new(), Vec::new(), BTreeMap::new());
     for (no, shard) in index.shards.iter().enumerate() {
         let path = folder.join(shard);
-        if !path.is_file() {
+        if !is_there(&path)? {
             return Err(ModelError::MissingShard { path, named_by: index_path.display().to_string() });
         }
         let (map, parsed) = load(&path)?;

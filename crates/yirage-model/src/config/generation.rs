@@ -1,10 +1,13 @@
 //! What a model's files say about generating: where text ends, and suggested sampling.
 
 use super::access::Section;
-use super::{RawConfig, access, parse_object, read_small};
+use super::{RawConfig, access, parse_object};
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
 use crate::gguf::{Array, Gguf, Value};
+use crate::limits::CONFIG_BYTES;
+use std::path::Path;
+use yirage_mmap::read_bytes_if_there;
 
 /// Suggestions of a model's makers. Requests and options override every one.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -57,9 +60,10 @@ impl GenerationConfig {
         if let Some(gguf) = checkpoint.gguf() {
             return GenerationConfig::from_gguf(gguf);
         }
-        let path = checkpoint.folder().map(|f| f.join("generation_config.json")).filter(|p| p.is_file());
-        let Some(path) = path else { return GenerationConfig::from_json(b"{}", "generation_config.json", config) };
-        GenerationConfig::from_json(&read_small(&path)?, &path.display().to_string(), config)
+        let path = checkpoint.folder().unwrap_or(Path::new("")).join("generation_config.json");
+        let bytes = read_bytes_if_there(&path, CONFIG_BYTES)?;
+        let bytes = bytes.as_deref().unwrap_or(b"{}");
+        GenerationConfig::from_json(bytes, &path.display().to_string(), config)
     }
 
     /// Parses a `generation_config.json`; token ids that it does not state are taken from `config`.

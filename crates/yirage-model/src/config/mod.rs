@@ -30,6 +30,7 @@ use crate::error::ModelError;
 use crate::limits::CONFIG_BYTES;
 use serde_json::{Map, Value};
 use std::path::Path;
+use yirage_mmap::read_bytes;
 
 /// Where a configuration came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +65,7 @@ impl RawConfig {
             }
             (None, folder) => {
                 let path = folder.unwrap_or(Path::new("")).join("config.json");
-                RawConfig::from_json(&read_small(&path)?, &path.display().to_string())
+                RawConfig::from_json(&read_bytes(&path, CONFIG_BYTES)?, &path.display().to_string())
             }
         }
     }
@@ -110,14 +111,6 @@ impl RawConfig {
         self.rope(LayerType::Sliding)?;
         Ok(())
     }
-}
-
-/// Reads a small JSON file within [`CONFIG_BYTES`].
-pub(crate) fn read_small(path: &Path) -> Result<Vec<u8>, ModelError> {
-    let io = |source| ModelError::Io { path: path.to_path_buf(), source };
-    let length = std::fs::metadata(path).map_err(io)?.len();
-    check_length(length, &path.display().to_string())?;
-    std::fs::read(path).map_err(io)
 }
 
 fn check_length(length: u64, file: &str) -> Result<(), ModelError> {

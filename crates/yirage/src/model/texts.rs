@@ -5,6 +5,7 @@ use crate::options::Layers;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use yirage_mmap::{is_there, read_bytes_if_there, read_text, read_text_if_there};
 use yirage_model::Checkpoint;
 use yirage_model::chat::{ChatInputs, ChatTemplate, MAX_TEMPLATES, TemplateSources, Templates};
 use yirage_model::gguf::Gguf;
@@ -118,15 +119,14 @@ fn of_gguf(gguf: &Gguf) -> Result<Option<Texts>, Failure> {
 
 fn of_folder(folder: &Path) -> Result<Option<Texts>, Failure> {
     let path = folder.join("tokenizer.json");
-    let Some(bytes) = read_if_there(&path, limits::MAX_FILE_BYTES as u64)? else { return Ok(None) };
+    let Some(bytes) = read_bytes_if_there(&path, limits::MAX_FILE_BYTES as u64)? else { return Ok(None) };
     let mut tokenizer = Tokenizer::from_json(&bytes, &path.display().to_string())?;
     let config_path = folder.join("tokenizer_config.json");
-    let config = read_if_there(&config_path, MAX_CONFIG_BYTES)?;
+    let config = read_bytes_if_there(&config_path, MAX_CONFIG_BYTES)?;
     if let Some(config) = &config {
         tokenizer.apply_config(config, &config_path.display().to_string())?;
     }
-    let jinja = read_if_there(&folder.join("chat_template.jinja"), MAX_CONFIG_BYTES)?;
-    let jinja = jinja.as_deref().map(String::from_utf8_lossy);
+    let jinja = read_text_if_there(&folder.join("chat_template.jinja"), MAX_CONFIG_BYTES)?;
     let named = named_templates(&folder.join(NAMED_TEMPLATES))?;
     let sources = TemplateSources {
         jinja: jinja.as_deref(),
@@ -139,7 +139,7 @@ fn of_folder(folder: &Path) -> Result<Option<Texts>, Failure> {
 
 /// Name and source of each `NAME.jinja` in `folder`, in order; none where there is no such folder.
 fn named_templates(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
-    if !folder.is_dir() {
+    if !is_there(folder)? {
         return Ok(Vec::new());
     }
     let mut paths: Vec<PathBuf> = Vec::new();
@@ -158,21 +158,9 @@ fn named_templates(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
     paths.sort();
     let mut named = Vec::new();
     for path in paths {
-        let Some(source) = read_if_there(&path, MAX_CONFIG_BYTES)? else { continue };
+        let source = read_text(&path, MAX_CONFIG_BYTES)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        named.push((name, String::from_utf8_lossy(&source).into_owned()));
+        named.push((name, source));
     }
     Ok(named)
-}
-
-fn read_if_there(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Failure> {
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let length = std::fs::metadata(path).map_err(|e| Failure::io(path, e))?.len();
-    if length > most {
-        let what = format!("{}: {length} bytes are more than the {most} such a file may have", path.display());
-        return Err(Failure::Other(what));
-    }
-    std::fs::read(path).map(Some).map_err(|e| Failure::io(path, e))
 }

@@ -7,8 +7,8 @@ use super::super::{
 };
 use super::device::Device;
 use super::job::{Job, VOCABULARY};
-use super::{Rng, Setup, mix};
-use crate::kv::{Fault, KvManager};
+use super::{Rng, Setup, chance, mix, range};
+use crate::kv::KvManager;
 
 /// What a simulation met, so that the tests can show that they were not idle.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -44,12 +44,11 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(seed: u64, fault: Option<Fault>, blind: bool) -> Self {
-        let mut rng = Rng(mix(seed));
+    pub(super) fn new(seed: u64, blind: bool) -> Self {
+        let mut rng = Rng::new(mix(seed));
         let setup = Setup::random(&mut rng);
         let kv = KvManager::new(&setup.groups, setup.prefix_cache).unwrap();
-        let mut sched = Scheduler::new(setup.config.clone(), kv).unwrap();
-        sched.plant(fault);
+        let sched = Scheduler::new(setup.config.clone(), kv).unwrap();
         let device = Device::new(&setup.groups);
         Driver { setup, rng, sched, device, jobs: BTreeMap::new(), step: 0, blind, coverage: Coverage::default() }
     }
@@ -71,7 +70,7 @@ impl Driver {
     }
 
     fn arrive(&mut self) {
-        if !self.rng.chance(self.setup.arrivals) {
+        if !chance(&mut self.rng, self.setup.arrivals) {
             return;
         }
         let request = self.setup.request(&mut self.rng);
@@ -91,7 +90,7 @@ impl Driver {
 
     fn step(&mut self, noisy: bool) -> Result<(), String> {
         self.step += 1;
-        if noisy && self.rng.chance(self.setup.cancels) {
+        if noisy && chance(&mut self.rng, self.setup.cancels) {
             self.cancel()?;
         }
         let preempted_before = self.sched.stats().preemptions;
@@ -105,13 +104,13 @@ impl Driver {
         if batch.entries.is_empty() {
             return Ok(());
         }
-        if noisy && self.rng.chance(self.setup.cancels) {
+        if noisy && chance(&mut self.rng, self.setup.cancels) {
             self.cancel()?;
         }
-        if noisy && self.rng.chance(20) {
+        if noisy && chance(&mut self.rng, 20) {
             self.arrive();
         }
-        let events = if noisy && self.rng.chance(self.setup.failures) {
+        let events = if noisy && chance(&mut self.rng, self.setup.failures) {
             self.sched.fail_step("device lost")
         } else {
             self.device.run(&batch, |entry| &self.jobs[&entry.seq])?;
@@ -124,7 +123,7 @@ impl Driver {
             if self.sched.schedule().is_ok() {
                 return Err("scheduled before all of the last step was delivered".to_owned());
             }
-            if noisy && self.rng.chance(self.setup.cancels) {
+            if noisy && chance(&mut self.rng, self.setup.cancels) {
                 self.coverage.cancelled_in_run += 1;
                 self.cancel()?;
             }
@@ -137,12 +136,12 @@ impl Driver {
     /// Guesses for some of the decoding sequences, often right and sometimes wrong from some place on.
     fn propose(&mut self) {
         for (&seq, job) in &self.jobs {
-            if !self.rng.chance(self.setup.drafts) {
+            if !chance(&mut self.rng, self.setup.drafts) {
                 continue;
             }
-            let mut drafts = job.future(self.rng.range(0, 9));
-            if !drafts.is_empty() && self.rng.chance(50) {
-                let wrong = self.rng.range(0, drafts.len() - 1);
+            let mut drafts = job.future(range(&mut self.rng, 0, 9));
+            if !drafts.is_empty() && chance(&mut self.rng, 50) {
+                let wrong = range(&mut self.rng, 0, drafts.len() - 1);
                 drafts[wrong] = (drafts[wrong] + 1) % VOCABULARY as u32;
             }
             self.sched.propose(seq, drafts);
@@ -195,7 +194,7 @@ impl Driver {
         if alive.is_empty() {
             return Ok(());
         }
-        let seq = alive[self.rng.range(0, alive.len() - 1)];
+        let seq = alive[range(&mut self.rng, 0, alive.len() - 1)];
         let waiting = matches!(self.sched.phase(seq), Some(Phase::Waiting | Phase::Preempted));
         match self.sched.cancel(seq) {
             Ended::Now(event) => {

@@ -6,37 +6,20 @@
 
 mod device;
 mod driver;
-mod faults;
 mod job;
 mod properties;
 mod setup;
 
 use driver::{Coverage, Driver};
 use setup::Setup;
+use yirage_ir::rng::{Rng, mix};
 
-/// A small generator for the simulations (SplitMix64); every run is a pure function of its seed.
-pub(super) struct Rng(pub(super) u64);
-
-impl Rng {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    /// A number in `low..=high`.
-    pub(super) fn range(&mut self, low: usize, high: usize) -> usize {
-        low + (self.next() % (high - low + 1) as u64) as usize
-    }
-
-    /// True in `percent` of 100 cases.
-    pub(super) fn chance(&mut self, percent: usize) -> bool {
-        self.range(0, 99) < percent
-    }
+/// A number in `low..=high`.
+fn range(rng: &mut Rng, low: usize, high: usize) -> usize {
+    low + rng.index(high - low + 1)
 }
 
-/// The finaliser of SplitMix64.
-pub(super) fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
+/// True in `percent` of 100 cases.
+fn chance(rng: &mut Rng, percent: usize) -> bool {
+    rng.index(100) < percent
 }

@@ -1,4 +1,5 @@
-//! Random numbers for tests: each is a pure function of a seed and a counter, the same on every machine.
+//! Random numbers for cases of ops and for tests: each is a pure function of a seed and a counter, the same on every
+//! machine. Sampling has a generator of its own ([`crate::op::Sample`]).
 //!
 //! [`at`] is the `counter`-th output of SplitMix64 (G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom number
 //! generators", OOPSLA 2014), whose state is only a counter: any number can be had without those before it. [`Rng`] counts
@@ -60,7 +61,20 @@ impl Rng {
     /// # Panics
     /// There are none.
     pub const fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len() as u64) as usize]
+        &items[self.index(items.len())]
+    }
+
+    /// An index of something `n` long.
+    ///
+    /// # Panics
+    /// `n` is 0.
+    pub const fn index(&mut self, n: usize) -> usize {
+        self.below(n as u64) as usize
+    }
+
+    /// From -1 to below 1, in steps of 2^-23.
+    pub const fn signed_f32(&mut self) -> f32 {
+        2.0 * self.unit_f32() - 1.0
     }
 
     /// From 0 to below 1, in steps of 2^-24.
@@ -89,7 +103,7 @@ impl Rng {
     pub const fn shuffle<T>(&mut self, items: &mut [T]) {
         let mut left = items.len();
         while left > 1 {
-            let chosen = self.below(left as u64) as usize;
+            let chosen = self.index(left);
             left -= 1;
             items.swap(chosen, left);
         }

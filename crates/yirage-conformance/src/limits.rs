@@ -1,0 +1,130 @@
+//! How wide a tolerance may be at most, whatever an op says of itself: the tolerances of InfiniCore's op tests
+//! (`test/infiniop/*.py`, absolute and relative), which the project promises to meet. An op that they do not test has the
+//! limit of the row that is nearest to what it computes, with the reason.
+//!
+//! Our arithmetic is f32, so the rows are those of F32 wherever there is one.
+
+use yirage_ir::Op;
+use yirage_ir::op::{Tolerance, UnaryKind};
+
+/// A row of the source: no case's tolerance may be wider.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Limit {
+    /// The row, as the source names it.
+    pub row: &'static str,
+    /// Largest absolute part.
+    pub abs: f32,
+    /// Largest relative part.
+    pub rel: f32,
+    /// Why this row, where the source has none of the op's own.
+    pub reason: &'static str,
+}
+
+impl Limit {
+    const fn new(row: &'static str, abs: f32, rel: f32) -> Limit {
+        Limit { row, abs, rel, reason: "its own" }
+    }
+
+    const fn because(self, reason: &'static str) -> Limit {
+        Limit { reason, ..self }
+    }
+
+    /// Whether a tolerance is this narrow.
+    pub fn allows(&self, tolerance: Tolerance) -> bool {
+        match tolerance {
+            Tolerance::Exact => true,
+            Tolerance::Close { abs, rel } => abs <= self.abs && rel <= self.rel,
+            // Of a product whose terms do not cancel, the sum of the magnitudes is the result's.
+            Tolerance::SumOfProducts { c } => c * f32::EPSILON <= self.rel,
+        }
+    }
+}
+
+const GEMM: Limit = Limit::new("gemm F32", 0.0, 1e-3);
+const LAYER_NORM: Limit = Limit::new("layer_norm F32", 1e-3, 1e-3);
+const ROPE: Limit = Limit::new("rope F32", 1e-4, 1e-3);
+const CAUSAL_SOFTMAX: Limit = Limit::new("causal_softmax F32", 3e-5, 1e-5);
+const SOFTMAX: Limit = Limit::new("softmax F32", 3e-5, 1e-5);
+const SWIGLU: Limit = Limit::new("swiglu F32", 1e-5, 1e-5);
+const SILU: Limit = Limit::new("silu F32", 1e-7, 1e-7);
+const GELU: Limit = Limit::new("gelu F32", 1e-5, 1e-5);
+const ADD: Limit = Limit::new("add, mul, sub F32", 1e-7, 1e-7);
+const FUSED_MOE: Limit = Limit::new("fused_moe F32", 1e-4, 1e-4);
+const EXACT: Limit = Limit::new("random_sample, rearrange, kv_caching, embedding", 0.0, 0.0);
+
+/// The limit of an op's cases.
+pub fn of(op: &Op) -> Limit {
+    match op {
+        Op::Attention(_) => CAUSAL_SOFTMAX.because("paged_attention has F16 and BF16 only; its softmax has F32"),
+        Op::Binary(_) => ADD,
+        Op::Concat(_) => EXACT.because("moves values as rearrange does"),
+        Op::Embed(_) => EXACT,
+        Op::ExpertBias(_) => ADD.because("an addition"),
+        Op::ExpertLinear(_) | Op::ExpertSum(_) => FUSED_MOE.because("a part of it"),
+        Op::Gather(_) => EXACT.because("rows by their numbers, as embedding"),
+        Op::Glu(_) => SWIGLU.because("swiglu, or it with another function"),
+        Op::Hadamard(_) => SOFTMAX.because("f32 sums along a row; gemm F32 has no absolute part for sums that cancel"),
+        Op::KvAppend(_) => EXACT,
+        Op::LayerNorm(_) => LAYER_NORM,
+        Op::Linear(_) | Op::MatMul(_) => GEMM,
+        Op::Quantize(_) => EXACT.because("codes are integers, and what follows reads them"),
+        Op::RmsNorm(_) => LAYER_NORM.because("rms_norm has F16 and BF16 only, which are wider"),
+        Op::Rope(_) => ROPE,
+        Op::Route(_) => SOFTMAX.because("a softmax or sigmoid and a choice"),
+        Op::Sample(_) => EXACT,
+        Op::Softmax(_) => SOFTMAX,
+        Op::TopK(_) => EXACT.because("moves values as rearrange does"),
+        Op::Unary(op) => unary(op.kind),
+    }
+}
+
+fn unary(kind: UnaryKind) -> Limit {
+    match kind {
+        UnaryKind::Silu => SILU,
+        UnaryKind::GeluTanh | UnaryKind::GeluErf => GELU,
+        UnaryKind::Scale | UnaryKind::Square | UnaryKind::Relu | UnaryKind::Sqrt => {
+            ADD.because("one operation that rounds once, or none")
+        }
+        UnaryKind::Tanh | UnaryKind::Sigmoid | UnaryKind::Softcap | UnaryKind::Exp | UnaryKind::Rsqrt => {
+            GELU.because("an element-wise function of several operations")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::READ_BACK;
+    use yirage_ir::op::{Attention, Case};
+
+    fn looser(case: &Case) -> Option<String> {
+        let limit = of(&case.op);
+        let name = format!("{}: {}", case.op.name(), case.name);
+        (!limit.allows(case.tolerance)).then(|| format!("{name}: {:?} is wider than {limit:?}", case.tolerance))
+    }
+
+    #[test]
+    fn no_case_is_looser_than_its_limit() {
+        let cases = Op::all_cases();
+        let found: Vec<String> = cases.iter().filter_map(looser).collect();
+        assert!(cases.len() > 200 && found.is_empty(), "{}", found.join("\n"));
+    }
+
+    #[test]
+    fn what_is_read_back_through_attention_is_as_close_as_attention() {
+        let attention = Op::all_cases().into_iter().find(|case| matches!(case.op, Op::Attention(Attention { .. })));
+        let limit = of(&attention.expect("attention has cases").op);
+        assert!(limit.allows(READ_BACK), "{READ_BACK:?} is wider than {limit:?}");
+    }
+
+    #[test]
+    fn wider_tolerances_are_told() {
+        for (abs, rel, allowed) in [(3e-5, 1e-5, true), (0.0, 0.0, true), (4e-5, 0.0, false), (0.0, 2e-5, false)] {
+            assert_eq!(SOFTMAX.allows(Tolerance::Close { abs, rel }), allowed, "{abs} {rel}");
+        }
+        for (c, allowed) in [(16.0, true), (8000.0, true), (9000.0, false)] {
+            assert_eq!(GEMM.allows(Tolerance::SumOfProducts { c }), allowed, "{c}");
+        }
+        assert!(EXACT.allows(Tolerance::Exact) && !EXACT.allows(Tolerance::Close { abs: 1e-9, rel: 0.0 }));
+    }
+}

@@ -1,0 +1,87 @@
+//! Runs named unit tests of one package in the copy and says what became of each.
+
+use super::scratch::Scratch;
+use std::fmt;
+use std::fs::{self, File};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// A build and some simulations end long before this.
+const HANGS_AFTER: Duration = Duration::from_secs(1800);
+
+/// What became of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It passed.
+    Passed,
+    /// It failed.
+    Failed,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Verdict::Passed { "passes" } else { "fails" })
+    }
+}
+
+/// Runs `tests` of `package`.
+///
+/// # Errors
+/// Sources that do not compile, a test that does not exist or end, and whatever else keeps them from running.
+pub(crate) fn run(scratch: &Scratch, package: &str, tests: &[String]) -> Result<Vec<(String, Verdict)>, String> {
+    let (output, errors) = (scratch.target.join("mutants.out"), scratch.target.join("mutants.err"));
+    let file = |path| File::create(path).map_err(|error| error.to_string());
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--locked", "--package", package, "--lib", "--", "--exact"]).args(tests);
+    command.current_dir(&scratch.root).env("CARGO_TARGET_DIR", &scratch.target);
+    // One file of one crate changes from run to run.
+    command.env("CARGO_INCREMENTAL", "1").env("CARGO_TERM_COLOR", "never");
+    command.stdout(file(&output)?).stderr(file(&errors)?);
+    let status = wait(&mut command)?;
+    let said = fs::read_to_string(&output).map_err(|error| error.to_string())?;
+    let verdict = |test: &String| {
+        verdict(&said, test).map(|verdict| (test.clone(), verdict)).ok_or_else(|| {
+            let errors = fs::read_to_string(&errors).unwrap_or_default();
+            format!("`{test}` did not run ({status}):\n{errors}")
+        })
+    };
+    tests.iter().map(verdict).collect()
+}
+
+fn wait(command: &mut Command) -> Result<ExitStatus, String> {
+    let mut child = command.spawn().map_err(|error| format!("cargo: {error}"))?;
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            return Ok(status);
+        }
+        if begun.elapsed() > HANGS_AFTER {
+            child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
+            return Err(format!("nothing ends within {} s", HANGS_AFTER.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What a test runner's output says of a test.
+fn verdict(said: &str, test: &str) -> Option<Verdict> {
+    let result = |line: &str| line.strip_prefix("test ")?.strip_prefix(test)?.strip_prefix(" ... ").map(str::to_owned);
+    match said.lines().find_map(result)?.as_str() {
+        "ok" => Some(Verdict::Passed),
+        "FAILED" => Some(Verdict::Failed),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verdict, verdict};
+
+    #[test]
+    fn verdicts_are_read_from_whole_names() {
+        let said = "\nrunning 2 tests\ntest a::bc ... ok\ntest a::b ... FAILED\ntest d ... ignored, why\n";
+        assert_eq!(verdict(said, "a::b"), Some(Verdict::Failed));
+        assert_eq!(verdict(said, "a::bc"), Some(Verdict::Passed));
+        assert_eq!((verdict(said, "a"), verdict(said, "d")), (None, None));
+    }
+}
