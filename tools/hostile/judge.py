@@ -42,8 +42,8 @@ def finding(case, ran, limits, baseline):
 
 def crash(ran, limits):
     """Ends that are never right."""
-    if ran.late:
-        return f"hang: killed after {ran.seconds:.1f} s"
+    if ran.killed:
+        return ran.killed
     if ran.code < 0:
         return f"killed by signal {-ran.code}"
     if ran.code > 128 or ran.code == 101:

@@ -1,9 +1,20 @@
 """Runs a program under limits and says how it ended."""
+import contextlib
 import os
 import signal
 import subprocess
 import time
 from dataclasses import dataclass
+
+ALIVE = set()
+TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Limits:
+    """What a run may take."""
+    wall: float
+    memory_bytes: int
 
 
 @dataclass
@@ -13,9 +24,9 @@ class Ran:
     out: bytes
     err: bytes
     seconds: float
-    processor_seconds: float
     peak_bytes: int
-    late: bool
+    # Why it was killed; empty where it ended by itself.
+    killed: str
 
 
 @dataclass
@@ -34,38 +45,75 @@ class Running:
         return False
 
 
-def run(command, folder, env, stdin, wall, during=None):
-    """Runs `command` in `folder` for at most `wall` seconds; its output goes through files beside the folder."""
+def run(command, folder, env, stdin, limits, during=None):
+    """Runs `command` in `folder` under `limits`; its output goes through files beside the folder."""
     out_path, err_path, in_path = (folder.parent / (folder.name + end) for end in (".out", ".err", ".in"))
     in_path.write_bytes(stdin)
     started = time.monotonic()
     with open(in_path, "rb") as i, open(out_path, "wb") as o, open(err_path, "wb") as e:
         child = subprocess.Popen(command, cwd=folder, env=env, stdin=i, stdout=o, stderr=e, start_new_session=True)
-    if during:
-        during(folder, Running(child.pid, out_path))
-    late, status, usage = wait(child.pid, started + wall)
+    ALIVE.add(child.pid)
+    try:
+        if during:
+            during(folder, Running(child.pid, out_path))
+        killed, status, usage = wait(child.pid, started, limits)
+    finally:
+        ALIVE.discard(child.pid)
     child.returncode = status  # It has been waited for.
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
     out, err = (head(path) for path in (out_path, err_path))
     for path in (in_path, out_path, err_path):
         path.unlink()
-    busy = usage.ru_utime + usage.ru_stime
-    return Ran(code, out, err, time.monotonic() - started, busy, usage.ru_maxrss * 1024, late)
+    return Ran(code, out, err, time.monotonic() - started, usage.ru_maxrss * 1024, killed)
 
 
-def wait(pid, end):
-    """(whether it had to be killed, status, resource usage)"""
+def wait(pid, started, limits):
+    """(why it had to be killed or "", status, resource usage)"""
     pause = 0.001
     while True:
         done, status, usage = os.wait4(pid, os.WNOHANG)
         if done:
-            return False, status, usage
-        if time.monotonic() > end:
+            return "", status, usage
+        reason = excess(pid, time.monotonic() - started, limits)
+        if reason:
             os.killpg(pid, signal.SIGKILL)
             _, status, usage = os.wait4(pid, 0)
-            return True, status, usage
+            return reason, status, usage
         time.sleep(pause)
         pause = min(pause * 1.5, 0.02)
+
+
+def excess(pid, seconds, limits):
+    """Why a program has to be killed now. On a busy machine time passes without the program: then it gets more."""
+    busy, held = taken(pid)
+    if held > 1.5 * limits.memory_bytes:
+        return f"memory: {held >> 20} MiB and growing"
+    if seconds > 3 * limits.wall or seconds > limits.wall and busy > 0.8 * limits.wall:
+        return f"hang: {seconds:.1f} s, {busy:.1f} s of them computing"
+    return ""
+
+
+def taken(pid):
+    """(processor seconds, bytes in memory) of a process and those that it started."""
+    busy, held = 0.0, 0
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            others = file.read().split()
+        for one in [pid, *others]:
+            with open(f"/proc/{one}/stat") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+            busy += (int(fields[11]) + int(fields[12])) / TICKS
+            held += int(fields[21]) * PAGE
+    except (OSError, IndexError):
+        pass  # One of them has just ended.
+    return busy, held
+
+
+def kill_all():
+    """Ends whatever still runs: the trial was interrupted."""
+    for pid in list(ALIVE):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def head(path, limit=4 << 20):

@@ -7,6 +7,7 @@
     tools/hostile/run.py --replay gguf:123       one run again, with all it says
 """
 import argparse
+import atexit
 import concurrent.futures
 import json
 import math
@@ -14,11 +15,11 @@ import os
 import random
 import shlex
 import shutil
+import signal
 import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import base
@@ -40,20 +41,13 @@ FAMILIES = [module.FAMILY for module in
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-@dataclass
-class Limits:
-    """What a run may take."""
-    wall: float
-    memory_bytes: int
-
-
 class Trial:
     """One trial: the program, the unharmed models, and what they say."""
 
     def __init__(self, options):
         self.program = str(options.yirage.resolve())
         self.seed = options.seed
-        self.limits = Limits(options.wall, options.memory << 20)
+        self.limits = process.Limits(options.wall, options.memory << 20)
         self.work = options.work.resolve()
         self.base = self.work / "base"
         self.found = self.work / "found"
@@ -75,11 +69,11 @@ class Trial:
         command = [self.program, *case.args]
         return ["bash", "-c", case.shell, "bash", *command] if case.shell else command
 
-    def execute(self, case, folder, wall=None):
+    def execute(self, case, folder):
         place.fill(folder, case.files)
         try:
             env = self.environment(folder, case.env)
-            return process.run(self.command(case), folder, env, case.stdin, wall or self.limits.wall, case.during)
+            return process.run(self.command(case), folder, env, case.stdin, self.limits, case.during)
         finally:
             place.clear(folder)
 
@@ -91,7 +85,7 @@ class Trial:
         with self.lock:
             if key not in self.baselines:
                 unharmed = Case("unharmed", list(case.like))
-                ran = self.execute(unharmed, self.runs / f"unharmed-{len(self.baselines)}", wall=60)
+                ran = self.execute(unharmed, self.runs / f"unharmed-{len(self.baselines)}")
                 if ran.code != 0:
                     sys.exit(f"the unharmed run fails: {shlex.join(map(str, case.like))}\n{ran.err.decode()}")
                 self.baselines[key] = judge.answer(case, ran.out)
@@ -108,7 +102,7 @@ class Trial:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         if family.prepare:
-            family.prepare(self.base, folder, lambda case: self.execute(case, self.runs / "prepare", wall=60))
+            family.prepare(self.base, folder, lambda case: self.execute(case, self.runs / "prepare"))
 
     def try_one(self, family, number):
         """(finding or None, outcome) of one run."""
@@ -116,10 +110,6 @@ class Trial:
         folder = self.runs / f"{family.name}-{number}"
         ran = self.execute(case, folder)
         wrong, outcome = judge.finding(case, ran, self.limits, self.baseline(case))
-        if ran.late and ran.processor_seconds < self.limits.wall / 2:
-            # It waited, or the machine was busy with something else: once more tells which.
-            ran = self.execute(case, folder)
-            wrong, outcome = judge.finding(case, ran, self.limits, self.baseline(case))
         return (case, ran, wrong) if wrong else None, outcome
 
     def keep(self, family, number, case, ran, wrong):
@@ -226,6 +216,8 @@ def main():
     unknown = set(only) - {family.name for family in FAMILIES}
     if unknown:
         sys.exit(f"no such family: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    atexit.register(process.kill_all)
     trial = Trial(options)
     try:
         if options.replay:

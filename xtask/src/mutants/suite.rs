@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+/// Kernels take minutes to optimise, and no unit test of another crate runs one.
+const PLAIN_KERNELS: &str = "profile.test.package.yirage-cpu.opt-level=0";
 /// A build and some simulations end long before this.
 const HANGS_AFTER: Duration = Duration::from_secs(1800);
 
@@ -32,7 +34,8 @@ pub(crate) fn run(scratch: &Scratch, package: &str, tests: &[String]) -> Result<
     let (output, errors) = (scratch.target.join("mutants.out"), scratch.target.join("mutants.err"));
     let file = |path| File::create(path).map_err(|error| error.to_string());
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--locked", "--package", package, "--lib", "--", "--exact"]).args(tests);
+    command.args(["test", "--locked", "--config", PLAIN_KERNELS, "--package", package, "--lib", "--", "--exact"]);
+    command.args(tests);
     command.current_dir(&scratch.root).env("CARGO_TARGET_DIR", &scratch.target);
     // One file of one crate changes from run to run.
     command.env("CARGO_INCREMENTAL", "1").env("CARGO_TERM_COLOR", "never");
