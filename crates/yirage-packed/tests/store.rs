@@ -1,5 +1,5 @@
 //! Entries on a real disk: what is written is what is mapped, and whatever is not whole is found out.
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests are tests; what is skipped is said
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::{TempDir, tempdir};
 use yirage_mmap::FileStamp;
 use yirage_packed::{Header, Key, NewEntry, PackedError, SourceFile, Store, Writer, limits, verify};
-use yirage_testkit::rng;
+use yirage_testkit::{rng, skipped};
 
 const GIB: u64 = 1 << 30;
 
@@ -273,7 +273,7 @@ fn entries_of_a_read_only_folder_are_used() {
     if refused {
         assert!(matches!(begun, Err(PackedError::Io { .. })), "{begun:?}");
     } else {
-        eprintln!("SKIPPED: this user may write to read-only folders");
+        skipped::note("a read-only folder", "this user may write to them");
     }
 }
 
@@ -303,7 +303,7 @@ fn a_source_that_changes_meanwhile_gives_no_entry() {
 #[test]
 #[ignore = "run by a_writer_that_is_killed_leaves_no_entry"]
 fn child_that_never_finishes() {
-    let Some(folder) = std::env::var_os("YIRAGE_TEST_PACKED_FOLDER") else { return };
+    let folder = std::env::var_os("YIRAGE_TEST_PACKED_FOLDER").expect("a folder from the test that starts this one");
     let store = Store::new(folder.into(), GIB);
     let images = [("w".to_owned(), pattern(1, 12 << 20))];
     let mut writer = store.begin(announced(key(1), &images, Vec::new())).unwrap();
