@@ -115,7 +115,7 @@ def kept_head(description, file_bytes):
     """The head of kept weights, by the description in crates/yirage-packed/src/header.rs."""
     raw = json.dumps(description, ensure_ascii=False, indent=1).encode()
     prefix = b"YIRPACK\0" + b"".join(n.to_bytes(w, "little") for n, w in
-                                     [(1, 4), (0, 4), (len(raw), 8), (file_bytes, 8)])
+                                     [(2, 4), (0, 4), (len(raw), 8), (file_bytes, 8)])
     return prefix + hashlib.sha256(prefix + raw).digest() + raw, raw
 
 

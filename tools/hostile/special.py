@@ -45,6 +45,9 @@ def argument(rng, folder):
     args = rng.choice([[*RUN, *model, "--config", "f"], ["config", "explain", "--config", "f"], ["perplexity", *model, "--file", "f"],
                        ["run", *model, "--prompt-file", "f", "-n", "2"], ["bench", *model, "-p", "4", "-n", "0", "-r", "1", "--compare", "f"],
                        [*RUN, *model, "--draft-model", "f", "--speculate", "draft"]])
+    if name == "pipe" and args[0] in ("perplexity", "run") and "--config" not in args:
+        # A text may come through a pipe: one that ends.
+        what = Link("/dev/fd/0")
     return Case(f"{name} for {args[-2]} of {args[0]}", args, {"f": Link("f") if name == "circle" else what})
 
 

@@ -2,7 +2,8 @@
 
 use crate::error::EngineError;
 use crate::kv::KvManager;
-use crate::load::{self, LoadBytes, Progress};
+use crate::load::{self, Progress};
+use crate::memory::LoadBytes;
 use crate::options::EngineOptions;
 use crate::packed::{Background, Notice, Packed};
 use crate::runner::Runner;
@@ -21,6 +22,7 @@ use yirage_ir::{Dims, Format};
 use yirage_model::Checkpoint;
 use yirage_model::rope::Dynamic;
 use yirage_model::tokenizer::Tokenizer;
+use yirage_packed::Entry as KeptEntry;
 use yirage_plan::work::{Costs, Span, Work};
 use yirage_plan::{ExecutorKind, WeightPlan};
 
@@ -175,7 +177,9 @@ pub struct Engine {
     hidden: bool,
     speculator: Speculator,
     options: EngineOptions,
-    /// Work on repacked weights that waits for the first step.
+    /// The entry that repacked weights are mapped from.
+    kept: Option<KeptEntry>,
+    /// Repacked weights that are written once the first step is over.
     background: Option<Background>,
 }
 
@@ -206,10 +210,10 @@ impl Engine {
             kv,
         )?;
         let mut packed = options.packed.as_ref().and_then(|o| Packed::find(o, checkpoint, &device, &prepared));
-        let (adopted, entry) = packed.as_mut().and_then(Packed::adopt).unzip();
+        let (adopted, kept) = packed.as_mut().and_then(|packed| packed.adopt(progress)).unzip();
         let bindings = load::bind(checkpoint, &*device, &prepared, adopted.unwrap_or_default(), progress)?;
-        let packed_weights = entry.as_ref().map(|entry| entry.path().to_path_buf());
-        let background = packed.map(|packed| packed.background(entry, &bindings));
+        let packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
+        let background = packed.map(|packed| packed.background(kept.is_some(), &bindings));
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
         let dynamic_rope = prepared.model.dynamic_rope;
@@ -241,6 +245,7 @@ impl Engine {
             hidden: options.hidden,
             speculator: Speculator::new(options.speculation),
             options: options.clone(),
+            kept,
             background,
         })
     }
@@ -394,7 +399,8 @@ impl Engine {
         let started = Instant::now();
         let length = |seq| self.sequences.get(&seq).map_or(0, |s| s.length);
         let ran = guessed.and_then(|()| self.runner.run(&batch, length)).map_err(|e| e.to_string());
-        let sampled = match ran.and_then(|()| self.sample(&batch).map_err(|e| e.to_string())) {
+        let sampled = ran.and_then(|()| self.sample(&batch).map_err(|e| e.to_string()));
+        let sampled = match self.confirm_weights().and(sampled) {
             Ok(sampled) => sampled,
             Err(why) => {
                 events.extend(self.fail_step(&why));
@@ -431,6 +437,13 @@ impl Engine {
             background.start();
         }
         Ok(events)
+    }
+
+    /// Whether the step that ran computed with the weights of the model: those that are mapped can go or change under
+    /// it. What it computed is then of no use, whatever came of it.
+    fn confirm_weights(&mut self) -> Result<(), String> {
+        let confirmed = self.kept.as_mut().map_or(Ok(()), KeptEntry::confirm);
+        confirmed.map_err(|e| format!("repacked weights in use are gone or changed, start again: {e}"))
     }
 
     /// Offers guesses for the next step to the scheduler.

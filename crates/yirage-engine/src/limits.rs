@@ -43,6 +43,3 @@ pub const MAX_DRAFTS: u32 = 255;
 
 /// Bytes of a request's cache salt.
 pub const MAX_SALT_BYTES: usize = 256;
-
-/// Bytes of kept weights that are compared with their checksums after a load, in the background.
-pub const CHECKED_BYTES: u64 = 8 << 30;

@@ -5,16 +5,16 @@
 //! [`Notice`] says why.
 
 mod background;
-mod task;
+mod keep;
 
 pub(crate) use background::Background;
 
-use crate::load::Prepared;
+use crate::load::{Prepared, Progress};
+use keep::Keep;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use task::{Inspect, Keep, Task};
 use yirage_hal::{Bindings, Device, WeightHandle, WeightImage};
 use yirage_model::Checkpoint;
 use yirage_model::weights::{WeightBinding, WeightSource};
@@ -38,9 +38,8 @@ pub enum Notice {
     Refused(String),
     /// The weights made now are not kept for the next start.
     NotKept(String),
-    /// Bytes of a weight in use are not what was written: what the engine computed since it was loaded may be wrong. The
-    /// entry was removed, so that the next load makes the weights from the model's files.
-    Damaged(String),
+    /// The entry was checked, and the next start has to check it again since that cannot be noted.
+    NotNoted(String),
 }
 
 impl fmt::Display for Notice {
@@ -48,9 +47,7 @@ impl fmt::Display for Notice {
         match self {
             Notice::Refused(why) => write!(f, "repacked weights were made again: {why}"),
             Notice::NotKept(why) => write!(f, "repacked weights are not kept: {why}"),
-            Notice::Damaged(why) => {
-                write!(f, "answers may be wrong, start again: {why}; the damaged entry was removed")
-            }
+            Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
         }
     }
 }
@@ -87,12 +84,16 @@ impl<'a> Packed<'a> {
         Some(Packed { device, prepared, store, key, packing, source, kept, notices: Vec::new() })
     }
 
-    /// The weights of the entry, by name, and the entry; none where there is none that can be used.
-    pub(crate) fn adopt(&mut self) -> Option<(HashMap<String, WeightHandle>, Entry)> {
-        let why = match self.store.open(self.key) {
+    /// The weights of the entry, by name, and the entry; none where there is none that can be used. `progress` gets the
+    /// bytes that are checked for that, and of all.
+    pub(crate) fn adopt(&mut self, progress: Progress) -> Option<(HashMap<String, WeightHandle>, Entry)> {
+        let why = match self.store.open(self.key, progress) {
             Ok(None) => return None,
             Ok(Some(entry)) => match self.adopt_all(&entry) {
-                Ok(weights) => return Some((weights, entry)),
+                Ok(weights) => {
+                    self.notices.extend(entry.unmarked().map(|why| Notice::NotNoted(why.to_string())));
+                    return Some((weights, entry));
+                }
                 Err(why) => format!("{}: {why}", entry.path().display()),
             },
             // The entry may be whole: a system that maps no more files now may do so at the next start.
@@ -102,14 +103,13 @@ impl<'a> Packed<'a> {
             }
             Err(error) => error.to_string(),
         };
-        self.notices.push(Notice::Refused(why));
         // An entry that stays would be refused again each time; one that cannot be removed is.
-        let _ = self.store.remove(self.key);
+        let left = self.store.remove(self.key).err().map_or_else(String::new, |e| format!(" ({e})"));
+        self.notices.push(Notice::Refused(format!("{why}{left}")));
         None
     }
 
     fn adopt_all(&self, entry: &Entry) -> Result<HashMap<String, WeightHandle>, String> {
-        entry.will_need();
         let adopt = |of: &WeightEntry| {
             let image = entry.image(&of.name).and_then(|(file, range)| WeightImage::new(file, range));
             let image = image.ok_or_else(|| format!("it has no image of weight `{}`", of.name))?;
@@ -123,20 +123,14 @@ impl<'a> Packed<'a> {
         self.prepared.weights.entries.iter().filter(|e| self.kept.contains(e.name.as_str()))
     }
 
-    /// What is left to do once the first tokens are out: check the entry that is used, or write one of the weights that
-    /// were made now.
-    pub(crate) fn background(mut self, used: Option<Entry>, bindings: &Bindings) -> Background {
-        let task = match used {
-            // An entry that was removed in the meantime is nobody's any more.
-            Some(entry) => Inspect::new(self.store.clone(), self.key, &entry).ok().map(Task::Inspect),
-            None => match self.keep(bindings) {
-                Ok(keep) => Some(Task::Keep(keep)),
-                Err(why) => {
-                    self.notices.push(Notice::NotKept(why));
-                    None
-                }
-            },
-        };
+    /// What is left to do once the first tokens are out: to write an entry of the weights that were made now, where none
+    /// is `used`.
+    pub(crate) fn background(mut self, used: bool, bindings: &Bindings) -> Background {
+        let kept = if used { Ok(None) } else { self.keep(bindings).map(Some) };
+        let task = kept.unwrap_or_else(|why| {
+            self.notices.push(Notice::NotKept(why));
+            None
+        });
         Background::new(task, self.notices)
     }
 

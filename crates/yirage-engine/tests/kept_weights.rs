@@ -28,7 +28,7 @@ fn keeping() -> (TempDir, EngineOptions) {
 }
 
 fn entries(options: &EngineOptions) -> Vec<Listed> {
-    Store::new(options.packed.as_ref().unwrap().folder.clone(), GIB).list().unwrap()
+    Store::new(options.packed.as_ref().unwrap().folder.clone(), GIB).list().unwrap().entries
 }
 
 fn entry(options: &EngineOptions) -> PathBuf {
@@ -203,26 +203,6 @@ fn a_whole_entry_of_another_model_is_refused() {
     let mut engine = load(&q8, &options);
     assert_eq!(engine.facts().packed_weights, None);
     assert!(matches!(&engine.notices()[..], [Notice::Refused(why)] if why.contains("key")));
-}
-
-#[test]
-fn damage_in_use_is_found_removed_and_told() {
-    let (_model_folder, model) = copy(&bedtime::q8_0());
-    let (_folder, options) = keeping();
-    keep(&model, &options);
-    let path = entry(&options);
-    let end = fs::metadata(&path).unwrap().len();
-    overwrite(&path, end - 9, &[0xaa; 9]);
-    let mut engine = load(&model, &options);
-    assert_eq!(engine.facts().packed_weights, Some(path.clone()), "only the head is read at open");
-    engine.add(Request::greedy(vec![1, 403], 200)).unwrap();
-    let mut notices = Vec::new();
-    while notices.is_empty() {
-        engine.step().unwrap();
-        notices = engine.notices();
-    }
-    assert!(matches!(&notices[..], [Notice::Damaged(why)] if why.contains("damaged on disk")), "{notices:?}");
-    assert!(!path.exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The crate of opening files: whatever others made is read through it. [`open_regular`] and its kin take regular files
 //! only, never wait and never read beyond a limit; [`MappedFile`] opens the same way and maps, read-only, with pages that
 //! can be given back: the only unsafe code of loading. [`step_back`] puts a thread behind all others for the work that
-//! follows a load.
+//! follows a load; [`guard_mappings`] and [`file_size_limits_are_errors`] make errors of two signals that files can raise.
 //!
 //! This crate knows nothing of what is in a file. Mapping moves no bytes; a page is read from the file when it is
 //! first touched, and [`MappedFile::release`] lets the system forget it again once its content lives elsewhere
@@ -11,15 +11,20 @@
 //! The length is taken once, at open, and checked again after mapping, so a file that is being truncated while it is
 //! opened is refused with [`MapError::LengthChanged`]. Later changes cannot be prevented by a reader:
 //! * a file overwritten in place shows its new bytes: parsers copy what they decide on, so decisions stay made;
-//! * a file **truncated** afterwards makes a read past its new end raise `SIGBUS`, which ends the process. Replace
-//!   model files by renaming a complete new file over them (as package managers and the hub cache do), never by
-//!   rewriting in place: the mapping then keeps the old file alive.
+//! * a file **truncated** afterwards makes a read past its new end raise `SIGBUS`, which ends the process unless its
+//!   owner called [`guard_mappings`]: then [`MappedFile::intact`] tells. Replace model files by renaming a complete new
+//!   file over them (as package managers and the hub cache do), never by rewriting in place: the mapping then keeps the
+//!   old file alive.
 
+mod file_size;
+mod guard;
 mod open;
 mod priority;
 mod release;
 mod stamp;
 
+pub use file_size::file_size_limits_are_errors;
+pub use guard::guard_mappings;
 pub use open::{
     FileError, FileKind, is_there, open_regular, read_bytes, read_bytes_if_there, read_piped_text, read_text,
     read_text_if_there, read_within,
@@ -67,12 +72,27 @@ pub enum MapError {
         /// Bytes after mapping.
         after: u64,
     },
+    /// More files than this crate keeps track of.
+    #[error("{}: {} files are mapped already, and no more can be", path.display(), guard::MAPPINGS)]
+    TooMany {
+        /// The file asked for.
+        path: PathBuf,
+    },
+    /// A part of the file could not be read when it was needed; zeros were read instead.
+    #[error("{}: a part of it could not be read: it was cut off while in use, or its disk fails; start again when the \
+             file is whole", path.display())]
+    Lost {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// A whole file, mapped read-only.
 #[derive(Debug)]
 pub struct MappedFile {
     path: PathBuf,
+    /// Ends before the mapping does, so it stands before it.
+    watch: guard::Watch,
     map: memmap2::Mmap,
     stamp: FileStamp,
 }
@@ -98,7 +118,10 @@ impl MappedFile {
         if after != before {
             return Err(MapError::LengthChanged { path, before, after });
         }
-        Ok(MappedFile { path, map, stamp })
+        let Some(watch) = guard::Watch::new(map.as_ptr().addr(), map.len()) else {
+            return Err(MapError::TooMany { path });
+        };
+        Ok(MappedFile { path, watch, map, stamp })
     }
 
     /// The file's bytes.
@@ -114,6 +137,14 @@ impl MappedFile {
     /// What the file was when it was opened: of the very file that is mapped, whatever the path leads to since.
     pub fn stamp(&self) -> FileStamp {
         self.stamp
+    }
+
+    /// Whether everything that was read of it so far was in the file; see [`guard_mappings`].
+    ///
+    /// # Errors
+    /// [`MapError::Lost`], from the first page on that could not be had.
+    pub fn intact(&self) -> Result<(), MapError> {
+        if self.watch.is_lost() { Err(MapError::Lost { path: self.path.clone() }) } else { Ok(()) }
     }
 
     /// Tells the system that the whole file will be read soon, so that what is not in memory comes in large pieces.

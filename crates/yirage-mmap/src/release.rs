@@ -32,7 +32,7 @@ pub(crate) fn release(_map: &memmap2::Mmap, _range: Range<usize>) -> usize {
 }
 
 #[cfg(unix)]
-fn page_size() -> usize {
+pub(crate) fn page_size() -> usize {
     // SAFETY: sysconf reads a constant of the running system and touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     // 64 KiB is a multiple of every smaller page size in use, so it is safe where the answer is missing.

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
-/// Length and times of a file. Two states of a file with equal stamps are the same for any purpose of caching: the time
+/// Which file it is, its length and its times. Two states of a file with equal stamps are the same for any purpose of caching: the time
 /// of change is set by the system whenever content or metadata change, and no program can set it back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FileStamp {
@@ -14,6 +14,8 @@ pub struct FileStamp {
     pub modified: i128,
     /// When content or metadata last changed, likewise; 0 on systems other than unix.
     pub changed: i128,
+    /// The device it lies on and its number there; 0 on systems other than unix.
+    pub file: (u64, u64),
 }
 
 impl FileStamp {
@@ -23,7 +25,9 @@ impl FileStamp {
             Ok(after) => after.as_nanos() as i128,
             Err(before) => -(before.duration().as_nanos() as i128),
         };
-        FileStamp { bytes: data.len(), modified: data.modified().map_or(0, since_epoch), changed: changed(data) }
+        let modified = data.modified().map_or(0, since_epoch);
+        let (changed, file) = of_unix(data);
+        FileStamp { bytes: data.len(), modified, changed, file }
     }
 
     /// The stamp of the file that `path` leads to now.
@@ -35,13 +39,15 @@ impl FileStamp {
     }
 }
 
+/// Time of change, device and number.
 #[cfg(unix)]
-fn changed(data: &Metadata) -> i128 {
+fn of_unix(data: &Metadata) -> (i128, (u64, u64)) {
     use std::os::unix::fs::MetadataExt;
-    i128::from(data.ctime()) * 1_000_000_000 + i128::from(data.ctime_nsec())
+    let changed = i128::from(data.ctime()) * 1_000_000_000 + i128::from(data.ctime_nsec());
+    (changed, (data.dev(), data.ino()))
 }
 
 #[cfg(not(unix))]
-fn changed(_data: &Metadata) -> i128 {
-    0
+fn of_unix(_data: &Metadata) -> (i128, (u64, u64)) {
+    (0, (0, 0))
 }

@@ -215,6 +215,14 @@ impl Checkpoint {
         self.maps[tensor.file].release(start..end)
     }
 
+    /// Whether everything that was read of the files so far was in them; see [`yirage_mmap::guard_mappings`].
+    ///
+    /// # Errors
+    /// [`ModelError::Map`] with the file that was cut off or cannot be read.
+    pub fn intact(&self) -> Result<(), ModelError> {
+        Ok(self.maps.iter().try_for_each(MappedFile::intact)?)
+    }
+
     /// The GGUF header (of the first shard, which holds the metadata); `None` for safetensors.
     pub fn gguf(&self) -> Option<&Gguf> {
         match &self.header {

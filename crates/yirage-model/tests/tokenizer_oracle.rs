@@ -20,10 +20,6 @@ impl Dice {
         Dice(Rng::new(seed))
     }
 
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0.below(sides as u64) as usize
-    }
-
     /// Words, code, white space of all kinds, scripts, emoji, combining marks, control characters.
     fn text(&mut self) -> String {
         const PARTS: [&str; 40] = [
@@ -69,12 +65,12 @@ impl Dice {
             "ǅſ",
         ];
         let mut text = String::new();
-        for _ in 0..1 + self.roll(14) {
-            match self.roll(5) {
-                0 => text.extend(char::from_u32(self.roll(0x3000) as u32)),
-                1 => text.extend(char::from_u32(self.roll(0x2_0000) as u32)),
-                2 => text.push((b' ' + self.roll(95) as u8) as char),
-                _ => text.push_str(PARTS[self.roll(PARTS.len())]),
+        for _ in 0..1 + self.0.index(14) {
+            match self.0.index(5) {
+                0 => text.extend(char::from_u32(self.0.index(0x3000) as u32)),
+                1 => text.extend(char::from_u32(self.0.index(0x2_0000) as u32)),
+                2 => text.push((b' ' + self.0.index(95) as u8) as char),
+                _ => text.push_str(self.0.choose::<&str>(&PARTS)),
             }
         }
         text

@@ -23,6 +23,12 @@ impl Blocks {
         Blocks { file, written: 0, waiting: Vec::new() }
     }
 
+    /// Writes the first bytes of the file at once. What follows them is written in blocks, and they again with it.
+    pub(crate) fn begin(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.waiting.extend_from_slice(bytes);
+        self.file.write_all(bytes)
+    }
+
     /// The file.
     pub(crate) fn file(&self) -> &File {
         &self.file

@@ -1,92 +1,101 @@
-//! Whether the images of an entry are what was written.
+//! Whether all bytes of an entry are what was written, by all threads of the machine at once.
 //!
-//! The file is read, not the mapping: what is looked at need not stay in memory, and a disk that cannot be read is an
-//! error instead of a signal. Both show the same bytes, those in the system's cache of the file.
+//! The mapping is read, not the file: what is touched here need not be found again when it is first computed with.
 
 use crate::PackedError;
 use crate::header::Header;
-use crate::limits;
 use crate::sum::range_sum;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Builder};
+use yirage_mmap::MappedFile;
 
-/// Goes through the ranges of an entry.
-#[derive(Debug)]
-pub struct Check {
-    path: PathBuf,
-    file: File,
-    header: Arc<Header>,
-    image: usize,
-    range: usize,
-    buffer: Vec<u8>,
+/// Bytes of the file that are compared at once.
+struct Piece<'a> {
+    first: u64,
+    end: u64,
+    /// Image and checksum; none for the zeros between images.
+    of: Option<(&'a str, &'a str)>,
 }
 
-impl Check {
-    /// A check of the entry at `path`, whose head was read already.
-    pub(crate) fn open(path: &Path, header: Arc<Header>) -> Result<Check, PackedError> {
-        let file = File::open(path).map_err(PackedError::io("open", path))?;
-        Ok(Check { path: path.to_path_buf(), file, header, image: 0, range: 0, buffer: Vec::new() })
-    }
-
-    /// Begins at a range somewhere in the entry instead of at the first one; `place` may be any number. The check ends
-    /// with the last range.
-    pub fn begin_at(&mut self, place: u64) {
-        let ranges: u64 = self.header.images.iter().map(|image| image.sums.len() as u64).sum();
-        let mut skip = place.checked_rem(ranges).unwrap_or(0);
-        (self.image, self.range) = (0, 0);
-        while let Some(image) = self.header.images.get(self.image).filter(|i| skip >= i.sums.len() as u64) {
-            skip -= image.sums.len() as u64;
-            self.image += 1;
+impl Piece<'_> {
+    fn check(&self, map: &MappedFile) -> Result<(), PackedError> {
+        let bytes = &map[self.first as usize..self.end as usize];
+        let (first, end, path) = (self.first, self.end, || map.path().to_path_buf());
+        let Some((image, wanted)) = self.of else {
+            let zeros = bytes.iter().all(|&byte| byte == 0);
+            return if zeros { Ok(()) } else { Err(PackedError::Gap { path: path(), first, end }) };
+        };
+        let found = range_sum(bytes);
+        if found == wanted {
+            return Ok(());
         }
-        self.range = skip as usize;
-    }
-
-    /// Checks the next range and gives its size; `None` behind the last one.
-    ///
-    /// # Errors
-    /// [`PackedError::Damaged`], [`PackedError::Io`]. The next call goes on behind the range.
-    pub fn next_range(&mut self) -> Result<Option<u64>, PackedError> {
-        while self.header.images.get(self.image).is_some_and(|image| self.range >= image.sums.len()) {
-            (self.image, self.range) = (self.image + 1, 0);
-        }
-        let header = Arc::clone(&self.header);
-        let Some(image) = header.images.get(self.image) else { return Ok(None) };
-        let start = self.range as u64 * header.range_bytes;
-        let (first, end) = (image.offset + start, image.offset + image.bytes.min(start + header.range_bytes));
-        let wanted = &image.sums[self.range];
-        self.range += 1;
-        self.read(first, end)?;
-        let found = range_sum(&self.buffer);
-        if found == *wanted {
-            return Ok(Some(end - first));
-        }
-        let (path, image, wanted) = (self.path.clone(), image.name.clone(), wanted.clone());
-        Err(PackedError::Damaged { path, image, first, end, wanted, found })
-    }
-
-    /// Puts bytes of the file into the buffer. A range may be a gigabyte by its header: memory grows with what comes.
-    fn read(&mut self, first: u64, end: u64) -> Result<(), PackedError> {
-        let error = |source| PackedError::Io { doing: "read", path: self.path.clone(), source };
-        self.buffer.clear();
-        self.buffer.reserve((end - first).min(limits::RANGE_BYTES) as usize);
-        self.file.seek(SeekFrom::Start(first)).map_err(error)?;
-        (&mut self.file).take(end - first).read_to_end(&mut self.buffer).map_err(error)?;
-        Ok(())
+        let (image, wanted) = (image.to_owned(), wanted.to_owned());
+        Err(PackedError::Damaged { path: path(), image, first, end, wanted, found })
     }
 }
 
-/// Checks the entry at `path` completely and gives the bytes that were compared.
+/// Everything behind the head, which has a checksum of its own: ranges of images and the zeros before each.
+fn pieces<'a>(header: &'a Header, head: u64) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::new();
+    let mut at = head;
+    for image in &header.images {
+        pieces.push(Piece { first: at, end: image.offset, of: None });
+        at = image.offset + image.bytes;
+        for (i, sum) in image.sums.iter().enumerate() {
+            let first = image.offset + i as u64 * header.range_bytes;
+            let end = at.min(first.saturating_add(header.range_bytes));
+            pieces.push(Piece { first, end, of: Some((&image.name, sum)) });
+        }
+    }
+    pieces
+}
+
+/// Compares all bytes of the entry `map`, whose head was read already. `progress` gets the bytes compared, and of all.
 ///
 /// # Errors
-/// The first of [`PackedError::Header`], [`PackedError::Version`], [`PackedError::Damaged`] and [`PackedError::Io`].
+/// The first of [`PackedError::Damaged`], [`PackedError::Gap`] and [`PackedError::Map`] that any thread met.
+pub(crate) fn check(map: &MappedFile, header: &Header, progress: &mut dyn FnMut(u64, u64)) -> Result<(), PackedError> {
+    let (pieces, total) = (pieces(header, Header::bytes_of_head(map)), map.len() as u64);
+    let (next, done, failed) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(None));
+    let work = |report: &mut dyn FnMut(u64)| {
+        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = piece.check(map) {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                // Nobody begins another one.
+                next.store(pieces.len(), Ordering::Relaxed);
+            }
+            let bytes = piece.end - piece.first;
+            report(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
+        }
+    };
+    let ranges = pieces.iter().filter(|piece| piece.of.is_some()).count();
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(ranges);
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            // Where no thread can be started, those that there are do its part.
+            let _ = Builder::new().name("yirage-check".into()).spawn_scoped(scope, || work(&mut |_| ()));
+        }
+        work(&mut |done| progress(done, total));
+    });
+    // The last piece may have been another thread's.
+    progress(done.into_inner(), total);
+    // What could not be read was not compared, whatever came of it.
+    map.intact()?;
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Checks the entry at `path` completely and gives its bytes.
+///
+/// # Errors
+/// The first of [`PackedError::Map`], [`PackedError::Header`], [`PackedError::Version`], [`PackedError::Damaged`] and
+/// [`PackedError::Gap`].
 pub fn verify(path: &Path) -> Result<u64, PackedError> {
-    let header = crate::store::read_header(path)?;
-    let mut check = Check::open(path, Arc::new(header))?;
-    let mut bytes = 0;
-    while let Some(more) = check.next_range()? {
-        bytes += more;
-    }
-    Ok(bytes)
+    let map = MappedFile::open(path)?;
+    let header = Header::parse(&map, map.len() as u64, &path.display().to_string())?;
+    map.will_need();
+    check(&map, &header, &mut |_, _| ())?;
+    Ok(map.len() as u64)
 }

@@ -1,34 +1,68 @@
 //! An entry that is open.
 
+use crate::PackedError;
+use crate::check::check;
 use crate::header::Header;
 use crate::key::Key;
-use crate::{Check, PackedError};
+use crate::mark::Mark;
 use std::collections::HashMap;
+use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use yirage_mmap::MappedFile;
+use std::time::SystemTime;
+use yirage_mmap::{FileStamp, MapError, MappedFile, open_regular};
 
-/// A whole entry, mapped. Nothing but its head was read.
+/// Times that an entry is compared anew because it changed while it was compared.
+const TRIES: usize = 3;
+
+/// A whole entry, mapped. All of its bytes are what was written: they were compared now, or since the machine was
+/// started and not written to since.
 #[derive(Debug)]
 pub struct Entry {
     map: Arc<MappedFile>,
-    header: Arc<Header>,
+    file: File,
+    /// What the file was when it was compared.
+    seen: FileStamp,
+    header: Header,
     index: HashMap<String, usize>,
+    unmarked: Option<PackedError>,
 }
 
 impl Entry {
-    /// Opens the entry at `path`, which must be the one of `key`.
-    pub(crate) fn open(path: &Path, key: Key) -> Result<Entry, PackedError> {
+    /// Opens the entry at `path`, which must be the one of `key`; `mark` is where its mark lies.
+    pub(crate) fn open(
+        path: &Path,
+        mark: PathBuf,
+        key: Key,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Entry, PackedError> {
+        let file = open_regular(path).map_err(MapError::from)?;
         let map = Arc::new(MappedFile::open(path)?);
+        let seen = map.stamp();
         let name = path.display().to_string();
-        let header = Header::parse(&map, map.len() as u64, &name)?;
+        let header = Header::parse(&map, map.len() as u64, &name);
+        map.intact()?;
+        let header = header?;
         if header.key != key.to_string() {
             let (expected, found) = (key.to_string(), header.key);
             return Err(PackedError::Header { path: name, field: "key".into(), expected, found });
         }
+        let mark = Mark::new(mark, &seen, Header::sum_of_head(&map));
         let index = header.images.iter().enumerate().map(|(i, image)| (image.name.clone(), i)).collect();
-        Ok(Entry { map, header: Arc::new(header), index })
+        let mut entry = Entry { map, file, seen, header, index, unmarked: None };
+        entry.map.will_need();
+        if mark.vouches() {
+            entry.confirm()?;
+            mark.touch();
+        } else {
+            let began = SystemTime::now();
+            check(&entry.map, &entry.header, progress)?;
+            entry.confirm()?;
+            // What was compared twice because it changed meanwhile is another file than the mark's.
+            entry.unmarked = if entry.seen == entry.map.stamp() { mark.set(began).err() } else { None };
+        }
+        Ok(entry)
     }
 
     /// What it says of itself.
@@ -48,16 +82,33 @@ impl Entry {
         Some((Arc::clone(&self.map), image.offset as usize..(image.offset + image.bytes) as usize))
     }
 
-    /// Tells the system that all of it will be read soon.
-    pub fn will_need(&self) {
-        self.map.will_need();
+    /// Why the next start has to compare all of it again, where that cannot be noted beside it.
+    pub fn unmarked(&self) -> Option<&PackedError> {
+        self.unmarked.as_ref()
     }
 
-    /// A check of its images.
+    /// Whether its bytes still are what was written, also where somebody did something to the file since the last call:
+    /// then all of it is compared again. Else this is one call of the system.
     ///
     /// # Errors
-    /// [`PackedError::Io`].
-    pub fn check(&self) -> Result<Check, PackedError> {
-        Check::open(self.path(), Arc::clone(&self.header))
+    /// [`PackedError::Damaged`], [`PackedError::Gap`], [`PackedError::Header`] and [`PackedError::Map`]: what was read of
+    /// it since the last call may be wrong. [`PackedError::Changing`] while somebody keeps writing to it.
+    pub fn confirm(&mut self) -> Result<(), PackedError> {
+        for _ in 0..TRIES {
+            self.map.intact()?;
+            let data = self.file.metadata().map_err(PackedError::io("ask for the state of", self.path()))?;
+            let now = FileStamp::of(&data);
+            if now == self.seen {
+                return Ok(());
+            }
+            if now.bytes != self.map.len() as u64 {
+                let (expected, found) = (self.map.len().to_string(), now.bytes.to_string());
+                let (path, field) = (self.path().display().to_string(), "length of the file".into());
+                return Err(PackedError::Header { path, field, expected, found });
+            }
+            check(&self.map, &self.header, &mut |_, _| ())?;
+            self.seen = now;
+        }
+        Err(PackedError::Changing { path: self.path().to_path_buf() })
     }
 }

@@ -63,10 +63,33 @@ pub enum PackedError {
         /// The checksum of what is there.
         found: String,
     },
+    /// Bytes between weights are not the zeros that were written.
+    #[error("{}: bytes {first} to {end}: damaged on disk (zeros were written); the disk or the memory may be failing",
+            path.display())]
+    Gap {
+        /// The file.
+        path: PathBuf,
+        /// First byte in the file.
+        first: u64,
+        /// The byte behind the last.
+        end: u64,
+    },
+    /// Somebody writes to an entry, which no version of this program does.
+    #[error("{}: another program keeps writing to it", path.display())]
+    Changing {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another process writes this entry.
-    #[error("{}: another process writes this entry", path.display())]
+    #[error("{}: another process writes this entry, or holds its folder", path.display())]
     Busy {
         /// What it writes.
+        path: PathBuf,
+    },
+    /// Something that is not the store's has a name that it needs.
+    #[error("{}: not written by yirage, and left alone; move it away", path.display())]
+    Foreign {
+        /// What is in the way.
         path: PathBuf,
     },
     /// More than the limit allows for all entries together.
@@ -115,6 +138,12 @@ pub enum PackedError {
 }
 
 impl PackedError {
+    /// Whether the entry itself is at fault, rather than the way to it or the version of this program.
+    pub fn is_damage(&self) -> bool {
+        use PackedError::{Changing, Damaged, Gap, Header};
+        matches!(self, Damaged { .. } | Gap { .. } | Header { .. } | Changing { .. })
+    }
+
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PackedError {
         let path = path.to_path_buf();
         move |source| PackedError::Io { doing, path, source }

@@ -10,7 +10,7 @@
 //! 64      the description
 //! ```
 //! Numbers are little-endian. Images lie behind it in the order of the description, each at the next multiple of
-//! [`limits::ALIGN`]; the file ends with the last one.
+//! [`limits::ALIGN`], with zeros between; the file ends with the last one.
 
 use crate::PackedError;
 use crate::key::Key;
@@ -23,7 +23,7 @@ use std::collections::HashSet;
 /// The first bytes of an entry.
 pub const MAGIC: [u8; 8] = *b"YIRPACK\0";
 /// The version of the file format. It is a part of every key.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes before the description.
 pub(crate) const PREFIX: usize = 64;
 /// Digits of a range's checksum.
@@ -39,7 +39,7 @@ pub struct Image {
     pub offset: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// The checksums of its ranges, the first 128 bits of their SHA-256 in hexadecimal digits.
+    /// The checksums of its ranges, XXH3 of 128 bits in hexadecimal digits.
     pub sums: Vec<String>,
 }
 
@@ -115,6 +115,16 @@ impl Header {
     /// Bytes of the description that follows `prefix`, at most what is allowed; `None` where it is too short to say.
     pub(crate) fn description_bytes(prefix: &[u8]) -> Option<u64> {
         prefix.first_chunk().map(|prefix| number(prefix, 16).min(limits::HEADER_BYTES))
+    }
+
+    /// Bytes of the head at the beginning of `file`, which was parsed before.
+    pub(crate) fn bytes_of_head(file: &[u8]) -> u64 {
+        PREFIX as u64 + Header::description_bytes(file).unwrap_or_default()
+    }
+
+    /// The checksum of the head at the beginning of `file`, which was parsed before.
+    pub(crate) fn sum_of_head(file: &[u8]) -> &[u8] {
+        file.get(32..PREFIX).unwrap_or_default()
     }
 
     /// Reads the head of a file of `file_bytes` bytes from its beginning; `name` is how errors call it. What is

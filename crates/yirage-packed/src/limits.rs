@@ -1,5 +1,7 @@
 //! Every budget of this crate.
 
+use std::time::Duration;
+
 /// Longest header, in bytes. A header has some 100 bytes a weight and 35 a range of its image.
 pub const HEADER_BYTES: u64 = 64 << 20;
 /// Most images of an entry.
@@ -18,5 +20,14 @@ pub const BLOCK_BYTES: u64 = 2 << 20;
 pub const SYNC_BYTES: u64 = 64 << 20;
 /// Bytes that stay free on the disk whatever the limit says.
 pub const KEEP_FREE: u64 = 1 << 30;
+/// Longest mark of an entry, in bytes.
+pub const MARK_BYTES: u64 = 4096;
+/// Time that must have passed since an entry's last change before its times tell a later change: the clocks of some file
+/// systems tick every two seconds.
+pub const SETTLED: Duration = Duration::from_secs(2);
+/// Times that the lock of a folder is tried, and the time between: writers hold it for moments.
+pub const LOCK_TRIES: u32 = 200;
+/// As above.
+pub const LOCK_WAIT: Duration = Duration::from_millis(10);
 /// Files of a folder that are looked at.
 pub const FILES: usize = 100_000;

@@ -25,7 +25,7 @@ impl SourceFile {
         let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let path = real.to_str()?.to_owned();
         let cut = |time: i128| i64::try_from(time).unwrap_or(i64::MAX);
-        let FileStamp { bytes, modified, changed } = stamp;
+        let FileStamp { bytes, modified, changed, .. } = stamp;
         Some(SourceFile { path, bytes, modified: cut(modified), changed: cut(changed) })
     }
 

@@ -1,24 +1,19 @@
 //! The folder of entries: what is there, what is used, and what goes when there is no more room.
 
 use crate::entry::Entry;
+use crate::folder::{self, Folder, Item, Kind};
 use crate::header::{Header, PREFIX};
 use crate::key::Key;
 use crate::writer::{NewEntry, Writer};
-use crate::{PackedError, limits};
+use crate::{PackedError, limits, mark};
 use fs4::FileExt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use yirage_mmap::{FileStamp, MapError, open_regular};
 
-/// How names of entries end.
-const WHOLE: &str = "packed";
-/// How names of entries end that are being written, or were when their writer was ended.
-const UNFINISHED: &str = "new";
-/// Held while a writer makes room and begins.
-const LOCK: &str = "store.lock";
-
-/// A folder of entries that together keep to a limit. Opening one touches nothing.
+/// A folder of entries that together keep to a limit. Files in it that are not the store's are left alone.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -40,6 +35,17 @@ pub struct Listed {
     pub header: Result<Header, PackedError>,
 }
 
+/// What is in the folder.
+#[derive(Debug)]
+pub struct Contents {
+    /// All entries, the one used last first.
+    pub entries: Vec<Listed>,
+    /// Bytes of entries that are being written, or were never finished.
+    pub unfinished_bytes: u64,
+    /// Paths of whatever is not the store's, which it never touches.
+    pub foreign: Vec<PathBuf>,
+}
+
 /// What was removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Removed {
@@ -51,12 +57,10 @@ pub struct Removed {
 
 impl Removed {
     fn add(&mut self, path: &Path, bytes: u64) -> Result<(), PackedError> {
-        match fs::remove_file(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            done => done.map_err(PackedError::io("remove", path))?,
+        if remove_file(path)? {
+            self.files += 1;
+            self.bytes += bytes;
         }
-        self.files += 1;
-        self.bytes += bytes;
         Ok(())
     }
 }
@@ -74,69 +78,81 @@ impl Store {
 
     /// Where the entry of `key` is, or would be.
     pub fn path(&self, key: Key) -> PathBuf {
-        self.folder.join(format!("{key}.{WHOLE}"))
+        self.folder.join(folder::entry_name(key))
     }
 
-    /// Opens the entry of `key`; `None` where there is none. It counts as used now.
+    fn mark_path(&self, key: Key) -> PathBuf {
+        self.folder.join(folder::mark_name(key))
+    }
+
+    /// Opens the entry of `key`; `None` where no file has its name. It counts as used now. All of it is compared with its
+    /// checksums first, unless that was done since the machine was started and nobody wrote to it since; `progress` gets
+    /// the bytes compared, and of all.
     ///
     /// # Errors
     /// [`PackedError::Header`] and [`PackedError::Version`] for a file that is no entry or not this one,
-    /// [`PackedError::Map`].
-    pub fn open(&self, key: Key) -> Result<Option<Entry>, PackedError> {
+    /// [`PackedError::Damaged`] and [`PackedError::Gap`] for one whose bytes are not what was written,
+    /// [`PackedError::Changing`], [`PackedError::Map`].
+    pub fn open(&self, key: Key, progress: &mut dyn FnMut(u64, u64)) -> Result<Option<Entry>, PackedError> {
         let path = self.path(key);
-        if !path.is_file() {
+        // A link may lead out of the folder, and a pipe nowhere.
+        if !fs::symlink_metadata(&path).is_ok_and(|data| data.is_file()) {
             return Ok(None);
         }
-        let entry = Entry::open(&path, key)?;
-        // A folder that cannot be written to is used all the same; its entries then go in the order they came.
-        let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
-        Ok(Some(entry))
+        Entry::open(&path, self.mark_path(key), key, progress).map(Some)
     }
 
-    /// All entries, the one used last first. A folder that does not exist has none.
+    /// What is in the folder. One that does not exist has nothing.
     ///
     /// # Errors
     /// [`PackedError::Io`] for a folder that cannot be read.
-    pub fn list(&self) -> Result<Vec<Listed>, PackedError> {
-        let mut listed = Vec::new();
-        for (path, bytes, used) in self.files(WHOLE)? {
-            let Some(key) = path.file_stem().and_then(|stem| stem.to_str()).and_then(Key::parse) else { continue };
-            let header = read_header(&path);
-            listed.push(Listed { key, path, bytes, used, header });
-        }
-        listed.sort_by(|a, b| b.used.cmp(&a.used).then(a.key.cmp(&b.key)));
-        Ok(listed)
+    pub fn list(&self) -> Result<Contents, PackedError> {
+        let folder = Folder::read(&self.folder)?;
+        let listed = |(key, item): (Key, Item)| {
+            let header = read_header(&item.path);
+            Listed { key, path: item.path, bytes: item.bytes, used: item.modified, header }
+        };
+        let entries = folder.entries().into_iter().map(listed).collect();
+        let unfinished_bytes = folder.unfinished().map(|(_, item)| item.bytes).sum();
+        Ok(Contents { entries, unfinished_bytes, foreign: folder.foreign })
     }
 
-    /// Bytes of entries that are being written, or were never finished.
-    ///
-    /// # Errors
-    /// [`PackedError::Io`].
-    pub fn unfinished_bytes(&self) -> Result<u64, PackedError> {
-        Ok(self.files(UNFINISHED)?.iter().map(|(_, bytes, _)| bytes).sum())
-    }
-
-    /// Removes the entry of `key`. Who has it mapped keeps it until the mapping ends.
+    /// Removes the file that has the name of the entry of `key`. Who has it mapped keeps it until the mapping ends.
     ///
     /// # Errors
     /// [`PackedError::Io`]; none for an entry that is not there.
     pub fn remove(&self, key: Key) -> Result<Removed, PackedError> {
         let (path, mut removed) = (self.path(key), Removed::default());
-        let bytes = fs::metadata(&path).map_or(0, |data| data.len());
+        let bytes = fs::symlink_metadata(&path).map_or(0, |data| data.len());
         removed.add(&path, bytes)?;
+        if mark::is_ours(&self.mark_path(key)) {
+            remove_file(&self.mark_path(key))?;
+        }
         Ok(removed)
     }
 
-    /// Removes all entries, and what writers left behind that were ended. What is being written now stays.
+    /// Removes all entries with their marks, what writers left behind that were ended, and the lock. What is being
+    /// written now stays, and so does everything that is not the store's.
     ///
     /// # Errors
-    /// [`PackedError::Io`] at the first file that cannot be removed.
+    /// [`PackedError::Io`] at the first file that cannot be removed, [`PackedError::Busy`].
     pub fn clear(&self) -> Result<Removed, PackedError> {
         let mut removed = Removed::default();
-        for (path, bytes, _) in self.files(WHOLE)? {
-            removed.add(&path, bytes)?;
+        if Folder::read(&self.folder)?.ours.is_empty() {
+            return Ok(removed);
+        }
+        let _lock = self.lock()?;
+        for (key, _) in Folder::read(&self.folder)?.entries() {
+            let one = self.remove(key)?;
+            removed.files += one.files;
+            removed.bytes += one.bytes;
         }
         self.sweep(&mut removed)?;
+        for item in Folder::read(&self.folder)?.ours {
+            if matches!(item.kind, Kind::Mark(_) | Kind::Lock) {
+                remove_file(&item.path)?;
+            }
+        }
         Ok(removed)
     }
 
@@ -145,23 +161,23 @@ impl Store {
     ///
     /// # Errors
     /// [`PackedError::Busy`] when another process writes the same entry, [`PackedError::OverLimit`],
-    /// [`PackedError::DiskFull`], [`PackedError::Io`] (a folder that cannot be written to, say).
+    /// [`PackedError::DiskFull`], [`PackedError::Foreign`] where its name is taken, [`PackedError::Io`] (a folder that
+    /// cannot be written to, say).
     pub fn begin(&self, new: NewEntry) -> Result<Writer, PackedError> {
+        let key = new.key;
         fs::create_dir_all(&self.folder).map_err(PackedError::io("create the folder", &self.folder))?;
-        let path = self.folder.join(LOCK);
-        let lock = File::options().create(true).truncate(false).write(true).open(&path);
-        let lock = lock.map_err(PackedError::io("open", &path))?;
-        FileExt::lock(&lock).map_err(PackedError::io("lock", &path))?;
+        let _lock = self.lock()?;
         self.sweep(&mut Removed::default())?;
-        let own = format!("{}.", new.key);
-        let is_same = |path: &Path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(&own));
-        if let Some((path, ..)) = self.files(UNFINISHED)?.into_iter().find(|(path, ..)| is_same(path)) {
-            return Err(PackedError::Busy { path });
+        if let Some((_, item)) = Folder::read(&self.folder)?.unfinished().find(|(of, _)| *of == key) {
+            return Err(PackedError::Busy { path: item.path.clone() });
         }
-        let target = self.path(new.key);
+        let target = self.path(key);
+        if fs::symlink_metadata(&target).is_ok_and(|data| !data.is_file()) {
+            return Err(PackedError::Foreign { path: target });
+        }
         let header = new.header();
         self.make_room(header.file_bytes())?;
-        let unique = |n: u32| self.folder.join(format!("{}.{}-{n}.{UNFINISHED}", header.key, std::process::id()));
+        let unique = |n: u32| self.folder.join(folder::unfinished_name(key, n));
         let (mut n, mut temporary) = (0, unique(0));
         let file = loop {
             match File::options().create_new(true).write(true).open(&temporary) {
@@ -180,14 +196,13 @@ impl Store {
         if wanted > self.limit {
             return Err(PackedError::OverLimit { folder: self.folder.clone(), wanted, limit: self.limit });
         }
-        let mut files = self.files(WHOLE)?;
-        files.sort_by_key(|file| std::cmp::Reverse(file.2));
-        let mut held: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        let mut entries = Folder::read(&self.folder)?.entries();
+        let mut held: u64 = entries.iter().map(|(_, item)| item.bytes).sum();
         while held > self.limit - wanted
-            && let Some((path, bytes, _)) = files.pop()
+            && let Some((key, item)) = entries.pop()
         {
-            Removed::default().add(&path, bytes)?;
-            held -= bytes;
+            self.remove(key)?;
+            held -= item.bytes;
         }
         let free = fs4::available_space(&self.folder).map_err(PackedError::io("ask for the room on", &self.folder))?;
         if free < wanted.saturating_add(limits::KEEP_FREE) {
@@ -199,39 +214,57 @@ impl Store {
 
     /// Removes what writers left behind that were ended: what no living process holds the lock of.
     fn sweep(&self, removed: &mut Removed) -> Result<(), PackedError> {
-        for (path, bytes, _) in self.files(UNFINISHED)? {
-            let Ok(file) = File::options().write(true).open(&path) else { continue };
+        for (_, item) in Folder::read(&self.folder)?.unfinished() {
+            let Ok(file) = File::options().read(true).write(true).open(&item.path) else { continue };
             if FileExt::try_lock(&file).is_ok() {
-                removed.add(&path, bytes)?;
+                removed.add(&item.path, item.bytes)?;
             }
         }
         Ok(())
     }
 
-    /// Path, size and last use of the files whose names end in `.end`.
-    fn files(&self, end: &str) -> Result<Vec<(PathBuf, u64, SystemTime)>, PackedError> {
-        let found = match fs::read_dir(&self.folder) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            found => found.map_err(PackedError::io("read the folder", &self.folder))?,
-        };
-        let mut files = Vec::new();
-        for file in found.flatten().take(limits::FILES) {
-            let path = file.path();
-            if path.extension().is_some_and(|e| e == end)
-                && let Ok(data) = file.metadata()
-                && data.is_file()
-            {
-                files.push((path, data.len(), data.modified().unwrap_or(SystemTime::UNIX_EPOCH)));
+    /// The lock of the folder, held until the file is dropped.
+    fn lock(&self) -> Result<File, PackedError> {
+        let path = self.folder.join(folder::LOCK);
+        for _ in 0..limits::LOCK_TRIES {
+            let file = open_lock(&path)?;
+            if FileExt::try_lock(&file).is_ok() {
+                let held = FileStamp::of(&file.metadata().map_err(PackedError::io("lock", &path))?).file;
+                // Clearing the folder removes the lock too: who then still locks it holds nothing.
+                if FileStamp::read(&path).is_ok_and(|now| now.file == held) {
+                    return Ok(file);
+                }
             }
+            std::thread::sleep(limits::LOCK_WAIT);
         }
-        Ok(files)
+        Err(PackedError::Busy { path })
+    }
+}
+
+/// Opens the lock, or makes it; nothing else that has its name is opened.
+fn open_lock(path: &Path) -> Result<File, PackedError> {
+    match File::options().create_new(true).write(true).open(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.map_err(PackedError::io("create", path)),
+    }
+    if !fs::symlink_metadata(path).is_ok_and(|data| data.is_file()) {
+        return Err(PackedError::Foreign { path: path.to_path_buf() });
+    }
+    File::options().read(true).write(true).open(path).map_err(PackedError::io("open", path))
+}
+
+/// Removes a file; whether it was there.
+fn remove_file(path: &Path) -> Result<bool, PackedError> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        done => done.map(|()| true).map_err(PackedError::io("remove", path)),
     }
 }
 
 /// Reads the head of the entry at `path`, and nothing else of it.
-pub(crate) fn read_header(path: &Path) -> Result<Header, PackedError> {
+fn read_header(path: &Path) -> Result<Header, PackedError> {
     let error = |source| PackedError::Io { doing: "read", path: path.to_path_buf(), source };
-    let file = File::open(path).map_err(error)?;
+    let file = open_regular(path).map_err(MapError::from)?;
     let bytes = file.metadata().map_err(error)?.len();
     let mut head = Vec::new();
     (&file).take(PREFIX as u64).read_to_end(&mut head).map_err(error)?;

@@ -2,7 +2,7 @@
 
 use crate::PackedError;
 use crate::blocks::Blocks;
-use crate::header::Header;
+use crate::header::{Header, MAGIC};
 use crate::key::Key;
 use crate::limits;
 use crate::source::SourceFile;
@@ -46,7 +46,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Locks the new file and asks for its room on the disk.
+    /// Locks the new file, says in it whose it is, and asks for its room on the disk.
     pub(crate) fn start(
         file: File,
         temporary: PathBuf,
@@ -55,9 +55,10 @@ impl Writer {
     ) -> Result<Writer, PackedError> {
         let (image, at, unsynced, finished) = (0, 0, 0, false);
         let file = Blocks::new(file);
-        let writer = Writer { file, temporary, target, header, image, at, unsynced, finished };
+        let mut writer = Writer { file, temporary, target, header, image, at, unsynced, finished };
         let lock = FileExt::try_lock(writer.file.file());
         lock.map_err(|e| PackedError::io("lock", &writer.temporary)(e.into()))?;
+        writer.file.begin(&MAGIC).map_err(PackedError::io("write", &writer.temporary))?;
         let room = FileExt::allocate(writer.file.file(), writer.header.file_bytes());
         room.map_err(PackedError::io("ask for room for", &writer.temporary))?;
         Ok(writer)

@@ -23,9 +23,15 @@ use failure::Failure;
 use options::{Command, Invocation};
 use std::process::ExitCode;
 use std::time::Instant;
+use yirage_cpu::last_resort;
+
+#[global_allocator]
+static ALLOCATOR: last_resort::Allocator = last_resort::Allocator;
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    yirage_mmap::file_size_limits_are_errors();
+    last_resort::install(failure::WOULD_NOT_FIT);
     let arguments: Vec<_> = std::env::args_os().collect();
     let invocation = match options::parse(arguments) {
         Ok(invocation) => invocation,
@@ -41,6 +47,9 @@ fn main() -> ExitCode {
 fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
     let layers = &invocation.layers;
     let console = console::Console::new(layers)?;
+    if let Err(why) = yirage_mmap::guard_mappings() {
+        console.note(&format!("a file that is cut off while in use will end this program: {why}"));
+    }
     for note in &invocation.notes {
         console.note(note);
     }

@@ -1,12 +1,12 @@
 //! A model that is loaded and ready.
 
-use crate::console::Console;
+use crate::console::{Console, bytes};
 use crate::failure::Failure;
 use crate::model::{Texts, locate, named};
 use crate::options::Layers;
 use crate::settings::EngineSettings;
 use std::time::Instant;
-use yirage_engine::{Engine, Notice};
+use yirage_engine::Engine;
 use yirage_ir::Format;
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 
@@ -45,11 +45,18 @@ impl Session {
             bar.set_length(total);
             bar.set_position(done);
         };
+        let (packs, began) = (device.packing().is_some(), Instant::now());
         // The vocabulary takes as long as weights that need only be mapped.
         let (engine, texts) = std::thread::scope(|scope| {
-            let texts = scope.spawn(|| Texts::load(&checkpoint));
+            let reader = std::thread::Builder::new().name("yirage-texts".into());
+            let texts = reader.spawn_scoped(scope, || Texts::load(&checkpoint));
             let engine = Engine::load(&checkpoint, device, &settings.options, &mut progress);
-            (engine, texts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let texts = match texts {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                // Where there is room for no further thread, one after the other.
+                Err(_) => Texts::load(&checkpoint),
+            };
+            (engine, texts)
         });
         bar.finish_and_clear();
         let (mut engine, texts) = (engine?, texts?);
@@ -60,7 +67,16 @@ impl Session {
             }
             None => {}
         }
-        engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
+        let facts = engine.facts();
+        if let (true, Some(packed), None) = (packs, &settings.options.packed, &facts.packed_weights) {
+            console.note(&format!(
+                "repacked the weights for this processor: {} in {:.1} s; later starts find them in {}",
+                bytes(facts.bytes.weights),
+                began.elapsed().as_secs_f64(),
+                packed.folder.display()
+            ));
+        }
+        say_notices(&mut engine, console);
         let facts = engine.facts();
         tracing::debug!(
             architecture = facts.architecture,
@@ -70,7 +86,7 @@ impl Session {
             weight_bytes = facts.bytes.weights,
             cache_bytes = facts.bytes.cache,
             arena_bytes = facts.bytes.arena,
-            draft_bytes = engine.draft_bytes().map_or(0, |bytes| bytes.weights + bytes.cache + bytes.arena),
+            draft_bytes = engine.draft_bytes().map_or(0, |bytes| bytes.total()),
             draft_max = settings.options.speculation.most,
             lookup = settings.options.speculation.lookup,
             packed_weights = ?facts.packed_weights,
@@ -95,11 +111,8 @@ impl Session {
     }
 
     /// What remains to be done when the last result is out: writes the repacked weights that the next start will map,
-    /// where that is not done yet.
-    ///
-    /// # Errors
-    /// [`Failure::Other`] when weights in use were found damaged, so that results may be wrong.
-    pub(crate) fn settle(&mut self, console: &Console) -> Result<(), Failure> {
+    /// where that is not done yet. No result depends on it.
+    pub(crate) fn settle(&mut self, console: &Console) {
         let mut bar = None;
         self.engine.settle(&mut |done, total| {
             const WHAT: &str = "keeping repacked weights for the next start";
@@ -108,14 +121,7 @@ impl Session {
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
-        let mut damage = None;
-        for notice in self.engine.notices() {
-            match notice {
-                Notice::Damaged(_) => damage = Some(Failure::Other(notice.to_string())),
-                Notice::Refused(_) | Notice::NotKept(_) => console.note(&notice.to_string()),
-            }
-        }
-        damage.map_or(Ok(()), Err)
+        say_notices(&mut self.engine, console);
     }
 
     /// The ids that end a text: those the model's settings name and those its tokenizer knows.
@@ -135,6 +141,11 @@ impl Session {
         let missing = || format!("{}: the model has no tokenizer; give token ids with {instead}", self.name);
         self.texts.as_ref().ok_or_else(|| Failure::Other(missing()))
     }
+}
+
+/// Says what became known of the repacked weights.
+fn say_notices(engine: &mut Engine, console: &Console) {
+    engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
 }
 
 /// Loads the model that guesses.

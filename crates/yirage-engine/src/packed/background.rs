@@ -1,13 +1,14 @@
-//! A thread for work on entries, which steps back behind everything else.
+//! A thread that writes an entry, stepping back behind everything else.
 
 use super::Notice;
-use super::task::{Step, Task};
+use super::keep::Keep;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use yirage_mmap::step_back;
 
-/// At most one task, on a thread of its own from [`Background::start`] on. Dropping it ends the task where it stands.
+/// At most one entry to write, on a thread of its own from [`Background::start`] on. Dropping it ends the work where it
+/// stands.
 pub(crate) struct Background {
     state: State,
     shared: Arc<Shared>,
@@ -15,11 +16,9 @@ pub(crate) struct Background {
 
 enum State {
     Idle,
-    Waiting(Box<Task>),
-    /// Gives the task back where it was told to stop before its end.
-    Writing(JoinHandle<Option<Task>>),
-    /// A check, which nobody waits for.
-    Checking,
+    Waiting(Box<Keep>),
+    /// Gives the work back where it was told to stop before its end.
+    Writing(JoinHandle<Option<Keep>>),
 }
 
 struct Shared {
@@ -33,48 +32,42 @@ impl Shared {
     }
 
     /// One step; whether there are more.
-    fn step(&self, task: &mut Task) -> bool {
-        match task.step() {
-            Ok(Step::More) => true,
-            Ok(Step::Done) => false,
-            Err(notice) => {
-                self.report(notice);
-                false
-            }
-        }
+    fn step(&self, keep: &mut Keep) -> bool {
+        keep.step().unwrap_or_else(|why| {
+            self.report(Notice::NotKept(why));
+            false
+        })
     }
 
-    fn run(&self, mut task: Task) -> Option<Task> {
+    fn run(&self, mut keep: Keep) -> Option<Keep> {
         while !self.stop.load(Ordering::Relaxed) {
-            if !self.step(&mut task) {
+            if !self.step(&mut keep) {
                 return None;
             }
         }
-        Some(task)
+        Some(keep)
     }
 }
 
 impl Background {
-    pub(super) fn new(task: Option<Task>, notices: Vec<Notice>) -> Background {
+    pub(super) fn new(keep: Option<Keep>, notices: Vec<Notice>) -> Background {
         let shared = Shared { stop: AtomicBool::new(false), notices: Mutex::new(notices) };
-        Background { state: task.map_or(State::Idle, |task| State::Waiting(Box::new(task))), shared: Arc::new(shared) }
+        Background { state: keep.map_or(State::Idle, |keep| State::Waiting(Box::new(keep))), shared: Arc::new(shared) }
     }
 
-    /// Starts the task unless that was done before.
+    /// Starts the work unless that was done before.
     pub(crate) fn start(&mut self) {
-        let task = match std::mem::replace(&mut self.state, State::Idle) {
-            State::Waiting(task) => *task,
+        let keep = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Waiting(keep) => *keep,
             other => return self.state = other,
         };
-        let writes = matches!(task, Task::Keep(_));
         let shared = Arc::clone(&self.shared);
         let body = move || {
             step_back();
-            shared.run(task)
+            shared.run(keep)
         };
         match Builder::new().name("yirage-packed".into()).spawn(body) {
-            Ok(thread) if writes => self.state = State::Writing(thread),
-            Ok(_) => self.state = State::Checking,
+            Ok(thread) => self.state = State::Writing(thread),
             Err(e) => self.shared.report(Notice::NotKept(format!("no thread can be started: {e}"))),
         }
     }
@@ -84,36 +77,26 @@ impl Background {
         std::mem::take(&mut *self.shared.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes the task away from its thread, which may be kept waiting by all others, and finishes what it writes on this
-    /// one. A check is ended where it stands.
+    /// Takes the work away from its thread, which may be kept waiting by all others, and finishes it on this one.
     pub(crate) fn settle(&mut self, progress: &mut dyn FnMut(u64, u64)) {
-        let task = self.take();
-        if let Some(mut task @ Task::Keep(_)) = task {
-            loop {
-                if let Task::Keep(keep) = &task {
-                    let (done, total) = keep.progress();
-                    progress(done, total);
-                }
-                if !self.shared.step(&mut task) {
-                    return;
-                }
+        let Some(mut keep) = self.take() else { return };
+        loop {
+            let (done, total) = keep.progress();
+            progress(done, total);
+            if !self.shared.step(&mut keep) {
+                return;
             }
         }
     }
 
-    fn take(&mut self) -> Option<Task> {
+    fn take(&mut self) -> Option<Keep> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => None,
-            State::Waiting(task) => Some(*task),
+            State::Waiting(keep) => Some(*keep),
             State::Writing(thread) => {
                 self.shared.stop.store(true, Ordering::Relaxed);
                 // A thread that panicked has nothing left to finish; its message was printed.
                 thread.join().ok().flatten()
-            }
-            State::Checking => {
-                // It stops at the next range, which on a busy machine may be long after the answer is out.
-                self.shared.stop.store(true, Ordering::Relaxed);
-                None
             }
         }
     }

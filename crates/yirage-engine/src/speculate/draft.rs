@@ -10,7 +10,8 @@
 use super::Speculation;
 use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
-use crate::load::{self, LoadBytes, Progress};
+use crate::load::{self, Progress};
+use crate::memory::LoadBytes;
 use crate::options::EngineOptions;
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Pick, Sampler, TokenCounts};

@@ -38,12 +38,10 @@ pub(super) struct Rotation {
     per_row: bool,
 }
 
-/// Tables still to be computed: their configuration, the rotating width, and the binding of the cosines (the sines'
-/// is the next).
+/// Tables that are declared: their configuration and the rotating width.
 struct Table {
     config: RopeConfig,
     rotary: u32,
-    binding: usize,
     cos: ValueId,
     sin: ValueId,
 }
@@ -217,10 +215,7 @@ impl<'a> Emit<'a> {
         let ty = Type::new(DType::Stored(format), shape.iter().copied());
         let shape = shape.iter().map(|&n| n as usize).collect();
         let binding = WeightBinding { name: name.to_owned(), format, shape, source };
-        // Tables are computed once everything else is known to fit.
-        if !matches!(binding.source, WeightSource::Computed(_)) {
-            binding.check(self.checkpoint)?;
-        }
+        binding.check(self.checkpoint)?;
         let id = self.graph.weight(name, ty).map_err(|e| misfit(self.config, &e))?;
         self.weights.push(binding);
         self.bound.insert(name.to_owned(), id);
@@ -358,12 +353,19 @@ impl<'a> Emit<'a> {
                 why: format!("its rotary tables would hold more than {LARGEST_TABLE} elements; choose a smaller one"),
             });
         }
-        let (binding, at) = (self.weights.len(), self.tables.len());
-        let shape = [self.options.context.max(1), rotary / 2];
-        let empty = || WeightSource::Computed(Vec::new());
-        let cos = self.bind(&format!("rope.{at}.cos"), Format::F32, &shape, empty())?;
-        let sin = self.bind(&format!("rope.{at}.sin"), Format::F32, &shape, empty())?;
-        self.tables.push(Table { config, rotary, binding, cos, sin });
+        let factors = match &config.scaling {
+            RopeScaling::Factors { tensor } => Some(read_factors(self.checkpoint, tensor, rotary)?),
+            _ => None,
+        };
+        let (frequencies, at) = (rope::Frequencies::new(&config, rotary, factors.as_deref()), self.tables.len());
+        let positions = self.options.context.max(1);
+        let mut table = |name: &str, wave| {
+            let table = rope::Table { frequencies: frequencies.clone(), wave, positions };
+            self.bind(name, Format::F32, &[positions, rotary / 2], WeightSource::Computed(table))
+        };
+        let cos = table(&format!("rope.{at}.cos"), rope::Wave::Cosine)?;
+        let sin = table(&format!("rope.{at}.sin"), rope::Wave::Sine)?;
+        self.tables.push(Table { config, rotary, cos, sin });
         Ok(Rotation { cos, sin, rotary, interleaved, per_row: false })
     }
 
@@ -471,18 +473,8 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// The finished model, with its tables computed.
-    pub(super) fn finish(mut self) -> Result<Model, ModelError> {
-        for t in &self.tables {
-            let factors = match &t.config.scaling {
-                RopeScaling::Factors { tensor } => Some(read_factors(self.checkpoint, tensor, t.rotary)?),
-                _ => None,
-            };
-            let tables =
-                rope::Frequencies::new(&t.config, t.rotary, factors.as_deref()).tables(0..self.options.context.max(1));
-            self.weights[t.binding].source = WeightSource::Computed(tables.0);
-            self.weights[t.binding + 1].source = WeightSource::Computed(tables.1);
-        }
+    /// The finished model.
+    pub(super) fn finish(self) -> Result<Model, ModelError> {
         let (name, context) = (self.config.model_type()?.to_owned(), self.config.u32("max_position_embeddings")?);
         let vocab_size = self.size("vocab_size")?;
         let graph = self.graph.finish();

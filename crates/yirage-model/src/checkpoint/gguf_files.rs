@@ -29,8 +29,9 @@ pub(super) fn open(path: &Path) -> Result<Checkpoint, ModelError> {
 
 fn load(path: &Path) -> Result<(MappedFile, Gguf), ModelError> {
     let map = MappedFile::open(path)?;
-    let gguf = Gguf::parse(&map, &path.display().to_string())?;
-    Ok((map, gguf))
+    let gguf = Gguf::parse(&map, &path.display().to_string());
+    map.intact()?;
+    Ok((map, gguf?))
 }
 
 fn open_shards(name: &ShardName, opened: &Gguf, count: u64) -> Result<Checkpoint, ModelError> {

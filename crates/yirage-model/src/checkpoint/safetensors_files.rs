@@ -40,8 +40,9 @@ fn read_index(path: &Path) -> Result<ShardIndex, ModelError> {
 
 fn load(path: &Path) -> Result<(MappedFile, SafeTensors), ModelError> {
     let map = MappedFile::open(path)?;
-    let parsed = SafeTensors::parse(&map, &path.display().to_string())?;
-    Ok((map, parsed))
+    let parsed = SafeTensors::parse(&map, &path.display().to_string());
+    map.intact()?;
+    Ok((map, parsed?))
 }
 
 fn open_shards(index_path: &Path, folder: PathBuf, index: &ShardIndex) -> Result<Checkpoint, ModelError> {

@@ -5,8 +5,13 @@ use crate::failure::Failure;
 use crate::options::Layers;
 use crate::settings::weight_cache_folder;
 use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
-use yirage_packed::{Listed, PackedError, Store, verify};
+use yirage_packed::{Contents, Listed, PackedError, Removed, Store, verify};
+
+/// Files of others that are named one by one.
+const SHOWN: usize = 20;
 
 /// Runs the command; `action` is one of those that the command line allows.
 ///
@@ -14,7 +19,7 @@ use yirage_packed::{Listed, PackedError, Store, verify};
 /// [`Failure::Packed`] for a folder that cannot be read or cleared; [`Failure::Other`] when entries were found damaged.
 pub(crate) fn run(layers: &Layers, console: &Console, action: &str) -> Result<(), Failure> {
     // Nothing is written here, so no limit matters.
-    let store = Store::new(weight_cache_folder(layers), u64::MAX);
+    let store = Store::new(weight_cache_folder(layers)?, u64::MAX);
     match action {
         "clear" => clear(&store, console),
         "verify" => verify_all(&store, console),
@@ -23,11 +28,12 @@ pub(crate) fn run(layers: &Layers, console: &Console, action: &str) -> Result<()
 }
 
 fn list(store: &Store, console: &Console) -> Result<(), Failure> {
-    let (entries, unfinished) = (store.list()?, store.unfinished_bytes()?);
+    let Contents { entries, unfinished_bytes: unfinished, foreign } = store.list()?;
     if console.json {
         let entries: Vec<Value> = entries.iter().map(as_json).collect();
-        let folder = store.folder();
-        return console.value(&json!({"folder": folder, "unfinished_bytes": unfinished, "entries": entries}));
+        let (folder, foreign) = (store.folder(), as_texts(&foreign));
+        return console
+            .value(&json!({"folder": folder, "unfinished_bytes": unfinished, "entries": entries, "foreign": foreign}));
     }
     console.line(&format!("repacked weights ({}):", store.folder().display()))?;
     for entry in &entries {
@@ -48,7 +54,24 @@ fn list(store: &Store, console: &Console) -> Result<(), Failure> {
     if entries.is_empty() {
         console.line("  nothing")?;
     }
+    say_foreign(&foreign, console);
     Ok(())
+}
+
+/// Paths as JSON has them, which knows no bytes that are not text.
+fn as_texts(paths: &[PathBuf]) -> Vec<Cow<'_, str>> {
+    paths.iter().map(|path| path.to_string_lossy()).collect()
+}
+
+/// Says what in the folder is left alone since it is nobody's entry.
+fn say_foreign(foreign: &[PathBuf], console: &Console) {
+    for path in foreign.iter().take(SHOWN) {
+        // Names of others may hold anything.
+        console.note(&format!("not written by yirage, left alone: {path:?}"));
+    }
+    if foreign.len() > SHOWN {
+        console.note(&format!("and {} others", foreign.len() - SHOWN));
+    }
 }
 
 fn as_json(entry: &Listed) -> Value {
@@ -67,22 +90,25 @@ fn as_json(entry: &Listed) -> Value {
 }
 
 fn clear(store: &Store, console: &Console) -> Result<(), Failure> {
-    let removed = store.clear()?;
+    let Removed { files, bytes: freed } = store.clear()?;
+    let foreign = store.list()?.foreign;
     if console.json {
-        return console.value(&json!({"folder": store.folder(), "files": removed.files, "bytes": removed.bytes}));
+        let folder = store.folder();
+        return console
+            .value(&json!({"folder": folder, "files": files, "bytes": freed, "foreign": as_texts(&foreign)}));
     }
-    console.line(&format!("{} files removed, {} free again", removed.files, bytes(removed.bytes)))
+    console.line(&format!("{files} files removed, {} free again", bytes(freed)))?;
+    say_foreign(&foreign, console);
+    Ok(())
 }
 
-/// Compares every byte with its checksum. What is damaged goes: it would be refused or, worse, used at the next start.
+/// Compares every byte with its checksum. What is damaged goes: it would be refused at the next start.
 fn verify_all(store: &Store, console: &Console) -> Result<(), Failure> {
     let (mut results, mut damaged) = (Vec::new(), 0);
-    let entries = store.list()?;
+    let Contents { entries, foreign, .. } = store.list()?;
     for entry in &entries {
         let checked = verify(&entry.path);
-        if let Err(why) = &checked
-            && is_damage(why)
-        {
+        if checked.as_ref().is_err_and(PackedError::is_damage) {
             store.remove(entry.key)?;
             damaged += 1;
         }
@@ -99,17 +125,15 @@ fn verify_all(store: &Store, console: &Console) -> Result<(), Failure> {
         }
     }
     if console.json {
-        console.value(&json!({"folder": store.folder(), "entries": results, "removed": damaged}))?;
+        let (folder, foreign) = (store.folder(), as_texts(&foreign));
+        console.value(&json!({"folder": folder, "entries": results, "removed": damaged, "foreign": foreign}))?;
+    } else {
+        say_foreign(&foreign, console);
     }
     match damaged {
         0 => Ok(()),
         n => Err(Failure::Other(format!("{n} of {} entries were damaged and have been removed", entries.len()))),
     }
-}
-
-/// Whether the bytes are at fault, rather than the way to them or the version of this program.
-fn is_damage(error: &PackedError) -> bool {
-    matches!(error, PackedError::Damaged { .. } | PackedError::Header { .. })
 }
 
 /// How long ago, in the unit that fits.

@@ -54,7 +54,8 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let notes = score(&mut session.engine, &ids, wanted, &mut |pos, row| positions.push(Position::new(pos, row, top)))?;
     notes.iter().for_each(|note| console.note(note));
     show(console, &session, positions)?;
-    session.settle(console)
+    session.settle(console);
+    Ok(())
 }
 
 fn show(console: &Console, session: &Session, positions: Vec<Position>) -> Result<(), Failure> {

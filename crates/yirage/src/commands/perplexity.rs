@@ -75,7 +75,8 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let mean_nll = nll.iter().sum::<f64>() / nll.len() as f64;
     let output = Output { tokens: ids.len(), mean_nll, ppl: mean_nll.exp(), nll };
     show(console, &output)?;
-    session.settle(console)
+    session.settle(console);
+    Ok(())
 }
 
 fn show(console: &Console, output: &Output) -> Result<(), Failure> {

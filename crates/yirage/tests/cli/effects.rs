@@ -116,6 +116,7 @@ const EFFECTS: &[Effect] = &[
         let said = |more: &[&str]| yirage(&[&["doctor", "--json", "-q"], more].concat()).json();
         assert!(said(&[])["roofline"].is_null() && said(&["--roofline"])["roofline"].is_array());
     }),
+    ("verify", |_| crate::hub::verify()),
 ];
 
 #[test]

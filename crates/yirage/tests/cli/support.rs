@@ -6,6 +6,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// A model of 21,000 parameters and 128 positions, without a tokenizer, that every clone has.
+pub(crate) const TINY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../yirage-model/tests/golden/tiny/gguf/llama/model.gguf");
+
 /// What a run left.
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -48,6 +52,12 @@ pub(crate) fn yirage(arguments: &[&str]) -> Run {
 
 impl Run {
     pub(crate) fn env(mut self, name: &str, value: &str) -> Run {
+        self.0.env(name, value);
+        self
+    }
+
+    /// A variable that may be no text.
+    pub(crate) fn env_os(mut self, name: &str, value: &std::ffi::OsStr) -> Run {
         self.0.env(name, value);
         self
     }
