@@ -34,7 +34,6 @@
 //! let counts = TokenCounts::new(&[3, 0]);
 //! let sampled = Sampler::new(device, 1).sample(&row, &params, &counts, None, 17)?;
 //! assert!([1, 3, 0].contains(&sampled.token));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! This module deliberately knows no tokenizer, no grammar (it is given a mask) and no sequence state beside
