@@ -2,13 +2,16 @@
 
 pub mod activation;
 pub mod attention;
+mod cgroup;
 mod device;
 pub mod isa;
+pub mod last_resort;
 mod limits;
 pub mod linear;
 pub mod memory;
 pub mod pack;
 pub mod pool;
+mod room;
 pub mod rows;
 pub mod sample;
 mod simd;

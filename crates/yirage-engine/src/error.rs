@@ -1,6 +1,7 @@
 //! What can go wrong in an engine, grouped by whose it is.
 
 use crate::kv::KvError;
+use crate::memory::LoadBytes;
 use crate::sampling::{ParamError, SampleError};
 use crate::scheduler::{AdmissionError, CommitError, ConfigError, StepInFlight};
 use crate::speculate::VocabularyError;
@@ -51,19 +52,22 @@ pub enum EngineError {
     Vocabulary(#[from] VocabularyError),
     /// More memory is needed than there is.
     #[error(
-        "the model would not fit: weights {weights} + cache {cache} + work space {arena} = {} bytes, {available} \
-         available; choose a shorter context, a 16-bit cache, or a smaller model or quantisation",
-        weights + cache + arena
+        "the model would not fit: weights {} + cache {} + work space {} + tables {} = {} bytes, {available} available \
+         ({limit}); choose a shorter context, smaller steps, fewer sequences, a 16-bit cache, or a smaller model or \
+         quantisation",
+        bytes.weights,
+        bytes.cache,
+        bytes.arena,
+        bytes.tables,
+        bytes.total()
     )]
     WouldNotFit {
-        /// Bytes of weights.
-        weights: u64,
-        /// Bytes of the cache.
-        cache: u64,
-        /// Bytes of plans' arenas.
-        arena: u64,
+        /// What it takes.
+        bytes: LoadBytes,
         /// Bytes the device could give.
         available: u64,
+        /// What limits them, in words.
+        limit: String,
     },
     /// A step was scheduled while one was in flight: the engine's own mistake.
     #[error(transparent)]
@@ -88,6 +92,12 @@ impl EngineError {
 
     /// Whether memory does not suffice.
     pub fn would_not_fit(&self) -> bool {
-        matches!(self, EngineError::WouldNotFit { .. } | EngineError::Device(HalError::OutOfMemory { .. }))
+        matches!(
+            self,
+            EngineError::WouldNotFit { .. }
+                | EngineError::Cache(KvError::PoolSize { .. })
+                | EngineError::Device(HalError::OutOfMemory { .. })
+                | EngineError::Sample(SampleError::Device(HalError::OutOfMemory { .. }))
+        )
     }
 }

@@ -10,6 +10,7 @@ mod error;
 pub mod kv;
 pub mod limits;
 mod load;
+mod memory;
 mod options;
 mod packed;
 mod runner;
@@ -20,6 +21,7 @@ pub mod text;
 
 pub use engine::{Engine, Event, ModelFacts, Request};
 pub use error::EngineError;
-pub use load::{LoadBytes, Progress};
+pub use load::Progress;
+pub use memory::LoadBytes;
 pub use options::{DEFAULT_CONTEXT, EngineOptions};
 pub use packed::{Notice, PackedOptions};

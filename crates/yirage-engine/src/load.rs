@@ -1,9 +1,11 @@
 //! From files to a model on a device: what it will take is known before anything is loaded.
 
 use crate::error::EngineError;
-use crate::kv::{CacheGroup, GroupConfig};
-use crate::limits::{BLOCK, MAX_DRAFTS};
+use crate::kv::{CacheGroup, GroupConfig, KvError};
+use crate::limits::{BLOCK, MAX_CONTEXT, MAX_DRAFTS};
+use crate::memory::LoadBytes;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
+use crate::scheduler::ConfigError;
 use std::collections::HashMap;
 use yirage_compile::{compile, plan_weights};
 use yirage_hal::{Bindings, Device, WeightHandle};
@@ -33,17 +35,6 @@ pub(crate) struct Prepared {
     pub(crate) costs: Costs,
 }
 
-/// Memory a model takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LoadBytes {
-    /// Weights.
-    pub weights: u64,
-    /// Cache.
-    pub cache: u64,
-    /// Arenas of the plans.
-    pub arena: u64,
-}
-
 /// Builds, plans and compiles the model, and checks that it fits.
 pub(crate) fn prepare(
     checkpoint: &Checkpoint,
@@ -55,6 +46,7 @@ pub(crate) fn prepare(
     let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
     let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
     let kv = options.kv_format(weights_f32);
+    check_context(&config, options, context)?;
     let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
     let target = device.target(options.precision);
     let weights = plan_weights(&model.graph, &target)?;
@@ -62,16 +54,30 @@ pub(crate) fn prepare(
     for bucket in buckets(options, context) {
         plans.push(compile(&model.graph, bucket, &target, &weights)?);
     }
-    let groups = group_configs(&model, options, context);
+    let blocks = pool_blocks(&model, options, context);
     let sizes = DeviceSizes::new(device, &model, &weights)?;
-    let bytes = bytes_needed(&sizes, &model, &plans, &groups);
-    let available = device.info().memory_bytes;
-    if available > 0 && bytes.weights + bytes.cache + bytes.arena > available {
-        let LoadBytes { weights, cache, arena } = bytes;
-        return Err(EngineError::WouldNotFit { weights, cache, arena, available });
-    }
+    let bytes = LoadBytes::predict(&sizes, &model, &plans, &blocks, options, context);
+    bytes.check(device)?;
+    let groups = group_configs(&model, &blocks)?;
     let costs = Costs::new(&plans[0].graph, &sizes);
     Ok(Prepared { model, weights, plans, groups, context, kv, bytes, costs })
+}
+
+/// A context that no scheduler takes, before anything of its length is planned.
+fn check_context(config: &RawConfig, options: &EngineOptions, context: u32) -> Result<(), EngineError> {
+    if (1..=MAX_CONTEXT).contains(&context) {
+        return Ok(());
+    }
+    if options.context.is_some() {
+        return Err(ConfigError::OutOfRange { field: "max_context", value: context, most: MAX_CONTEXT }.into());
+    }
+    Err(ModelError::Config {
+        file: config.file().to_owned(),
+        key: "max_position_embeddings".into(),
+        expected: format!("a number of positions from 1 to {MAX_CONTEXT}"),
+        found: context.to_string(),
+    }
+    .into())
 }
 
 /// The sizes plans are made for: steps of decoding sequences only, those that verify drafts besides, and steps with
@@ -89,29 +95,40 @@ fn buckets(options: &EngineOptions, context: u32) -> Vec<Dims> {
     buckets
 }
 
-/// The KV manager's view of the model's cache groups: widths of all heads together, and pools large enough for
-/// `cache_seqs` sequences of full length.
-fn group_configs(model: &Model, options: &EngineOptions, context: u32) -> Vec<GroupConfig> {
-    let group = |(g, group): (usize, &arch::CacheGroup)| {
-        let layers = model.state_group.iter().filter(|(_, of)| *of == g).count() as u32;
-        let group = match *group {
-            arch::CacheGroup::Paged { kv_heads, k_width, v_width, window } => {
-                CacheGroup::Paged { k_width: kv_heads * k_width, v_width: kv_heads * v_width, window, layers }
-            }
-            arch::CacheGroup::Latent { rank, rope } => CacheGroup::Latent { rank, rope, layers },
-            arch::CacheGroup::Slot { bytes } => CacheGroup::Slot { bytes },
-        };
-        let each = group.peak_blocks(context as usize, options.chunk as usize) as u32;
+/// The KV manager's view of a model's cache group: widths of all heads together.
+fn cache_group(model: &Model, g: usize) -> CacheGroup {
+    let layers = model.state_group.iter().filter(|(_, of)| *of == g).count() as u32;
+    match model.groups[g] {
+        arch::CacheGroup::Paged { kv_heads, k_width, v_width, window } => {
+            CacheGroup::Paged { k_width: kv_heads * k_width, v_width: kv_heads * v_width, window, layers }
+        }
+        arch::CacheGroup::Latent { rank, rope } => CacheGroup::Latent { rank, rope, layers },
+        arch::CacheGroup::Slot { bytes } => CacheGroup::Slot { bytes },
+    }
+}
+
+/// Blocks of each group's pool: enough for `cache_seqs` sequences of full length.
+fn pool_blocks(model: &Model, options: &EngineOptions, context: u32) -> Vec<u64> {
+    let blocks = |g| {
+        let each = cache_group(model, g).peak_blocks(context as usize, options.chunk as usize) as u64;
         // One block more a running sequence: short sequences begin blocks of their own.
-        GroupConfig { group, blocks: each * options.cache_seqs.max(1) + options.max_seqs }
+        each * u64::from(options.cache_seqs.max(1)) + u64::from(options.max_seqs)
     };
-    model.groups.iter().enumerate().map(group).collect()
+    (0..model.groups.len()).map(blocks).collect()
+}
+
+fn group_configs(model: &Model, blocks: &[u64]) -> Result<Vec<GroupConfig>, EngineError> {
+    let config = |(group, &blocks): (usize, &u64)| match u32::try_from(blocks) {
+        Ok(blocks) => Ok(GroupConfig { group: cache_group(model, group), blocks }),
+        Err(_) => Err(KvError::PoolSize { group, blocks }.into()),
+    };
+    blocks.iter().enumerate().map(config).collect()
 }
 
 /// What weights and blocks of states take on the device.
-struct DeviceSizes {
-    weights: HashMap<String, u64>,
-    blocks: HashMap<String, u64>,
+pub(crate) struct DeviceSizes {
+    pub(crate) weights: HashMap<String, u64>,
+    pub(crate) blocks: HashMap<String, u64>,
 }
 
 impl DeviceSizes {
@@ -136,16 +153,6 @@ impl Sizes for DeviceSizes {
 
     fn position(&self, name: &str) -> f64 {
         self.blocks.get(name).map_or(0.0, |&bytes| bytes as f64 / BLOCK as f64)
-    }
-}
-
-fn bytes_needed(sizes: &DeviceSizes, model: &Model, plans: &[Plan], groups: &[GroupConfig]) -> LoadBytes {
-    let block = |name: &str| sizes.blocks.get(name).copied().unwrap_or(0);
-    let states = model.state_group.iter();
-    LoadBytes {
-        weights: sizes.weights.values().sum(),
-        cache: states.map(|(name, group)| block(name) * u64::from(groups[*group].blocks)).sum(),
-        arena: plans.iter().map(|p| p.arena).sum(),
     }
 }
 

@@ -50,7 +50,7 @@ fn impossible_pools_are_refused() {
     let empty = KvManager::new(&[config(full(), 0)], true).unwrap_err();
     assert_eq!(empty, KvError::PoolSize { group: 0, blocks: 0 });
     let large = KvManager::new(&[config(full(), MAX_POOL_BLOCKS + 1)], true).unwrap_err();
-    assert_eq!(large, KvError::PoolSize { group: 0, blocks: MAX_POOL_BLOCKS + 1 });
+    assert_eq!(large, KvError::PoolSize { group: 0, blocks: u64::from(MAX_POOL_BLOCKS) + 1 });
     assert_eq!(KvManager::new(&[config(windowed(0), 4)], true).unwrap_err(), KvError::EmptyWindow { group: 0 });
 }
 

@@ -104,7 +104,7 @@ fn stops_are_checked() {
     assert_eq!(error, StopError::TooManyIds { count: MAX_STOP_IDS + 1 });
 }
 
-fn text(rng: &mut Rng, length: usize) -> String {
+fn random_text(rng: &mut Rng, length: usize) -> String {
     (0..length).map(|_| *rng.choose(&['a', 'b', '\u{E9}', '\u{EA}'])).collect()
 }
 
@@ -126,12 +126,12 @@ fn any_cut_into_pieces_gives_the_text_of_the_definition() {
     let mut stopped = 0;
     for _ in 0..20_000 {
         let length = rng.index(40);
-        let text = text(&mut rng, length);
+        let text = random_text(&mut rng, length);
         let count = rng.index(4);
         let stops: Vec<String> = (0..count)
             .map(|_| {
                 let length = 1 + rng.index(6);
-                text(&mut rng, length)
+                random_text(&mut rng, length)
             })
             .collect();
         let (end, index) = expected(&text, &stops);

@@ -3,11 +3,9 @@
 use crate::HubError;
 use crate::cache::{is_inner_path, is_plain_name};
 use crate::http::{Ask, Http, header};
+use crate::limits::MAX_FILES;
 use crate::progress::Progress;
 use serde::Deserialize;
-
-/// More files in one repository are refused.
-const MAX_FILES: usize = 100_000;
 
 /// A repository at one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +14,8 @@ pub(crate) struct RepoInfo {
     pub(crate) commit: String,
     /// All files.
     pub(crate) files: Vec<String>,
+    /// Names that would leave a folder or that no file should have: those files are left out.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// A file that can be fetched.
@@ -61,9 +61,9 @@ pub(crate) fn repo_info(
     if answer.siblings.len() > MAX_FILES {
         return Err(wrong(format!("{} files, more than {MAX_FILES}", answer.siblings.len())));
     }
-    // A name that would leave the folder is left out: no model needs such a file.
-    let files = answer.siblings.into_iter().map(|file| file.rfilename).filter(|name| is_inner_path(name)).collect();
-    Ok(RepoInfo { commit: answer.sha, files })
+    let names = answer.siblings.into_iter().map(|file| file.rfilename);
+    let (files, left_out) = names.partition(|name| is_inner_path(name));
+    Ok(RepoInfo { commit: answer.sha, files, left_out })
 }
 
 /// Asks for size and checksum of one file at a commit.
@@ -75,7 +75,7 @@ pub(crate) fn file_info(
     progress: &dyn Progress,
 ) -> Result<RemoteFile, HubError> {
     let url = format!("{}/{repo}/resolve/{commit}/{}", http.endpoint(), escape_path(name));
-    let answer = http.ask(&url, Ask::Headers, progress)?;
+    let answer = http.ask(&url, Ask::Headers, &http.pace(), progress)?;
     let headers = answer.headers();
     let redirected = answer.status().is_redirection();
     let etag = header(headers, "x-linked-etag").or_else(|| header(headers, "etag")).map(plain_etag);

@@ -5,24 +5,25 @@
 //! models--ORG--NAME/blobs/ETAG               the bytes, once
 //! models--ORG--NAME/blobs/ETAG.incomplete    some of the bytes, from the first one on
 //! models--ORG--NAME/snapshots/COMMIT/FILE    -> ../../blobs/ETAG
-//! .locks/models--ORG--NAME/ETAG.lock         held while a blob is written
+//! .locks/models--ORG--NAME/ETAG.lock         held while a blob is written; not empty where that did not end
 //! ```
-//! Blobs and links appear by renaming, so a reader never sees half of one.
+//! Blobs and links appear by renaming, so a reader never sees half of one. Links lead to blobs of the same repository:
+//! what leads elsewhere may be read, but is not listed as ours, and nothing behind it is removed.
 
 use crate::HubError;
+use crate::limits::{MAX_DEPTH, MAX_FILES, MAX_NOTE_BYTES};
 use crate::reference::is_repo_part;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use yirage_mmap::read_text;
 
-/// Deeper folders in a snapshot are not looked into.
-const MAX_DEPTH: usize = 8;
-/// More files in a snapshot are not looked at.
-const MAX_FILES: usize = 100_000;
 /// How names of blobs end that are not complete.
 const UNFINISHED: &str = ".incomplete";
+/// What a lock holds while its blob is written.
+const WRITING: &[u8] = b"a download is on its way, or was when its program or machine stopped\n";
 
 /// A file of a cached model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct CachedModel {
     pub bytes: u64,
     /// How much of that are unfinished downloads, in bytes.
     pub unfinished_bytes: u64,
+    /// How many links in it lead out of the cache; they are no files of the model.
+    pub links_out: usize,
 }
 
 /// What a removal gave back.
@@ -61,6 +64,32 @@ pub struct Removed {
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     root: PathBuf,
+}
+
+/// The right to write one blob, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// Whether the last one who wrote the blob did not come to an end.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.file.metadata().is_ok_and(|data| data.len() > 0)
+    }
+
+    /// Notes on disk that the blob is being written.
+    pub(crate) fn begin(&mut self) -> Result<(), HubError> {
+        self.file.set_len(0).map_err(HubError::io("empty the lock", &self.path))?;
+        self.file.write_all(WRITING).map_err(HubError::io("write the lock", &self.path))?;
+        self.file.sync_all().map_err(HubError::io("write out the lock", &self.path))
+    }
+
+    /// Notes that the blob is whole and in its place.
+    pub(crate) fn end(&mut self) -> Result<(), HubError> {
+        self.file.set_len(0).map_err(HubError::io("empty the lock", &self.path))
+    }
 }
 
 impl Cache {
@@ -91,15 +120,24 @@ impl Cache {
         self.repo_folder(repo).join("snapshots").join(commit)
     }
 
+    fn lock_folder(&self, repo: &str) -> PathBuf {
+        self.root.join(".locks").join(format!("models--{}", repo.replace('/', "--")))
+    }
+
     /// Waits until no other process writes `etag`, and keeps them out while the result lives.
-    pub(crate) fn lock(&self, repo: &str, etag: &str) -> Result<File, HubError> {
-        let folder = self.root.join(".locks").join(format!("models--{}", repo.replace('/', "--")));
+    pub(crate) fn lock(&self, repo: &str, etag: &str) -> Result<Lock, HubError> {
+        let folder = self.lock_folder(repo);
         create_folder(&folder)?;
         let path = folder.join(format!("{etag}.lock"));
         let file = File::options().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(HubError::io("open the lock", &path))?;
         file.lock().map_err(HubError::io("wait for the lock", &path))?;
-        Ok(file)
+        Ok(Lock { file, path })
+    }
+
+    /// Whether `etag` is being written, or was when that stopped in its midst.
+    pub(crate) fn is_being_written(&self, repo: &str, etag: &str) -> bool {
+        file_size(&self.lock_folder(repo).join(format!("{etag}.lock"))) > 0
     }
 
     /// Makes `file` of `commit` stand for the blob `etag`, and returns its path.
@@ -128,11 +166,12 @@ impl Cache {
 
     /// Folders of `repo`'s snapshots: the one that `main` is first, then the others by name.
     pub(crate) fn snapshots(&self, repo: &str) -> Vec<PathBuf> {
-        let main = fs::read_to_string(self.repo_folder(repo).join("refs/main")).ok();
+        let main = read_text(&self.repo_folder(repo).join("refs/main"), MAX_NOTE_BYTES).ok();
         let main = main.map(|commit| commit.trim().to_owned()).filter(|commit| is_plain_name(commit));
-        let mut commits: Vec<String> = names_in(&self.repo_folder(repo).join("snapshots"));
+        let all = self.repo_folder(repo).join("snapshots");
+        let mut commits: Vec<String> = if is_own_folder(&all) { names_in(&all) } else { Vec::new() };
         commits.sort_by_key(|commit| (Some(commit) != main.as_ref(), commit.clone()));
-        commits.iter().map(|commit| self.snapshot(repo, commit)).filter(|path| path.is_dir()).collect()
+        commits.iter().map(|commit| self.snapshot(repo, commit)).filter(|path| is_own_folder(path)).collect()
     }
 
     /// Names of the complete files of a snapshot, sorted.
@@ -150,48 +189,72 @@ impl Cache {
             .filter_map(|name| name.strip_prefix("models--")?.split_once("--"))
             .filter(|(org, name)| is_repo_part(org) && is_repo_part(name))
             .map(|(org, name)| self.describe(&format!("{org}/{name}")))
-            .filter(|model| model.bytes > 0 || !model.files.is_empty())
+            .filter(|model| model.bytes > 0 || !model.files.is_empty() || model.links_out > 0)
             .collect();
         models.sort_by(|a, b| a.repo.cmp(&b.repo));
         models
     }
 
     fn describe(&self, repo: &str) -> CachedModel {
+        let folder = self.repo_folder(repo);
+        let mut model =
+            CachedModel { repo: repo.to_owned(), files: Vec::new(), bytes: 0, unfinished_bytes: 0, links_out: 0 };
+        let real_folder = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
+        let blobs = folder.join("blobs");
+        let parts = [&folder, &blobs, &folder.join("snapshots")];
+        model.links_out = parts.into_iter().filter(|part| part.is_symlink()).count();
+        if folder.is_symlink() {
+            return model;
+        }
+        if is_own_folder(&blobs) {
+            for name in names_in(&blobs) {
+                let size = own_size(&blobs.join(&name));
+                model.bytes += size;
+                model.unfinished_bytes += if name.ends_with(UNFINISHED) { size } else { 0 };
+            }
+        }
         let mut files: BTreeMap<(String, PathBuf), CachedFile> = BTreeMap::new();
         for snapshot in self.snapshots(repo) {
             for name in Self::files_in(&snapshot) {
                 let path = snapshot.join(&name);
                 let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-                let bytes = fs::metadata(&path).map_or(0, |data| data.len());
+                if !real.starts_with(&real_folder) {
+                    model.links_out += 1;
+                    continue;
+                }
+                let bytes = file_size(&path);
                 files.entry((name.clone(), real)).or_insert(CachedFile { name, path, bytes });
             }
         }
-        let blobs = self.repo_folder(repo).join("blobs");
-        let (mut in_blobs, mut unfinished_bytes) = (0, 0);
-        for name in names_in(&blobs) {
-            let size = file_size(&blobs.join(&name));
-            in_blobs += size;
-            unfinished_bytes += if name.ends_with(UNFINISHED) { size } else { 0 };
-        }
-        let real_blobs = fs::canonicalize(&blobs).unwrap_or(blobs);
-        let outside = files.iter().filter(|((_, real), _)| !real.starts_with(&real_blobs));
-        let bytes = in_blobs + outside.map(|(_, file)| file.bytes).sum::<u64>();
-        CachedModel { repo: repo.to_owned(), files: files.into_values().collect(), bytes, unfinished_bytes }
+        let beside = files.iter().filter(|((_, real), _)| !real.starts_with(real_folder.join("blobs")));
+        model.bytes += beside.map(|(_, file)| file.bytes).sum::<u64>();
+        model.files = files.into_values().collect();
+        model
     }
 
     /// Removes a whole repository.
     ///
     /// # Errors
-    /// It is not in the cache, or the file system says no.
+    /// It is not in the cache, it leads out of it, or the file system says no.
     pub(crate) fn remove_repo(&self, repo: &str) -> Result<Removed, HubError> {
-        let folder = self.repo_folder(repo);
-        if !folder.is_dir() {
-            return Err(HubError::NotCached { name: repo.to_owned(), cache: self.root.clone() });
-        }
+        let folder = self.require_own(repo)?;
         let before = self.describe(repo);
+        // Links inside go themselves, not what they lead to.
         fs::remove_dir_all(&folder).map_err(HubError::io("remove", &folder))?;
-        let _ = fs::remove_dir_all(self.root.join(".locks").join(format!("models--{}", repo.replace('/', "--"))));
+        if is_own_folder(&self.root.join(".locks")) {
+            let _ = fs::remove_dir_all(self.lock_folder(repo));
+        }
         Ok(Removed { files: before.files.len(), bytes: before.bytes })
+    }
+
+    /// The folder of `repo`, if it is one and no link to one.
+    fn require_own(&self, repo: &str) -> Result<PathBuf, HubError> {
+        let folder = self.repo_folder(repo);
+        match fs::symlink_metadata(&folder) {
+            Ok(data) if data.is_dir() => Ok(folder),
+            Ok(data) if data.is_symlink() => Err(HubError::Leaves { path: folder }),
+            _ => Err(HubError::NotCached { name: repo.to_owned(), cache: self.root.clone() }),
+        }
     }
 
     /// Removes single files of a repository from all its snapshots, and the blobs that nothing else needs. Where the
@@ -200,6 +263,7 @@ impl Cache {
     /// # Errors
     /// None of them is in the cache, or the file system says no.
     pub(crate) fn remove_files(&self, repo: &str, names: &[String]) -> Result<Removed, HubError> {
+        let folder = self.require_own(repo)?;
         let mut removed = Removed { files: 0, bytes: 0 };
         let (mut freed, mut needed) = (BTreeSet::new(), BTreeSet::new());
         for snapshot in self.snapshots(repo) {
@@ -225,12 +289,20 @@ impl Cache {
                 cache: self.root.clone(),
             });
         }
-        let blobs = fs::canonicalize(self.repo_folder(repo).join("blobs")).unwrap_or_default();
-        for blob in freed.difference(&needed).filter(|blob| blob.starts_with(&blobs) && blob.is_file()) {
+        let blobs = folder.join("blobs");
+        let real_blobs = fs::canonicalize(&blobs).ok().filter(|_| is_own_folder(&blobs));
+        let ours = |blob: &&PathBuf| real_blobs.as_ref().is_some_and(|blobs| blob.starts_with(blobs)) && blob.is_file();
+        for blob in freed.difference(&needed).filter(ours) {
             removed.bytes += file_size(blob);
             fs::remove_file(blob).map_err(HubError::io("remove", blob))?;
         }
         Ok(removed)
+    }
+
+    /// Removes a blob that is not what it should be.
+    pub(crate) fn remove_blob(&self, repo: &str, etag: &str) -> Result<(), HubError> {
+        let blob = self.blob(repo, etag);
+        fs::remove_file(&blob).map_err(HubError::io("remove", &blob))
     }
 }
 
@@ -267,14 +339,31 @@ fn file_size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |data| if data.is_file() { data.len() } else { 0 })
 }
 
+/// The size of a regular file that is no link.
+fn own_size(path: &Path) -> u64 {
+    fs::symlink_metadata(path).map_or(0, |data| if data.is_file() { data.len() } else { 0 })
+}
+
+/// Whether `path` is a folder itself, and no link to one.
+fn is_own_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir())
+}
+
+/// Names of the regular files in `folder` and below, those that links lead to included; folders behind links are not
+/// looked into, and names that no file of a repository can have are passed over.
 fn collect_files(folder: &Path, prefix: &str, depth: usize, files: &mut Vec<String>) {
-    for name in names_in(folder) {
+    for name in names_in(folder).into_iter().filter(|name| is_inner_path(name)) {
         let path = folder.join(&name);
         let full = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
-        match fs::metadata(&path) {
-            Ok(data) if data.is_file() && !name.starts_with('.') && files.len() < MAX_FILES => files.push(full),
-            Ok(data) if data.is_dir() && depth > 0 => collect_files(&path, &full, depth - 1, files),
-            _ => {}
+        if is_own_folder(&path) {
+            if depth > 0 {
+                collect_files(&path, &full, depth - 1, files);
+            }
+            continue;
+        }
+        let is_file = fs::metadata(&path).is_ok_and(|data| data.is_file());
+        if is_file && !name.starts_with('.') && files.len() < MAX_FILES {
+            files.push(full);
         }
     }
 }

@@ -3,17 +3,22 @@
 use crate::api::RemoteFile;
 use crate::cache::{Cache, create_folder};
 use crate::http::{Ask, Http, header};
-use crate::{HubError, Progress};
+use crate::pace::Pace;
+use crate::{HubError, Progress, Verify};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use yirage_mmap::{is_there, open_regular};
 
 const CHUNK_BYTES: usize = 1 << 20;
 /// Left free on the disk beyond what a download needs.
 const DISK_MARGIN_BYTES: u64 = 64 << 20;
 
 /// Fetches `file` unless its blob is there, and returns the blob's path.
+///
+/// A blob that is there is taken for whole by its size, unless `verify` asks for more or the download that made it was
+/// interrupted: then its bytes are compared with the checksum, and wrong ones fetched anew.
 ///
 /// The bytes are checked against the file's SHA-256 where the hub gives one (all large files); small files are checked
 /// by their size. A file that goes on from an earlier, interrupted download and then fails its checksum is fetched
@@ -23,16 +28,25 @@ pub(crate) fn fetch(
     cache: &Cache,
     repo: &str,
     file: &RemoteFile,
+    verify: Verify,
     progress: &dyn Progress,
 ) -> Result<PathBuf, HubError> {
     let blob = cache.blob(repo, &file.etag);
-    if is_complete(&blob, file) {
+    let doubted = || verify == Verify::Always || cache.is_being_written(repo, &file.etag);
+    if is_complete(&blob, file) && !doubted() {
         return Ok(blob);
     }
-    let _lock = cache.lock(repo, &file.etag)?;
+    let mut lock = cache.lock(repo, &file.etag)?;
     if is_complete(&blob, file) {
-        return Ok(blob);
+        let doubted = verify == Verify::Always || lock.was_interrupted();
+        if !doubted || wrong_checksum(&blob, &file.name, file.sha256.as_deref(), progress)?.is_none() {
+            lock.end()?;
+            return Ok(blob);
+        }
+        progress.note(&format!("{}: its bytes in the cache are not the promised ones: fetching it anew", file.name));
+        cache.remove_blob(repo, &file.etag)?;
     }
+    lock.begin()?;
     let folder = blob.parent().expect("a blob has a folder");
     create_folder(folder)?;
     let partial = cache.unfinished(repo, &file.etag);
@@ -46,8 +60,46 @@ pub(crate) fn fetch(
         result => result?,
     }
     fs::rename(&partial, &blob).map_err(HubError::io("put the file in place", &blob))?;
+    sync_folder(folder)?;
+    lock.end()?;
     progress.finish();
     Ok(blob)
+}
+
+/// The checksum of the file at `path` if it is not the promised one; where none is known, the size has to do, which is
+/// said.
+pub(crate) fn wrong_checksum(
+    path: &Path,
+    name: &str,
+    promised: Option<&str>,
+    progress: &dyn Progress,
+) -> Result<Option<String>, HubError> {
+    let Some(promised) = promised else {
+        progress.note(&format!("{name}: the hub gives no SHA-256 of small files; its size was compared"));
+        return Ok(None);
+    };
+    progress.note(&format!("{name}: comparing its SHA-256"));
+    let (mut file, mut hash, mut buffer) = (open_regular(path)?, Sha256::new(), vec![0; CHUNK_BYTES]);
+    loop {
+        match file.read(&mut buffer).map_err(HubError::io("read", path))? {
+            0 => break,
+            length => hash.update(&buffer[..length]),
+        }
+    }
+    Ok(Some(hex(&hash.finalize())).filter(|found| found != promised))
+}
+
+/// Has a folder's entries on disk.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> Result<(), HubError> {
+    let opened = File::open(folder).map_err(HubError::io("open the folder", folder))?;
+    opened.sync_all().map_err(HubError::io("write out the folder", folder))
+}
+
+/// Folders cannot be written out elsewhere.
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> Result<(), HubError> {
+    Ok(())
 }
 
 /// Fails if the disk of `folder` has not `bytes` and a margin left.
@@ -76,6 +128,7 @@ struct Transfer<'a> {
     file: File,
     hash: Sha256,
     done_bytes: u64,
+    pace: Pace,
 }
 
 /// How one connection ended.
@@ -89,9 +142,12 @@ enum End {
 impl<'a> Transfer<'a> {
     /// Opens the partial file and takes in what it holds.
     fn open(http: &'a Http, remote: &'a RemoteFile, path: &'a Path) -> Result<Self, HubError> {
+        if is_there(path)? {
+            open_regular(path)?;
+        }
         let file = File::options().create(true).truncate(false).read(true).write(true).open(path);
         let file = file.map_err(HubError::io("open", path))?;
-        let mut transfer = Self { http, remote, path, file, hash: Sha256::new(), done_bytes: 0 };
+        let mut transfer = Self { http, remote, path, file, hash: Sha256::new(), done_bytes: 0, pace: http.pace() };
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
             let length = transfer.file.read(&mut buffer).map_err(HubError::io("read", path))?;
@@ -122,6 +178,7 @@ impl<'a> Transfer<'a> {
         let mut tries_without_progress = 0;
         while self.remote.bytes != Some(self.done_bytes) {
             let before = self.done_bytes;
+            self.pace.check(&self.remote.url)?;
             match self.connect(progress)? {
                 End::Complete => break,
                 End::Cut(_) if self.done_bytes > before => tries_without_progress = 0,
@@ -141,7 +198,8 @@ impl<'a> Transfer<'a> {
 
     /// One connection: asks for what is missing and writes what comes.
     fn connect(&mut self, progress: &dyn Progress) -> Result<End, HubError> {
-        let answer = self.http.ask(&self.remote.url, Ask::BytesFrom(self.done_bytes), progress)?;
+        let answer = self.http.ask(&self.remote.url, Ask::BytesFrom(self.done_bytes), &self.pace, progress)?;
+        self.pace.connected();
         let start = match answer.status().as_u16() {
             206 => header(answer.headers(), "content-range").and_then(range_start),
             416 => None,
@@ -179,6 +237,7 @@ impl<'a> Transfer<'a> {
                 return Err(HubError::Protocol { url: self.remote.url.clone(), reason });
             }
             progress.advance(self.done_bytes);
+            self.pace.took(&self.remote.url, length as u64)?;
         }
         match self.remote.bytes {
             Some(bytes) if self.done_bytes < bytes => Ok(End::Cut("the connection ended early".to_owned())),

@@ -2,9 +2,12 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
+use yirage_mmap::{is_there, read_bytes};
+
+use crate::limits;
+use crate::pace::Patience;
 
 /// The hub's address when `HF_ENDPOINT` names no mirror. The only place that holds it.
 pub const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
@@ -56,10 +59,14 @@ pub struct HubEnv {
     pub endpoint: String,
     /// The cache folder that holds `models--…` (`HF_HUB_CACHE`, else `$HF_HOME/hub`).
     pub cache: PathBuf,
+    /// No variable says where a cache could be, the user's home included: then nothing is read from nor written to one.
+    pub homeless: bool,
     /// Sent to the hub, and to no other host (`HF_TOKEN`, else the file `$HF_HOME/token`).
     pub token: Option<Token>,
     /// Where a token stands that no header can carry, so that it is not sent: a variable or a file.
     pub unusable_token: Option<String>,
+    /// Variables that are set to something that is no text, and are ignored.
+    pub ignored: Vec<&'static str>,
     /// Never open a connection (`HF_HUB_OFFLINE`).
     pub offline: bool,
     /// A folder with model files that is looked in first (`YIRAGE_MODELS`).
@@ -72,6 +79,8 @@ pub struct HubEnv {
     pub connect_timeout: Duration,
     /// How long a connection may stay silent.
     pub silence_timeout: Duration,
+    /// How slow a server may be.
+    pub patience: Patience,
     /// When and how often to try again.
     pub retry: Retry,
 }
@@ -80,9 +89,9 @@ impl HubEnv {
     /// The process's environment.
     pub fn from_env() -> Self {
         let mut env = Self::from_lookup(|name| std::env::var_os(name).filter(|value| !value.is_empty()));
-        if env.token.is_none() && env.unusable_token.is_none() {
-            let home = hf_home(&|name| std::env::var_os(name).filter(|value| !value.is_empty()));
-            env.take_token(fs::read(home.join("token")).ok(), || home.join("token").display().to_string());
+        let home = hf_home(&|name| std::env::var_os(name).filter(|value| !value.is_empty()));
+        if let (None, None, Some(home)) = (&env.token, &env.unusable_token, home) {
+            env.read_token(home.join("token"));
         }
         env
     }
@@ -95,24 +104,44 @@ impl HubEnv {
 
     /// The same from any table of variables; the token file is not read.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
-        let text = |name: &str| lookup(name).and_then(|value| value.into_string().ok());
         let token = lookup("HF_TOKEN").map(OsString::into_encoded_bytes);
-        let endpoint = text("HF_ENDPOINT").unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
+        // An address that is no text stays one that cannot be reached: another one was not meant.
+        let endpoint = lookup("HF_ENDPOINT").map(|value| value.to_string_lossy().into_owned());
+        let endpoint = endpoint.unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
+        let offline = lookup("HF_HUB_OFFLINE");
+        let ignored = offline.as_ref().filter(|value| value.to_str().is_none()).map(|_| "HF_HUB_OFFLINE");
+        let home = hf_home(&lookup);
+        let homeless = home.is_none() && lookup("HF_HUB_CACHE").is_none();
         let mut env = Self {
             endpoint: endpoint.trim().trim_end_matches('/').to_owned(),
-            cache: lookup("HF_HUB_CACHE").map_or_else(|| hf_home(&lookup).join("hub"), PathBuf::from),
+            cache: lookup("HF_HUB_CACHE").map_or_else(|| home.unwrap_or_default().join("hub"), PathBuf::from),
+            homeless,
             token: None,
             unusable_token: None,
-            offline: text("HF_HUB_OFFLINE").is_some_and(|value| is_true(&value)),
+            ignored: ignored.into_iter().collect(),
+            offline: offline.and_then(|value| value.into_string().ok()).is_some_and(|value| is_true(&value)),
             models: lookup("YIRAGE_MODELS").map(PathBuf::from),
             use_proxies: true,
             python: lookup("YIRAGE_PYTHON").unwrap_or_else(|| OsString::from("python3")),
-            connect_timeout: Duration::from_secs(5),
-            silence_timeout: Duration::from_secs(30),
+            connect_timeout: limits::CONNECT_TIMEOUT,
+            silence_timeout: limits::SILENCE_TIMEOUT,
+            patience: Patience {
+                deadline: limits::DEADLINE,
+                least_speed: limits::LEAST_SPEED,
+                window: limits::SPEED_WINDOW,
+            },
             retry: Retry::default(),
         };
         env.take_token(token, || "HF_TOKEN".to_owned());
         env
+    }
+
+    /// Takes the token from a file, if one is there; one that cannot be read is no token, which is said.
+    fn read_token(&mut self, path: PathBuf) {
+        match is_there(&path).and_then(|there| there.then(|| read_bytes(&path, limits::MAX_NOTE_BYTES)).transpose()) {
+            Ok(found) => self.take_token(found, || path.display().to_string()),
+            Err(_) => self.unusable_token = Some(path.display().to_string()),
+        }
     }
 
     /// Takes a token as it was found at `place`. Nothing but white space is no token, and no mistake either.
@@ -123,16 +152,14 @@ impl HubEnv {
     }
 }
 
-/// `HF_HOME`, else `$XDG_CACHE_HOME/huggingface`, else `~/.cache/huggingface`.
-fn hf_home(lookup: &impl Fn(&str) -> Option<OsString>) -> PathBuf {
+/// `HF_HOME`, else `$XDG_CACHE_HOME/huggingface`, else `~/.cache/huggingface`; `None` where there is no home.
+fn hf_home(lookup: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     if let Some(home) = lookup("HF_HOME") {
-        return PathBuf::from(home);
+        return Some(PathBuf::from(home));
     }
-    let cache = lookup("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
-        let home = lookup("HOME").or_else(|| lookup("USERPROFILE")).map(PathBuf::from);
-        home.unwrap_or_default().join(".cache")
-    });
-    cache.join("huggingface")
+    let home = || lookup("HOME").or_else(|| lookup("USERPROFILE")).map(|home| PathBuf::from(home).join(".cache"));
+    let cache = lookup("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
+    Some(cache.join("huggingface"))
 }
 
 /// What the hub's own client takes for yes.
@@ -175,6 +202,28 @@ mod tests {
         assert_eq!(env(&[("HF_HUB_CACHE", "c")]).packed_weights(), PathBuf::from("yirage-packed"));
         assert_eq!(env(&[("XDG_CACHE_HOME", "x")]).cache, PathBuf::from("x/huggingface/hub"));
         assert!(!env(&[("HF_HUB_OFFLINE", "0")]).offline);
+    }
+
+    #[test]
+    fn without_a_home_there_is_no_cache() {
+        assert!(env(&[]).homeless && env(&[("HF_TOKEN", "hf_x")]).homeless);
+        for name in ["HOME", "USERPROFILE", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE"] {
+            assert!(!env(&[(name, "here")]).homeless, "{name}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn variables_that_are_no_text_are_told() {
+        use std::os::unix::ffi::OsStringExt;
+        let env = HubEnv::from_lookup(|name| {
+            ["HF_HUB_OFFLINE", "HF_ENDPOINT", "HF_TOKEN"].contains(&name).then(|| OsString::from_vec(vec![0xff]))
+        });
+        assert_eq!(
+            (env.ignored.as_slice(), env.unusable_token.as_deref()),
+            (&["HF_HUB_OFFLINE"][..], Some("HF_TOKEN"))
+        );
+        assert_ne!(env.endpoint, DEFAULT_ENDPOINT, "another address was not meant");
     }
 
     #[test]

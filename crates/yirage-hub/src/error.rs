@@ -1,10 +1,12 @@
 //! What can go wrong on the way to a model, each with its remedy.
 
 use crate::NoRoute;
+use crate::limits::MAX_NAMES;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
+use yirage_mmap::FileError;
 
 /// Why a model could not be had.
 #[derive(Debug, Error)]
@@ -104,6 +106,36 @@ pub enum HubError {
         /// What the connection said.
         reason: String,
     },
+    /// A download brings next to nothing.
+    #[error(
+        "{url}: {speed} bytes a second over {} s, less than the least of {least}; {received_bytes} bytes came and are \
+         kept: the next try goes on from there, perhaps with HF_ENDPOINT set to a faster mirror", window.as_secs_f32()
+    )]
+    TooSlow {
+        /// What was asked for.
+        url: String,
+        /// Bytes that came in this run.
+        received_bytes: u64,
+        /// Bytes a second.
+        speed: u64,
+        /// Bytes a second that are the least.
+        least: u64,
+        /// Over how long they were counted.
+        window: Duration,
+    },
+    /// An answer takes longer than any should.
+    #[error(
+        "{url}: no end after {} s, {received_bytes} bytes; what came of a file is kept: try again later, or set \
+         HF_ENDPOINT to a mirror", allowed.as_secs_f32()
+    )]
+    TooLate {
+        /// What was asked for.
+        url: String,
+        /// Bytes that came in this run.
+        received_bytes: u64,
+        /// How long it had.
+        allowed: Duration,
+    },
     /// The server says something that makes no sense or is not safe to act on.
     #[error("{url}: {reason}; if HF_ENDPOINT names a mirror, check that it serves the hub's interface")]
     Protocol {
@@ -155,12 +187,15 @@ pub enum HubError {
         choices: Vec<String>,
     },
     /// The repository holds nothing we load.
-    #[error("{repo} holds {files} files, but neither a complete GGUF nor safetensors with a config.json")]
+    #[error("{repo} holds {files} files, but neither a complete GGUF nor safetensors with a config.json{}",
+            if left_out.is_empty() { String::new() } else { format!("; {}", unsafe_names(left_out)) })]
     NoModel {
         /// The repository.
         repo: String,
         /// How many files it has.
         files: usize,
+        /// Names of files that it has besides, which no folder can hold safely.
+        left_out: Vec<String>,
     },
     /// The machine's package client did not bring the model.
     #[error("`{command}` failed: {reason}")]
@@ -186,6 +221,19 @@ pub enum HubError {
         /// The cache that was searched.
         cache: PathBuf,
     },
+    /// Nothing says where the cache is.
+    #[error("there is no place for models: HOME is not set; set it, or HF_HOME or HF_HUB_CACHE to a folder")]
+    Homeless,
+    /// A folder of the cache is a link to somewhere else.
+    #[error("{}: is a link and leads out of the cache; nothing was removed: remove it by hand, and what it leads to if \
+             that is meant", path.display())]
+    Leaves {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file of the cache could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Every way to a model was tried.
     #[error(transparent)]
     NoRoute(#[from] NoRoute),
@@ -206,4 +254,21 @@ impl HubError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
+}
+
+/// Says that files were left out for their names, which it shows as no terminal can misread them.
+pub(crate) fn unsafe_names(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", shown(name))).collect();
+    let more = if names.len() > MAX_NAMES { ", ..." } else { "" };
+    format!(
+        "{} more were left out, because their names lead out of a folder or hold characters that no file's name should: \
+         {}{more}",
+        names.len(),
+        shown.join(", ")
+    )
+}
+
+/// Text from elsewhere without the characters that steer a terminal, and not endless.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(120).flat_map(char::escape_debug).collect()
 }

@@ -3,6 +3,8 @@
 //! Redirects are followed here and not by the client, for two reasons: the token goes to the hub alone, and the hub
 //! tells a file's checksum in the redirect itself.
 
+use crate::limits::{MAX_ANSWER_BYTES, MAX_REDIRECTS};
+use crate::pace::{Pace, Patience};
 use crate::{HubEnv, HubError, Progress, Retry};
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -11,10 +13,6 @@ use ureq::http::header::{AUTHORIZATION, LOCATION, RANGE, RETRY_AFTER};
 use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body};
-
-const MAX_REDIRECTS: usize = 10;
-/// Longer answers to questions (not files) are refused.
-const MAX_ANSWER_BYTES: u64 = 32 << 20;
 
 /// What to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +30,7 @@ pub(crate) struct Http {
     endpoint: String,
     authorization: Option<String>,
     retry: Retry,
+    patience: Patience,
 }
 
 /// Why one try failed.
@@ -66,7 +65,7 @@ impl Http {
             .build()
             .new_agent();
         let authorization = env.token.as_ref().map(|token| token.header());
-        Self { agent, endpoint: env.endpoint.clone(), authorization, retry: env.retry }
+        Self { agent, endpoint: env.endpoint.clone(), authorization, retry: env.retry, patience: env.patience }
     }
 
     /// The hub's address.
@@ -79,22 +78,42 @@ impl Http {
         self.retry
     }
 
+    /// A clock for one answer or one file.
+    pub(crate) fn pace(&self) -> Pace {
+        Pace::new(self.patience)
+    }
+
     /// A small answer as text.
     pub(crate) fn text(&self, url: &str, progress: &dyn Progress) -> Result<String, HubError> {
-        let answer = self.ask(url, Ask::BytesFrom(0), progress)?;
-        let mut text = String::new();
-        let mut reader = answer.into_body().into_reader().take(MAX_ANSWER_BYTES + 1);
-        let read = reader.read_to_string(&mut text);
-        let reason = match read {
-            Ok(length) if length as u64 <= MAX_ANSWER_BYTES => return Ok(text),
-            Ok(_) => format!("the answer is longer than {MAX_ANSWER_BYTES} bytes"),
-            Err(error) => error.to_string(),
-        };
-        Err(HubError::Protocol { url: url.to_owned(), reason })
+        let mut pace = self.pace();
+        let mut reader = self.ask(url, Ask::BytesFrom(0), &pace, progress)?.into_body().into_reader();
+        pace.connected();
+        let wrong = |reason: String| HubError::Protocol { url: url.to_owned(), reason };
+        let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+        loop {
+            match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => bytes.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(wrong(error.to_string())),
+            }
+            if bytes.len() as u64 > MAX_ANSWER_BYTES {
+                return Err(wrong(format!("the answer is longer than {MAX_ANSWER_BYTES} bytes")));
+            }
+            // The deadline alone: a short answer is no measure of speed.
+            pace.check(url)?;
+        }
+        String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))
     }
 
     /// Asks until there is an answer: 2xx, 416, or for [`Ask::Headers`] a redirect to another host.
-    pub(crate) fn ask(&self, url: &str, ask: Ask, progress: &dyn Progress) -> Result<Response<Body>, HubError> {
+    pub(crate) fn ask(
+        &self,
+        url: &str,
+        ask: Ask,
+        pace: &Pace,
+        progress: &dyn Progress,
+    ) -> Result<Response<Body>, HubError> {
         if origin(&self.endpoint).is_none() {
             return Err(HubError::Endpoint { endpoint: self.endpoint.clone() });
         }
@@ -113,6 +132,7 @@ impl Http {
                 Some(status) => return Err(HubError::Status { url, status, attempts: attempt }),
                 None => return Err(HubError::Broken { url, done_bytes: 0, attempts: attempt, reason }),
             }
+            pace.check(&url)?;
             progress.note(&format!("{reason}; trying again in {} s", wait.as_secs_f32()));
             std::thread::sleep(wait);
             delay = (delay * 2).min(self.retry.max_delay);

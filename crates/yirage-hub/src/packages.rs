@@ -7,6 +7,7 @@ use crate::HubError;
 use crate::cache::{Cache, create_folder};
 use crate::catalogue::{Entry, PackageSource};
 use crate::download::{check_space, hex};
+use crate::limits::{MAX_ENTRIES, MAX_REASON_BYTES};
 use crate::progress::Progress;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
@@ -17,10 +18,6 @@ use std::process::{Command, Stdio};
 use zip::ZipArchive;
 
 const CHUNK_BYTES: usize = 1 << 20;
-/// An archive with more entries is not one of ours.
-const MAX_ENTRIES: usize = 4096;
-/// How much of the client's own words an error repeats.
-const MAX_REASON_BYTES: usize = 600;
 
 /// The command line that brings the packages, as a user would type it.
 pub(crate) fn command_line(python: &OsStr, source: &PackageSource) -> String {
@@ -81,9 +78,9 @@ fn download(python: &OsStr, source: &PackageSource, folder: &Path) -> Result<(),
     Err(failed(format!("{}: {}", output.status, last_words(&String::from_utf8_lossy(&output.stderr)))))
 }
 
-/// The end of a program's complaint, on one line.
+/// The end of a program's complaint, on one line, without what steers a terminal.
 fn last_words(text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "");
     let start = text.len().saturating_sub(MAX_REASON_BYTES);
     let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     if text.is_empty() { "it said nothing".to_owned() } else { text[start..].to_owned() }
@@ -273,7 +270,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let error = download(OsStr::new("no-such-python"), &SOURCE, folder.path()).unwrap_err().to_string();
         assert!(error.contains("no-such-python -m pip download") && error.contains("cannot be started"), "{error}");
-        assert_eq!(last_words("a\n  b"), "a b");
+        assert_eq!(last_words("a\n  b \x1b[31m"), "a b [31m");
         assert!(last_words(&"\u{e9}".repeat(1000)).len() <= MAX_REASON_BYTES);
     }
 }

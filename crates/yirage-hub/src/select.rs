@@ -141,7 +141,7 @@ fn labels(names: &[&String]) -> Vec<String> {
 
 /// Safetensors at the top of the repository, complete, with config and companions.
 fn safetensors(repo: &str, files: &[String]) -> Result<Selection, HubError> {
-    let none = || HubError::NoModel { repo: repo.to_owned(), files: files.len() };
+    let none = || HubError::NoModel { repo: repo.to_owned(), files: files.len(), left_out: Vec::new() };
     let at_top = |file: &&String| !file.contains('/');
     let mut weights: Vec<String> =
         files.iter().filter(at_top).filter(|file| file.ends_with(".safetensors")).cloned().collect();

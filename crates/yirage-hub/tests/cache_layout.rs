@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use support::{Log, Server, env, hub};
-use yirage_hub::{CATALOGUE, Hub, HubError, Kind, ModelRef, Origin, Quiet, Removed};
+use yirage_hub::{CATALOGUE, Hub, HubError, Kind, ModelRef, Origin, Quiet, Removed, Verify};
 
 /// A repository as the hub's own client leaves it: two snapshots that share a blob, a marker of a missing file.
 fn made_by_another_tool(cache: &Path) {
@@ -44,14 +44,14 @@ fn what_another_tool_fetched_is_found_listed_and_removed() {
     assert_eq!((found.kind, found.origin), (Kind::Gguf, Origin::Cache));
     assert!(matches!(hub.resolve(&ModelRef::parse("hf:o/r").unwrap(), &Quiet), Err(HubError::Ambiguous { .. })));
 
-    let listed = hub.list();
+    let listed = hub.list().unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!((listed[0].repo.as_str(), listed[0].bytes, listed[0].files.len()), ("o/r", 3 + 5 + 4, 3));
 
     let removed = hub.remove(&ModelRef::parse("hf:o/r:q8_0").unwrap()).unwrap();
     assert_eq!(removed, Removed { files: 2, bytes: 5 }, "the older blob is still needed");
     assert_eq!(hub.remove(&ModelRef::parse("hf:o/r").unwrap()).unwrap(), Removed { files: 1, bytes: 3 + 4 });
-    assert!(cache.path().join("datasets--o--d").exists() && hub.list().is_empty());
+    assert!(cache.path().join("datasets--o--d").exists() && hub.list().unwrap().is_empty());
 }
 
 #[test]
@@ -118,4 +118,102 @@ fn a_pinned_file_that_the_hub_changed_is_refused_before_the_download() {
     let error = hub(&server.address, cache.path()).resolve(&ModelRef::Catalogue(entry), &Quiet).unwrap_err();
     assert!(error.to_string().contains(entry.sha256), "{error}");
     assert!(server.seen(&path).iter().all(|seen| seen.method == "HEAD"));
+}
+
+/// A folder outside the cache with a file that somebody needs.
+fn precious() -> (tempfile::TempDir, std::path::PathBuf) {
+    let outside = tempfile::tempdir().unwrap();
+    let file = outside.path().join("m-Q8_0.gguf");
+    fs::write(&file, "precious").unwrap();
+    (outside, file)
+}
+
+/// What leads out of the cache, and how it is made: in a repository's folder, to a folder outside.
+type Way = (&'static str, fn(&Path, &Path));
+
+#[test]
+fn links_out_of_the_cache_are_counted_and_left_alone() {
+    let file_in = |repo: &Path, outside: &Path| {
+        fs::create_dir_all(repo.join("snapshots/abc")).unwrap();
+        symlink(outside.join("m-Q8_0.gguf"), repo.join("snapshots/abc/m-Q8_0.gguf")).unwrap();
+    };
+    let snapshot = |repo: &Path, outside: &Path| {
+        fs::create_dir_all(repo.join("blobs")).unwrap();
+        fs::write(repo.join("blobs/e1"), "x").unwrap();
+        fs::create_dir_all(repo.join("snapshots")).unwrap();
+        symlink(outside, repo.join("snapshots/abc")).unwrap();
+    };
+    let snapshots = |repo: &Path, outside: &Path| {
+        fs::create_dir_all(repo.join("refs")).unwrap();
+        fs::create_dir_all(outside.join("abc")).unwrap();
+        fs::rename(outside.join("m-Q8_0.gguf"), outside.join("abc/m-Q8_0.gguf")).unwrap();
+        fs::hard_link(outside.join("abc/m-Q8_0.gguf"), outside.join("m-Q8_0.gguf")).unwrap();
+        symlink(outside, repo.join("snapshots")).unwrap();
+    };
+    let blobs = |repo: &Path, outside: &Path| {
+        fs::create_dir_all(repo.join("snapshots/abc")).unwrap();
+        symlink(outside, repo.join("blobs")).unwrap();
+        symlink("../../blobs/m-Q8_0.gguf", repo.join("snapshots/abc/m-Q8_0.gguf")).unwrap();
+    };
+    let whole = |repo: &Path, outside: &Path| symlink(outside, repo).unwrap();
+    let ways: [Way; 5] =
+        [("file", file_in), ("snapshot", snapshot), ("snapshots", snapshots), ("blobs", blobs), ("repository", whole)];
+    for (what, make) in ways {
+        for reference in ["hf:o/r:q8_0", "hf:o/r:m-Q8_0.gguf", "hf:o/r"] {
+            let (cache, (outside, file)) = (tempfile::tempdir().unwrap(), precious());
+            make(&cache.path().join("models--o--r"), outside.path());
+            let hub = offline(cache.path());
+            let listed = hub.list().unwrap();
+            assert!(listed.iter().all(|model| model.files.is_empty() && model.bytes <= 1), "{what}: {listed:?}");
+            let _ = hub.remove(&ModelRef::parse(reference).unwrap());
+            assert_eq!(fs::read_to_string(&file).unwrap(), "precious", "{what}, {reference}");
+        }
+    }
+}
+
+#[test]
+fn a_repository_that_is_a_link_is_not_removed() {
+    let (cache, (outside, _file)) = (tempfile::tempdir().unwrap(), precious());
+    symlink(outside.path(), cache.path().join("models--o--r")).unwrap();
+    let hub = offline(cache.path());
+    assert_eq!(hub.list().unwrap()[0].links_out, 1);
+    let error = hub.remove(&ModelRef::parse("hf:o/r").unwrap()).unwrap_err();
+    assert!(matches!(error, HubError::Leaves { .. }), "{error}");
+    assert!(cache.path().join("models--o--r").is_symlink());
+}
+
+#[test]
+fn pipes_in_the_cache_are_no_models_and_nobody_waits_for_them() {
+    let cache = tempfile::tempdir().unwrap();
+    made_by_another_tool(cache.path());
+    let repo = cache.path().join("models--o--r");
+    let pipe = |path: &Path| {
+        let _ = fs::remove_file(path);
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    pipe(&repo.join("refs/main"));
+    pipe(&repo.join("blobs/e2"));
+    let hub = offline(cache.path());
+    let listed = hub.list().unwrap();
+    assert_eq!((listed[0].bytes, listed[0].files.len()), (3 + 4, 2));
+    let found = hub.resolve(&ModelRef::parse("hf:o/r:Q8_0").unwrap(), &Quiet).unwrap();
+    assert_eq!(fs::read_to_string(found.path).unwrap(), "old");
+}
+
+#[test]
+fn without_a_home_nothing_is_looked_for_in_the_working_folder() {
+    let env = yirage_hub::HubEnv::from_lookup(|_| None);
+    let hub = Hub::new(env);
+    let reference = ModelRef::parse("hf:o/r").unwrap();
+    let errors = [
+        hub.list().map(|_| ()).unwrap_err(),
+        hub.remove(&reference).map(|_| ()).unwrap_err(),
+        hub.resolve(&reference, &Quiet).map(|_| ()).unwrap_err(),
+        hub.pull(&reference, Verify::Always, &Quiet).map(|_| ()).unwrap_err(),
+        hub.resolve_default(&Quiet).map(|_| ()).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, HubError::Homeless), "{error}");
+        assert!(error.to_string().contains("HOME"), "{error}");
+    }
 }

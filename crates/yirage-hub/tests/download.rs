@@ -4,8 +4,9 @@
 mod support;
 
 use std::fs;
+use std::time::Duration;
 use support::{Log, Server, Trick, env, hub, sha256};
-use yirage_hub::{Hub, HubError, Kind, ModelRef, Origin, Quiet};
+use yirage_hub::{Hub, HubError, Kind, ModelRef, Origin, Quiet, Verify};
 
 const FILE: &str = "/o/r/resolve/c0ffee/m-Q8_0.gguf";
 
@@ -101,7 +102,7 @@ fn a_part_of_another_day_is_fetched_anew() {
     fs::create_dir_all(&blobs).unwrap();
     for stale in [vec![7; 1000], vec![7; body.len()], vec![7; body.len() + 5]] {
         fs::write(blobs.join(format!("{}.incomplete", sha256(&body))), stale).unwrap();
-        let found = hub(&server.address, cache.path()).pull(&repo(), &Quiet).unwrap();
+        let found = hub(&server.address, cache.path()).pull(&repo(), Verify::AfterCrash, &Quiet).unwrap();
         assert_eq!(fs::read(found.path).unwrap(), body);
         fs::remove_dir_all(cache.path().join("models--o--r/snapshots")).unwrap();
         fs::remove_file(blobs.join(sha256(&body))).unwrap();
@@ -146,7 +147,8 @@ fn refusals_are_final_and_say_what_to_do() {
     server.file(listing, br#"{"sha":"../../x","siblings":[]}"#, "x");
     assert!(matches!(hub.resolve(&repo(), &Quiet), Err(HubError::Protocol { .. })));
     server.file(listing, br#"{"sha":"c","siblings":[{"rfilename":"../../m-Q8_0.gguf"}]}"#, "x");
-    assert!(matches!(hub.resolve(&repo(), &Quiet), Err(HubError::NoSuchQuant { .. })), "that file is not even seen");
+    let error = hub.resolve(&repo(), &Quiet).unwrap_err();
+    assert!(matches!(error, HubError::NoSuchQuant { .. }), "that file is not even seen: {error}");
 }
 
 #[test]
@@ -224,8 +226,112 @@ fn two_at_once_fetch_one_file_once() {
     let hub = hub(&server.address, cache.path());
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| assert_eq!(fs::read(hub.pull(&repo(), &Quiet).unwrap().path).unwrap().len(), body.len()));
+            scope.spawn(|| {
+                assert_eq!(
+                    fs::read(hub.pull(&repo(), Verify::AfterCrash, &Quiet).unwrap().path).unwrap().len(),
+                    body.len()
+                )
+            });
         }
     });
     assert_eq!(server.seen(FILE).iter().filter(|seen| seen.method == "GET").count(), 1);
+}
+
+#[test]
+fn a_blob_that_is_there_is_compared_when_asked_and_after_a_crash() {
+    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let body = model();
+    server.repo(&[("m-Q8_0.gguf", &body)]);
+    let hub = hub(&server.address, cache.path());
+    let path = hub.pull(&repo(), Verify::AfterCrash, &Quiet).unwrap().path;
+    let lock = cache.path().join(format!(".locks/models--o--r/{}.lock", sha256(&body)));
+    assert_eq!(fs::metadata(&lock).unwrap().len(), 0, "it came to an end");
+    let damage = || fs::write(fs::canonicalize(&path).unwrap(), vec![0; body.len()]).unwrap();
+
+    damage();
+    hub.pull(&repo(), Verify::AfterCrash, &Quiet).unwrap();
+    assert_ne!(fs::read(&path).unwrap(), body, "nobody asked, and nothing was interrupted");
+    let log = Log::default();
+    hub.pull(&repo(), Verify::Always, &log).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), body);
+    assert!(log.0.lock().unwrap().iter().any(|line| line.contains("not the promised ones")));
+
+    damage();
+    fs::write(&lock, "a machine lost its power").unwrap();
+    hub.pull(&repo(), Verify::AfterCrash, &Quiet).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), body);
+    assert_eq!(fs::metadata(&lock).unwrap().len(), 0);
+    let before = server.ranges(FILE).len();
+    hub.pull(&repo(), Verify::Always, &Quiet).unwrap();
+    assert_eq!((before, server.ranges(FILE).len()), (3, 3), "right bytes are not fetched again");
+}
+
+#[test]
+fn a_download_that_failed_leaves_its_mark_until_one_succeeds() {
+    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let body = model();
+    server.repo(&[("m-Q8_0.gguf", &body)]);
+    server.trick(FILE, &[Trick::Cut(1000), Trick::Cut(0), Trick::Cut(0), Trick::Cut(0)]);
+    let hub = hub(&server.address, cache.path());
+    hub.pull(&repo(), Verify::AfterCrash, &Quiet).unwrap_err();
+    let lock = cache.path().join(format!(".locks/models--o--r/{}.lock", sha256(&body)));
+    assert!(fs::metadata(&lock).unwrap().len() > 0);
+    hub.pull(&repo(), Verify::AfterCrash, &Quiet).unwrap();
+    assert_eq!(fs::metadata(&lock).unwrap().len(), 0);
+}
+
+#[test]
+fn a_download_that_drips_is_given_up_and_goes_on_later() {
+    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let body = model();
+    server.repo(&[("m-Q8_0.gguf", &body)]);
+    server.trick(FILE, &[Trick::Drip(100, Duration::from_millis(20))]);
+    let mut slow = env(&server.address, cache.path());
+    slow.patience.least_speed = 1 << 20;
+    slow.patience.window = Duration::from_millis(300);
+    let error = Hub::new(slow.clone()).pull(&repo(), Verify::AfterCrash, &Quiet).unwrap_err();
+    let HubError::TooSlow { received_bytes, speed, least, .. } = error else { panic!("{error}") };
+    assert!(least == 1 << 20 && speed < least && received_bytes > 0 && received_bytes < body.len() as u64);
+    assert!(error.to_string().contains("less than the least of 1048576"), "{error}");
+    slow.patience.window = Duration::from_secs(3600);
+    let found = Hub::new(slow).pull(&repo(), Verify::AfterCrash, &Quiet).unwrap();
+    assert_eq!(fs::read(found.path).unwrap(), body);
+    assert_eq!(server.ranges(FILE)[1], format!("bytes={received_bytes}-"));
+}
+
+#[test]
+fn answers_and_files_have_a_deadline_however_they_trickle() {
+    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    server.repo(&[("m-Q8_0.gguf", &model())]);
+    let mut brief = env(&server.address, cache.path());
+    brief.patience.deadline = Duration::from_millis(200);
+    brief.patience.least_speed = u64::MAX;
+    brief.patience.window = Duration::from_secs(3600);
+    let hub = Hub::new(brief);
+    server.trick("/api/models/o/r/revision/main", &[Trick::Drip(1, Duration::from_millis(10))]);
+    let error = hub.pull(&repo(), Verify::AfterCrash, &Quiet).unwrap_err();
+    assert!(matches!(&error, HubError::TooLate { url, .. } if url.ends_with("/revision/main")), "{error}");
+    // Each connection brings a byte, so that each one is progress.
+    server.trick(FILE, &vec![Trick::Cut(1); 100_000]);
+    let error = hub.pull(&repo(), Verify::AfterCrash, &Quiet).unwrap_err();
+    assert!(matches!(&error, HubError::TooLate { url, received_bytes: 1.., .. } if url.ends_with(FILE)), "{error}");
+}
+
+#[test]
+fn files_with_unsafe_names_are_told() {
+    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let listing = "/api/models/o/r/revision/main";
+    let names = r#"{"rfilename":"../../m-Q8_0.gguf"},{"rfilename":"\u001b[2J.gguf"}"#;
+    server.file(listing, format!(r#"{{"sha":"c0ffee","siblings":[{names}]}}"#).as_bytes(), "x");
+    let hub = hub(&server.address, cache.path());
+    let error = hub.resolve(&ModelRef::parse("hf:o/r").unwrap(), &Quiet).unwrap_err().to_string();
+    assert!(error.contains("holds 0 files") && error.contains("2 more were left out"), "{error}");
+    assert!(error.contains("`../../m-Q8_0.gguf`, `\\u{1b}[2J.gguf`") && !error.contains('\x1b'), "{error:?}");
+
+    server.repo(&[("m-Q8_0.gguf", b"GGUF")]);
+    let siblings = format!(r#"{{"sha":"c0ffee","siblings":[{{"rfilename":"m-Q8_0.gguf"}},{names}]}}"#);
+    server.file(listing, siblings.as_bytes(), "x");
+    let log = Log::default();
+    hub.resolve(&repo(), &log).unwrap();
+    assert!(log.0.lock().unwrap().iter().any(|line| line.contains("2 more were left out")));
 }

@@ -6,6 +6,7 @@
 
 use crate::checkpoint::{Checkpoint, StoredType, TensorInfo};
 use crate::error::ModelError;
+use crate::rope::Table;
 use std::ops::Range;
 use yirage_ir::Format;
 
@@ -79,8 +80,8 @@ pub enum WeightSource {
         /// E8M0 exponents.
         scales: WeightView,
     },
-    /// Values that no file holds: tables of the rotary embedding.
-    Computed(Vec<f32>),
+    /// Values that no file holds, computed when they are read: a table of the rotary embedding.
+    Computed(Table),
 }
 
 /// A weight of a graph and its source.
@@ -130,7 +131,7 @@ impl WeightBinding {
     pub fn check(&self, checkpoint: &Checkpoint) -> Result<(), ModelError> {
         let want = self.rows().saturating_mul(self.width());
         let given = match &self.source {
-            WeightSource::Computed(values) => values.len(),
+            WeightSource::Computed(table) => table.elements(),
             WeightSource::PackedMxfp4 { blocks, scales } => {
                 self.check_bytes(checkpoint, blocks, 16)?;
                 self.check_bytes(checkpoint, scales, 1)?;
@@ -219,9 +220,11 @@ pub fn materialise<'a>(
     let elements = rows.start.saturating_mul(binding.width())..rows.end.saturating_mul(binding.width());
     scratch.clear();
     match &binding.source {
-        WeightSource::Computed(values) => {
+        WeightSource::Computed(table) => {
             binding.check(checkpoint)?;
-            scratch.extend(values[elements].iter().flat_map(|v| v.to_le_bytes()));
+            // A row is a position, and there are no more of either than a u32 counts.
+            let positions = rows.start as u32..rows.end as u32;
+            scratch.extend(table.values(positions).flat_map(f32::to_le_bytes));
             Ok(scratch)
         }
         WeightSource::PackedMxfp4 { blocks, scales } => {

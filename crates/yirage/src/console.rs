@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::options::Layers;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
@@ -37,31 +38,31 @@ impl Console {
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             // A note that cannot be shown is no reason to fail.
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "{}", visible(text));
         }
     }
 
-    /// Writes a part of a result and shows it at once.
+    /// Writes a part of a text that is the result itself, and shows it at once: as it is, but for control characters on a
+    /// terminal, which would obey them.
     ///
     /// # Errors
-    /// [`Failure::Closed`] when nobody reads any more.
-    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(closed)
+    /// [`Failure::Closed`] when standard output takes no more.
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        if io::stdout().is_terminal() { write(&visible(text)) } else { write(text) }
     }
 
-    /// Writes a line of a result.
+    /// Writes a line about something. Names in it may come from files: their control characters are spelt out.
     ///
     /// # Errors
-    /// As [`Console::write`].
+    /// As [`Console::text`].
     pub(crate) fn line(&self, text: &str) -> Result<(), Failure> {
-        self.write(&format!("{text}\n"))
+        write(&format!("{}\n", visible(text)))
     }
 
     /// Writes a result as one line of JSON.
     ///
     /// # Errors
-    /// As [`Console::write`].
+    /// As [`Console::text`].
     pub(crate) fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value).map_err(|e| Failure::Other(format!("the result is no JSON: {e}")))?;
         self.line(&text)
@@ -70,18 +71,22 @@ impl Console {
     /// Progress towards `total` bytes, of which `done` are there already: a bar on a terminal, one line elsewhere,
     /// nothing with `--quiet`.
     pub(crate) fn progress(&self, what: &str, total: u64, done: u64) -> ProgressBar {
-        let terminal = io::stderr().is_terminal();
-        if self.quiet || !terminal {
-            if total > PLAIN_LINE_FROM {
-                self.note(&format!("{what} ({})", bytes(total)));
-            }
+        if !io::stderr().is_terminal() && total > PLAIN_LINE_FROM {
+            self.note(&format!("{what} ({})", bytes(total)));
+        }
+        self.bar(what, total, done)
+    }
+
+    /// The bar of [`Console::progress`] without the line that stands for it elsewhere.
+    pub(crate) fn bar(&self, what: &str, total: u64, done: u64) -> ProgressBar {
+        if self.quiet || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
         let bar =
             ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10)).with_position(done);
         let style = ProgressStyle::with_template(BAR);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.set_message(what.to_owned());
+        bar.set_message(visible(what).into_owned());
         bar.enable_steady_tick(Duration::from_millis(200));
         bar
     }
@@ -93,11 +98,26 @@ const BAR: &str = "{wide_msg} {bar:20} {bytes}/{total_bytes} {eta}";
 /// Work on fewer bytes is over before a line about it is read.
 const PLAIN_LINE_FROM: u64 = 64 << 20;
 
-fn closed(e: io::Error) -> Failure {
-    match e.kind() {
-        io::ErrorKind::BrokenPipe => Failure::Closed,
-        _ => Failure::Other(format!("standard output: {e}")),
+fn write(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Closed)
+}
+
+/// A text without the control characters to which a terminal would listen: all but line ends and tabs are spelt out, as
+/// JSON spells them.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let speaks = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(speaks) {
+        return Cow::Borrowed(text);
     }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match speaks(c) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// A number of bytes for people: binary multiples with one digit behind the point.
@@ -117,12 +137,20 @@ pub(crate) fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BAR, bytes};
+    use super::{BAR, bytes, visible};
     use indicatif::ProgressStyle;
 
     #[test]
     fn the_line_of_progress_is_understood() {
         assert!(ProgressStyle::with_template(BAR).is_ok());
+    }
+
+    #[test]
+    fn control_characters_are_spelt_out() {
+        assert_eq!(visible("a\tb\nc \u{2192} d"), "a\tb\nc \u{2192} d");
+        assert_eq!(visible("\u{1b}[2J\r\u{7f}\u{9b}1m\u{0}"), "\\u001b[2J\\u000d\\u007f\\u009b1m\\u0000");
+        let json = visible("\"\u{9b}\"").into_owned();
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), "\u{9b}", "JSON stays what it was");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use crate::console::{Console, bytes};
 use crate::options::Layers;
 use indicatif::ProgressBar;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::time::Instant;
 use yirage_hub::{Hub, HubEnv, Progress};
 
 /// The hub that the environment and the options describe.
@@ -22,19 +24,25 @@ pub(crate) fn fetching_hub(layers: &Layers, console: &Console) -> Hub {
     if let Some(place) = &hub.env().unusable_token {
         console.note(&format!("{place}: the token holds characters that no request can carry; it is not sent"));
     }
+    for name in &hub.env().ignored {
+        console.note(&format!("{name} holds bytes that are no UTF-8 text; it is ignored"));
+    }
     hub
 }
 
-/// Shows a download: bars on a terminal, a line a file elsewhere.
+/// Shows a download: a line a file, and a bar on a terminal.
 pub(crate) struct Shown<'a> {
     console: &'a Console,
+    cache: PathBuf,
     bar: RefCell<ProgressBar>,
+    began: Cell<Instant>,
 }
 
 impl<'a> Shown<'a> {
-    /// Shows on `console`.
-    pub(crate) fn on(console: &'a Console) -> Shown<'a> {
-        Shown { console, bar: RefCell::new(ProgressBar::hidden()) }
+    /// Shows on `console` what `hub` fetches.
+    pub(crate) fn on(console: &'a Console, hub: &Hub) -> Shown<'a> {
+        let (cache, bar) = (hub.env().cache.clone(), RefCell::new(ProgressBar::hidden()));
+        Shown { console, cache, bar, began: Cell::new(Instant::now()) }
     }
 }
 
@@ -43,8 +51,10 @@ impl Progress for Shown<'_> {
         if done_bytes > 0 {
             self.console.note(&format!("{file}: {} are here from before", bytes(done_bytes)));
         }
-        let bar = self.console.progress(&format!("fetching {file}"), total_bytes.unwrap_or(0), done_bytes);
-        self.bar.replace(bar);
+        let (size, cache) = (total_bytes.map_or("size unknown".into(), bytes), self.cache.display());
+        self.console.note(&format!("fetching {file} ({size}); later starts find it in {cache}"));
+        self.began.set(Instant::now());
+        self.bar.replace(self.console.bar(&format!("fetching {file}"), total_bytes.unwrap_or(0), done_bytes));
     }
 
     fn advance(&self, done_bytes: u64) {
@@ -53,6 +63,7 @@ impl Progress for Shown<'_> {
 
     fn finish(&self) {
         self.bar.borrow().finish_and_clear();
+        self.console.note(&format!("fetched in {:.1} s", self.began.get().elapsed().as_secs_f64()));
     }
 
     fn note(&self, message: &str) {

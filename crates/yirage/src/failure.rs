@@ -3,6 +3,7 @@
 //! 0 is success; 1 a failure of the input or the world; 2 wrong usage; 3 something this program or machine does not
 //! support; 4 something that would not fit into memory; 5 results slower than those before; 130 an interrupt.
 
+use crate::console::visible;
 use serde_json::json;
 use std::error::Error as _;
 use std::io::{self, Write};
@@ -19,6 +20,9 @@ use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
 use yirage_model::tokenizer::TokenizerError;
 use yirage_packed::PackedError;
+
+/// The exit code of what does not fit into memory.
+pub(crate) const WOULD_NOT_FIT: u8 = 4;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
@@ -67,9 +71,9 @@ pub(crate) enum Failure {
     /// Something else went wrong; the text says what, where and what to do.
     #[error("{0}")]
     Other(String),
-    /// The reader of standard output went away: nobody wants the rest.
-    #[error("standard output was closed")]
-    Closed,
+    /// Standard output took no more: its reader went away, or what it leads to is full.
+    #[error("standard output: {0}; the rest of the result is lost")]
+    Closed(io::Error),
     /// `yirage bench --compare`: so many rows are slower than before, beyond the noise.
     #[error("{0} of the results are slower than those they were compared with, beyond the noise of both")]
     Slower(usize),
@@ -92,13 +96,13 @@ impl Failure {
             Failure::Hub(HubError::Malformed { .. }) => (2, "usage"),
             Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),
             Failure::Clap(e) if e.use_stderr() => (2, "usage"),
-            Failure::Clap(_) | Failure::Closed => (0, "ok"),
+            Failure::Clap(_) => (0, "ok"),
             Failure::Engine(e) if e.is_unsupported() => UNSUPPORTED,
-            Failure::Engine(e) if e.would_not_fit() => (4, "would_not_fit"),
+            Failure::Engine(e) if e.would_not_fit() => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. }) => UNSUPPORTED,
-            Failure::Tokenizer(TokenizerError::Unsupported { .. }) => UNSUPPORTED,
+            Failure::Tokenizer(TokenizerError::Unsupported { .. } | TokenizerError::UnknownRules { .. }) => UNSUPPORTED,
             Failure::Device(HalError::Unsupported { .. }) => UNSUPPORTED,
-            Failure::Device(HalError::OutOfMemory { .. }) => (4, "would_not_fit"),
+            Failure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Slower(_) => (5, "slower"),
             Failure::Interrupted => (130, "interrupted"),
             _ => (1, "failure"),
@@ -124,16 +128,19 @@ impl Failure {
 /// Writes the failure to standard error, as text or (with `--json`) as one JSON object, and gives the exit code.
 pub(crate) fn report(failure: &Failure, json: bool) -> ExitCode {
     let (code, kind) = failure.code();
+    if let (Failure::Clap(help), 0) = (failure, code) {
+        return help.print().map_or_else(|e| report(&Failure::Closed(e), json), |()| ExitCode::SUCCESS);
+    }
     // Nobody is left to tell when standard error itself fails.
     let _ = match failure {
-        Failure::Clap(e) if !json || code == 0 => e.print(),
-        Failure::Closed | Failure::Interrupted => Ok(()),
+        Failure::Clap(e) if !json => e.print(),
+        Failure::Interrupted => Ok(()),
         _ if json => {
             let message = failure.chain();
             let error = json!({"error": {"code": code, "kind": kind, "message": message.trim_end()}});
-            writeln!(io::stderr(), "{error}")
+            writeln!(io::stderr(), "{}", visible(&error.to_string()))
         }
-        _ => writeln!(io::stderr(), "error: {}", failure.chain()),
+        _ => writeln!(io::stderr(), "error: {}", visible(&failure.chain())),
     };
     ExitCode::from(code)
 }

@@ -1,6 +1,6 @@
 //! A model that is loaded and ready.
 
-use crate::console::Console;
+use crate::console::{Console, bytes};
 use crate::failure::Failure;
 use crate::model::{Texts, locate, named};
 use crate::options::Layers;
@@ -45,11 +45,18 @@ impl Session {
             bar.set_length(total);
             bar.set_position(done);
         };
+        let (packs, began) = (device.packing().is_some(), Instant::now());
         // The vocabulary takes as long as weights that need only be mapped.
         let (engine, texts) = std::thread::scope(|scope| {
-            let texts = scope.spawn(|| Texts::load(&checkpoint));
+            let reader = std::thread::Builder::new().name("yirage-texts".into());
+            let texts = reader.spawn_scoped(scope, || Texts::load(&checkpoint));
             let engine = Engine::load(&checkpoint, device, &settings.options, &mut progress);
-            (engine, texts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let texts = match texts {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                // Where there is room for no further thread, one after the other.
+                Err(_) => Texts::load(&checkpoint),
+            };
+            (engine, texts)
         });
         bar.finish_and_clear();
         let (mut engine, texts) = (engine?, texts?);
@@ -59,6 +66,15 @@ impl Session {
                 console.note(&format!("{} is not used", layers.label("draft-model")));
             }
             None => {}
+        }
+        let facts = engine.facts();
+        if let (true, Some(packed), None) = (packs, &settings.options.packed, &facts.packed_weights) {
+            console.note(&format!(
+                "repacked the weights for this processor: {} in {:.1} s; later starts find them in {}",
+                bytes(facts.bytes.weights),
+                began.elapsed().as_secs_f64(),
+                packed.folder.display()
+            ));
         }
         say_notices(&mut engine, console);
         let facts = engine.facts();
@@ -70,7 +86,7 @@ impl Session {
             weight_bytes = facts.bytes.weights,
             cache_bytes = facts.bytes.cache,
             arena_bytes = facts.bytes.arena,
-            draft_bytes = engine.draft_bytes().map_or(0, |bytes| bytes.weights + bytes.cache + bytes.arena),
+            draft_bytes = engine.draft_bytes().map_or(0, |bytes| bytes.total()),
             draft_max = settings.options.speculation.most,
             lookup = settings.options.speculation.lookup,
             packed_weights = ?facts.packed_weights,

@@ -3,8 +3,9 @@
 use super::program::CpuProgram;
 use super::state::CpuState;
 use super::weight::{self, CpuWeight, Sink, packed_bytes};
-use crate::isa::Isa;
-use crate::pool::{Facts, Pool};
+use crate::isa::{Isa, IsaError};
+use crate::pool::{Facts, Pool, PoolError};
+use crate::room::{self, Room};
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_hal::{
     Backend, Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, OpenOptions, PoolBytes, Probe, Program,
@@ -18,6 +19,9 @@ use yirage_plan::{
 /// The layout of packed matrices. Another number for another layout.
 pub(super) const PRODUCT_LAYOUT: &str = "tiles16x64@1";
 
+/// Bytes of a thread's stack, as Rust's library makes it.
+const STACK: u64 = 2 << 20;
+
 /// The CPU backend.
 pub struct Cpu;
 
@@ -27,7 +31,7 @@ impl Backend for Cpu {
     }
 
     fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
-        Ok(vec![info(Isa::detect(), &Facts::read().budget(None))])
+        Ok(vec![info(Isa::detect(), &Facts::read().budget(None), room::left())])
     }
 
     fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
@@ -35,32 +39,68 @@ impl Backend for Cpu {
             return Err(HalError::Option { option: "device", why: format!("there is one cpu, 0, and no {ordinal}") });
         }
         let isa = match &options.isa {
-            Some(name) => Isa::parse(name).map_err(|e| HalError::Option { option: "isa", why: e.to_string() })?,
+            Some(name) => Isa::parse(name).map_err(isa_error)?,
             None => Isa::detect(),
         };
-        let budget = Facts::read().budget(options.threads);
-        let pool = Pool::new(budget.0).map_err(|e| HalError::Option { option: "threads", why: e.to_string() })?;
+        let facts = Facts::read();
+        let (budget, most) = (facts.budget(options.threads), facts.most());
+        if budget.0 > most {
+            let (threads, processors) = (budget.0, facts.affinity);
+            let why = format!(
+                "{threads} threads would do little but wait for each other on the {processors} processors allowed to \
+                 this process; give {most} at most"
+            );
+            return Err(HalError::Option { option: "threads", why });
+        }
+        // Before threads begin, which reserve address space that they still have to give.
+        let room = room::left();
+        let pool = Pool::new(budget.0).map_err(|e| match e {
+            PoolError::Spawn { .. } => {
+                HalError::OutOfMemory { pool: "threads", wanted: budget.0 as u64 * STACK, detail: e.to_string() }
+            }
+            e => HalError::Option { option: "threads", why: e.to_string() },
+        })?;
         let mut notes = Vec::new();
-        if let Some(why) = pool.pinning_refused() {
+        if let Some(value) = &facts.omp_is_no_number {
+            notes.push(format!("OMP_NUM_THREADS is {value:?}, which is no number of threads: it is not used"));
+        }
+        if budget.0 > facts.affinity {
+            let (threads, processors) = (budget.0, facts.affinity);
+            notes.push(format!("{threads} threads take turns on {processors} processors: fewer would be faster"));
+        } else if let Some(why) = pool.pinning_refused() {
             notes.push(format!("threads are not pinned: {why}"));
         }
         let shared = Shared { isa, pool, memory: Mutex::default() };
-        Ok((Arc::new(CpuDevice { info: info(isa, &budget), shared: Arc::new(shared) }), notes))
+        Ok((Arc::new(CpuDevice { info: info(isa, &budget, room), shared: Arc::new(shared) }), notes))
     }
 }
 
-fn info(isa: Isa, budget: &(usize, String)) -> DeviceInfo {
+/// A level that there is, but not here, is not supported; one that there is nowhere is a slip.
+fn isa_error(error: IsaError) -> HalError {
+    match &error {
+        IsaError::Unknown(_) => HalError::Option { option: "isa", why: error.to_string() },
+        IsaError::Unavailable { wanted, best } => HalError::Unsupported {
+            what: format!("the instruction set {wanted}"),
+            why: format!("this processor ({}) has {best} and those below it", std::env::consts::ARCH),
+        },
+    }
+}
+
+fn info(isa: Isa, budget: &(usize, String), room: Option<Room>) -> DeviceInfo {
+    let limit = room.as_ref().map(|room| ("memory_limit", room.limit.clone()));
+    let facts = [
+        ("threads", budget.0.to_string()),
+        ("threads_reason", budget.1.clone()),
+        ("isa_available", available_isas().join(" ")),
+    ];
     DeviceInfo {
         backend: "cpu",
         ordinal: 0,
         name: model_name().unwrap_or_else(|| "unnamed processor".into()),
         arch: format!("{}/{isa}", std::env::consts::ARCH),
-        memory_bytes: available_memory().unwrap_or(0),
-        facts: vec![
-            ("threads", budget.0.to_string()),
-            ("threads_reason", budget.1.clone()),
-            ("isa_available", available_isas().join(" ")),
-        ],
+        // No byte at all would mean that nothing is known.
+        memory_bytes: room.map_or(0, |room| room.bytes.max(1)),
+        facts: facts.into_iter().chain(limit).collect(),
     }
 }
 
@@ -72,12 +112,6 @@ fn model_name() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|l| l.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_string())
-}
-
-fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|l| l.starts_with("MemAvailable"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
 /// What a device shares with its weights and programs.

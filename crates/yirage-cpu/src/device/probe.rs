@@ -3,6 +3,7 @@
 use super::cpu::Shared;
 use crate::limits::{self, Arithmetic};
 use crate::memory::HugeBuf;
+use crate::room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -62,6 +63,11 @@ impl Memory {
             wanted: size as u64,
             detail: e.to_string(),
         };
+        // All of it will be written to, which is where a control group that allows less would end the process.
+        if let Some(room) = room::left().filter(|room| room.bytes < size as u64) {
+            let detail = format!("{} {}", room.bytes, room.limit);
+            return Err(HalError::OutOfMemory { pool: "probe", wanted: size as u64, detail });
+        }
         let mut bytes = HugeBuf::zeroed(size).map_err(no_memory)?;
         // Pages nobody has written to are all the same page of zeros.
         bytes.as_mut_slice().fill(1);

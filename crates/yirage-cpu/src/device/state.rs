@@ -45,7 +45,7 @@ impl CpuState {
         purpose: Purpose,
     ) -> Result<CpuState, HalError> {
         let shape = CpuState::shape(block, k_width)?;
-        let bytes = blocks * shape.block_bytes();
+        let bytes = blocks.saturating_mul(shape.block_bytes());
         let buf = HugeBuf::zeroed(bytes).map_err(|e| HalError::OutOfMemory {
             pool: "cache",
             wanted: bytes as u64,

@@ -1,7 +1,7 @@
 //! Weights in memory: repacked matrices, or plain f32 rows.
 
 use super::cpu::{Booked, PRODUCT_LAYOUT, Purpose, Shared, book};
-use crate::pack::{PANEL_ROWS, PackedMatrix};
+use crate::pack::{PANEL_ROWS, PackError, PackedMatrix};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use yirage_hal::{HalError, WeightHandle, WeightImage, WeightSink};
@@ -133,12 +133,25 @@ fn sizes(entry: &WeightEntry) -> Result<(Format, usize, usize, usize), HalError>
 /// Bytes that the weight will take.
 pub(super) fn packed_bytes(entry: &WeightEntry) -> Result<u64, HalError> {
     let (format, count, rows, k) = sizes(entry)?;
-    if entry.layout == ROWS {
-        return Ok(count as u64 * rows as u64 * k as u64 * 4);
-    }
     // Rows are padded to tiles of 16; formats keep their size but for that and a padded last unit.
-    let row_bytes = format.info().row_bytes(k.next_multiple_of(64.max(format.info().block)));
-    Ok(count as u64 * rows.next_multiple_of(16) as u64 * row_bytes as u64)
+    let (rows, row_bytes) = match entry.layout == ROWS {
+        true => (rows, k.saturating_mul(size_of::<f32>())),
+        false => (rows.next_multiple_of(16), format.info().row_bytes(k.next_multiple_of(64.max(format.info().block)))),
+    };
+    Ok((count as u64).saturating_mul(rows as u64).saturating_mul(row_bytes as u64))
+}
+
+fn no_memory(wanted: u64, entry: &WeightEntry, detail: String) -> HalError {
+    HalError::OutOfMemory { pool: "weights", wanted, detail: format!("weight `{}`: {detail}", entry.name) }
+}
+
+/// So many bytes of zeros.
+fn zeros(bytes: u64, entry: &WeightEntry) -> Result<Vec<f32>, HalError> {
+    let mut values = Vec::new();
+    let len = bytes as usize / size_of::<f32>();
+    values.try_reserve_exact(len).map_err(|e| no_memory(bytes, entry, e.to_string()))?;
+    values.resize(len, 0.0);
+    Ok(values)
 }
 
 /// Takes a weight piece by piece.
@@ -161,10 +174,13 @@ impl Sink {
     pub(super) fn new(shared: &Arc<Shared>, entry: &WeightEntry) -> Result<Sink, HalError> {
         let (format, count, rows, k) = sizes(entry)?;
         let into = if entry.layout == ROWS {
-            Into::Rows(vec![0.0; count * rows * k])
+            Into::Rows(zeros(packed_bytes(entry)?, entry)?)
         } else {
             let packed = PackedMatrix::stacked(format, count, rows, k);
-            Into::Packed(packed.map_err(|e| HalError::Weight { name: entry.name.clone(), why: e.to_string() })?)
+            Into::Packed(packed.map_err(|e| match e {
+                PackError::Memory(e) => no_memory(e.wanted as u64, entry, e.to_string()),
+                e => HalError::Weight { name: entry.name.clone(), why: e.to_string() },
+            })?)
         };
         Ok(Sink { shared: shared.clone(), name: entry.name.clone(), format, count, rows, k, into })
     }

@@ -1,7 +1,13 @@
 //! How many threads to use: facts about the process, and the pure rule over them.
 
+use crate::cgroup;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+/// Threads that may be asked for of each processor.
+const PER_PROCESSOR: usize = 8;
+/// Threads that may be asked for of few processors.
+const LEAST_MOST: usize = 64;
 
 /// What decides the default number of threads.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,6 +18,8 @@ pub struct Facts {
     pub cgroup_quota: Option<f64>,
     /// First number of `OMP_NUM_THREADS`, if set to one.
     pub omp: Option<usize>,
+    /// `OMP_NUM_THREADS`, if set to something else.
+    pub omp_is_no_number: Option<String>,
 }
 
 impl Facts {
@@ -21,11 +29,21 @@ impl Facts {
         let affinity = super::allowed_cpus().map(|c| c.len()).unwrap_or(0);
         let fallback = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let set = std::env::var_os("OMP_NUM_THREADS").map(|value| value.to_string_lossy().into_owned());
+        let set = set.filter(|value| !value.trim().is_empty());
+        let omp = set.as_deref().and_then(parse_omp);
         Facts {
             affinity: if affinity > 0 { affinity } else { fallback() },
-            cgroup_quota: cgroup_quota(&groups, Path::new("/sys/fs/cgroup"), &|p| fs::read_to_string(p).ok()),
-            omp: std::env::var("OMP_NUM_THREADS").ok().and_then(|v| parse_omp(&v)),
+            cgroup_quota: cgroup_quota(&groups, Path::new(cgroup::ROOT), &|p| fs::read_to_string(p).ok()),
+            omp,
+            omp_is_no_number: set.filter(|_| omp.is_none()),
         }
+    }
+
+    /// The most threads that may be asked for: some more than there are processors take turns, very many do nothing but
+    /// wait for each other.
+    pub fn most(&self) -> usize {
+        (PER_PROCESSOR * self.affinity).clamp(LEAST_MOST, super::MAX_WORKERS)
     }
 
     /// [`thread_budget`] of these facts.
@@ -65,34 +83,14 @@ fn parse_omp(value: &str) -> Option<usize> {
     value.split(',').next()?.trim().parse().ok().filter(|&n| n > 0)
 }
 
-/// The least quota on the way from the process's groups to the root. `groups` is `/proc/self/cgroup`.
-fn cgroup_quota(groups: &str, root: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
-    let mut quotas = Vec::new();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        let v2 = controllers.is_empty();
-        if !v2 && !controllers.split(',').any(|c| c == "cpu") {
-            continue;
-        }
-        let mount = if v2 { root.to_path_buf() } else { root.join("cpu") };
-        for folder in folders(&mount, path) {
-            quotas.extend(if v2 { quota_v2(&folder, read) } else { quota_v1(&folder, read) });
-        }
-    }
-    quotas.into_iter().min_by(f64::total_cmp)
-}
-
-/// The group's folder and its parents up to the mount. Inside a container the path may not exist below the mount, but
-/// the mount itself then is the container's group.
-fn folders(mount: &Path, path: &str) -> Vec<PathBuf> {
-    let relative = Path::new(path.trim_start_matches('/'));
-    let inside = |p: &Path| !p.components().any(|c| matches!(c, std::path::Component::ParentDir));
-    relative.ancestors().filter(|p| inside(p)).map(|p| mount.join(p)).collect()
+/// The least quota on the way from the process's groups to the root.
+fn cgroup_quota(groups: &str, root: &Path, read: cgroup::Read<'_>) -> Option<f64> {
+    let quota = |g: cgroup::Group| if g.v2 { quota_v2(&g.folder, read) } else { quota_v1(&g.folder, read) };
+    cgroup::groups(groups, "cpu", root).into_iter().filter_map(quota).min_by(f64::total_cmp)
 }
 
 /// `cpu.max`: "QUOTA PERIOD" in microseconds, QUOTA may be `max`.
-fn quota_v2(folder: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
+fn quota_v2(folder: &Path, read: cgroup::Read<'_>) -> Option<f64> {
     let text = read(&folder.join("cpu.max"))?;
     let mut words = text.split_whitespace();
     let quota: f64 = words.next()?.parse().ok()?;
@@ -101,7 +99,7 @@ fn quota_v2(folder: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64
 }
 
 /// `cpu.cfs_quota_us` (-1 is none) over `cpu.cfs_period_us`.
-fn quota_v1(folder: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
+fn quota_v1(folder: &Path, read: cgroup::Read<'_>) -> Option<f64> {
     let number = |name: &str| read(&folder.join(name))?.trim().parse::<f64>().ok();
     let (quota, period) = (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
     (quota > 0.0 && period > 0.0).then_some(quota / period)
@@ -111,6 +109,7 @@ fn quota_v1(folder: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64
 mod tests {
     use super::*;
     use std::collections::HashMap;
+    use std::path::PathBuf;
 
     #[test]
     fn least_of_the_facts_wins() {
@@ -155,6 +154,12 @@ mod tests {
         }
         assert_eq!(quota("0::/", &[("cpu.max", "1e999 0")]), None);
         assert_eq!(quota("0::/", &[("cpu.max", "")]), None);
+    }
+
+    #[test]
+    fn few_processors_have_a_sane_most() {
+        let most = |affinity| Facts { affinity, ..Facts::default() }.most();
+        assert_eq!([1, 2, 8, 16, 96, 4096].map(most), [64, 64, 64, 128, 768, 1024]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub enum KvError {
         /// Index of the group.
         group: usize,
         /// Blocks asked for.
-        blocks: u32,
+        blocks: u64,
     },
     /// A window in which not even the query itself is visible.
     #[error("cache group {group} has a sliding window of 0 positions; a window counts the query itself, so at least 1")]

@@ -37,7 +37,7 @@ impl KvManager {
                 return Err(KvError::EmptyWindow { group });
             }
             if config.blocks == 0 || config.blocks > MAX_POOL_BLOCKS {
-                return Err(KvError::PoolSize { group, blocks: config.blocks });
+                return Err(KvError::PoolSize { group, blocks: config.blocks.into() });
             }
         }
         Ok(KvManager {

@@ -10,7 +10,8 @@
 use super::Speculation;
 use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
-use crate::load::{self, LoadBytes, Progress};
+use crate::load::{self, Progress};
+use crate::memory::LoadBytes;
 use crate::options::EngineOptions;
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Pick, Sampler, TokenCounts};
@@ -239,7 +240,6 @@ impl DraftModel {
             params: jobs[i].params,
             counts: &counts[i],
             allowed: None,
-            salt: entry.seq.0,
             position: entry.start + entry.tokens.len() as u32,
         };
         let picks: Vec<Pick<'_>> = batch.entries.iter().zip(who).enumerate().map(pick).collect();

@@ -21,6 +21,7 @@ pub(crate) fn env(endpoint: &str, cache: &Path) -> HubEnv {
     env.endpoint = endpoint.to_owned();
     env.cache = cache.to_owned();
     env.token = Token::new("hf_secret");
+    env.homeless = false;
     env.use_proxies = false;
     env.python = "no-such-python".into();
     env.retry = Retry { attempts: 3, first_delay: Duration::from_millis(1), max_delay: Duration::from_secs(2) };

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A request as the server saw it.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub(crate) enum Trick {
     IgnoreRange,
     /// Serve other bytes of the same length.
     Garble,
+    /// Serve it so many bytes at a time, with this pause before each.
+    Drip(usize, Duration),
 }
 
 #[derive(Default)]
@@ -165,7 +168,18 @@ fn answer(mut stream: &TcpStream, request: &Seen, state: &Mutex<State>) -> bool 
         Some(Trick::Cut(length) | Trick::Hold(length)) => &rest[..length.min(rest.len())],
         _ => rest,
     };
-    let whole = stream.write_all(head.as_bytes()).is_ok() && (is_head || stream.write_all(sent).is_ok());
+    let slowly = match trick {
+        Some(Trick::Drip(bytes, pause)) if !is_head => Some((bytes, pause)),
+        _ => None,
+    };
+    let send = |mut stream: &TcpStream| match slowly {
+        Some((bytes, pause)) => sent.chunks(bytes).all(|part| {
+            std::thread::sleep(pause);
+            stream.write_all(part).is_ok()
+        }),
+        None => is_head || stream.write_all(sent).is_ok(),
+    };
+    let whole = stream.write_all(head.as_bytes()).is_ok() && send(stream);
     if matches!(trick, Some(Trick::Hold(_))) && !is_head {
         // Nothing comes any more: this ends when the other side closes the connection.
         let _ = stream.read(&mut [0]);

@@ -34,15 +34,25 @@ pub enum ChatError {
         /// The renderer's words.
         detail: String,
     },
-    /// A budget is exceeded.
-    #[error("chat template `{name}`: {what} exceeds the limit of {limit}")]
+    /// A budget of [`super::limits`] is exceeded.
+    #[error("chat template `{name}`{}: {what} exceeds the limit of {limit}", at_line(*line))]
     Limit {
         /// Which template.
         name: String,
+        /// Line, from 1; 0 where unknown.
+        line: usize,
         /// Which quantity.
         what: &'static str,
         /// The budget.
-        limit: usize,
+        limit: u64,
+    },
+    /// The template could not be run at all.
+    #[error("chat template `{name}`: {detail}")]
+    Broken {
+        /// Which template.
+        name: String,
+        /// What happened.
+        detail: String,
     },
     /// The file that should hold the template is broken.
     #[error("{name}: `chat_template` cannot be read: {detail}")]
@@ -60,4 +70,8 @@ pub enum ChatError {
         /// The names there are, by comma.
         known: String,
     },
+}
+
+fn at_line(line: usize) -> String {
+    if line == 0 { String::new() } else { format!(", line {line}") }
 }

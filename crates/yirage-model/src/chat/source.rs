@@ -73,7 +73,8 @@ impl Templates {
         sources.gguf.iter().for_each(|(name, source)| offer(name.unwrap_or(DEFAULT_TEMPLATE), source));
         if all.len() > MAX_TEMPLATES {
             let what = "number of templates";
-            return Err(ChatError::Limit { name: DEFAULT_TEMPLATE.to_owned(), what, limit: MAX_TEMPLATES });
+            let (name, limit) = (DEFAULT_TEMPLATE.to_owned(), MAX_TEMPLATES as u64);
+            return Err(ChatError::Limit { name, line: 0, what, limit });
         }
         let mut by_name = BTreeMap::new();
         for (name, source) in all {

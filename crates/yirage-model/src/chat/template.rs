@@ -1,22 +1,18 @@
-//! One compiled template and its rendering.
+//! One parsed template and its rendering.
 
-use std::error::Error as _;
-use std::io;
+use std::thread;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Value};
-use minijinja::{Environment, Error, ErrorKind, Output, State};
 use serde_json::{Map, Value as Json};
 
 use super::error::ChatError;
-use super::python::{self, Layout};
-use super::{MAX_FUEL, MAX_OUTPUT_BYTES, MAX_RECURSION, MAX_TEMPLATE_BYTES, clock};
+use super::jinja::{self, Cause, Fault, Input, Tree, Variable};
+use super::limits::{MAX_TEMPLATE_BYTES, STACK_BYTES};
 
-/// A compiled chat template.
+/// A parsed chat template.
 #[derive(Debug)]
 pub struct ChatTemplate {
     name: String,
-    env: Environment<'static>,
+    tree: Tree,
 }
 
 /// What a template renders.
@@ -71,32 +67,27 @@ pub struct RenderedChat {
     pub starts_with_bos: bool,
 }
 
-/// Marks an error as the template's own refusal.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Raised(String);
-
 impl ChatTemplate {
-    /// Compiles `source`; `name` goes into messages.
+    /// Parses `source`; `name` goes into messages.
     ///
     /// # Errors
     /// [`ChatError::Syntax`], [`ChatError::Limit`].
     pub fn new(name: &str, source: &str) -> Result<Self, ChatError> {
+        let name = name.to_owned();
         if source.len() > MAX_TEMPLATE_BYTES {
-            let what = "length of the source in bytes";
-            return Err(ChatError::Limit { name: name.to_owned(), what, limit: MAX_TEMPLATE_BYTES });
+            let (what, limit) = ("length of the source in bytes", MAX_TEMPLATE_BYTES as u64);
+            return Err(ChatError::Limit { name, line: 0, what, limit });
         }
-        let mut env = environment();
-        let source = without_generation_tags(source);
-        env.add_template_owned("chat", source).map_err(|error| ChatError::Syntax {
-            name: name.to_owned(),
-            line: error.line().unwrap_or(0),
-            detail: describe(&error),
-        })?;
-        Ok(Self { name: name.to_owned(), env })
+        match on_own_stack(&name, || jinja::parse(source))? {
+            Ok(tree) => Ok(Self { name, tree }),
+            Err(fault) => Err(match fault.into_parts() {
+                (line, Cause::Limit { what, limit }) => ChatError::Limit { name, line, what, limit },
+                (line, Cause::Wrong(detail) | Cause::Raised(detail)) => ChatError::Syntax { name, line, detail },
+            }),
+        }
     }
 
-    /// Name given at compilation.
+    /// Name given at parsing.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -106,181 +97,49 @@ impl ChatTemplate {
     /// # Errors
     /// [`ChatError::Refused`] where the template calls `raise_exception`, [`ChatError::Render`], [`ChatError::Limit`].
     pub fn render(&self, inputs: &ChatInputs<'_>) -> Result<RenderedChat, ChatError> {
-        let mut env = self.env.clone();
-        let now = inputs.now;
-        env.add_function("strftime_now", move |format: String| clock::strftime(now, &format));
-        let template = env.get_template("chat").map_err(|error| self.fault(&error))?;
-        let mut out = Bounded { bytes: Vec::new(), full: false };
-        let result = template.render_captured_to(context(inputs), &mut out).map(drop);
-        if out.full {
-            let what = "length of the rendered text in bytes";
-            return Err(ChatError::Limit { name: self.name.clone(), what, limit: MAX_OUTPUT_BYTES });
-        }
-        result.map_err(|error| self.fault(&error))?;
-        let text = String::from_utf8_lossy(&out.bytes).into_owned();
+        let input = Input { variables: inputs.variables(), now: inputs.now };
+        let text =
+            on_own_stack(&self.name, || jinja::render(&self.tree, &input))?.map_err(|fault| self.fault(fault))?;
         let starts_with_bos = !inputs.bos_token.is_empty() && text.starts_with(inputs.bos_token);
         Ok(RenderedChat { text, starts_with_bos })
     }
 
-    fn fault(&self, error: &Error) -> ChatError {
+    fn fault(&self, fault: Fault) -> ChatError {
         let name = self.name.clone();
-        let line = error.line().unwrap_or(0);
-        if error.kind() == ErrorKind::OutOfFuel {
-            return ChatError::Limit { name, what: "number of steps", limit: MAX_FUEL as usize };
-        }
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-        while let Some(current) = cause {
-            if let Some(Raised(message)) = current.downcast_ref::<Raised>() {
-                return ChatError::Refused { name, line, message: message.clone() };
-            }
-            cause = current.source();
-        }
-        ChatError::Render { name, line, detail: describe(error) }
-    }
-}
-
-fn describe(error: &Error) -> String {
-    let own = error.detail().map_or_else(|| error.kind().to_string(), |d| format!("{}: {d}", error.kind()));
-    match error.source() {
-        Some(cause) => format!("{own} ({cause})"),
-        None => own,
-    }
-}
-
-/// An output that stops growing.
-struct Bounded {
-    bytes: Vec<u8>,
-    full: bool,
-}
-
-impl io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > MAX_OUTPUT_BYTES {
-            self.full = true;
-            return Err(io::Error::other("the rendered text is too long"));
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// `{% generation %}` marks the assistant's words for training. For rendering it is a block that always runs; white
-/// space control stays as written.
-fn without_generation_tags(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(at) = rest.find("{%") {
-        out.push_str(&rest[..at]);
-        let tag = &rest[at..];
-        let Some(end) = tag[2..].find("%}").map(|end| end + 2) else {
-            rest = tag;
-            break;
-        };
-        let inner = &tag[2..end];
-        let word = inner.trim_matches(|c: char| c.is_whitespace() || c == '-' || c == '+');
-        let replacement = match word {
-            "generation" => Some("if true"),
-            "endgeneration" => Some("endif"),
-            _ => None,
-        };
-        match replacement {
-            Some(new) => {
-                out.push_str("{%");
-                out.push_str(&inner.replacen(word, new, 1));
-                out.push_str("%}");
-                rest = &tag[end + 2..];
-            }
-            None => {
-                out.push_str("{%");
-                rest = &tag[2..];
-            }
+        match fault.into_parts() {
+            (line, Cause::Limit { what, limit }) => ChatError::Limit { name, line, what, limit },
+            (line, Cause::Raised(message)) => ChatError::Refused { name, line, message },
+            (line, Cause::Wrong(detail)) => ChatError::Render { name, line, detail },
         }
     }
-    out.push_str(rest);
-    out
 }
 
-fn environment() -> Environment<'static> {
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    let mut env = Environment::new();
-    env.set_syntax(syntax.expect("the default delimiters are valid"));
-    env.set_fuel(Some(MAX_FUEL));
-    env.set_recursion_limit(MAX_RECURSION);
-    env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-    env.set_formatter(|out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Value| {
-        let mut text = String::new();
-        python::str(value, &mut text)?;
-        out.write_str(&text).map_err(Error::from)
-    });
-    env.add_filter("tojson", tojson);
-    env.add_filter("string", |value: Value| {
-        let mut text = String::new();
-        python::str(&value, &mut text).map(|()| text)
-    });
-    env.add_function("raise_exception", |message: String| -> Result<Value, Error> {
-        let error = Error::new(ErrorKind::InvalidOperation, message.clone());
-        Err(error.with_source(Raised(message)))
-    });
-    env
-}
-
-/// `tojson` as chat templates know it: `json.dumps` without HTML escapes.
-fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<String, Error> {
-    let indent = match indent {
-        Some(indent) => Some(indent),
-        None => options.get::<Option<Value>>("indent")?,
-    };
-    let indent = match indent.filter(|v| !v.is_none() && !v.is_undefined()) {
-        None => None,
-        Some(text) if text.as_str().is_some() => text.as_str().map(str::to_owned),
-        Some(count) => Some(" ".repeat(usize::try_from(count)?.min(32))),
-    };
-    let separators = match options.get::<Option<Vec<String>>>("separators")? {
-        Some(pair) if pair.len() == 2 => (pair[0].clone(), pair[1].clone()),
-        Some(_) => return Err(Error::new(ErrorKind::InvalidOperation, "separators are not a pair")),
-        None => ((if indent.is_some() { "," } else { ", " }).to_owned(), ": ".to_owned()),
-    };
-    let sort_keys = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
-    let ensure_ascii = options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false);
-    options.assert_all_used()?;
-    let mut out = String::new();
-    Layout { indent, separators, sort_keys, ensure_ascii }.dump(value, 0, &mut out)?;
-    Ok(out)
-}
-
-fn context(inputs: &ChatInputs<'_>) -> Value {
-    let list = |items: Option<&[Json]>| items.map_or(Value::from(()), |items| items.iter().map(from_json).collect());
-    let mut all: Vec<(String, Value)> = vec![
-        ("messages".to_owned(), list(Some(inputs.messages))),
-        ("tools".to_owned(), list(inputs.tools)),
-        ("documents".to_owned(), list(inputs.documents)),
-        ("add_generation_prompt".to_owned(), inputs.add_generation_prompt.into()),
-        ("bos_token".to_owned(), inputs.bos_token.into()),
-        ("eos_token".to_owned(), inputs.eos_token.into()),
-    ];
-    all.extend(inputs.enable_thinking.map(|v| ("enable_thinking".to_owned(), v.into())));
-    all.extend(inputs.reasoning_effort.map(|v| ("reasoning_effort".to_owned(), v.into())));
-    all.extend(inputs.kwargs.iter().map(|(name, value)| (name.clone(), from_json(value))));
-    Value::from_pairs(all)
-}
-
-/// Key order stays as it was: templates print tools in the order their author wrote them.
-fn from_json(json: &Json) -> Value {
-    match json {
-        Json::Null => Value::from(()),
-        Json::Bool(v) => Value::from(*v),
-        Json::Number(n) => match (n.as_i64(), n.as_u64()) {
-            (Some(v), _) => Value::from(v),
-            (None, Some(v)) => Value::from(v),
-            (None, None) => Value::from(n.as_f64().unwrap_or(f64::NAN)),
-        },
-        Json::String(text) => Value::from(text.as_str()),
-        Json::Array(items) => items.iter().map(from_json).collect(),
-        Json::Object(entries) => Value::from_pairs(entries.iter().map(|(key, value)| (key.clone(), from_json(value)))),
+impl ChatInputs<'_> {
+    /// The variables that a template sees.
+    fn variables(&self) -> Vec<(&str, Variable<'_>)> {
+        let list = |items| Option::map_or(items, Variable::None, Variable::List);
+        let mut all = vec![
+            ("messages", Variable::List(self.messages)),
+            ("tools", list(self.tools)),
+            ("documents", list(self.documents)),
+            ("add_generation_prompt", Variable::Bool(self.add_generation_prompt)),
+            ("bos_token", Variable::Text(self.bos_token)),
+            ("eos_token", Variable::Text(self.eos_token)),
+        ];
+        all.extend(self.enable_thinking.map(|v| ("enable_thinking", Variable::Bool(v))));
+        all.extend(self.reasoning_effort.map(|v| ("reasoning_effort", Variable::Text(v))));
+        all.extend(self.kwargs.iter().map(|(name, value)| (name.as_str(), Variable::Json(value))));
+        all
     }
+}
+
+/// Runs `work` on a thread whose stack is known to suffice. Should the thread die, that is an error too.
+fn on_own_stack<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, ChatError> {
+    let broken = |detail: String| ChatError::Broken { name: name.to_owned(), detail };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("chat template".to_owned()).stack_size(STACK_BYTES);
+        let running = thread.spawn_scoped(scope, work);
+        let running = running.map_err(|error| broken(format!("no thread can be started to run it: {error}")))?;
+        running.join().map_err(|_| broken("it broke its interpreter; please report this template".to_owned()))
+    })
 }

@@ -5,9 +5,11 @@
 
 mod dynamic;
 mod llama3;
+mod table;
 mod yarn;
 
 pub use dynamic::Dynamic;
+pub use table::{Table, Wave};
 pub use yarn::score_factor;
 
 use crate::config::{RopeConfig, RopeScaling};

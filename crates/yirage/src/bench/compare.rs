@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
+use yirage_mmap::read_bytes;
 
 /// Largest file that is read.
 const MAX_BYTES: u64 = 256 << 20;
@@ -48,14 +49,9 @@ impl Old {
     /// Reads the output of `yirage bench` or llama-bench: `-o json` or `-o jsonl`.
     ///
     /// # Errors
-    /// [`Failure::Io`], or [`Failure::Other`] naming the file and what is wrong with it.
+    /// [`Failure::File`], or [`Failure::Other`] naming the file and what is wrong with it.
     pub(crate) fn read(path: &Path) -> Result<Old, Failure> {
-        let length = std::fs::metadata(path).map_err(|e| Failure::io(path, e))?.len();
-        if length > MAX_BYTES {
-            let what = format!("{}: {length} bytes are more than the {MAX_BYTES} of any results", path.display());
-            return Err(Failure::Other(what));
-        }
-        let bytes = std::fs::read(path).map_err(|e| Failure::io(path, e))?;
+        let bytes = read_bytes(path, MAX_BYTES)?;
         Old::parse(&bytes).map_err(|why| Failure::Other(format!("{}: {why}", path.display())))
     }
 

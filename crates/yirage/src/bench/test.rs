@@ -21,6 +21,21 @@ impl Test {
         u64::from(self.sequences) * (u64::from(self.prompt) + u64::from(self.generate))
     }
 
+    /// Positions that a sequence has at its end.
+    pub(crate) fn positions(&self) -> u64 {
+        [self.depth, self.prompt, self.generate].map(u64::from).iter().sum()
+    }
+
+    /// The option that most of them come from.
+    pub(crate) fn longest_part(&self) -> &'static str {
+        match self {
+            t if t.depth >= t.prompt.max(t.generate) => "n-depth",
+            t if t.prompt > 0 && t.generate > 0 => "pg",
+            t if t.prompt > 0 => "n-prompt",
+            _ => "n-gen",
+        }
+    }
+
     /// Positions that a sequence may need, with steps of `batch` tokens: sequences that begin early run ahead until all
     /// have begun.
     pub(crate) fn context(&self, batch: u32) -> u32 {

@@ -5,10 +5,11 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::model::{Located, locate, named};
 use crate::options::Layers;
-use crate::settings::{EngineSettings, MAX_THREADS};
+use crate::settings::{EngineSettings, most_threads};
 use yirage_engine::Engine;
+use yirage_engine::limits::MAX_CONTEXT;
 use yirage_engine::speculate::Speculation;
-use yirage_model::Checkpoint;
+use yirage_model::{Checkpoint, RawConfig};
 
 /// Runs the command.
 ///
@@ -16,7 +17,7 @@ use yirage_model::Checkpoint;
 /// Whatever is wrong with options, models or devices; [`Failure::Slower`] when a row is slower than the one it is compared
 /// with, beyond the noise of both, after all rows were printed.
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
-    let settings = BenchSettings::resolve(layers, MAX_THREADS)?;
+    let settings = BenchSettings::resolve(layers, most_threads())?;
     let old = settings.compare.as_deref().map(Old::read).transpose()?;
     let mut printer = Printer::new(console, settings.output, old.is_some());
     let mut slower = 0;
@@ -25,6 +26,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
             Some(name) => named(name, layers, console)?,
             None => locate(layers, console)?,
         };
+        check_context(&settings.tests, &located, layers)?;
         for &threads in &settings.threads {
             for &batch in &settings.batches {
                 let one = One { layers, console, settings: &settings, located: &located, threads, batch };
@@ -39,6 +41,16 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     console.note(printer.legend());
     printer.finish()?;
     if slower > 0 { Err(Failure::Slower(slower)) } else { Ok(()) }
+}
+
+/// Refuses tests of more positions than the model was made for, before anything is loaded.
+fn check_context(tests: &[Test], located: &Located, layers: &Layers) -> Result<(), Failure> {
+    let checkpoint = Checkpoint::open(&located.path)?;
+    let trained = RawConfig::load(&checkpoint)?.opt_u32("max_position_embeddings")?.unwrap_or(MAX_CONTEXT);
+    let Some(test) = tests.iter().find(|t| t.positions() > u64::from(trained)) else { return Ok(()) };
+    let label = layers.label(test.longest_part());
+    let (positions, name) = (test.positions(), &located.name);
+    Err(Failure::Usage(format!("{label}: {test} takes {positions} positions, and {name} was made for {trained}")))
 }
 
 /// A model with a number of threads and a size of steps.

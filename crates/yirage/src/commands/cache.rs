@@ -19,7 +19,7 @@ const SHOWN: usize = 20;
 /// [`Failure::Packed`] for a folder that cannot be read or cleared; [`Failure::Other`] when entries were found damaged.
 pub(crate) fn run(layers: &Layers, console: &Console, action: &str) -> Result<(), Failure> {
     // Nothing is written here, so no limit matters.
-    let store = Store::new(weight_cache_folder(layers), u64::MAX);
+    let store = Store::new(weight_cache_folder(layers)?, u64::MAX);
     match action {
         "clear" => clear(&store, console),
         "verify" => verify_all(&store, console),

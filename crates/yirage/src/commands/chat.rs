@@ -18,6 +18,7 @@ use std::path::Path;
 use std::time::Instant;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::FinishReason;
+use yirage_mmap::read_text;
 use yirage_model::chat::ChatTemplate;
 
 /// Room for an answer that is kept when nobody says how long it may be.
@@ -61,7 +62,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         let wants_answer = matches!(input, Input::Say(_) | Input::Again);
         asked += usize::from(wants_answer);
         match chat.obey(input, console, &interrupt) {
-            Err(Failure::Closed) => return Err(Failure::Closed),
+            Err(failure @ Failure::Closed(_)) => return Err(failure),
             Err(failure) => {
                 failure::report(&failure, console.json);
                 unanswered += usize::from(wants_answer);
@@ -150,7 +151,7 @@ impl Chat {
         let tokenizer = self.session.texts.as_ref().map(|t| &t.tokenizer);
         let stream = !console.json;
         let answer = generate(&mut self.session.engine, tokenizer, job, interrupt, &mut |piece| {
-            if stream { console.write(piece) } else { Ok(()) }
+            if stream { console.text(piece) } else { Ok(()) }
         })?;
         show(console, &self.session.name, &prompt, &answer, self.session.load_ms, true)?;
         if let FinishReason::Error(why) = answer.reason {
@@ -202,12 +203,8 @@ impl Chat {
     }
 
     fn load(&mut self, path: &Path) -> Result<(), Failure> {
-        let length = std::fs::metadata(path).map_err(|e| Failure::io(path, e))?.len();
         let wrong = |why: String| Failure::Other(format!("{}: no conversation: {why}", path.display()));
-        if length > MAX_BYTES {
-            return Err(wrong(format!("{length} bytes are more than {MAX_BYTES}")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
+        let text = read_text(path, MAX_BYTES)?;
         let value: Value = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
         let (system, turns) = conversation(&value).map_err(wrong)?;
         (self.system, self.turns) = (system, turns);

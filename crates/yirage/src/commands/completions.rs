@@ -11,5 +11,5 @@ use crate::options::{root, shell};
 pub(crate) fn run(console: &Console, name: &str) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell(name)?, &mut root(), "yirage", &mut script);
-    console.write(&String::from_utf8_lossy(&script))
+    console.text(&String::from_utf8_lossy(&script))
 }

@@ -71,7 +71,13 @@ fn folders(layers: &Layers) -> Vec<Value> {
         };
         json!({"for": what, "path": path, "state": state})
     };
-    let mut list = vec![folder("models of all tools (HF_HUB_CACHE)", &hub(layers).env().cache)];
+    let hub = hub(layers);
+    let mut list = match hub.env().homeless {
+        true => vec![
+            json!({"for": "models of all tools (HF_HUB_CACHE)", "path": null, "state": "nowhere: HOME is not set"}),
+        ],
+        false => vec![folder("models of all tools (HF_HUB_CACHE)", &hub.env().cache)],
+    };
     list.extend(layers.text("models").map(|path| folder("models by file name (--models)", Path::new(path))));
     list
 }

@@ -10,10 +10,10 @@ use yirage_hub::{CATALOGUE, CachedModel, Entry};
 /// Runs the command. Opens no connection.
 ///
 /// # Errors
-/// [`Failure::Closed`].
+/// [`Failure::Closed`]; [`Failure::Hub`] where there is no place for a cache.
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let hub = hub(layers);
-    let cached = hub.list();
+    let cached = hub.list()?;
     if console.json {
         let catalogue: Vec<Value> = CATALOGUE.iter().map(entry).collect();
         let cached: Vec<Value> = cached.iter().map(model).collect();
@@ -27,6 +27,9 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         }
         if model.unfinished_bytes > 0 {
             console.line(&format!("    unfinished: {}; `yirage pull` goes on", bytes(model.unfinished_bytes)))?;
+        }
+        if model.links_out > 0 {
+            console.line(&format!("    links that lead out of the cache, left alone: {}", model.links_out))?;
         }
     }
     if cached.is_empty() {
@@ -46,6 +49,7 @@ fn model(m: &CachedModel) -> Value {
         "model": format!("hf:{}", m.repo),
         "bytes": m.bytes,
         "unfinished_bytes": m.unfinished_bytes,
+        "links_out": m.links_out,
         "files": files,
     })
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::options::Layers;
 use serde_json::json;
-use yirage_hub::{Entry, ModelRef};
+use yirage_hub::{Entry, ModelRef, Verify};
 
 /// Runs the command; without a name, for the default model.
 ///
@@ -15,7 +15,9 @@ use yirage_hub::{Entry, ModelRef};
 pub(crate) fn run(layers: &Layers, console: &Console, name: Option<&str>) -> Result<(), Failure> {
     let _ends_the_process = Interrupt::install()?;
     let reference = ModelRef::parse(name.unwrap_or(Entry::default_model().name))?;
-    let found = fetching_hub(layers, console).pull(&reference, &Shown::on(console))?;
+    let verify = if layers.switch("verify")? { Verify::Always } else { Verify::AfterCrash };
+    let hub = fetching_hub(layers, console);
+    let found = hub.pull(&reference, verify, &Shown::on(console, &hub))?;
     if console.json {
         return console.value(&json!({"model": found.name, "path": found.path}));
     }

@@ -14,7 +14,7 @@ use yirage_engine::scheduler::FinishReason;
 
 /// What a model is asked when nobody asks anything: a question for those that answer, a beginning for those that
 /// continue.
-const QUESTION: &str = "Tell me a story about a lighthouse keeper and a whale.";
+const QUESTION: &str = "What is the capital of France, and what is it known for?";
 const BEGINNING: &str = "Once upon a time";
 
 /// Runs the command.
@@ -41,7 +41,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let tokenizer = session.texts.as_ref().map(|t| &t.tokenizer);
     let stream = !console.json;
     let answer = generate(&mut session.engine, tokenizer, job, &interrupt, &mut |piece| {
-        if stream { console.write(piece) } else { Ok(()) }
+        if stream { console.text(piece) } else { Ok(()) }
     })?;
     show(console, &session.name, &prompt, &answer, session.load_ms, false)?;
     if !matches!(answer.reason, FinishReason::Cancelled) {

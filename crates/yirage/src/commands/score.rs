@@ -17,25 +17,29 @@ pub(super) fn score(
     wanted: LogitsWanted,
     each: &mut dyn FnMut(usize, &[f32]),
 ) -> Result<Vec<String>, Failure> {
+    // The last position's logits come with a token, for which a full context has no place: there, all are computed.
+    let full = ids.len() >= engine.facts().context as usize;
+    let computed = if full { LogitsWanted::All } else { wanted };
     engine.add(Request {
         prompt: ids.to_vec(),
-        max_new_tokens: Some(u32::from(wanted == LogitsWanted::Last)),
+        max_new_tokens: Some(u32::from(computed == LogitsWanted::Last)),
         stop_ids: Vec::new(),
         sampling: SamplingParams::greedy(),
-        logits: Some(wanted),
+        logits: Some(computed),
     })?;
+    let is_wanted = |position: usize| wanted == LogitsWanted::All || position + 1 == ids.len();
     let mut positions = 0;
     let mut notes = Vec::new();
     while !engine.is_idle() {
         for event in engine.step()? {
             match event {
-                Event::Logits { position, logits, .. } => {
+                Event::Logits { position, logits, .. } if is_wanted(position) => {
                     each(position, &logits);
                     positions += 1;
                 }
                 Event::Finished { reason: FinishReason::Error(why), .. } => return Err(Failure::Other(why)),
                 Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
-                Event::Finished { .. } | Event::Token { .. } | Event::Hidden { .. } => {}
+                Event::Finished { .. } | Event::Token { .. } | Event::Logits { .. } | Event::Hidden { .. } => {}
             }
         }
     }

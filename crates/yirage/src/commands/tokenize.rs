@@ -70,7 +70,7 @@ fn show_text(tokenizer: &Tokenizer, ids: &[u32], special: bool, console: &Consol
     }
     let inner = if special { without_frame(tokenizer, ids) } else { ids };
     let text = tokenizer.decode(inner, false);
-    if console.json { console.value(&Decoded { ids, text: &text }) } else { console.line(&text) }
+    if console.json { console.value(&Decoded { ids, text: &text }) } else { console.text(&format!("{text}\n")) }
 }
 
 /// Decoding is the inverse of encoding with the same options: what encoding puts around a text is taken off.

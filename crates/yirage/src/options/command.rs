@@ -106,7 +106,17 @@ impl Command {
         }
     }
 
-    /// Its positional argument, with `id` left to set.
+    /// Options of it that may as well stand without their names, in this order.
+    pub(super) fn nameless(self) -> &'static [&'static str] {
+        match self {
+            Command::Run => &["model", "prompt"],
+            Command::Tokenize => &["model", "text"],
+            Command::Chat | Command::Logits | Command::Perplexity | Command::Inspect | Command::Bench => &["model"],
+            _ => &[],
+        }
+    }
+
+    /// Its positional argument where that is no option.
     pub(super) fn positional(self) -> Option<Arg> {
         let model = Arg::new(POSITIONAL).value_name("MODEL").help("Catalogue name or hf:org/repo[:quant]");
         match self {

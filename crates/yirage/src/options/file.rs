@@ -4,43 +4,40 @@ use super::layers::{Layers, Origin};
 use super::spec::Kind;
 use super::table::OPTIONS;
 use crate::failure::Failure;
-use std::io;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
+use yirage_mmap::{FileError, read_text, read_text_if_there};
 
 /// Longest configuration file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Puts the file's values into `layers`: the file of `--config` (or its variable), else the user's own, if it is there.
-pub(super) fn collect(environment: &[(String, String)], layers: &mut Layers) -> Result<(), Failure> {
+pub(super) fn collect(environment: &[(OsString, OsString)], layers: &mut Layers) -> Result<(), Failure> {
     let named = layers.given("config").map(|g| PathBuf::from(g.values.concat()));
-    let Some(path) = named.clone().or_else(|| usual(environment)) else { return Ok(()) };
-    let text = match read(&path) {
-        Ok(text) => text,
-        Err(Failure::Io { source, .. }) if named.is_none() && source.kind() == io::ErrorKind::NotFound => {
-            return Ok(());
+    let usual = || usual(environment);
+    let (path, text) = match named {
+        Some(path) => (path.clone(), read_text(&path, MAX_BYTES)?),
+        None => {
+            let Some(path) = usual() else { return Ok(()) };
+            let wrong = |e: FileError| {
+                Failure::Other(format!("{e}; this configuration is read at every start where --config names no other"))
+            };
+            let Some(text) = read_text_if_there(&path, MAX_BYTES).map_err(wrong)? else { return Ok(()) };
+            (path, text)
         }
-        Err(failure) => return Err(failure),
     };
     parse(&text, &path, layers)
 }
 
-fn usual(environment: &[(String, String)]) -> Option<PathBuf> {
+/// The user's own file; none where the environment names no place for it.
+fn usual(environment: &[(OsString, OsString)]) -> Option<PathBuf> {
     let variable = |name: &str| environment.iter().find(|(k, v)| k == name && !v.is_empty()).map(|(_, v)| v);
     let folder = match variable("XDG_CONFIG_HOME") {
         Some(folder) => PathBuf::from(folder),
         None => Path::new(variable("HOME")?).join(".config"),
     };
     Some(folder.join("yirage/config.toml"))
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    let length = std::fs::metadata(path).map_err(|e| Failure::io(path, e))?.len();
-    if length > MAX_BYTES {
-        let what = format!("{}: {length} bytes are more than the {MAX_BYTES} of any configuration", path.display());
-        return Err(Failure::Usage(what));
-    }
-    std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))
 }
 
 fn parse(text: &str, path: &Path, layers: &mut Layers) -> Result<(), Failure> {
@@ -114,8 +111,8 @@ mod tests {
 
     #[test]
     fn the_usual_place_follows_the_environment() {
-        let set = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
-            pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
+        let set = |pairs: &[(&str, &str)]| -> Vec<(OsString, OsString)> {
+            pairs.iter().map(|(k, v)| (k.into(), v.into())).collect()
         };
         assert_eq!(usual(&set(&[("HOME", "/h")])), Some("/h/.config/yirage/config.toml".into()));
         assert_eq!(usual(&set(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")])), Some("/x/yirage/config.toml".into()));

@@ -4,6 +4,7 @@ use super::command::{self, Command};
 use super::layers::{Layers, Origin};
 use super::spec::{Default, Kind, Spec};
 use super::table::OPTIONS;
+use crate::failure::Failure;
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches};
@@ -33,6 +34,10 @@ fn subcommand(command: Command) -> clap::Command {
     if let Some(positional) = command.positional() {
         out = out.arg(positional);
     }
+    for name in command.nameless() {
+        let help = format!("The same as --{name}");
+        out = out.arg(Arg::new(nameless_id(name)).value_name(name.to_ascii_uppercase()).help(help));
+    }
     for spec in OPTIONS.iter().filter(|s| command == Command::Explain || s.commands.contains(&command)) {
         out = out.arg(argument(spec, command));
         if spec.kind == Kind::Switch {
@@ -40,6 +45,10 @@ fn subcommand(command: Command) -> clap::Command {
         }
     }
     out
+}
+
+fn nameless_id(name: &str) -> String {
+    format!("nameless-{name}")
 }
 
 fn argument(spec: &Spec, command: Command) -> Arg {
@@ -85,7 +94,7 @@ pub(super) fn with_long_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// A stray argument of a command is a model or a prompt most of the time: says which of its options take those.
+/// A stray argument behind the model is a prompt most of the time, or its second word: says how that is given.
 pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error {
     let takes = |option: &str| {
         let mut takers = OPTIONS.iter().filter(|s| s.name == option).flat_map(|s| s.commands);
@@ -94,24 +103,40 @@ pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error 
     let stray = |value: &ContextValue| matches!(value, ContextValue::String(text) if !text.starts_with('-'));
     let is_stray = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(stray);
     if is_stray && takes("model") {
-        let more = if takes("prompt") { ", a prompt with --prompt (-p)" } else { "" };
-        let tip = format!("a model is given with --model (-m){more}").into();
+        let tip = match takes("prompt") {
+            true => "the model stands first, then the prompt, in quotes where it has several words".into(),
+            false => "only the model stands without the name of its option".into(),
+        };
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error
 }
 
 /// Puts what was given on the command line into `layers`.
-pub(super) fn collect(matches: &ArgMatches, layers: &mut Layers) {
+///
+/// # Errors
+/// [`Failure::Usage`] for an option that is given with its name and, differently, without.
+pub(super) fn collect(matches: &ArgMatches, layers: &mut Layers) -> Result<(), Failure> {
     for spec in OPTIONS {
         let values = match spec.kind {
             Kind::Switch => switch(matches, spec),
             _ => matches.try_get_many::<String>(spec.name).ok().flatten().map(|v| v.cloned().collect()),
         };
+        let nameless = matches.try_get_one::<String>(&nameless_id(spec.name)).ok().flatten();
+        let values = match (values, nameless) {
+            (Some(named), Some(other)) if named != [other.clone()] => {
+                let (name, named) = (spec.name, named.concat());
+                let what =
+                    format!("two values for --{name}: {named:?}, and {other:?} without its name; give one of them");
+                return Err(Failure::Usage(what));
+            }
+            (named, other) => named.or_else(|| Some(vec![other?.clone()])),
+        };
         if let Some(values) = values {
             layers.add(spec.name, Origin::Flag, values);
         }
     }
+    Ok(())
 }
 
 fn switch(matches: &ArgMatches, spec: &Spec) -> Option<Vec<String>> {

@@ -2,7 +2,9 @@
 
 use super::spec::{Default, Kind, Spec};
 use super::table::OPTIONS;
+use crate::failure::Failure;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -98,32 +100,41 @@ pub(super) fn default_of(name: &str) -> Option<&'static str> {
 }
 
 /// Puts environment variables into `layers`; gives notes about variables that look like options but are none.
-pub(super) fn environment(variables: &[(String, String)], layers: &mut Layers) -> Vec<String> {
+///
+/// # Errors
+/// [`Failure::Usage`] for an option's variable that is no text.
+pub(super) fn environment(variables: &[(OsString, OsString)], layers: &mut Layers) -> Result<Vec<String>, Failure> {
     let mut notes = Vec::new();
-    for (variable, value) in variables.iter().filter(|(k, _)| k.starts_with("YIRAGE_")) {
-        let found = OPTIONS.iter().find(|s| s.variable() == *variable || s.other_variable == Some(variable));
+    for (variable, value) in variables {
+        let variable = variable.to_string_lossy();
+        // An empty variable is how shells and service files unset one.
+        if !variable.starts_with("YIRAGE_") || value.is_empty() {
+            continue;
+        }
+        let found = OPTIONS.iter().find(|s| s.variable() == *variable || s.other_variable == Some(&variable));
         match found {
-            // An empty variable is how shells and service files unset one.
-            Some(_) if value.is_empty() => {}
             Some(spec) => {
+                let no_text =
+                    || Failure::Usage(format!("{variable} is {value:?}, which is not UTF-8; write it so, or unset it"));
+                let value = value.to_str().ok_or_else(no_text)?;
                 let values = match spec.kind {
                     Kind::Texts(_) => value.lines().map(str::to_owned).collect(),
-                    _ => vec![value.clone()],
+                    _ => vec![value.to_owned()],
                 };
-                layers.add(spec.name, Origin::Variable(variable.clone()), values);
+                layers.add(spec.name, Origin::Variable(variable.into_owned()), values);
             }
             None => notes.push(format!("{variable} is set, but there is no such option; see `yirage config explain`")),
         }
     }
-    notes
+    Ok(notes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
+    fn variables(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs.iter().map(|(k, v)| (k.into(), v.into())).collect()
     }
 
     #[test]
@@ -143,7 +154,7 @@ mod tests {
     fn variables_are_named_after_options() {
         let mut layers = Layers::default();
         let set = [("YIRAGE_MAX_TOKENS", "5"), ("YIRAGE_TOP_K", ""), ("YIRAGE_STOP", "a\nb"), ("YIRAGE_SEDE", "1")];
-        let notes = environment(&variables(&set), &mut layers);
+        let notes = environment(&variables(&set), &mut layers).unwrap();
         assert_eq!(layers.given("max-tokens").unwrap().values, ["5"]);
         assert_eq!(layers.given("top-k"), None);
         assert_eq!(layers.given("stop").unwrap().values, ["a", "b"]);
@@ -153,7 +164,7 @@ mod tests {
     #[test]
     fn the_second_variable_counts_too() {
         let mut layers = Layers::default();
-        environment(&variables(&[("YIRAGE_CPU_ISA", "scalar")]), &mut layers);
+        environment(&variables(&[("YIRAGE_CPU_ISA", "scalar")]), &mut layers).unwrap();
         assert_eq!(layers.label("isa").to_string(), "YIRAGE_CPU_ISA");
     }
 }

@@ -42,11 +42,10 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Failure> {
     let word = arguments.get(1).and_then(|a| a.to_str()).unwrap_or_default().to_owned();
     let matches = root().try_get_matches_from(arguments).map_err(|e| flags::with_remedy(e, &word))?;
     let (command, matches) = command::chosen(&matches)?;
-    let environment: Vec<(String, String)> =
-        std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let mut layers = Layers::default();
-    flags::collect(matches, &mut layers);
-    let notes = layers::environment(&environment, &mut layers);
+    flags::collect(matches, &mut layers)?;
+    let notes = layers::environment(&environment, &mut layers)?;
     // Before the file: its own name is one of them.
     layers.refuse_empty_names()?;
     file::collect(&environment, &mut layers)?;

@@ -277,6 +277,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
     ),
     option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
+    option("verify", Switch, Value("false"), &[Pull], "Compare files that are in the cache with their checksums"),
 ];
 
 #[cfg(test)]

@@ -11,8 +11,10 @@ use yirage_hal::{Backend, Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_plan::Precision;
 
-/// Most threads of a backend's pool.
-pub(crate) const MAX_THREADS: usize = yirage_cpu::pool::MAX_WORKERS;
+/// Most threads that may be asked for: a multiple of the processors allowed to this process.
+pub(crate) fn most_threads() -> usize {
+    yirage_cpu::pool::Facts::read().most()
+}
 
 /// A backend, its device, and the options of an engine on it.
 pub(crate) struct EngineSettings {
@@ -39,8 +41,9 @@ impl EngineSettings {
     /// # Errors
     /// [`Failure::Usage`] naming the option.
     pub(crate) fn threads(layers: &Layers) -> Result<Option<usize>, Failure> {
-        let expected = format!("a number from 1 to {MAX_THREADS}");
-        layers.number("threads", &expected, |n| (1..=MAX_THREADS).contains(n))
+        let most = most_threads();
+        let expected = format!("a number from 1 to {most}, beyond which threads only wait for the processors here");
+        layers.number("threads", &expected, |n| (1..=most).contains(n))
     }
 
     /// Reads the options other than the number of threads, which is given.

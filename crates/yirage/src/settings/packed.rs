@@ -10,11 +10,22 @@ use yirage_hub::HubEnv;
 const MAX_GIB: f64 = (1u64 << 33) as f64;
 
 /// The folder of repacked weights.
-pub(crate) fn weight_cache_folder(layers: &Layers) -> PathBuf {
-    match layers.text("weight-cache-dir") {
-        Some(folder) => folder.into(),
-        None => HubEnv::from_env().packed_weights(),
+///
+/// # Errors
+/// [`Failure::Usage`] where neither an option nor the environment names a place.
+pub(crate) fn weight_cache_folder(layers: &Layers) -> Result<PathBuf, Failure> {
+    if let Some(folder) = layers.text("weight-cache-dir") {
+        return Ok(folder.into());
     }
+    let env = HubEnv::from_env();
+    if env.homeless {
+        return Err(Failure::Usage(
+            "there is no place for repacked weights: HOME is not set; set it, or name a folder with --weight-cache-dir, \
+             or keep none with --no-weight-cache"
+                .into(),
+        ));
+    }
+    Ok(env.packed_weights())
 }
 
 /// What the engine is told; `None` where nothing is kept.
@@ -28,5 +39,5 @@ pub(super) fn resolve(layers: &Layers) -> Result<Option<PackedOptions>, Failure>
         return Ok(None);
     }
     let limit = (gib.unwrap_or_default() * (1u64 << 30) as f64) as u64;
-    Ok(Some(PackedOptions { folder: weight_cache_folder(layers), limit }))
+    Ok(Some(PackedOptions { folder: weight_cache_folder(layers)?, limit }))
 }

@@ -1,6 +1,6 @@
 //! `yirage cache`, and what its options change.
 
-use crate::support::{Run, keys, stories, yirage};
+use crate::support::{Run, bedtime, keys, yirage};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ impl Kept {
 
 #[test]
 fn the_second_start_maps_what_the_first_kept() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let kept = Kept::new();
     assert_eq!(kept.entries(), Vec::<Value>::new());
     let first = kept.run(&model, &[]).ran();
@@ -55,7 +55,7 @@ fn the_second_start_maps_what_the_first_kept() {
 
 #[test]
 fn verify_finds_and_removes_damage_and_clear_removes_all() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let kept = Kept::new();
     kept.run(&model, &[]).ran();
     let verified = kept.cache("verify").json();
@@ -80,7 +80,7 @@ fn verify_finds_and_removes_damage_and_clear_removes_all() {
 
 #[test]
 fn whatever_else_lies_in_the_folder_is_named_and_left_alone() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let kept = Kept::new();
     kept.run(&model, &[]).ran();
     let entry = kept.entries()[0]["path"].as_str().unwrap().to_owned();
@@ -101,7 +101,7 @@ fn whatever_else_lies_in_the_folder_is_named_and_left_alone() {
 
 #[test]
 fn a_damaged_head_and_a_full_cache_are_notes() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let kept = Kept::new();
     kept.run(&model, &[]).ran();
     let path = kept.entries()[0]["path"].as_str().unwrap().to_owned();

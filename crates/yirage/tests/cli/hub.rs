@@ -1,7 +1,7 @@
 //! `pull`, `list`, `rm` and `run` with a hub on the loopback interface: the way that a model takes from there to here.
 
 use crate::hub_server::{Server, Trick, sha256};
-use crate::support::{Ran, Run, keys, stories, yirage};
+use crate::support::{Ran, Run, bedtime, keys, yirage};
 use crate::template::named_templates;
 use serde_json::Value;
 use std::fs;
@@ -56,7 +56,7 @@ fn a_model_is_pulled_listed_and_removed() {
     let listed = run(&["list", "--json"]).json();
     assert_eq!(keys(&listed), ["cache", "cached", "catalogue"]);
     let file = serde_json::json!({"name": "m-Q8_0.gguf", "path": path, "bytes": body.len()});
-    let model = serde_json::json!({"model": "hf:o/r", "bytes": body.len(), "unfinished_bytes": 0, "files": [file]});
+    let model = serde_json::json!({"model": "hf:o/r", "bytes": body.len(), "unfinished_bytes": 0, "links_out": 0, "files": [file]});
     assert_eq!(listed["cached"], serde_json::json!([model]));
     let plain = run(&["list"]).ran().out;
     assert!(plain.contains("hf:o/r  2.9 MiB\n    m-Q8_0.gguf  2.9 MiB\n") && !plain.contains("unfinished"), "{plain}");
@@ -70,7 +70,7 @@ fn a_model_is_pulled_listed_and_removed() {
 
 #[test]
 fn a_pulled_model_runs_and_needs_the_hub_no_more() {
-    let Some(body) = stories().map(|path| fs::read(path).unwrap()) else { return };
+    let body = fs::read(bedtime()).unwrap();
     let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
     server.repo(&[("m-Q8_0.gguf", &body)]);
     let arguments = ["run", "--model", MODEL, "--max-tokens", "2", "--temperature", "0", "--json"];
@@ -82,7 +82,7 @@ fn a_pulled_model_runs_and_needs_the_hub_no_more() {
 
 #[test]
 fn safetensors_come_with_tokenizer_and_templates() {
-    let Some(folder) = named_templates() else { return };
+    let folder = named_templates();
     let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
     let terse = "additional_chat_templates/terse.jinja";
     let names = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", terse];
@@ -237,4 +237,40 @@ fn a_cache_that_cannot_be_written_is_named() {
     let cache = home.path().join("hub");
     fs::write(&cache, "in the way").unwrap();
     fails(&online(&server, home.path(), &["pull", MODEL]).ran(), &[cache.to_str().unwrap(), "create the folder"]);
+}
+
+/// `--verify` finds what a size does not tell; without it, nothing is read.
+pub(crate) fn verify() {
+    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let body = bytes();
+    server.repo(&[("m-Q8_0.gguf", &body)]);
+    let pull = |more: &[&str]| online(&server, home.path(), &[&["pull", MODEL], more].concat()).ran();
+    assert_eq!(pull(&[]).code, 0);
+    let blob = home.path().join("hub/models--o--r/blobs").join(sha256(&body));
+    fs::write(&blob, vec![0; body.len()]).unwrap();
+    assert_eq!((pull(&[]).code, fs::read(&blob).unwrap()), (0, vec![0; body.len()]));
+    let ran = pull(&["--verify"]);
+    assert!(ran.code == 0 && ran.err.contains("not the promised ones"), "{}", ran.err);
+    assert_eq!(fs::read(&blob).unwrap(), body);
+}
+
+#[test]
+fn without_a_home_the_cache_commands_say_so() {
+    for arguments in [&["list"][..], &["rm", "hf:o/r"], &["pull", "hf:o/r"], &["run", "--model", "hf:o/r"]] {
+        let run = ["HOME", "XDG_CACHE_HOME", "HF_HOME"].iter().fold(yirage(arguments), |run, name| run.env(name, ""));
+        fails(&run.ran(), &["HOME is not set", "HF_HUB_CACHE"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_out_of_the_cache_are_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let repo = home.path().join("hub/models--o--r");
+    fs::create_dir_all(repo.join("snapshots")).unwrap();
+    std::os::unix::fs::symlink("/", repo.join("snapshots/abc")).unwrap();
+    std::os::unix::fs::symlink("/", repo.join("blobs")).unwrap();
+    let run = |arguments: &[&str]| yirage(arguments).env("HF_HOME", home.path().to_str().unwrap()).ran();
+    let listed = run(&["list"]);
+    assert!(listed.out.contains("links that lead out of the cache, left alone: 1\n"), "{}", listed.out);
 }

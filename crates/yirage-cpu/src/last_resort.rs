@@ -1,0 +1,97 @@
+//! Where memory ends in spite of every prediction: the process ends with a message and an exit code of its own, not as
+//! if it had crashed.
+//!
+//! Big buffers are asked for in ways that can fail, and what would not fit is known before. What remains are the many
+//! small allocations of Rust's library, which aborts when one is refused. [`Allocator`] notes that refusal, and the
+//! handler that [`install`] sets looks for the note when the abort comes. Any other abort stays what it is.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// Bytes of the last allocation that this thread was refused. Needs no destructor, so it can be read at any time.
+    static REFUSED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which notes what it refuses.
+pub struct Allocator;
+
+fn noted(block: *mut u8, bytes: usize) -> *mut u8 {
+    if block.is_null() {
+        REFUSED.set(bytes.max(1));
+    }
+    block
+}
+
+// SAFETY: every call goes to the system's allocator as it is.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's contract.
+        noted(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's contract.
+        noted(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's contract.
+        noted(unsafe { System.realloc(block, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// Ends the process with `code` instead of an abort where an allocation was refused. Needs [`Allocator`] as the global
+/// one.
+#[cfg(unix)]
+pub fn install(code: u8) {
+    CODE.store(code, std::sync::atomic::Ordering::Relaxed);
+    let handler: extern "C" fn(libc::c_int) = aborting;
+    // SAFETY: the handler only reads its thread's note and an atomic, writes and exits, which signal handlers may.
+    unsafe { libc::signal(libc::SIGABRT, handler as libc::sighandler_t) };
+}
+
+/// As on Unix, where there are signals.
+#[cfg(not(unix))]
+pub fn install(_: u8) {}
+
+#[cfg(unix)]
+static CODE: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(1);
+
+#[cfg(unix)]
+extern "C" fn aborting(_: libc::c_int) {
+    const MESSAGE: &[u8] =
+        b"error: memory ran out; choose a shorter context, fewer threads or a smaller model, or raise the limit of memory\n";
+    if REFUSED.get() == 0 {
+        return;
+    }
+    // SAFETY: both may be called from a signal handler, and the message lives as long as the process.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());
+        libc::_exit(CODE.load(std::sync::atomic::Ordering::Relaxed).into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_noted_and_nothing_else() {
+        let (small, absurd) = (Layout::new::<u64>(), Layout::from_size_align(isize::MAX as usize - 63, 8).unwrap());
+        REFUSED.set(0);
+        // SAFETY: neither layout is empty, and what was given is given back.
+        unsafe {
+            let block = Allocator.alloc(small);
+            Allocator.dealloc(block, small);
+            assert_eq!(REFUSED.get(), 0);
+            assert!(Allocator.alloc(absurd).is_null());
+        }
+        assert_eq!(REFUSED.get(), isize::MAX as usize - 63);
+    }
+}

@@ -1,0 +1,126 @@
+//! Tests (`x is name`) and comparisons.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use super::args::{Args, needed};
+use super::ast::Compare;
+use super::budget::Budget;
+use super::fault::{Fault, Outcome};
+use super::render::Rendering;
+use super::value::Value;
+use super::{filters, functions, ops};
+
+/// `a op b`.
+pub(super) fn compare(op: Compare, a: &Value, b: &Value, budget: &Rc<Budget>) -> Outcome<bool> {
+    Ok(match op {
+        Compare::Eq => ops::equal(a, b, budget)?,
+        Compare::Ne => !ops::equal(a, b, budget)?,
+        Compare::In => ops::contains(b, a, budget)?,
+        Compare::NotIn => !ops::contains(b, a, budget)?,
+        Compare::Lt => ops::order(a, b, budget)? == Ordering::Less,
+        Compare::Le => ops::order(a, b, budget)? != Ordering::Greater,
+        Compare::Gt => ops::order(a, b, budget)? == Ordering::Greater,
+        Compare::Ge => ops::order(a, b, budget)? != Ordering::Less,
+    })
+}
+
+fn comparison(name: &str) -> Option<Compare> {
+    Some(match name {
+        "eq" | "equalto" | "==" => Compare::Eq,
+        "ne" | "!=" => Compare::Ne,
+        "lt" | "lessthan" | "<" => Compare::Lt,
+        "le" | "<=" => Compare::Le,
+        "gt" | "greaterthan" | ">" => Compare::Gt,
+        "ge" | ">=" => Compare::Ge,
+        "in" => Compare::In,
+        _ => return None,
+    })
+}
+
+/// Whether `value is name(args)`.
+pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args) -> Outcome<bool> {
+    let budget = &rendering.budget;
+    if let Some(op) = comparison(name) {
+        let [other] = args.bind(name, ["other"])?;
+        return compare(op, value, &needed(other, name, "other")?, budget);
+    }
+    match name {
+        "divisibleby" => {
+            let [by] = args.bind(name, ["num"])?;
+            return match (value.as_int(), needed(by, name, "num")?.as_int()) {
+                (Some(value), Some(by)) if by != 0 => Ok(value.checked_rem(by) == Some(0)),
+                _ => Err(Fault::wrong("`divisibleby` takes integers, and not 0")),
+            };
+        }
+        "sameas" => {
+            let [other] = args.bind(name, ["other"])?;
+            let other = needed(other, name, "other")?;
+            return Ok(value.kind() == other.kind() && ops::equal(value, &other, budget)?);
+        }
+        _ => {}
+    }
+    let [] = args.bind(name, [])?;
+    let integer = || {
+        let fault = || Fault::wrong(format!("`{name}` takes an integer, and not a value of kind {}", value.kind()));
+        value.as_int().ok_or_else(|| value.undefined_fault().unwrap_or_else(fault))
+    };
+    Ok(match name {
+        "defined" => !value.is_undefined(),
+        "undefined" => value.is_undefined(),
+        "none" => matches!(value, Value::None),
+        "boolean" => matches!(value, Value::Bool(_)),
+        "true" => matches!(value, Value::Bool(true)),
+        "false" => matches!(value, Value::Bool(false)),
+        "integer" => matches!(value, Value::Int(_)),
+        "float" => matches!(value, Value::Float(_)),
+        "number" => matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_)),
+        "string" => matches!(value, Value::Text(_)),
+        "mapping" => matches!(value, Value::Dict(_)),
+        "sequence" => matches!(value, Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Undefined(_)),
+        "iterable" => matches!(value, Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Undefined(_)),
+        "callable" => matches!(value, Value::Macro(_) | Value::Function(_) | Value::Method(_) | Value::Loop(_)),
+        "escaped" => false,
+        "odd" => integer()?.rem_euclid(2) == 1,
+        "even" => integer()?.rem_euclid(2) == 0,
+        "lower" | "upper" => {
+            let text = value.as_str().unwrap_or_default();
+            budget.read(text.len())?;
+            let wrong = |c: char| if name == "lower" { c.is_uppercase() } else { c.is_lowercase() };
+            text.chars().any(char::is_alphabetic) && !text.chars().any(wrong)
+        }
+        "filter" => value.as_str().is_some_and(filters::exists),
+        "test" => value.as_str().is_some_and(exists),
+        "function" => value.as_str().is_some_and(functions::exists),
+        _ => return Err(Fault::wrong(format!("there is no test `{name}`"))),
+    })
+}
+
+fn exists(name: &str) -> bool {
+    const NAMES: [&str; 23] = [
+        "divisibleby",
+        "sameas",
+        "defined",
+        "undefined",
+        "none",
+        "boolean",
+        "true",
+        "false",
+        "integer",
+        "float",
+        "number",
+        "string",
+        "mapping",
+        "sequence",
+        "iterable",
+        "callable",
+        "escaped",
+        "odd",
+        "even",
+        "lower",
+        "upper",
+        "filter",
+        "test",
+    ];
+    comparison(name).is_some() || NAMES.contains(&name)
+}

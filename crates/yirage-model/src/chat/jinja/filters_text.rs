@@ -1,0 +1,206 @@
+//! Filters of text. All of them write through the budget, so that neither width nor count can make them large.
+
+use std::rc::Rc;
+
+use super::args::{Args, int, needed, size, text};
+use super::budget::{Budget, Writer};
+use super::fault::{Fault, Outcome};
+use super::lexer::is_space;
+use super::python;
+use super::value::Value;
+
+pub(super) const NAMES: [&str; 16] = [
+    "capitalize",
+    "center",
+    "e",
+    "escape",
+    "forceescape",
+    "indent",
+    "lower",
+    "replace",
+    "striptags",
+    "title",
+    "trim",
+    "truncate",
+    "upper",
+    "urlencode",
+    "wordcount",
+    "wordwrap",
+];
+
+pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+    let value = python::to_text(&value, budget)?;
+    let this = value.as_str().unwrap_or_default();
+    budget.read(this.len())?;
+    match name {
+        "center" => {
+            let [width] = args.bind(name, ["width"])?;
+            center(this, size(width.as_ref(), 80, name)?, budget)
+        }
+        "indent" => indent(this, args, budget),
+        "replace" => {
+            let [old, new, count] = args.bind(name, ["s", "new", "count"])?;
+            let (old, new) = (needed(old, name, "old")?, needed(new, name, "new")?);
+            let count = count.filter(|count| !matches!(count, Value::None));
+            let (old, new) = (python::to_text(&old, budget)?, python::to_text(&new, budget)?);
+            replace(this, text(&old, name)?, text(&new, name)?, int(count.as_ref(), -1, name)?, budget)
+        }
+        "trim" => {
+            let [chars] = args.bind(name, ["chars"])?;
+            let chars = chars.as_ref().filter(|chars| !matches!(chars, Value::None));
+            let chars = chars.map(|chars| text(chars, name)).transpose()?;
+            budget.work(this.len().saturating_mul(chars.map_or(0, str::len)) / 64)?;
+            let kept = this.trim_matches(|c: char| chars.map_or_else(|| is_space(c), |chars| chars.contains(c)));
+            if kept.len() == this.len() { Ok(value.clone()) } else { Value::text(budget, kept) }
+        }
+        "truncate" => truncate(this, &value, args, budget),
+        "wordwrap" => Err(Fault::wrong("filter `wordwrap` is not supported")),
+        _ => {
+            let [] = args.bind(name, [])?;
+            plain(this, name, budget)
+        }
+    }
+}
+
+/// Filters without arguments.
+fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+    match name {
+        "lower" => mapped(this, budget, |c, out| c.to_lowercase().try_for_each(out)),
+        "upper" => mapped(this, budget, |c, out| c.to_uppercase().try_for_each(out)),
+        "capitalize" => capitalize(this, budget),
+        "title" => title(this, budget, |c| is_space(c) || matches!(c, '-' | '(' | '{' | '[' | '<')),
+        "wordcount" => {
+            let words = this.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+            Ok(Value::Int(words.count() as i128))
+        }
+        "urlencode" => url_encode(this, budget),
+        "striptags" => Err(Fault::wrong("filter `striptags` is not supported")),
+        _ => escape(this, budget),
+    }
+}
+
+/// Every character through `map`.
+pub(super) fn mapped(
+    this: &str,
+    budget: &Rc<Budget>,
+    map: impl Fn(char, &mut dyn FnMut(char) -> Outcome<()>) -> Outcome<()>,
+) -> Outcome<Value> {
+    let mut out = Writer::new(budget)?;
+    let mut add = |c: char| out.push(c);
+    this.chars().try_for_each(|c| map(c, &mut add))?;
+    Ok(Value::written(out))
+}
+
+pub(super) fn capitalize(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+    title(this, budget, |_| false)
+}
+
+/// Upper case behind every character that `begins` a word and at the beginning, lower case elsewhere.
+pub(super) fn title(this: &str, budget: &Rc<Budget>, begins: fn(char) -> bool) -> Outcome<Value> {
+    let mut out = Writer::new(budget)?;
+    let mut first = true;
+    for c in this.chars() {
+        match first {
+            true => c.to_uppercase().try_for_each(|c| out.push(c))?,
+            false => c.to_lowercase().try_for_each(|c| out.push(c))?,
+        }
+        first = begins(c);
+    }
+    Ok(Value::written(out))
+}
+
+fn center(this: &str, width: usize, budget: &Rc<Budget>) -> Outcome<Value> {
+    let missing = width.saturating_sub(this.chars().count());
+    let left = missing / 2 + (missing & width & 1);
+    let mut out = Writer::new(budget)?;
+    out.repeat(" ", left)?;
+    out.push_str(this)?;
+    out.repeat(" ", missing - left)?;
+    Ok(Value::written(out))
+}
+
+fn indent(this: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+    let [width, first, blank] = args.bind("indent", ["width", "first", "blank"])?;
+    let is_true = |value: Option<Value>| value.is_some_and(|value| value.is_true());
+    let (first, blank) = (is_true(first), is_true(blank));
+    let (unit, times) = match &width {
+        Some(Value::Text(text)) => (&text[..], 1),
+        other => (" ", size(other.as_ref(), 4, "indent")?),
+    };
+    let mut out = Writer::new(budget)?;
+    for (at, line) in this.split('\n').enumerate() {
+        if at > 0 {
+            out.push('\n')?;
+        }
+        if if at == 0 { first } else { blank || !line.is_empty() } {
+            out.repeat(unit, times)?;
+        }
+        out.push_str(line)?;
+    }
+    Ok(Value::written(out))
+}
+
+/// Replaces up to `count` parts, all for a negative number.
+pub(super) fn replace(this: &str, old: &str, new: &str, count: i128, budget: &Rc<Budget>) -> Outcome<Value> {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let mut out = Writer::new(budget)?;
+    budget.read(this.len() + old.len())?;
+    let mut done = 0;
+    for (at, part) in this.match_indices(old).take(count) {
+        budget.work(1)?;
+        out.push_str(&this[done..at])?;
+        out.push_str(new)?;
+        done = at + part.len();
+    }
+    out.push_str(&this[done..])?;
+    Ok(Value::written(out))
+}
+
+fn truncate(this: &str, value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+    let [length, kill, end, leeway] = args.bind("truncate", ["length", "killwords", "end", "leeway"])?;
+    let length = size(length.as_ref(), 255, "truncate")?;
+    let leeway = size(leeway.as_ref(), 5, "truncate")?;
+    let end = end.as_ref().map_or(Ok("..."), |end| text(end, "truncate"))?;
+    let end_len = end.chars().count();
+    if length < end_len {
+        return Err(Fault::wrong(format!("`truncate` to {length} is shorter than the mark of {end_len}")));
+    }
+    if this.chars().count() <= length.saturating_add(leeway) {
+        return Ok(value.clone());
+    }
+    let cut = this.char_indices().nth(length - end_len).map_or(this.len(), |(at, _)| at);
+    let mut kept = &this[..cut];
+    if !kill.is_some_and(|kill| kill.is_true()) {
+        kept = kept.rsplit_once(' ').map_or(kept, |(left, _)| left);
+    }
+    let mut out = Writer::new(budget)?;
+    out.push_str(kept)?;
+    out.push_str(end)?;
+    Ok(Value::written(out))
+}
+
+fn escape(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+    let mut out = Writer::new(budget)?;
+    for c in this.chars() {
+        match c {
+            '&' => out.push_str("&amp;")?,
+            '<' => out.push_str("&lt;")?,
+            '>' => out.push_str("&gt;")?,
+            '"' => out.push_str("&#34;")?,
+            '\'' => out.push_str("&#39;")?,
+            c => out.push(c)?,
+        }
+    }
+    Ok(Value::written(out))
+}
+
+fn url_encode(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+    let mut out = Writer::new(budget)?;
+    for byte in this.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' | b'/' => out.push(byte.into())?,
+            other => out.push_str(&format!("%{other:02X}"))?,
+        }
+    }
+    Ok(Value::written(out))
+}

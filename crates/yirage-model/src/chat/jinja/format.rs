@@ -1,0 +1,279 @@
+//! `"%s" % value` and `"{}".format(value)`, with fields that are bounded.
+
+use std::rc::Rc;
+
+use super::args::Args;
+use super::budget::{Budget, Writer};
+use super::fault::{Fault, Outcome};
+use super::ops;
+use super::python;
+use super::value::Value;
+use crate::chat::limits;
+
+/// What a field asks for.
+#[derive(Debug, Default)]
+struct Field {
+    fill: Option<char>,
+    /// `<`, `>` or `^`.
+    align: Option<char>,
+    sign: Option<char>,
+    alternate: bool,
+    zero: bool,
+    comma: bool,
+    width: usize,
+    precision: Option<usize>,
+    kind: Option<char>,
+}
+
+/// Reads a number that bounds a field.
+fn bounded(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Outcome<Option<usize>> {
+    let mut value: Option<usize> = None;
+    while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
+        chars.next();
+        let next = value.unwrap_or(0) * 10 + digit as usize;
+        if next > limits::MAX_FIELD {
+            return Err(Fault::limit("width of a formatted field", limits::MAX_FIELD as u64));
+        }
+        value = Some(next);
+    }
+    Ok(value)
+}
+
+/// `pattern % values`.
+pub(super) fn percent(pattern: &str, values: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
+    let single = std::slice::from_ref(values);
+    let given: &[Value] = match values {
+        Value::List(list) if list.is_tuple => list,
+        _ => single,
+    };
+    let mut given = given.iter();
+    let mut named = false;
+    let mut out = Writer::new(budget)?;
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c)?;
+            continue;
+        }
+        let mut by_name = None;
+        if chars.peek() == Some(&'(') {
+            chars.next();
+            let name: String = chars.by_ref().take_while(|&c| c != ')').collect();
+            let Value::Dict(dict) = values else { return Err(Fault::wrong("`%(name)s` takes a dict")) };
+            named = true;
+            let found = ops::entry_of(dict.entries(), &name, budget)?;
+            by_name = Some(found.ok_or_else(|| Fault::wrong(format!("`%({name})s`: there is no such key")))?);
+        }
+        let mut field = Field::default();
+        while let Some(flag) = chars.next_if(|c| matches!(c, '-' | '+' | ' ' | '#' | '0')) {
+            match flag {
+                '-' => field.align = Some('<'),
+                '0' => field.zero = true,
+                '#' => field.alternate = true,
+                sign => field.sign = Some(sign),
+            }
+        }
+        field.width = bounded(&mut chars)?.unwrap_or(0);
+        if chars.next_if_eq(&'.').is_some() {
+            field.precision = Some(bounded(&mut chars)?.unwrap_or(0));
+        }
+        let kind = chars.next().ok_or_else(|| Fault::wrong("a format ends in `%`"))?;
+        if kind == '%' {
+            out.push('%')?;
+            continue;
+        }
+        let value = match by_name.as_ref().or_else(|| given.next()) {
+            Some(value) => value,
+            None => return Err(Fault::wrong("a format has more fields than values")),
+        };
+        field.align = field.align.or(Some('>'));
+        field.kind = Some(kind);
+        shown(value, field, true, &mut out)?;
+    }
+    if !named && given.next().is_some() && !matches!(values, Value::Dict(_)) {
+        return Err(Fault::wrong("a format has more values than fields"));
+    }
+    Ok(Value::written(out))
+}
+
+/// `pattern.format(args)`.
+pub(super) fn braces(pattern: &str, args: &Args, budget: &Rc<Budget>) -> Outcome<Value> {
+    let mut out = Writer::new(budget)?;
+    let mut next = 0;
+    let mut rest = pattern;
+    while let Some(at) = rest.find(['{', '}']) {
+        out.push_str(&rest[..at])?;
+        let mark = &rest[at..at + 1];
+        if rest[at + 1..].starts_with(mark) {
+            out.push_str(mark)?;
+            rest = &rest[at + 2..];
+            continue;
+        }
+        let end = rest[at..].find('}').filter(|_| mark == "{").map(|end| at + end);
+        let end = end.ok_or_else(|| Fault::wrong("a format has a single brace"))?;
+        let (path, spec) = rest[at + 1..end].split_once(':').unwrap_or((&rest[at + 1..end], ""));
+        if spec.contains('{') {
+            return Err(Fault::wrong("a format within a format is not supported"));
+        }
+        let (path, conversion) = path.split_once('!').unwrap_or((path, ""));
+        let mut value = argument(path, args, &mut next, budget)?;
+        if conversion == "r" {
+            let mut shown = Writer::new(budget)?;
+            python::repr(&value, &mut shown)?;
+            value = Value::written(shown);
+        }
+        shown(&value, spec_of(spec)?, false, &mut out)?;
+        rest = &rest[end + 1..];
+    }
+    out.push_str(rest)?;
+    Ok(Value::written(out))
+}
+
+/// The argument that a field names: by place, by name, or the next one; then keys in square brackets.
+fn argument(path: &str, args: &Args, next: &mut usize, budget: &Rc<Budget>) -> Outcome<Value> {
+    let (head, keys) = path.split_at(path.find('[').unwrap_or(path.len()));
+    if head.contains('.') {
+        return Err(Fault::wrong("attributes in a format are not supported"));
+    }
+    budget.work(1 + args.named.len() / 8)?;
+    let place = if head.is_empty() { Some(std::mem::replace(next, *next + 1)) } else { head.parse().ok() };
+    let found = match place {
+        Some(place) => args.plain.get(place),
+        None => args.named.iter().find(|(name, _)| **name == *head).map(|(_, value)| value),
+    };
+    let mut value =
+        found.cloned().ok_or_else(|| Fault::wrong(format!("a format names `{head}`, which is not given")))?;
+    for key in keys.split_terminator(']') {
+        let key = key.strip_prefix('[').ok_or_else(|| Fault::wrong("a format has a bracket too many"))?;
+        let key = match key.parse::<u32>() {
+            Ok(index) => Value::Int(index.into()),
+            Err(_) => Value::text(budget, key)?,
+        };
+        value = ops::item(&value, &key, budget)?;
+    }
+    Ok(value)
+}
+
+fn spec_of(spec: &str) -> Outcome<Field> {
+    let mut field = Field::default();
+    let mut chars = spec.chars().peekable();
+    let is_align = |c: Option<char>| matches!(c, Some('<' | '>' | '^'));
+    if is_align(spec.chars().nth(1)) {
+        field.fill = chars.next();
+        field.align = chars.next();
+    } else if is_align(spec.chars().next()) {
+        field.align = chars.next();
+    }
+    field.sign = chars.next_if(|c| matches!(c, '+' | '-' | ' ')).filter(|&c| c != '-');
+    field.alternate = chars.next_if_eq(&'#').is_some();
+    field.zero = chars.next_if_eq(&'0').is_some();
+    field.width = bounded(&mut chars)?.unwrap_or(0);
+    field.comma = chars.next_if_eq(&',').is_some();
+    if chars.next_if_eq(&'.').is_some() {
+        field.precision = bounded(&mut chars)?;
+    }
+    field.kind = chars.next();
+    match chars.next() {
+        Some(_) => Err(Fault::wrong(format!("format `{spec}` is not supported"))),
+        None => Ok(field),
+    }
+}
+
+/// Writes a value into its field.
+fn shown(value: &Value, field: Field, percent: bool, out: &mut Writer) -> Outcome<()> {
+    if let Some(fault) = value.undefined_fault().filter(|_| !matches!(field.kind, None | Some('s' | 'r'))) {
+        return Err(fault);
+    }
+    let numeric = matches!(value, Value::Int(_) | Value::Float(_)) || percent && matches!(value, Value::Bool(_));
+    let (mut sign, mut body) = (String::new(), Writer::new(out.budget())?);
+    match field.kind {
+        None | Some('s') if !numeric || field.kind.is_some() => {
+            python::str(value, &mut body)?;
+            cut(&mut body, field.precision)?;
+        }
+        Some('r') => {
+            python::repr(value, &mut body)?;
+            cut(&mut body, field.precision)?;
+        }
+        _ => {
+            let (negative, digits) = number(value, &field, percent)?;
+            sign = if negative { "-".to_owned() } else { field.sign.map(String::from).unwrap_or_default() };
+            body.push_str(&digits)?;
+        }
+    }
+    let is_number = numeric && !matches!(field.kind, Some('s' | 'r'));
+    let missing = field.width.saturating_sub(sign.len() + body.as_str().chars().count());
+    if field.zero && is_number && field.align != Some('<') {
+        out.push_str(&sign)?;
+        out.repeat("0", missing)?;
+        return out.push_str(body.as_str());
+    }
+    let left = match field.align.unwrap_or(if is_number { '>' } else { '<' }) {
+        '<' => 0,
+        '^' => missing / 2,
+        _ => missing,
+    };
+    let fill = field.fill.unwrap_or(' ').to_string();
+    out.repeat(&fill, left)?;
+    out.push_str(&sign)?;
+    out.push_str(body.as_str())?;
+    out.repeat(&fill, missing - left)
+}
+
+/// The first characters of a text.
+fn cut(body: &mut Writer, precision: Option<usize>) -> Outcome<()> {
+    let Some(precision) = precision else { return Ok(()) };
+    if let Some((at, _)) = body.as_str().char_indices().nth(precision) {
+        let mut kept = Writer::new(body.budget())?;
+        kept.push_str(&body.as_str()[..at])?;
+        *body = kept;
+    }
+    Ok(())
+}
+
+/// Whether a number is negative, and its digits.
+fn number(value: &Value, field: &Field, percent: bool) -> Outcome<(bool, String)> {
+    let kind = field.kind.unwrap_or(if value.as_int().is_some() { 'd' } else { 'g' });
+    let wrong = || Fault::wrong(format!("a value of kind {} cannot be formatted as `{kind}`", value.kind()));
+    if field.kind.is_none() && field.precision.is_none() && matches!(value, Value::Float(_)) {
+        let float = value.as_float().unwrap_or_default();
+        return Ok((float.is_sign_negative(), python::float(float.abs())));
+    }
+    match kind {
+        'd' | 'i' | 'u' | 'x' | 'X' | 'o' | 'b' => {
+            let whole = match value {
+                Value::Float(float) if percent && float.is_finite() => *float as i128,
+                other => other.as_int().ok_or_else(wrong)?,
+            };
+            let size = whole.unsigned_abs();
+            let (prefix, digits) = match kind {
+                'x' => ("0x", format!("{size:x}")),
+                'X' => ("0X", format!("{size:X}")),
+                'o' => ("0o", format!("{size:o}")),
+                'b' => ("0b", format!("{size:b}")),
+                _ => ("", if field.comma { thousands(&size.to_string()) } else { size.to_string() }),
+            };
+            Ok((whole < 0, if field.alternate { format!("{prefix}{digits}") } else { digits }))
+        }
+        'f' | 'F' | '%' => {
+            let float = value.as_float().ok_or_else(wrong)?;
+            let float = if kind == '%' { float * 100.0 } else { float };
+            let digits = format!("{:.*}", field.precision.unwrap_or(6), float.abs());
+            let digits = if field.comma { thousands(&digits) } else { digits };
+            Ok((float.is_sign_negative(), if kind == '%' { digits + "%" } else { digits }))
+        }
+        _ => Err(Fault::wrong(format!("format `{kind}` is not supported"))),
+    }
+}
+
+fn thousands(digits: &str) -> String {
+    let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut out = String::new();
+    for (at, c) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out + fraction
+}

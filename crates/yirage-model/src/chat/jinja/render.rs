@@ -1,0 +1,299 @@
+//! Statements.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::args::Args;
+use super::ast::{Call, Expr, For, Kind, Macro, Name, Stmt, StmtKind, Target, Tree};
+use super::budget::{Budget, Writer};
+use super::fault::{Fault, Outcome};
+use super::python;
+use super::scope::Scope;
+use super::value::{Items, List, Loop, Namespace, Value};
+
+/// What a template is given.
+pub(in crate::chat) struct Input<'a> {
+    /// The variables; the last one of a name counts.
+    pub(in crate::chat) variables: Vec<(&'a str, Variable<'a>)>,
+    /// Seconds since 1970-01-01 UTC.
+    pub(in crate::chat) now: i64,
+}
+
+/// The value of a variable.
+pub(in crate::chat) enum Variable<'a> {
+    None,
+    Bool(bool),
+    Text(&'a str),
+    List(&'a [Json]),
+    Json(&'a Json),
+}
+
+/// Renders a template.
+pub(in crate::chat) fn render(tree: &Tree, input: &Input<'_>) -> Outcome<String> {
+    let budget = Budget::new();
+    let texts = tree.texts.iter().map(|text| Value::text(&budget, text)).collect::<Outcome<Vec<_>>>()?;
+    let given = input.variables.iter().map(|(name, value)| Ok((Name::from(*name), value.value(&budget)?)));
+    let given = given.collect::<Outcome<Vec<_>>>()?;
+    let scope = Scope::new(&budget, given)?;
+    let mut rendering =
+        Rendering { budget, texts, scope, namespaces: Vec::new(), now: input.now, name_of_loop: Name::from("loop") };
+    let mut out = Writer::new(&rendering.budget)?;
+    let done = rendering.body(&tree.body, &mut out);
+    rendering.end();
+    done?;
+    Ok(out.into_parts().0)
+}
+
+impl Variable<'_> {
+    fn value(&self, budget: &Rc<Budget>) -> Outcome<Value> {
+        match self {
+            Self::None => Ok(Value::None),
+            Self::Bool(value) => Ok(Value::Bool(*value)),
+            Self::Text(text) => Value::text(budget, text),
+            Self::List(items) => list_of(items, budget),
+            Self::Json(json) => from_json(json, budget),
+        }
+    }
+}
+
+fn list_of(items: &[Json], budget: &Rc<Budget>) -> Outcome<Value> {
+    let mut list = Items::new(budget);
+    items.iter().try_for_each(|item| list.push(from_json(item, budget)?))?;
+    list.list()
+}
+
+/// Key order stays as it was: templates print tools in the order their author wrote them.
+fn from_json(json: &Json, budget: &Rc<Budget>) -> Outcome<Value> {
+    budget.enter()?;
+    let value = match json {
+        Json::Null => Value::None,
+        Json::Bool(v) => Value::Bool(*v),
+        Json::Number(n) => match (n.as_i64(), n.as_u64()) {
+            (Some(v), _) => Value::Int(v.into()),
+            (None, Some(v)) => Value::Int(v.into()),
+            (None, None) => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::text(budget, text)?,
+        Json::Array(items) => list_of(items, budget)?,
+        Json::Object(entries) => {
+            let pair = |(key, value): (&String, &Json)| Ok((Value::text(budget, key)?, from_json(value, budget)?));
+            Value::dict(budget, entries.iter().map(pair).collect::<Outcome<Vec<_>>>()?)?
+        }
+    };
+    budget.leave();
+    Ok(value)
+}
+
+/// One rendering at work.
+pub(super) struct Rendering {
+    pub(super) budget: Rc<Budget>,
+    /// The string constants of the tree.
+    pub(super) texts: Vec<Value>,
+    pub(super) scope: Scope,
+    namespaces: Vec<Rc<Namespace>>,
+    pub(super) now: i64,
+    name_of_loop: Name,
+}
+
+/// How a statement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+impl Rendering {
+    /// Empties the namespaces, so that those which hold each other are freed too.
+    fn end(&mut self) {
+        for namespace in self.namespaces.drain(..).collect::<Vec<_>>().iter() {
+            namespace.entries.borrow_mut().clear();
+        }
+    }
+
+    pub(super) fn new_namespace(&mut self, entries: Vec<(Name, Value)>) -> Outcome<Value> {
+        let names: usize = entries.iter().map(|(name, _)| 96 + name.len()).sum();
+        let held = self.budget.hold(128 + names)?;
+        let namespace = Rc::new(Namespace { entries: entries.into(), _held: held });
+        self.namespaces.push(Rc::clone(&namespace));
+        Ok(Value::Namespace(namespace))
+    }
+
+    pub(super) fn body(&mut self, body: &[Stmt], out: &mut Writer) -> Outcome<Flow> {
+        for stmt in body {
+            self.budget.work(1)?;
+            self.budget.enter().map_err(|fault| fault.at(stmt.line))?;
+            let flow = self.statement(stmt, out).map_err(|fault| fault.at(stmt.line))?;
+            self.budget.leave();
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn statement(&mut self, stmt: &Stmt, out: &mut Writer) -> Outcome<Flow> {
+        match &stmt.kind {
+            StmtKind::Data(text) => out.push_str(text)?,
+            StmtKind::Emit(shown) => {
+                let value = self.eval(shown)?;
+                python::str(&value, out)?;
+            }
+            StmtKind::If(cases, otherwise) => return self.conditions(cases, otherwise, out),
+            StmtKind::For(decl) => {
+                let items = self.eval(&decl.over)?.iterate(&self.budget)?;
+                self.run_loop(decl, items, 0, out)?;
+            }
+            StmtKind::Set(target, value) => {
+                let value = self.eval(value)?;
+                self.assign(target, value)?;
+            }
+            StmtKind::SetBlock(target, filters, body) => {
+                let text = self.captured(filters, body)?;
+                self.assign(target, text)?;
+            }
+            StmtKind::With(set, body) => return self.with(set, body, out),
+            StmtKind::Macro(decl) => {
+                let value = self.closure(decl)?;
+                self.scope.set(&decl.name, value)?;
+            }
+            StmtKind::Call(caller, callee) => {
+                let text = self.call_block(caller, callee)?;
+                python::str(&text, out)?;
+            }
+            StmtKind::Filter(filters, body) => {
+                let text = self.captured(filters, body)?;
+                python::str(&text, out)?;
+            }
+            StmtKind::Do(value) => drop(self.eval(value)?),
+            StmtKind::Break => return Ok(Flow::Break),
+            StmtKind::Continue => return Ok(Flow::Continue),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn conditions(&mut self, cases: &[(Expr, Vec<Stmt>)], otherwise: &[Stmt], out: &mut Writer) -> Outcome<Flow> {
+        for (condition, body) in cases {
+            if self.eval(condition)?.is_true() {
+                return self.body(body, out);
+            }
+        }
+        self.body(otherwise, out)
+    }
+
+    fn with(&mut self, set: &[(Target, Expr)], body: &[Stmt], out: &mut Writer) -> Outcome<Flow> {
+        // The values are those outside of the block.
+        let values = set.iter().map(|(_, value)| self.eval(value)).collect::<Outcome<Vec<_>>>()?;
+        self.scope.push(None)?;
+        set.iter().zip(values).try_for_each(|((target, _), value)| self.assign(target, value))?;
+        let flow = self.body(body, out)?;
+        self.scope.pop();
+        Ok(flow)
+    }
+
+    /// What a block writes, through filters.
+    fn captured(&mut self, filters: &[Call], body: &[Stmt]) -> Outcome<Value> {
+        let mut inner = Writer::new(&self.budget)?;
+        self.scope.push(None)?;
+        self.body(body, &mut inner)?;
+        self.scope.pop();
+        let written = Value::written(inner);
+        filters.iter().try_fold(written, |value, filter| self.apply(value, filter))
+    }
+
+    pub(super) fn assign(&mut self, target: &Target, value: Value) -> Outcome<()> {
+        match target {
+            Target::Name(name) => self.scope.set(name, value),
+            Target::Attr(of, name) => match self.scope.get(of)? {
+                Some(Value::Namespace(namespace)) => self.set_attr(&namespace, name, value),
+                _ => Err(Fault::wrong(format!("`{of}.{name}` cannot be set: only a namespace takes attributes"))),
+            },
+            Target::Tuple(targets) => {
+                let items = value.iterate(&self.budget)?;
+                if items.len() != targets.len() {
+                    let (wanted, found) = (targets.len(), items.len());
+                    return Err(Fault::wrong(format!("{found} values cannot be assigned to {wanted} names")));
+                }
+                targets.iter().zip(items.iter()).try_for_each(|(target, item)| self.assign(target, item.clone()))
+            }
+        }
+    }
+
+    fn set_attr(&self, namespace: &Namespace, name: &Name, value: Value) -> Outcome<()> {
+        let mut entries = namespace.entries.borrow_mut();
+        self.budget.work(entries.len() / 8)?;
+        // What was there is dropped only when nothing is borrowed any more.
+        let old = match entries.iter_mut().find(|(found, _)| found == name) {
+            Some((_, slot)) => Some(std::mem::replace(slot, value)),
+            None => {
+                entries.push((Arc::clone(name), value));
+                None
+            }
+        };
+        drop(entries);
+        drop(old);
+        Ok(())
+    }
+
+    /// Runs the body of a loop over `items`; `depth` is the depth of its recursion.
+    pub(super) fn run_loop(&mut self, decl: &Arc<For>, items: Rc<List>, depth: usize, out: &mut Writer) -> Outcome<()> {
+        self.scope.push(None)?;
+        let items = match &decl.only_if {
+            Some(condition) => self.filtered(decl, condition, &items)?,
+            None => items,
+        };
+        let this = Value::new_loop(&self.budget, decl, items, depth)?;
+        let done = self.iterations(decl, &this, out);
+        this.over.set(true);
+        let kept = this.changed.borrow_mut().take();
+        drop(kept);
+        done?;
+        self.scope.clear();
+        if this.items.is_empty() {
+            self.body(&decl.otherwise, out)?;
+        }
+        self.scope.pop();
+        Ok(())
+    }
+
+    fn iterations(&mut self, decl: &For, this: &Rc<Loop>, out: &mut Writer) -> Outcome<()> {
+        for (at, item) in this.items.iter().enumerate() {
+            self.budget.work(1)?;
+            this.at.set(at);
+            self.scope.clear();
+            let name = Arc::clone(&self.name_of_loop);
+            self.scope.set(&name, Value::Loop(Rc::clone(this)))?;
+            self.assign(&decl.target, item.clone())?;
+            if self.body(&decl.body, out)? == Flow::Break {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn filtered(&mut self, decl: &For, condition: &Expr, items: &List) -> Outcome<Rc<List>> {
+        let mut kept = Items::new(&self.budget);
+        for item in items.iter() {
+            self.assign(&decl.target, item.clone())?;
+            if self.eval(condition)?.is_true() {
+                kept.push(item.clone())?;
+            }
+        }
+        self.scope.clear();
+        kept.list()?.iterate(&self.budget)
+    }
+
+    fn closure(&mut self, decl: &Arc<Macro>) -> Outcome<Value> {
+        Value::closure(&self.budget, decl, self.scope.around()?, self.scope.is_nested())
+    }
+
+    fn call_block(&mut self, caller: &Arc<Macro>, callee: &Expr) -> Outcome<Value> {
+        let Kind::Call(function, args) = &callee.kind else { return Err(Fault::wrong("`call` needs a call")) };
+        let function = self.eval(function)?;
+        let mut args: Args = self.args(args)?;
+        args.named.push((Arc::clone(&caller.name), self.closure(caller)?));
+        self.call(&function, args)
+    }
+}

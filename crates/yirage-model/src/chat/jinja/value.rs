@@ -1,0 +1,362 @@
+//! Values of a template. Nothing changes once it is built, namespaces aside, so values have no cycles; each knows how
+//! deep it nests, so that whatever walks it recurses a bounded number of times.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::ast::{For, Macro, Name};
+use super::budget::{Budget, Held, Writer};
+use super::fault::{Fault, Outcome};
+use crate::chat::limits;
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// What a name without a value gives; the name, for messages.
+    Undefined(Option<Name>),
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(Rc<Text>),
+    List(Rc<List>),
+    Dict(Rc<Dict>),
+    Namespace(Rc<Namespace>),
+    Macro(Rc<Closure>),
+    Loop(Rc<Loop>),
+    Helper(Rc<Helper>),
+    Method(Rc<Method>),
+    /// A function of the surroundings.
+    Function(Name),
+}
+
+#[derive(Debug)]
+pub(super) struct Text {
+    text: Box<str>,
+    _held: Held,
+}
+
+/// A list or tuple.
+#[derive(Debug)]
+pub(super) struct List {
+    items: Vec<Value>,
+    pub(super) is_tuple: bool,
+    depth: u32,
+    _held: Held,
+}
+
+/// Keys and values in the order they were written.
+#[derive(Debug)]
+pub(super) struct Dict {
+    entries: Vec<(Value, Value)>,
+    depth: u32,
+    _held: Held,
+}
+
+/// The only value that changes. The rendering owns all of them and empties them at its end, so that cycles end too.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    pub(super) entries: RefCell<Vec<(Name, Value)>>,
+    pub(super) _held: Held,
+}
+
+/// A macro and the variables around it where it was made.
+#[derive(Debug)]
+pub(super) struct Closure {
+    pub(super) decl: Arc<Macro>,
+    pub(super) around: Vec<(Name, Value)>,
+    /// It was made within another block, and so can only be known to itself by itself.
+    pub(super) nested: bool,
+    depth: u32,
+    _held: Held,
+}
+
+/// A method and the value it belongs to.
+#[derive(Debug)]
+pub(super) struct Method {
+    pub(super) of: Value,
+    pub(super) name: Name,
+    depth: u32,
+    _held: Held,
+}
+
+/// The variable `loop`.
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) items: Rc<List>,
+    pub(super) at: Cell<usize>,
+    /// Loops of the same recursion around this one.
+    pub(super) depth: usize,
+    pub(super) decl: Arc<For>,
+    pub(super) changed: RefCell<Option<Vec<Value>>>,
+    /// The loop is over: nothing is kept in it any more.
+    pub(super) over: Cell<bool>,
+    pub(super) _held: Held,
+}
+
+/// What `cycler` and `joiner` give.
+#[derive(Debug)]
+pub(super) struct Helper {
+    pub(super) kind: HelperKind,
+    pub(super) at: Cell<usize>,
+    depth: u32,
+    _held: Held,
+}
+
+#[derive(Debug)]
+pub(super) enum HelperKind {
+    Cycler(Rc<List>),
+    Joiner(Value),
+}
+
+/// Bytes of one value in a list, and of what a list takes beside its items.
+const ITEM_BYTES: usize = size_of::<Value>();
+const LIST_BYTES: usize = 96;
+
+impl std::ops::Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl std::ops::Deref for List {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        &self.items
+    }
+}
+
+impl Dict {
+    pub(super) fn entries(&self) -> &[(Value, Value)] {
+        &self.entries
+    }
+}
+
+fn checked_depth(below: u32) -> Outcome<u32> {
+    if below >= limits::MAX_VALUE_DEPTH {
+        return Err(Fault::limit("depth of a value", limits::MAX_VALUE_DEPTH.into()));
+    }
+    Ok(below + 1)
+}
+
+/// Items of a list to be, whose bytes are taken one by one.
+pub(super) struct Items {
+    items: Vec<Value>,
+    held: Vec<Held>,
+    budget: Rc<Budget>,
+    paid: usize,
+}
+
+impl Items {
+    pub(super) fn new(budget: &Rc<Budget>) -> Self {
+        Self { items: Vec::new(), held: Vec::new(), budget: Rc::clone(budget), paid: 0 }
+    }
+
+    pub(super) fn push(&mut self, value: Value) -> Outcome<()> {
+        self.budget.work(1)?;
+        if self.items.len() == self.paid {
+            let more = self.paid.max(4);
+            self.held.push(self.budget.hold(more * ITEM_BYTES)?);
+            self.paid += more;
+        }
+        self.items.push(value);
+        Ok(())
+    }
+
+    pub(super) fn extend(&mut self, values: &[Value]) -> Outcome<()> {
+        values.iter().try_for_each(|value| self.push(value.clone()))
+    }
+
+    pub(super) fn list(self) -> Outcome<Value> {
+        Value::list(&self.budget, self.items, false)
+    }
+
+    pub(super) fn tuple(self) -> Outcome<Value> {
+        Value::list(&self.budget, self.items, true)
+    }
+}
+
+impl Value {
+    pub(super) fn text(budget: &Rc<Budget>, text: &str) -> Outcome<Self> {
+        let mut writer = Writer::new(budget)?;
+        writer.push_str(text)?;
+        Ok(Self::written(writer))
+    }
+
+    pub(super) fn written(writer: Writer) -> Self {
+        let (text, held) = writer.into_parts();
+        Self::Text(Rc::new(Text { text: text.into_boxed_str(), _held: held }))
+    }
+
+    pub(super) fn list(budget: &Rc<Budget>, items: Vec<Value>, is_tuple: bool) -> Outcome<Self> {
+        let held = budget.hold(LIST_BYTES + items.len() * ITEM_BYTES)?;
+        budget.work(items.len())?;
+        let depth = checked_depth(items.iter().map(Self::depth).max().unwrap_or(0))?;
+        Ok(Self::List(Rc::new(List { items, is_tuple, depth, _held: held })))
+    }
+
+    pub(super) fn pair(budget: &Rc<Budget>, a: Value, b: Value) -> Outcome<Self> {
+        Self::list(budget, vec![a, b], true)
+    }
+
+    /// A dictionary of keys that differ.
+    pub(super) fn dict(budget: &Rc<Budget>, entries: Vec<(Value, Value)>) -> Outcome<Self> {
+        let held = budget.hold(LIST_BYTES + entries.len() * 2 * ITEM_BYTES)?;
+        budget.work(entries.len())?;
+        let below = entries.iter().map(|(k, v)| k.depth().max(v.depth())).max().unwrap_or(0);
+        let depth = checked_depth(below)?;
+        Ok(Self::Dict(Rc::new(Dict { entries, depth, _held: held })))
+    }
+
+    pub(super) fn closure(
+        budget: &Rc<Budget>,
+        decl: &Arc<Macro>,
+        around: Vec<(Name, Value)>,
+        nested: bool,
+    ) -> Outcome<Self> {
+        let decl = Arc::clone(decl);
+        let held = budget.hold(LIST_BYTES + around.len() * 2 * ITEM_BYTES)?;
+        let depth = checked_depth(around.iter().map(|(_, v)| v.depth()).max().unwrap_or(0))?;
+        Ok(Self::Macro(Rc::new(Closure { decl, around, nested, depth, _held: held })))
+    }
+
+    pub(super) fn method(budget: &Rc<Budget>, of: &Value, name: &Name) -> Outcome<Self> {
+        let (depth, _held) = (checked_depth(of.depth())?, budget.hold(LIST_BYTES)?);
+        Ok(Self::Method(Rc::new(Method { of: of.clone(), name: Arc::clone(name), depth, _held })))
+    }
+
+    pub(super) fn helper(budget: &Rc<Budget>, kind: HelperKind) -> Outcome<Self> {
+        let below = match &kind {
+            HelperKind::Cycler(items) => items.depth,
+            HelperKind::Joiner(separator) => separator.depth(),
+        };
+        let (depth, _held) = (checked_depth(below)?, budget.hold(LIST_BYTES)?);
+        Ok(Self::Helper(Rc::new(Helper { kind, at: Cell::new(0), depth, _held })))
+    }
+
+    pub(super) fn new_loop(budget: &Rc<Budget>, decl: &Arc<For>, items: Rc<List>, depth: usize) -> Outcome<Rc<Loop>> {
+        let _held = budget.hold(2 * LIST_BYTES)?;
+        let (at, changed, over) = (Cell::new(0), RefCell::new(None), Cell::new(false));
+        Ok(Rc::new(Loop { items, at, depth, decl: Arc::clone(decl), changed, over, _held }))
+    }
+
+    /// Levels of values in values. Namespaces count as nothing: the rendering, and not their owner, drops them.
+    fn depth(&self) -> u32 {
+        match self {
+            Self::List(list) => list.depth,
+            Self::Dict(dict) => dict.depth,
+            Self::Macro(closure) => closure.depth,
+            Self::Loop(a_loop) => a_loop.items.depth + 1,
+            Self::Method(method) => method.depth,
+            Self::Helper(helper) => helper.depth,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Booleans count as 0 and 1, as in Python.
+    pub(super) fn as_int(&self) -> Option<i128> {
+        match self {
+            Self::Int(value) => Some(*value),
+            Self::Bool(value) => Some((*value).into()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_float(&self) -> Option<f64> {
+        match self {
+            Self::Float(value) => Some(*value),
+            _ => self.as_int().map(|value| value as f64),
+        }
+    }
+
+    pub(super) fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined(_))
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        match self {
+            Self::Undefined(_) | Self::None => false,
+            Self::Bool(value) => *value,
+            Self::Int(value) => *value != 0,
+            Self::Float(value) => *value != 0.0,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(list) => !list.is_empty(),
+            Self::Dict(dict) => !dict.entries.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// What the type is called in messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Undefined(_) => "undefined",
+            Self::None => "none",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Float(_) => "float",
+            Self::Text(_) => "string",
+            Self::List(list) if list.is_tuple => "tuple",
+            Self::List(_) => "list",
+            Self::Dict(_) => "dict",
+            Self::Namespace(_) => "namespace",
+            Self::Macro(_) => "macro",
+            Self::Loop(_) => "loop",
+            Self::Helper(_) => "object",
+            Self::Method(_) => "method",
+            Self::Function(_) => "function",
+        }
+    }
+
+    /// The fault of using a value that is not there.
+    pub(super) fn undefined_fault(&self) -> Option<Fault> {
+        match self {
+            Self::Undefined(Some(name)) => Some(Fault::wrong(format!("`{name}` is undefined"))),
+            Self::Undefined(None) => Some(Fault::wrong("a value is undefined")),
+            _ => None,
+        }
+    }
+
+    /// The items of a list, the keys of a dictionary, the characters of a text.
+    pub(super) fn iterate(&self, budget: &Rc<Budget>) -> Outcome<Rc<List>> {
+        if let Self::List(list) = self {
+            return Ok(Rc::clone(list));
+        }
+        let mut items = Items::new(budget);
+        match self {
+            Self::Undefined(_) => {}
+            Self::Dict(dict) => dict.entries.iter().try_for_each(|(key, _)| items.push(key.clone()))?,
+            Self::Text(text) => {
+                text.chars().try_for_each(|c| items.push(Self::text(budget, c.encode_utf8(&mut [0; 4]))?))?;
+            }
+            other => return Err(Fault::wrong(format!("a {} cannot be iterated over", other.kind()))),
+        }
+        match items.list()? {
+            Self::List(list) => Ok(list),
+            _ => Err(Fault::wrong("a list is expected")),
+        }
+    }
+
+    /// How many items there are.
+    pub(super) fn len(&self, budget: &Rc<Budget>) -> Outcome<usize> {
+        match self {
+            Self::Undefined(_) => Ok(0),
+            Self::List(list) => Ok(list.len()),
+            Self::Dict(dict) => Ok(dict.entries.len()),
+            Self::Text(text) => {
+                budget.read(text.len())?;
+                Ok(text.chars().count())
+            }
+            other => Err(Fault::wrong(format!("a {} has no length", other.kind()))),
+        }
+    }
+}
