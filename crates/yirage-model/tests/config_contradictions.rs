@@ -125,7 +125,11 @@ fn what_the_reference_computes_and_we_do_not_is_refused_by_name() {
         ("gemma3-pattern", &[("use_bidirectional_attention", json!(true))], "use_bidirectional_attention"),
         ("gpt2-scaled", &[("add_cross_attention", json!(true))], "add_cross_attention"),
         ("llama-yarn", &[("partial_rotary_factor", json!(0.5))], "partial_rotary_factor"),
-        ("phi3-partial-window", &[("partial_rotary_factor", json!(0.01))], "partial_rotary_factor"),
+        (
+            "phi3-partial-window",
+            &[("rope_parameters", json!({"partial_rotary_factor": 0.01}))],
+            "partial_rotary_factor",
+        ),
         ("llama-yarn", &[("num_attention_heads", json!(0))], "num_attention_heads"),
         ("gpt2-scaled", &[("n_head", json!(0))], "n_head"),
         (

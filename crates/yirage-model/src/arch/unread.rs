@@ -29,7 +29,9 @@ pub(super) fn check(checkpoint: &Checkpoint, config: &RawConfig, read: &HashSet<
         let guesses = layer(name).is_some_and(|l| guessing.contains(&l));
         !read.contains(name) && !guesses && !is_extra(name, config)
     });
-    let Some(&first) = names.first() else { return Ok(()) };
+    if names.is_empty() {
+        return Ok(());
+    }
     let deepest = names.iter().filter_map(|name| layer(name)).max().filter(|&l| l >= layers);
     let why = match deepest {
         Some(deepest) => {
@@ -38,16 +40,13 @@ pub(super) fn check(checkpoint: &Checkpoint, config: &RawConfig, read: &HashSet<
         }
         None => format!("the architecture {:?} with this configuration has no place for them", config.model_type()?),
     };
-    // Those of the layers tell most; without layers, any.
-    let shown = match deepest {
-        Some(_) => names.iter().copied().filter(|name| layer(name).is_some_and(|l| l >= layers)).collect(),
-        None => names.clone(),
-    };
-    let shown = if shown.is_empty() { vec![first] } else { shown };
+    // Those of hidden layers tell most.
+    let tells = |name: &&str| deepest.is_none() || layer(name).is_some_and(|l| l >= layers);
+    let shown = names.iter().copied().filter(tells).take(SHOWN);
     Err(ModelError::Unread(Box::new(Unread {
         file: checkpoint.label(),
         count: names.len(),
-        names: shown.into_iter().take(SHOWN).map(str::to_owned).collect(),
+        names: shown.map(str::to_owned).collect(),
         why,
     })))
 }

@@ -57,6 +57,9 @@ impl RawConfig {
     fn derive(&mut self, model_type: &str) -> Result<(), ModelError> {
         let hidden = self.opt_u32("hidden_size")?;
         let heads = self.opt_u32("num_attention_heads")?;
+        if heads == Some(0) {
+            return Err(self.invalid("num_attention_heads", "an integer above 0"));
+        }
         if let Some(heads) = heads {
             self.set_absent("num_key_value_heads", heads);
         }
