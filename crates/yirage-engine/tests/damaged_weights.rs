@@ -110,7 +110,7 @@ fn every_damaged_entry_is_found_told_and_made_anew() {
     let kept = Kept::new();
     let good = fs::read(&kept.entry).unwrap();
     let mut rng = Rng::new(15);
-    for turn in 0..105 {
+    for turn in 0..70 {
         let how = DAMAGES[turn % DAMAGES.len()];
         fs::write(&kept.entry, damage(&good, how, &mut rng)).unwrap();
         let mut engine = kept.load();
