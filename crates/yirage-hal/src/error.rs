@@ -24,7 +24,7 @@ pub enum HalError {
         detail: String,
     },
     /// A plan names what the device or the bindings do not have.
-    #[error("the plan cannot be loaded: {0}")]
+    #[error("the plan made for this model does not fit the device: {0}; please report this with the model's name")]
     Load(String),
     /// A weight's bytes do not fit its entry.
     #[error("weight `{name}`: {why}")]

@@ -24,7 +24,10 @@ impl CpuState {
             DType::Stored(Format::F16) => KvType::F16,
             DType::Stored(Format::BF16) => KvType::Bf16,
             DType::Stored(Format::Q8_0) => KvType::Q8_0,
-            other => return Err(HalError::Load(format!("a cache of {other} is not f32, f16, bf16 or q8_0"))),
+            other => {
+                let (what, why) = (format!("a cache of {other}"), "it is kept in f32, f16, bf16 or q8_0".to_owned());
+                return Err(HalError::Unsupported { what, why });
+            }
         };
         let [_, kv_heads, width] = sizes[..] else {
             return Err(HalError::Load(format!("state {block}: [positions, heads, width] wanted")));
@@ -34,7 +37,7 @@ impl CpuState {
         let v_width = if latent { 1 } else { width.saturating_sub(k_width) };
         Shape { heads: kv_heads, kv_heads, k_width, v_width, v_in_k: latent, kv }
             .check()
-            .map_err(|e| HalError::Load(e.to_string()))
+            .map_err(|e| HalError::Unsupported { what: format!("a cache of {block}"), why: e.to_string() })
     }
 
     pub(super) fn new(
