@@ -1,6 +1,6 @@
 //! Chat templates: a conversation to the text a model was trained on.
 //!
-//! Templates are Jinja as model files carry it, run by [`jinja`], with the surroundings those files expect: blocks
+//! Templates are Jinja as model files carry it, run by an interpreter of our own, with the surroundings those files expect: blocks
 //! trimmed, loop controls, Python's string and dict methods, `tojson` in Python's layout, `raise_exception`,
 //! `strftime_now`, `{% generation %}` blocks, Python's way to print values.
 //!
