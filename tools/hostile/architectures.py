@@ -164,7 +164,8 @@ def gpt2(_name):
 
 def gptneox(_name):
     out = {"gpt_neox.embed_in.weight": [VOCAB, HIDDEN], "embed_out.weight": [VOCAB, HIDDEN]}
-    both = {"input_layernorm": None, "post_attention_layernorm": None, "attention.query_key_value": [3 * HIDDEN, HIDDEN],
+    both = {"input_layernorm": None, "post_attention_layernorm": None,
+            "attention.query_key_value": [3 * HIDDEN, HIDDEN],
             "attention.dense": [HIDDEN, HIDDEN], "mlp.dense_h_to_4h": [INNER, HIDDEN],
             "mlp.dense_4h_to_h": [HIDDEN, INNER]}
     for layer in range(LAYERS):

@@ -14,7 +14,8 @@ LAYERS = {"num_hidden_layers", "n_layer"}
 SHAPES = {"vocab_size", "hidden_size", "n_embd", "kv_lora_rank", "q_lora_rank"}
 # Without these there is nothing that a reader could compute by.
 NEEDED = {"model_type", "hidden_size", "n_embd"}
-STRANGE = [None, True, False, 0, -1, 1, 2, 3, 7, 2**31, 2**32, 2**63, 2**64, 10**30, 1.5, -0.5, 1e308, "", "12", "default",
+STRANGE = [None, True, False, 0, -1, 1, 2, 3, 7, 2**31, 2**32, 2**63, 2**64, 10**30, 1.5, -0.5, 1e308, "", "12",
+           "default",
            [], [1], [[]], {}, {"a": 1}, "\x1b[31m", "x" * 100_000]
 
 
@@ -36,7 +37,8 @@ def shape(rng, c):
 
 def number(rng, c):
     name = rng.choice([k for k in c if type(c[k]) in (int, float)])
-    c[name] = rng.choice([0, -1, 1, c[name] + 1, c[name] * 2, c[name] * 1000, 2**31 - 1, 2**31, 2**32, 2**63, 1e-30, 1e30, 1e308])
+    c[name] = rng.choice([0, -1, 1, c[name] + 1, c[name] * 2, c[name] * 1000, 2**31 - 1, 2**31, 2**32, 2**63, 1e-30,
+                          1e30, 1e308])
     return UNCHANGED_OR_REFUSED if name in IDLE else ANYTHING
 
 
@@ -68,9 +70,11 @@ def rope(rng, c):
         return shape(rng, c)
     parameters = c["rope_parameters"]
     inner = rng.choice([k for k in parameters]) if rng.random() < 0.6 else rng.choice(
-        ["factor", "rope_theta", "rope_type", "type", "partial_rotary_factor", "attention_factor", "mscale", "beta_fast",
+        ["factor", "rope_theta", "rope_type", "type", "partial_rotary_factor", "attention_factor", "mscale",
+         "beta_fast",
          "original_max_position_embeddings", "long_factor", "short_factor", "low_freq_factor"])
-    parameters[inner] = rng.choice([*STRANGE, "linear", "dynamic", "yarn", "longrope", "llama3", "mrope", "nonsense", 1e-300,
+    parameters[inner] = rng.choice([*STRANGE, "linear", "dynamic", "yarn", "longrope", "llama3", "mrope", "nonsense",
+                                    1e-300,
                                     [1.0] * 4, [1.0] * 100_000])
     return ANYTHING
 
@@ -85,7 +89,8 @@ def rope_conflict(rng, c):
 
 
 def kind(rng, c):
-    c["model_type"] = rng.choice(["llama", "qwen2", "gemma2", "gpt2", "mamba", "t5", "bert", "", "LLAMA", "\x1b[31m", 7, None])
+    c["model_type"] = rng.choice(["llama", "qwen2", "gemma2", "gpt2", "mamba", "t5", "bert", "", "LLAMA", "\x1b[31m",
+                                  7, None])
     return ANYTHING
 
 
@@ -98,7 +103,8 @@ def bidirectional(rng, c):
 
 def quantization(rng, c):
     c["quantization_config"] = rng.choice([{}, [], 1, {"quant_method": "mxfp4"}, {"quant_method": "gptq", "bits": 4},
-                                           {"quant_method": "fp8", "weight_block_size": [0, 0]}, {"quant_method": "\x1b[2J"}])
+                                           {"quant_method": "fp8", "weight_block_size": [0, 0]},
+                                           {"quant_method": "\x1b[2J"}])
     return ANYTHING
 
 
@@ -119,7 +125,8 @@ def inside_text_config(rng, c):
     return ANYTHING
 
 
-TREE = [layers, layers, shape, number, number, number, strange, strange, strange, as_text, removed, removed, idle_key, rope,
+TREE = [layers, layers, shape, number, number, number, strange, strange, strange, as_text, removed, removed, idle_key,
+        rope,
         rope, rope_conflict, kind, bidirectional, quantization, nested, inside_text_config]
 
 
@@ -153,8 +160,10 @@ def large(rng, text, _c):
 
 
 BYTES = [twice, twice, truncated, flipped, flipped, encoded, large]
-GENERATION = [{"temperature": -1}, {"temperature": "hot"}, {"top_p": 7}, {"top_k": -1}, {"top_k": 2**63}, {"eos_token_id": [[]]},
-              {"eos_token_id": "x"}, {"eos_token_id": list(range(100_000))}, {"temperature": 1e308}, {"min_p": -1}, [], 7,
+GENERATION = [{"temperature": -1}, {"temperature": "hot"}, {"top_p": 7}, {"top_k": -1}, {"top_k": 2**63},
+              {"eos_token_id": [[]]},
+              {"eos_token_id": "x"}, {"eos_token_id": list(range(100_000))}, {"temperature": 1e308}, {"min_p": -1}, [],
+              7,
               {"repetition_penalty": 0}, {"repetition_penalty": -3}, {"max_new_tokens": -1}, {"do_sample": "no"},
               {"stop_strings": "\x1b[31m"}]
 
@@ -169,7 +178,8 @@ def generation(rng):
 
 def make(rng, folder, _work):
     name = rng.choice(architectures.NAMES)
-    files = {part: Link(str(folder / name / part)) for part in ("tokenizer.json", "tokenizer_config.json", "model.safetensors")}
+    files = {part: Link(str(folder / name / part))
+             for part in ("tokenizer.json", "tokenizer_config.json", "model.safetensors")}
     tree = json.loads(json.dumps(architectures.config(name)))
     if rng.random() < 0.06:
         more, allow, what = generation(rng)

@@ -16,7 +16,8 @@ NEEDED = ["general.architecture", "llama.block_count", "llama.embedding_length",
 SIZES = ["llama.block_count", "llama.embedding_length", "llama.feed_forward_length", "llama.attention.head_count",
          "llama.attention.head_count_kv", "llama.rope.dimension_count", "llama.context_length", "llama.vocab_size"]
 VOCABULARY = ["tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "tokenizer.ggml.merges"]
-STRINGS = [b"", b"\xff\xfe", b"\x1b[31mred\x1b[0m", "\u202e\u0085".encode(), b"a\0b", b"x" * 70_000, b"../../etc/passwd"]
+STRINGS = [b"", b"\xff\xfe", b"\x1b[31mred\x1b[0m", "\u202e\u0085".encode(), b"a\0b", b"x" * 70_000,
+           b"../../etc/passwd"]
 
 
 def lower_layers(rng, f):
@@ -101,7 +102,8 @@ def twice(rng, f):
 
 
 def strange_key_name(rng, f):
-    f.keys.append((rng.choice(["", "\x1b]0;title\x07", "k" * 70_000, "\udcff\udcfe", "llama.", "general..x"]), g.U32, 1))
+    f.keys.append((rng.choice(["", "\x1b]0;title\x07", "k" * 70_000, "\udcff\udcfe", "llama.", "general..x"]), g.U32,
+                   1))
     return UNCHANGED_OR_REFUSED
 
 
@@ -112,7 +114,8 @@ def more_keys(rng, f):
 
 def counts(rng, f):
     tensors, keys = len(f.tensors), len(f.keys)
-    f.counts = rng.choice([(tensors - 1, keys), (tensors + 1, keys), (0, keys), (tensors, keys - 1), (tensors, keys + 1),
+    f.counts = rng.choice([(tensors - 1, keys), (tensors + 1, keys), (0, keys), (tensors, keys - 1),
+                           (tensors, keys + 1),
                            (tensors, 0), (0, 0), *[(n, keys) for n in HUGE], *[(tensors, n) for n in HUGE]])
     return REFUSED
 
@@ -134,7 +137,8 @@ def alignment(rng, f):
 def vocabulary(rng, f):
     name = rng.choice(VOCABULARY)
     inner, items = f.get(name)
-    strange = STRINGS + ["the", "</s>", " ", "a b c", "\u0120" * 300] if inner == g.STRING else [-1, 0, 6, 99, 2**31 - 1]
+    strange = STRINGS + ["the", "</s>", " ", "a b c", "\u0120" * 300] if inner == g.STRING else [-1, 0, 6, 99,
+                                                                                                 2**31 - 1]
     change = rng.randrange(5)
     items = list(items)
     if change == 0:
@@ -159,7 +163,8 @@ def special_id(rng, f):
 
 def rename_tensor(rng, f):
     t = rng.choice(f.tensors)
-    t.name = rng.choice([t.name + "x", t.name[:-1], t.name.upper(), "", "x" * 70, "\x1b[2J", "\udcff", "blk.99." + t.name])
+    t.name = rng.choice([t.name + "x", t.name[:-1], t.name.upper(), "", "x" * 70, "\x1b[2J", "\udcff",
+                         "blk.99." + t.name])
     # Without a matrix of its own for the output, the embedding's is taken, as everywhere; but this one is not read.
     return REFUSED
 
@@ -259,7 +264,8 @@ def epsilon(rng, f):
 
 
 def architecture(rng, f):
-    f.set("general.architecture", g.STRING, rng.choice(["mamba", "llama4", "qwen2", "gemma3", "gpt2", "phi3", "clip", "LLAMA",
+    f.set("general.architecture", g.STRING,
+          rng.choice(["mamba", "llama4", "qwen2", "gemma3", "gpt2", "phi3", "clip", "LLAMA",
                                                         "", "llama\0", "\x1b[31mllama"]))
     return ANYTHING
 
@@ -271,7 +277,8 @@ def chat_template(rng, f):
 
 
 TREE = [lower_layers, raise_layers, size, size, drop_key, same_value_other_type, wrong_type, wrong_type, unknown_type,
-        strange_string, lying_length, lying_length, nested_arrays, many_arrays, twice, strange_key_name, more_keys, counts,
+        strange_string, lying_length, lying_length, nested_arrays, many_arrays, twice, strange_key_name, more_keys,
+        counts,
         counts, start, alignment, vocabulary, vocabulary, special_id, rename_tensor, drop_tensor, extra_tensor,
         tensor_twice, dims, dims, offset, overlap, tensor_type, not_a_number, infinite, rotation, scaling, epsilon,
         architecture, chat_template]
@@ -297,7 +304,8 @@ def flipped(rng, f):
 def overwritten(rng, f):
     data, header = bytearray(f.encode()), len(f.header())
     at = rng.randrange(header - 16)
-    run = rng.choice([bytes(8), b"\xff" * 8, rng.randbytes(8), struct.pack("<Q", rng.choice(HUGE)), data[at + 8:at + 16]])
+    run = rng.choice([bytes(8), b"\xff" * 8, rng.randbytes(8), struct.pack("<Q", rng.choice(HUGE)),
+                      data[at + 8:at + 16]])
     data[at:at + 8] = run
     return bytes(data), ANYTHING
 
@@ -325,7 +333,8 @@ def make(rng, folder, _work):
     view = rng.random()
     if view < 0.12:
         # Finds what run would refuse as well; what it allows besides is for a reader to say.
-        return Case(f"inspect {what}", ["inspect", "--model", "m.gguf"], {"m.gguf": data}, says="m.gguf" * (allow == REFUSED))
+        return Case(f"inspect {what}", ["inspect", "--model", "m.gguf"], {"m.gguf": data},
+                    says="m.gguf" * (allow == REFUSED))
     words, keys = (ASK, ("tokens", "text")) if view < 0.4 else (RUN, ("tokens",))
     return Case(what, [*words, "--model", "m.gguf"], {"m.gguf": data}, allow,
                 [*words, "--model", str(folder / kind)], keys)

@@ -52,8 +52,10 @@ def shape(rng, header, data):
 def offsets(rng, header, data):
     entry = header[pick(rng, header)]
     first, last = entry["data_offsets"]
-    wrong = [[last, first], [first, last + 4], [first + 4, last], [first, len(data) + 4], [first + 1, last + 1], [-4, last],
-             [first, first], [], [first], [first, last, last], None, ["0", "4"], [first + .5, last], *[[n, n + last - first]
+    wrong = [[last, first], [first, last + 4], [first + 4, last], [first, len(data) + 4], [first + 1, last + 1],
+             [-4, last],
+             [first, first], [], [first], [first, last, last], None, ["0", "4"], [first + .5, last],
+             *[[n, n + last - first]
                                                                                                 for n in HUGE]]
     entry["data_offsets"] = rng.choice(wrong)
     return data, REFUSED
@@ -69,7 +71,8 @@ def overlap(rng, header, data):
 
 def renamed(rng, header, data):
     name = pick(rng, header)
-    header[rng.choice([name + "x", "\x1b[2J", "", name.upper(), "model.layers.99.mlp.up_proj.weight"])] = header.pop(name)
+    header[rng.choice([name + "x", "\x1b[2J", "", name.upper(),
+                       "model.layers.99.mlp.up_proj.weight"])] = header.pop(name)
     return data, REFUSED
 
 
@@ -176,7 +179,8 @@ def sharded(rng, name):
     index = {"metadata": {"total_size": 1}, "weight_map": place}
     data = {file: base.safetensors({n: tensors[n] for n in half}) for file, half in zip(files, halves)}
     some, allow, text = rng.choice(names), REFUSED, None
-    change = rng.choice(["swap", "missing file", "outside", "absolute", "lost", "phantom", "type", "cut", "nothing", "deep",
+    change = rng.choice(["swap", "missing file", "outside", "absolute", "lost", "phantom", "type", "cut", "nothing",
+                         "deep",
                          "control"])
     match change:
         case "swap":
@@ -211,10 +215,12 @@ def sharded(rng, name):
 def make(rng, folder, _work):
     name = rng.choice(ARCHITECTURES)
     what, files, allow = single(rng, name) if rng.random() < 0.8 else sharded(rng, name)
-    files |= {part: Link(str(folder / name / part)) for part in ("config.json", "tokenizer.json", "tokenizer_config.json")}
+    files |= {part: Link(str(folder / name / part))
+              for part in ("config.json", "tokenizer.json", "tokenizer_config.json")}
     if rng.random() < 0.1:
         return Case(f"inspect {what} ({name})", ["inspect", "--model", "."], files)
-    return Case(f"{what} ({name})", [*RUN, "--model", "."], files, allow, [*RUN, "--model", str(folder / name)], ("tokens",))
+    return Case(f"{what} ({name})", [*RUN, "--model", "."], files, allow, [*RUN, "--model", str(folder / name)],
+                ("tokens",))
 
 
 FAMILY = Family("safetensors", 500, make)

@@ -74,7 +74,8 @@ def of_another(rng, data):
     data[:] = b""
 
 
-MUTATIONS = [bits, bits, bits, head, head, zeros, zeros, ones, not_numbers, not_numbers, small_not_numbers, random_bytes, swapped,
+MUTATIONS = [bits, bits, bits, head, head, zeros, zeros, ones, not_numbers, not_numbers, small_not_numbers,
+             random_bytes, swapped,
              truncated, longer, of_another]
 
 

@@ -39,7 +39,7 @@ pub(crate) fn fetch(
     let mut lock = cache.lock(repo, &file.etag)?;
     if is_complete(&blob, file) {
         let doubted = verify == Verify::Always || lock.was_interrupted();
-        if !doubted || is_right(&blob, &file.name, file.sha256.as_deref(), progress)? {
+        if !doubted || wrong_checksum(&blob, &file.name, file.sha256.as_deref(), progress)?.is_none() {
             lock.end()?;
             return Ok(blob);
         }
@@ -66,16 +66,17 @@ pub(crate) fn fetch(
     Ok(blob)
 }
 
-/// Whether the file at `path` has the checksum; where none is known, its size has to do, which is said.
-pub(crate) fn is_right(
+/// The checksum of the file at `path` if it is not the promised one; where none is known, the size has to do, which is
+/// said.
+pub(crate) fn wrong_checksum(
     path: &Path,
     name: &str,
-    sha256: Option<&str>,
+    promised: Option<&str>,
     progress: &dyn Progress,
-) -> Result<bool, HubError> {
-    let Some(promised) = sha256 else {
+) -> Result<Option<String>, HubError> {
+    let Some(promised) = promised else {
         progress.note(&format!("{name}: the hub gives no SHA-256 of small files; its size was compared"));
-        return Ok(true);
+        return Ok(None);
     };
     progress.note(&format!("{name}: comparing its SHA-256"));
     let (mut file, mut hash, mut buffer) = (open_regular(path)?, Sha256::new(), vec![0; CHUNK_BYTES]);
@@ -85,7 +86,7 @@ pub(crate) fn is_right(
             length => hash.update(&buffer[..length]),
         }
     }
-    Ok(hex(&hash.finalize()) == promised)
+    Ok(Some(hex(&hash.finalize())).filter(|found| found != promised))
 }
 
 /// Has a folder's entries on disk.

@@ -115,17 +115,19 @@ impl Hub {
     fn is_as_pinned(
         &self,
         entry: &Entry,
-        found: &Resolved,
+        here: &Resolved,
         verify: Verify,
         progress: &dyn Progress,
     ) -> Result<bool, HubError> {
         let doubted = verify == Verify::Always || self.cache.is_being_written(entry.hub.repo, entry.sha256);
-        if !doubted || download::is_right(&found.path, entry.file, Some(entry.sha256), progress)? {
+        if !doubted {
             return Ok(true);
         }
-        if found.origin == Origin::Local {
-            let (file, promised) = (found.path.display().to_string(), entry.sha256.to_owned());
-            return Err(HubError::Checksum { file, found: "another".to_owned(), promised });
+        let wrong = download::wrong_checksum(&here.path, entry.file, Some(entry.sha256), progress)?;
+        let Some(wrong) = wrong else { return Ok(true) };
+        if here.origin == Origin::Local {
+            let (file, promised) = (here.path.display().to_string(), entry.sha256.to_owned());
+            return Err(HubError::Checksum { file, found: wrong, promised });
         }
         progress.note(&format!("{}: its bytes in the cache are not the pinned ones: fetching it anew", entry.file));
         self.cache.remove_files(entry.hub.repo, &[entry.hub.file.to_owned()])?;

@@ -128,6 +128,9 @@ fn precious() -> (tempfile::TempDir, std::path::PathBuf) {
     (outside, file)
 }
 
+/// What leads out of the cache, and how it is made: in a repository's folder, to a folder outside.
+type Way = (&'static str, fn(&Path, &Path));
+
 #[test]
 fn links_out_of_the_cache_are_counted_and_left_alone() {
     let file_in = |repo: &Path, outside: &Path| {
@@ -153,13 +156,8 @@ fn links_out_of_the_cache_are_counted_and_left_alone() {
         symlink("../../blobs/m-Q8_0.gguf", repo.join("snapshots/abc/m-Q8_0.gguf")).unwrap();
     };
     let whole = |repo: &Path, outside: &Path| symlink(outside, repo).unwrap();
-    let ways: [(&str, &dyn Fn(&Path, &Path)); 5] = [
-        ("file", &file_in),
-        ("snapshot", &snapshot),
-        ("snapshots", &snapshots),
-        ("blobs", &blobs),
-        ("repository", &whole),
-    ];
+    let ways: [Way; 5] =
+        [("file", file_in), ("snapshot", snapshot), ("snapshots", snapshots), ("blobs", blobs), ("repository", whole)];
     for (what, make) in ways {
         for reference in ["hf:o/r:q8_0", "hf:o/r:m-Q8_0.gguf", "hf:o/r"] {
             let (cache, (outside, file)) = (tempfile::tempdir().unwrap(), precious());
