@@ -34,7 +34,7 @@ pub enum ChatError {
         /// The renderer's words.
         detail: String,
     },
-    /// A budget of [`super::limits`] is exceeded.
+    /// A budget is exceeded: one of the constants of this module's parent.
     #[error("chat template `{name}`{}: {what} exceeds the limit of {limit}", at_line(*line))]
     Limit {
         /// Which template.

@@ -1,8 +1,8 @@
 //! Chat templates: a conversation to the text a model was trained on.
 //!
-//! Templates are Jinja as model files carry it, run by [`jinja`], with the surroundings those files expect: blocks
-//! trimmed, loop controls, Python's string and dict methods, `tojson` in Python's layout, `raise_exception`,
-//! `strftime_now`, `{% generation %}` blocks, Python's way to print values.
+//! Templates are Jinja as model files carry it, run by an interpreter of our own, with the surroundings those files
+//! expect: blocks trimmed, loop controls, Python's string and dict methods, `tojson` in Python's layout,
+//! `raise_exception`, `strftime_now`, `{% generation %}` blocks, Python's way to print values.
 //!
 //! Templates come with model files and are not trusted: what they may build and spend is bounded, see the constants
 //! below. They run on a thread of their own, so that the recursion they may need does not depend on the caller's stack.

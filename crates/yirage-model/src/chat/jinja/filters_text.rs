@@ -9,7 +9,7 @@ use super::lexer::is_space;
 use super::python;
 use super::value::Value;
 
-pub(super) const NAMES: [&str; 16] = [
+pub(super) const NAMES: [&str; 14] = [
     "capitalize",
     "center",
     "e",
@@ -18,14 +18,12 @@ pub(super) const NAMES: [&str; 16] = [
     "indent",
     "lower",
     "replace",
-    "striptags",
     "title",
     "trim",
     "truncate",
     "upper",
     "urlencode",
     "wordcount",
-    "wordwrap",
 ];
 
 pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
@@ -54,7 +52,6 @@ pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -
             if kept.len() == this.len() { Ok(value.clone()) } else { Value::text(budget, kept) }
         }
         "truncate" => truncate(this, &value, args, budget),
-        "wordwrap" => Err(Fault::wrong("filter `wordwrap` is not supported")),
         _ => {
             let [] = args.bind(name, [])?;
             plain(this, name, budget)
@@ -74,7 +71,6 @@ fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
             Ok(Value::Int(words.count() as i128))
         }
         "urlencode" => url_encode(this, budget),
-        "striptags" => Err(Fault::wrong("filter `striptags` is not supported")),
         _ => escape(this, budget),
     }
 }
