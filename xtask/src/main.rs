@@ -1,11 +1,12 @@
 //! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, `mutants`,
-//! mistakes that the tests must notice, and `bench-rivals`, our speed beside that of others.
+//! mistakes that the tests must notice, `pictures` of recorded terminals, and `bench-rivals`, our speed beside others'.
 //!
 //! `tidy` knows the repository's text only. Nothing here opens a connection or is part of what is released.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
 mod mutants;
+mod picture;
 mod rivals;
 mod tidy;
 
@@ -19,9 +20,10 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy_command(),
         ["mutants", ..] => said("mutants", mutants::run(root(), &arguments[1..])),
+        ["pictures"] => said("pictures", picture::draw(root())),
         ["bench-rivals", ..] => said("bench-rivals", rivals::run(root(), &arguments[1..])),
         _ => {
-            eprintln!("{USAGE}{}\n{}", mutants::USAGE, rivals::USAGE);
+            eprintln!("{USAGE}{}{}\n{}", picture::USAGE, mutants::USAGE, rivals::USAGE);
             ExitCode::from(2)
         }
     }

@@ -1,11 +1,12 @@
 //! The conformance suite on every backend that is here; on the CPU at every instruction-set level.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // a test may stop at anything, and says what it ran
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 use std::sync::LazyLock;
 use yirage_conformance::{Exclusion, Outcome, Suite};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
+use yirage_testkit::skipped;
 
 static SUITE: LazyLock<Suite> = LazyLock::new(Suite::new);
 
@@ -26,7 +27,7 @@ fn check(backend: &dyn Backend, options: &OpenOptions, exclusions: &[Exclusion])
 fn cpu_at_every_level() {
     for isa in Isa::ALL {
         if !isa.available() {
-            eprintln!("SKIPPED: this processor has no {isa}");
+            skipped::note(&format!("level {isa}"), "this processor lacks it");
             continue;
         }
         for threads in [1, 3] {

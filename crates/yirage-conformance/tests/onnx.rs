@@ -1,7 +1,7 @@
 //! The single-node cases of ONNX for the ops that we have, as its own expected outputs say: compiled as any graph is, on
 //! the reference and on the CPU at every instruction-set level. What does not run stands in `onnx/excluded.txt`, with the
 //! reason.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // a test may stop at anything, and says what it ran
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 mod onnx_support;
 
@@ -14,6 +14,7 @@ use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::tensor::Data;
 use yirage_ir::{Graph, Node, NodeKind};
+use yirage_testkit::skipped;
 
 /// Cases of Attention, RotaryEmbedding, RMSNormalization, LayerNormalization, Softmax, MatMul, Gelu and TopK that are
 /// single nodes, and how many of them have to run at least.
@@ -92,7 +93,7 @@ fn reference() {
 fn cpu_at_every_level() {
     for isa in Isa::ALL {
         if !isa.available() {
-            eprintln!("SKIPPED: this processor has no {isa}");
+            skipped::note(&format!("level {isa}"), "this processor lacks it");
             continue;
         }
         let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()) };

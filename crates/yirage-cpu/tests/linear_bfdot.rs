@@ -1,5 +1,5 @@
 //! BF16 products at the level with `bfdot` against the instruction's definition, done with f64.
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests are tests; what is skipped is said
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod linear_support;
 
@@ -89,7 +89,7 @@ fn numbers(rng: &mut Rng, kind: usize, n: usize) -> Vec<bf16> {
 #[test]
 fn sums_are_rounded_to_odd_pair_by_pair() {
     if !Isa::NeonBf16.available() {
-        eprintln!("SKIPPED: this CPU has no {}", Isa::NeonBf16);
+        skipped::note("all of it", &format!("this processor has no {}", Isa::NeonBf16));
         return;
     }
     let mut rng = Rng::new(11);

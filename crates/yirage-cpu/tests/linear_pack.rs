@@ -1,5 +1,5 @@
 //! Packing and unpacking weights.
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests are tests; what is skipped is said
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod linear_support;
 

@@ -550,12 +550,12 @@ impl Engine {
         for entry in &batch.entries {
             rows += entry.rows.len();
             let Some(seq) = self.sequences.get(&entry.seq).filter(|_| entry.sample) else { continue };
-            let (params, salt, drafts) = (&seq.sampling, entry.seq.0, entry.drafts as usize);
+            let (params, drafts) = (&seq.sampling, entry.drafts as usize);
             for at in 0..=drafts {
                 let with_drafts = if at > 0 && params.has_penalties() { histories.next() } else { None };
                 let counts = with_drafts.unwrap_or(&seq.counts);
                 let position = entry.start + (entry.certain().len() + at) as u32;
-                picks.push(Pick { row: rows - 1 - drafts + at, params, counts, allowed: None, salt, position });
+                picks.push(Pick { row: rows - 1 - drafts + at, params, counts, allowed: None, position });
             }
         }
         self.sampler.sample_all(self.runner.all_logits(), self.facts.vocabulary as usize, &picks)

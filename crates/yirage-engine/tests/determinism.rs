@@ -1,10 +1,10 @@
-//! Same bytes out: tokens and logits of a request do not depend on threads, chunk size, batch, cached prefixes,
-//! preemption or guesses. Random schedules; every request is compared bit for bit with its run alone.
+//! Same bytes out: tokens and logits of a request do not depend on threads, chunk size, batch, the order of arrival,
+//! cached prefixes, preemption or guesses. Random schedules; every request is compared bit for bit with its run alone.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 mod golden_support;
 
-use golden_support::{engine_on, options, shared};
+use golden_support::{engine_on, options};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use yirage_ir::interp::Eval;
 use yirage_ir::{Format, Op, Tensor};
 use yirage_plan::Precision;
 use yirage_testkit::rng::Rng;
+use yirage_testkit::{absent, bedtime, tiny};
 
 /// What a request gave: its tokens, the bits of its logits where it wanted them, its log-probabilities, and its end.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -94,6 +95,20 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
     out
 }
 
+/// As [`run`], the requests arriving in a random order; what they gave is in the order of `requests`.
+fn run_shuffled(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> {
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, rng.next(last as u64 + 1) as usize);
+    }
+    let arriving: Vec<Request> = order.iter().map(|&i| requests[i].clone()).collect();
+    let mut out = vec![Output::default(); requests.len()];
+    for (i, output) in order.into_iter().zip(run(engine, &arriving, rng)) {
+        out[i] = output;
+    }
+    out
+}
+
 /// Guesses whenever there is one, right or wrong.
 fn guessing(most: u32) -> Speculation {
     Speculation { most, lookup: true, control: Control::Most }
@@ -127,7 +142,7 @@ fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) ->
     };
     let workers = 1 + rng.below(8) as usize;
     let mut engine = engine_on(model, &options, open(workers));
-    let mixed = run(&mut engine, &requests, &mut rng);
+    let mixed = run_shuffled(&mut engine, &requests, &mut rng);
     let how = format!("{} seed {seed}, {workers} threads, {options:?}", model.display());
     Compared { alone, mixed, stats: engine.stats(), how }
 }
@@ -159,12 +174,11 @@ fn add(a: Stats, b: Stats) -> Stats {
 }
 
 #[test]
-fn stories_f32_and_q8_0() {
-    let Some(folder) = shared("models/stories260K") else { return };
+fn f32_and_q8_0() {
     let mut sum = Stats::default();
     for precision in [Precision::Exact, Precision::Fast] {
-        sum = add(sum, check(&folder.join("stories260K-f32.gguf"), precision, 6));
-        sum = add(sum, check(&folder.join("stories260K-q8_0.gguf"), precision, 6));
+        sum = add(sum, check(&bedtime::f32(), precision, 6));
+        sum = add(sum, check(&bedtime::q8_0(), precision, 6));
     }
     assert!(sum.preemptions > 0, "no schedule was tight enough to preempt");
     assert!(sum.prefix_hit > 0, "nothing was shared");
@@ -173,17 +187,15 @@ fn stories_f32_and_q8_0() {
 
 #[test]
 fn windows_experts_and_latent_caches() {
-    let Some(folder) = shared("tinyrandom") else { return };
     for model in ["mistral-swa", "gemma3", "gptoss", "qwen3moe", "deepseek-v3"] {
-        check(&folder.join(model), Precision::Fast, 3);
+        check(&tiny::model(model), Precision::Fast, 3);
     }
 }
 
 #[test]
 fn int8_cache() {
-    let Some(folder) = shared("tinyrandom") else { return };
     for precision in [Precision::Exact, Precision::Fast] {
-        check_with(&folder.join("qwen3"), &EngineOptions { kv: Some(Format::Q8_0), ..options(precision) }, 4);
+        check_with(&tiny::model("qwen3"), &EngineOptions { kv: Some(Format::Q8_0), ..options(precision) }, 4);
     }
 }
 
@@ -220,8 +232,7 @@ fn product(op: &Op, ins: &[&Tensor], split: impl Fn(usize) -> bool) -> Vec<Tenso
 /// batches, as a library does that chooses its kernel by the shape.
 #[test]
 fn a_kernel_whose_order_depends_on_the_batch_is_found() {
-    let Some(folder) = shared("models/stories260K") else { return };
-    let model = folder.join("stories260K-f32.gguf");
+    let model = bedtime::f32();
     let differs = |eval: Eval| {
         let open = |_| Reference::with(eval).open(0, &OpenOptions::default()).unwrap().0;
         (0..3).any(|seed| {
@@ -235,8 +246,26 @@ fn a_kernel_whose_order_depends_on_the_batch_is_found() {
 }
 
 #[test]
+#[ignore = "needs smollm2-135m-instruct-q4_1.gguf in YIRAGE_MODELS"]
 fn a_real_model() {
-    let Some(model) = golden_support::large("smollm2-135m-instruct-q4_1.gguf") else { return };
+    let model = absent::model("smollm2-135m-instruct-q4_1.gguf");
     check(&model, Precision::Fast, 1);
     check_with(&model, &EngineOptions { kv: Some(Format::Q8_0), ..options(Precision::Fast) }, 1);
+}
+
+/// A request that is sent once more draws the same tokens; its other choices draw others.
+#[test]
+fn the_same_request_draws_the_same_tokens_again() {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-model/tests/golden/tiny/safetensors");
+    let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(1), isa: None }).unwrap();
+    let base = EngineOptions { context: Some(64), max_seqs: 4, ..options(Precision::Exact) };
+    let mut engine = engine_on(&tiny.join("llama-llama3"), &base, device);
+    let choice = |choice| Request {
+        sampling: SamplingParams { temperature: 1.5, seed: 7, choice, ..SamplingParams::default() },
+        ..Request::greedy(vec![1, 5, 9], 24)
+    };
+    let requests = [choice(0), choice(1), choice(0), choice(1)];
+    let out = run(&mut engine, &requests, &mut Rng(3));
+    assert_eq!((&out[0], &out[1]), (&out[2], &out[3]));
+    assert_ne!(out[0].tokens, out[1].tokens);
 }

@@ -3,14 +3,14 @@
 
 mod golden_support;
 
-use golden_support::{Bounds, check_golden, json, large, options, shared};
+use golden_support::{Bounds, check_golden, json, options};
 use yirage_engine::EngineOptions;
 use yirage_ir::Format;
 use yirage_plan::Precision;
+use yirage_testkit::absent;
 
 fn check(file: &str, golden: &str) {
-    let (Some(model), Some(golden)) = (large(file), shared(golden)) else { return };
-    let golden = json(&golden);
+    let (model, golden) = (absent::model(file), json(&absent::shared(golden)));
     let exact = EngineOptions { kv: Some(Format::F32), ..options(Precision::Exact) };
     check_golden(&model, &golden, &exact, &Bounds { logit: 2e-3, margin: 0.05, nll: 1e-3, tokens: true });
     let fast = Bounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false };
@@ -19,8 +19,7 @@ fn check(file: &str, golden: &str) {
 
 /// The same with keys and values in int8, within the bound of int8 activations.
 fn check_int8_cache(file: &str, golden: &str) {
-    let (Some(model), Some(golden)) = (large(file), shared(golden)) else { return };
-    let golden = json(&golden);
+    let (model, golden) = (absent::model(file), json(&absent::shared(golden)));
     for precision in [Precision::Exact, Precision::Fast] {
         let int8 = EngineOptions { kv: Some(Format::Q8_0), ..options(precision) };
         check_golden(&model, &golden, &int8, &Bounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false });
@@ -28,21 +27,25 @@ fn check_int8_cache(file: &str, golden: &str) {
 }
 
 #[test]
+#[ignore = "needs smollm2-135m-instruct-q4_1.gguf in YIRAGE_MODELS, and ../shared/golden"]
 fn smollm2_with_an_int8_cache() {
     check_int8_cache("smollm2-135m-instruct-q4_1.gguf", "golden/smollm2.json");
 }
 
 #[test]
+#[ignore = "needs gemma-3-270m-q4_k_m.gguf in YIRAGE_MODELS, and ../shared/golden"]
 fn gemma_with_an_int8_cache() {
     check_int8_cache("gemma-3-270m-q4_k_m.gguf", "golden/gemma.json");
 }
 
 #[test]
+#[ignore = "needs smollm2-135m-instruct-q4_1.gguf in YIRAGE_MODELS, and ../shared/golden"]
 fn smollm2() {
     check("smollm2-135m-instruct-q4_1.gguf", "golden/smollm2.json");
 }
 
 #[test]
+#[ignore = "needs gemma-3-270m-q4_k_m.gguf in YIRAGE_MODELS, and ../shared/golden"]
 fn gemma() {
     check("gemma-3-270m-q4_k_m.gguf", "golden/gemma.json");
 }

@@ -4,30 +4,12 @@
 
 mod golden_support;
 
-use golden_support::{all_logits, argmax, engine, floats, greedy, ids, json, options, shared};
-use std::path::Path;
+use golden_support::{all_logits, argmax, engine, floats, greedy, ids, json, options};
+use std::path::{Path, PathBuf};
 use yirage_engine::EngineOptions;
 use yirage_ir::Format;
 use yirage_plan::Precision;
-
-const MODELS: [&str; 16] = [
-    "llama",
-    "llama3-rope",
-    "mistral-swa",
-    "qwen2",
-    "qwen3",
-    "qwen3moe",
-    "mixtral",
-    "gemma2",
-    "gemma3",
-    "phi3",
-    "olmo2",
-    "gpt2",
-    "gptneox",
-    "smollm3",
-    "gptoss",
-    "deepseek-v3",
-];
+use yirage_testkit::{absent, tiny};
 
 fn check(folder: &Path) -> f64 {
     let golden = json(&folder.join("golden.json"));
@@ -52,13 +34,21 @@ fn check(folder: &Path) -> f64 {
     worst
 }
 
-#[test]
-fn every_architecture_equals_the_reference() {
-    let Some(folder) = shared("tinyrandom") else { return };
-    for model in MODELS {
-        let worst = check(&folder.join(model));
+fn check_all(folder: impl Fn(&str) -> PathBuf) {
+    for model in tiny::NAMES {
+        let worst = check(&folder(model));
         println!("{model}: worst |dlogit| / std = {worst:.2e}");
-        // The golden file rounds logits to five decimals.
         assert!(worst <= 1e-4, "{model}: {worst}");
     }
+}
+
+#[test]
+fn every_architecture_equals_the_reference() {
+    check_all(tiny::model);
+}
+
+#[test]
+#[ignore = "needs ../shared/tinyrandom"]
+fn every_architecture_with_other_weights_equals_the_reference() {
+    check_all(|model| absent::shared("tinyrandom").join(model));
 }

@@ -4,7 +4,7 @@
 
 mod golden_support;
 
-use golden_support::{all_logits, options, shared};
+use golden_support::{all_logits, options};
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use yirage_hal::{Backend, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_packed::{Listed, Store, verify};
 use yirage_plan::Precision;
+use yirage_testkit::scratch::Scratch;
+use yirage_testkit::{absent, bedtime, tiny};
 
 const GIB: u64 = 1 << 30;
 
@@ -57,12 +59,10 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) -> File {
 }
 
 /// A private copy of a small model.
-fn copy(of: &str) -> Option<(TempDir, PathBuf)> {
-    let model = shared(&format!("models/stories260K/{of}"))?;
-    let folder = tempdir().unwrap();
-    let copy = folder.path().join(of);
-    fs::copy(model, &copy).unwrap();
-    Some((folder, copy))
+fn copy(of: &Path) -> (Scratch, PathBuf) {
+    let folder = Scratch::new("kept");
+    let copy = folder.copy(of);
+    (folder, copy)
 }
 
 fn logits(engine: &mut Engine) -> Vec<Vec<u32>> {
@@ -72,33 +72,38 @@ fn logits(engine: &mut Engine) -> Vec<Vec<u32>> {
 
 #[test]
 fn mapped_weights_compute_the_same_bytes() {
-    let stories = ["stories260K-f32.gguf", "stories260K-q8_0.gguf", "hf"].map(|m| format!("models/stories260K/{m}"));
-    let mut models: Vec<PathBuf> = stories.iter().filter_map(|m| shared(m)).collect();
-    if let Some(folder) = shared("tinyrandom") {
-        models.extend(fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir()));
-    }
-    models.extend(golden_support::large("gemma-3-270m-q4_k_m.gguf"));
-    for model in models {
-        for precision in [Precision::Fast, Precision::Exact] {
-            let (_folder, options) = keeping();
-            let options = EngineOptions { precision, ..options };
-            let mut plain = load(&model, &EngineOptions { packed: None, ..options.clone() });
-            let ids: Vec<u32> = (0..10).map(|i| (i * 37 + 1) % plain.facts().vocabulary).collect();
-            let want = all_logits(&mut plain, &ids);
-            assert_eq!(plain.facts().packed_weights, None);
-            keep(&model, &options);
-            let mut mapped = load(&model, &options);
-            assert_eq!(mapped.facts().packed_weights, Some(entry(&options)), "{}", model.display());
-            assert_eq!(mapped.memory().weights.used, plain.memory().weights.used);
-            assert!(all_logits(&mut mapped, &ids) == want, "{}: other logits", model.display());
-        }
-        println!("{}", model.display());
+    let models = [bedtime::f32(), bedtime::q8_0(), bedtime::safetensors()];
+    for model in models.into_iter().chain(tiny::NAMES.iter().map(|name| tiny::model(name))) {
+        check_mapped(&model);
     }
 }
 
 #[test]
+#[ignore = "needs gemma-3-270m-q4_k_m.gguf in YIRAGE_MODELS"]
+fn mapped_weights_of_a_real_model_compute_the_same_bytes() {
+    check_mapped(&absent::model("gemma-3-270m-q4_k_m.gguf"));
+}
+
+fn check_mapped(model: &Path) {
+    for precision in [Precision::Fast, Precision::Exact] {
+        let (_folder, options) = keeping();
+        let options = EngineOptions { precision, ..options };
+        let mut plain = load(model, &EngineOptions { packed: None, ..options.clone() });
+        let ids: Vec<u32> = (0..10).map(|i| (i * 37 + 1) % plain.facts().vocabulary).collect();
+        let want = all_logits(&mut plain, &ids);
+        assert_eq!(plain.facts().packed_weights, None);
+        keep(model, &options);
+        let mut mapped = load(model, &options);
+        assert_eq!(mapped.facts().packed_weights, Some(entry(&options)), "{}", model.display());
+        assert_eq!(mapped.memory().weights.used, plain.memory().weights.used);
+        assert!(all_logits(&mut mapped, &ids) == want, "{}: other logits", model.display());
+    }
+    println!("{}", model.display());
+}
+
+#[test]
 fn steps_write_the_entry_by_themselves() {
-    let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
+    let (_model_folder, model) = copy(&bedtime::q8_0());
     let (_folder, options) = keeping();
     let mut engine = load(&model, &options);
     assert_eq!(entries(&options).len(), 0);
@@ -120,7 +125,7 @@ fn steps_write_the_entry_by_themselves() {
 
 #[test]
 fn another_state_of_the_file_or_layout_is_another_entry() {
-    let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
+    let (_model_folder, model) = copy(&bedtime::q8_0());
     let (_folder, options) = keeping();
     keep(&model, &options);
     // What does not change a weight shares the entry: precision, context, batch.
@@ -137,13 +142,13 @@ fn another_state_of_the_file_or_layout_is_another_entry() {
     keep(&model, &options);
     assert_eq!(entries(&options).len(), 2);
     // A copy elsewhere has a state of its own.
-    let Some((_other_folder, other)) = copy("stories260K-q8_0.gguf") else { return };
+    let (_other_folder, other) = copy(&bedtime::q8_0());
     assert_eq!(load(&other, &options).facts().packed_weights, None);
 }
 
 #[test]
 fn other_weights_with_the_old_times_are_not_taken_for_the_old_ones() {
-    let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
+    let (_model_folder, model) = copy(&bedtime::q8_0());
     let (_folder, options) = keeping();
     let before = logits(&mut load(&model, &EngineOptions { packed: None, ..options.clone() }));
     keep(&model, &options);
@@ -159,7 +164,7 @@ fn other_weights_with_the_old_times_are_not_taken_for_the_old_ones() {
 
 #[test]
 fn entries_that_are_not_whole_are_replaced() {
-    let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
+    let (_model_folder, model) = copy(&bedtime::q8_0());
     let (_folder, options) = keeping();
     let want = logits(&mut load(&model, &EngineOptions { packed: None, ..options.clone() }));
     type Break = fn(&Path);
@@ -202,9 +207,9 @@ fn a_whole_entry_of_another_model_is_refused() {
 
 #[test]
 fn a_folder_that_cannot_be_made_is_told_and_nothing_else() {
-    let Some((folder, model)) = copy("stories260K-q8_0.gguf") else { return };
+    let (folder, model) = copy(&bedtime::q8_0());
     let (_folder, options) = keeping();
-    let file = folder.path().join("file");
+    let file = folder.0.join("file");
     fs::write(&file, "").unwrap();
     for (packed, why) in [
         (PackedOptions { folder: file.join("packed"), limit: GIB }, "packed"),
@@ -220,7 +225,7 @@ fn a_folder_that_cannot_be_made_is_told_and_nothing_else() {
 
 #[test]
 fn starts_beside_each_other_leave_one_entry() {
-    let Some((_model_folder, model)) = copy("stories260K-q8_0.gguf") else { return };
+    let (_model_folder, model) = copy(&bedtime::q8_0());
     let (_folder, options) = keeping();
     let want = logits(&mut load(&model, &EngineOptions { packed: None, ..options.clone() }));
     std::thread::scope(|scope| {
@@ -240,7 +245,7 @@ fn starts_beside_each_other_leave_one_entry() {
 
 #[test]
 fn a_device_without_images_keeps_nothing() {
-    let Some((_model_folder, model)) = copy("stories260K-f32.gguf") else { return };
+    let (_model_folder, model) = copy(&bedtime::f32());
     let (_folder, options) = keeping();
     let device = Reference::new().open(0, &OpenOptions::default()).unwrap().0;
     let checkpoint = Checkpoint::open(&model).unwrap();

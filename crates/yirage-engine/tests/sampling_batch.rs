@@ -56,7 +56,6 @@ fn both(device: Arc<dyn Device>) -> (Outcomes, Outcomes) {
         params: &params[i % params.len()],
         counts: &counts,
         allowed: (i % 5 == 2).then_some(&mask),
-        salt: i as u64,
         position: 40 + i as u32,
     };
     let picks: Vec<Pick<'_>> = (0..56).map(pick).collect();
@@ -88,7 +87,7 @@ fn a_row_that_is_not_there_is_an_error() {
     let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(1), isa: None }).unwrap();
     let params = SamplingParams::greedy().checked(4).unwrap();
     let counts = TokenCounts::default();
-    let pick = Pick { row: 2, params: &params, counts: &counts, allowed: None, salt: 0, position: 0 };
+    let pick = Pick { row: 2, params: &params, counts: &counts, allowed: None, position: 0 };
     let mut sampler = Sampler::new(device, 1);
     let sampled = sampler.sample_all(Logits::Host(&[0.0; 8]), 4, &[pick]).unwrap();
     assert_eq!(sampled, [Err(SampleError::NoCandidate { vocabulary: 4 })]);

@@ -19,7 +19,7 @@ fn checked(params: SamplingParams, vocabulary: usize) -> CheckedParams {
 
 fn sample(row: &[f32], params: &SamplingParams, position: u32) -> Result<Sampled, SampleError> {
     let params = checked(params.clone(), row.len());
-    new_sampler().sample(row, &params, &TokenCounts::default(), None, 0, position)
+    new_sampler().sample(row, &params, &TokenCounts::default(), None, position)
 }
 
 /// A pseudo-random number for building rows (not the generator under test).
@@ -60,7 +60,7 @@ fn a_row_that_is_no_row_of_numbers_is_an_error_naming_the_token() {
         assert_eq!(some.map(|sampled| sampled.token), Ok(1));
     }
     let params = checked(SamplingParams::default(), 10);
-    let short = new_sampler().sample(&[0.0; 9], &params, &TokenCounts::default(), None, 0, 0);
+    let short = new_sampler().sample(&[0.0; 9], &params, &TokenCounts::default(), None, 0);
     assert_eq!(short, Err(SampleError::Vocabulary { expected: 10, got: 9 }));
 }
 
@@ -68,7 +68,7 @@ fn a_row_that_is_no_row_of_numbers_is_an_error_naming_the_token() {
 fn a_mask_hides_tokens_but_no_damage() {
     let greedy = checked(SamplingParams::greedy(), 70);
     let with = |row: &[f32], mask: &TokenMask| {
-        let sampled = new_sampler().sample(row, &greedy, &TokenCounts::default(), Some(mask), 0, 0);
+        let sampled = new_sampler().sample(row, &greedy, &TokenCounts::default(), Some(mask), 0);
         sampled.map(|sampled| sampled.token)
     };
     let mut row: Vec<f32> = (0..70).map(|at| at as f32).collect();
@@ -90,7 +90,7 @@ fn extreme_but_valid_values_give_a_token() {
             let params = SamplingParams { temperature, repetition_penalty, top_p: 1e-30, ..SamplingParams::default() };
             let params = checked(params, 4);
             let counts = TokenCounts::new(&[0, 1, 2, 3, 4_000_000]);
-            let result = new_sampler().sample(&row, &params, &counts, None, u64::MAX, u32::MAX);
+            let result = new_sampler().sample(&row, &params, &counts, None, u32::MAX);
             match result {
                 Ok(sampled) => assert!(sampled.token < 4),
                 Err(error) => assert!(matches!(error, SampleError::NotFinite { token: 0, .. }), "{error}"),
@@ -105,7 +105,7 @@ fn chi_square(row: &[f32], params: &SamplingParams, probability: &[f64], draws: 
     let mut sampler = new_sampler();
     let mut seen = vec![0f64; row.len()];
     for position in 0..draws {
-        let sampled = sampler.sample(row, &params, &TokenCounts::default(), None, 7, position).expect("samples");
+        let sampled = sampler.sample(row, &params, &TokenCounts::default(), None, position).expect("samples");
         seen[sampled.token as usize] += 1.0;
     }
     let mut sum = 0.0;
@@ -195,14 +195,15 @@ fn each_token_is_the_inverse_of_the_distribution_at_its_random_number() {
             top_p: [1.0, 0.9, 0.3, 0.999][case % 4],
             min_p: [0.0, 0.02][case % 2],
             seed: case as u64,
+            choice: 3,
             ..SamplingParams::default()
         };
         let expected = distribution(&row, &params);
         let params = checked(params, length);
         let mut sampler = new_sampler();
         for position in 0..20 {
-            let token = sampler.sample(&row, &params, &TokenCounts::default(), None, 3, position).expect("ok").token;
-            let uniform = RngKey { seed: case as u64, salt: 3, position }.uniform();
+            let token = sampler.sample(&row, &params, &TokenCounts::default(), None, position).expect("ok").token;
+            let uniform = RngKey { seed: case as u64, choice: 3, position }.uniform();
             let mut reached = 0.0;
             let mut steps = (0..length).map(|at| {
                 reached += expected[at];
@@ -226,11 +227,11 @@ fn the_result_depends_on_nothing_but_its_arguments() {
     let counts = TokenCounts::default();
     let mut sampler = new_sampler();
     let forward: Vec<_> =
-        (0..50).map(|at| sampler.sample(&row(at), &params, &counts, None, 1, at as u32).expect("ok")).collect();
+        (0..50).map(|at| sampler.sample(&row(at), &params, &counts, None, at as u32).expect("ok")).collect();
     for at in (0..50).rev() {
-        let alone = new_sampler().sample(&row(at), &params, &counts, None, 1, at as u32).expect("ok");
+        let alone = new_sampler().sample(&row(at), &params, &counts, None, at as u32).expect("ok");
         assert_eq!(alone, forward[at]);
-        assert_eq!(sampler.sample(&row(at), &params, &counts, None, 1, at as u32).expect("ok"), alone);
+        assert_eq!(sampler.sample(&row(at), &params, &counts, None, at as u32).expect("ok"), alone);
     }
 }
 
@@ -240,7 +241,7 @@ fn penalties_have_the_documented_size() {
         let params = checked(SamplingParams { temperature: 0.0, ..params }, row.len());
         let mut counts = TokenCounts::new(prompt);
         output.iter().for_each(|&token| counts.push(token));
-        new_sampler().sample(row, &params, &counts, None, 0, 0).expect("ok").token
+        new_sampler().sample(row, &params, &counts, None, 0).expect("ok").token
     };
     let base = SamplingParams::default;
     let presence = || SamplingParams { presence_penalty: 1.0, ..base() };

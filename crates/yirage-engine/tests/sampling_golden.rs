@@ -40,6 +40,7 @@ fn params(case: usize, length: usize) -> SamplingParams {
         repetition_penalty: [1.0, 1.0, 1.3, 0.7][case / 4 % 4],
         logit_bias: if case % 4 == 3 { vec![(length as u32 - 1, 3.0), (0, -2.5)] } else { Vec::new() },
         seed: case as u64 * 0x1_0000_0001,
+        choice: case as u32 % 3,
         logprobs: [None, Some(0), Some(5)][case % 3],
     }
 }
@@ -65,7 +66,7 @@ fn tokens_and_log_probabilities_are_those_of_the_first_release() {
             mask
         });
         for position in 0..6 {
-            let sampled = sampler.sample(&row, &params, &counts, mask.as_ref(), case as u64 % 3, position).expect("ok");
+            let sampled = sampler.sample(&row, &params, &counts, mask.as_ref(), position).expect("ok");
             digest.add(sampled.token);
             if let Some(logprobs) = sampled.logprobs {
                 digest.add(logprobs.chosen.logprob.to_bits());

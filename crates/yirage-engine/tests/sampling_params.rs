@@ -57,13 +57,13 @@ fn biases_and_logprobs_are_checked() {
 }
 
 /// A few hundred tokens drawn with one set of parameters.
-fn outputs(params: SamplingParams, allowed: Option<&TokenMask>, salt: u64) -> Vec<u32> {
+fn outputs(params: SamplingParams, allowed: Option<&TokenMask>) -> Vec<u32> {
     let params = params.checked(VOCABULARY).expect("valid");
     let row: Vec<f32> = (0..VOCABULARY).map(|at| ((at * 31) % 17) as f32 * 0.4 - 3.0).collect();
     let mut counts = TokenCounts::new(&[3, 4, 5, 6, 7]);
     let mut sampler = new_sampler();
     let mut next = |position| {
-        let token = sampler.sample(&row, &params, &counts, allowed, salt, position).expect("samples").token;
+        let token = sampler.sample(&row, &params, &counts, allowed, position).expect("samples").token;
         counts.push(token);
         token
     };
@@ -73,9 +73,9 @@ fn outputs(params: SamplingParams, allowed: Option<&TokenMask>, salt: u64) -> Ve
 #[test]
 fn each_parameter_changes_the_output() {
     let base = SamplingParams::default;
-    let plain = outputs(base(), None, 0);
+    let plain = outputs(base(), None);
     let mut seen = vec![plain.clone()];
-    let changes: [(&str, SamplingParams); 10] = [
+    let changes: [(&str, SamplingParams); 11] = [
         ("temperature 0", SamplingParams::greedy()),
         ("temperature", SamplingParams { temperature: 0.7, ..base() }),
         ("top_k", SamplingParams { top_k: 30, ..base() }),
@@ -86,16 +86,16 @@ fn each_parameter_changes_the_output() {
         ("repetition_penalty", SamplingParams { repetition_penalty: 1.5, ..base() }),
         ("logit_bias", SamplingParams { logit_bias: vec![(50, 8.0)], ..base() }),
         ("seed", SamplingParams { seed: 1, ..base() }),
+        ("choice", SamplingParams { choice: 1, ..base() }),
     ];
     for (name, params) in changes {
-        let output = outputs(params, None, 0);
+        let output = outputs(params, None);
         assert!(!seen.contains(&output), "{name} changes nothing");
         seen.push(output);
     }
-    assert!(!seen.contains(&outputs(base(), None, 1)), "the salt changes nothing");
     let mut mask = TokenMask::none(VOCABULARY);
     [10, 20, 99].into_iter().for_each(|token| mask.allow(token));
-    let masked = outputs(base(), Some(&mask), 0);
+    let masked = outputs(base(), Some(&mask));
     assert!(masked.iter().all(|&token| mask.allows(token)) && masked.contains(&99));
-    assert_eq!(outputs(SamplingParams { logprobs: Some(3), ..base() }, None, 0), plain, "logprobs only report");
+    assert_eq!(outputs(SamplingParams { logprobs: Some(3), ..base() }, None), plain, "logprobs only report");
 }

@@ -18,19 +18,19 @@ fn known_answers_of_random123() {
 
 #[test]
 fn the_number_is_the_first_two_words() {
-    let key = RngKey { seed: 0, salt: 0, position: 0 };
+    let key = RngKey { seed: 0, choice: 0, position: 0 };
     assert_eq!(key.uniform(), (0x6627_e8d5_e169_c58d_u64 >> 11) as f64 / (1u64 << 53) as f64);
 }
 
 #[test]
-fn seed_salt_and_position_each_give_another_number() {
-    let base = RngKey { seed: 1, salt: 2, position: 3 };
+fn seed_choice_and_position_each_give_another_number() {
+    let base = RngKey { seed: 1, choice: 2, position: 3 };
     let high = 1u64 << 40;
     let others = [
         RngKey { seed: 2, ..base },
         RngKey { seed: 1 + high, ..base },
-        RngKey { salt: 3, ..base },
-        RngKey { salt: 2 + high, ..base },
+        RngKey { choice: 3, ..base },
+        RngKey { choice: u32::MAX, ..base },
         RngKey { position: 4, ..base },
     ];
     for other in others {
@@ -44,7 +44,7 @@ fn numbers_fill_the_unit_interval_evenly() {
     let mut bins = [0f64; 64];
     let draws = 64_000;
     for position in 0..draws {
-        let value = RngKey { seed: 11, salt: 0, position }.uniform();
+        let value = RngKey { seed: 11, choice: 0, position }.uniform();
         assert!((0.0..1.0).contains(&value));
         bins[(value * 64.0) as usize] += 1.0;
     }

@@ -3,8 +3,8 @@
 
 mod golden_support;
 
-use golden_support::{all_logits, engine_with, options, shared};
-use std::path::{Path, PathBuf};
+use golden_support::{all_logits, engine_with, options};
+use std::path::Path;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{FinishReason, Usage};
 use yirage_engine::speculate::{Control, Speculation, VocabularyError};
@@ -13,12 +13,9 @@ use yirage_hal::OpenOptions;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{GgufVocab, Tokenizer};
 use yirage_plan::Precision;
+use yirage_testkit::{bedtime, tiny};
 
 const ONE_THREAD: OpenOptions = OpenOptions { threads: Some(1), isa: None };
-
-fn stories(file: &str) -> Option<PathBuf> {
-    Some(shared("models/stories260K")?.join(file))
-}
 
 /// Guesses whenever there is one.
 fn always(most: u32, lookup: bool) -> Speculation {
@@ -39,7 +36,7 @@ fn drafted(model: &Path, draft: &Path, most: u32) -> Engine {
 
 /// A prompt that says the same thing several times.
 fn repetitive() -> Vec<u32> {
-    let passage = [403, 407, 261, 378, 432, 383, 286, 261, 370, 299, 426];
+    let passage = [496, 362, 321, 436, 337, 416, 311, 347, 357, 268, 477];
     [1].into_iter().chain(passage.into_iter().cycle().take(48)).collect()
 }
 
@@ -67,8 +64,8 @@ fn sampled(prompt: Vec<u32>, new: u32, seed: u64) -> Request {
 
 #[test]
 fn a_lookup_spares_steps_and_changes_nothing() {
-    for file in ["stories260K-f32.gguf", "stories260K-q8_0.gguf"] {
-        let Some(model) = stories(file) else { return };
+    for model in [bedtime::f32(), bedtime::q8_0()] {
+        let file = model.display();
         for make in [|seed| sampled(repetitive(), 120, seed), |_| Request::greedy(repetitive(), 120)] {
             for seed in 0..3 {
                 let (plain, usage) = run(&mut engine(&model, Speculation::default()), make(seed));
@@ -91,9 +88,8 @@ fn a_lookup_spares_steps_and_changes_nothing() {
 /// mostly right.
 #[test]
 fn a_draft_model_draws_with_the_same_random_numbers() {
-    let Some(model) = stories("stories260K-f32.gguf") else { return };
-    let quantised = model.with_file_name("stories260K-q8_0.gguf");
-    let prompt: Vec<u32> = vec![1, 385, 328, 432, 261, 376, 280, 294];
+    let (model, quantised) = (bedtime::f32(), bedtime::q8_0());
+    let prompt: Vec<u32> = vec![1, 496, 493, 373, 406, 319, 339, 417, 356, 341, 459, 360, 346, 495];
     for seed in 0..4 {
         let request =
             || if seed == 0 { Request::greedy(prompt.clone(), 100) } else { sampled(prompt.clone(), 100, seed) };
@@ -112,9 +108,8 @@ fn a_draft_model_draws_with_the_same_random_numbers() {
 /// beginnings.
 #[test]
 fn draft_models_of_every_cache() {
-    let Some(folder) = shared("tinyrandom") else { return };
     for name in ["mistral-swa", "gemma3", "gptoss", "deepseek-v3"] {
-        let model = folder.join(name);
+        let model = tiny::model(name);
         let (mut plain, mut guessing) = (engine(&model, Speculation::default()), drafted(&model, &model, 7));
         for turn in 0..4u32 {
             let prompt: Vec<u32> = (0..60 + 30 * turn).map(|i| 5 + i * i % 90).collect();
@@ -129,7 +124,7 @@ fn draft_models_of_every_cache() {
 
 #[test]
 fn a_draft_model_of_another_vocabulary_is_refused() {
-    let Some(model) = stories("stories260K-f32.gguf") else { return };
+    let model = bedtime::f32();
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-model/tests/golden/tiny/safetensors");
     let mut engine = engine(&model, always(4, false));
     let other = Checkpoint::open(tiny.join("llama-yarn")).unwrap();
@@ -140,8 +135,10 @@ fn a_draft_model_of_another_vocabulary_is_refused() {
         Tokenizer::from_gguf(GgufVocab::from_header(checkpoint.gguf().unwrap()).unwrap()).unwrap()
     };
     let ours = tokenizer(&model);
-    let Some(theirs) = golden_support::large("smollm2-135m-instruct-q4_1.gguf") else { return };
-    let error = engine.load_draft(&other, Some((&ours, &tokenizer(&theirs))), &mut |_, _| {}).unwrap_err();
+    let tokens = vec!["<other>", "<s>", "</s>", "\u{2581}", "a", "\u{2581}a"];
+    let theirs = GgufVocab { name: "theirs", model: "llama", tokens, ..GgufVocab::default() };
+    let theirs = Tokenizer::from_gguf(theirs).unwrap();
+    let error = engine.load_draft(&other, Some((&ours, &theirs)), &mut |_, _| {}).unwrap_err();
     assert!(matches!(error, EngineError::Vocabulary(VocabularyError::Token { id: 0, .. })), "{error}");
     println!("{error}");
 }
@@ -168,7 +165,7 @@ fn stopped(engine: &mut Engine, n: usize) -> (Vec<u32>, Usage, Usage) {
 
 #[test]
 fn a_text_that_stops_within_a_run_leaves_nothing_behind() {
-    let Some(model) = stories("stories260K-f32.gguf") else { return };
+    let model = bedtime::f32();
     let (plain_all, _) = run(&mut engine(&model, Speculation::default()), Request::greedy(repetitive(), 100));
     let mut within = 0;
     for n in 1..40 {
@@ -224,7 +221,7 @@ fn softmax(row: &[f32], temperature: f64) -> Vec<f64> {
 /// give the second, and those of them whose second is the likeliest give the third, from a drafted row.
 #[test]
 fn sampled_tokens_keep_the_distribution() {
-    let Some(model) = stories("stories260K-f32.gguf") else { return };
+    let model = bedtime::f32();
     let mut guessing = engine(&model, always(4, true));
     let mut exact = engine(&model, Speculation::default());
     let greedy = run(&mut exact, Request::greedy(repetitive(), 2)).0;

@@ -65,6 +65,9 @@ pub enum ModelError {
         /// The tensor.
         tensor: String,
     },
+    /// The file has tensors that the model never reads: its configuration is not the file's.
+    #[error(transparent)]
+    Unread(Box<Unread>),
     /// A tensor is stored in a number format that this engine cannot compute with.
     #[error(
         "{file}: tensor {tensor:?} is stored as {dtype}, which is not supported; \
@@ -108,6 +111,27 @@ impl ModelError {
         let why = text.rsplit_once(" at line ").map_or(text.as_str(), |(why, _)| why).to_owned();
         ModelError::Json { file: file.to_owned(), line: e.line(), column: e.column(), why }
     }
+}
+
+/// Tensors that a model never reads.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error(
+    "{file}: {count} tensors would never be read, among them {}: {why}, or use the model's original file",
+    quoted(names)
+)]
+pub struct Unread {
+    /// The file.
+    pub file: String,
+    /// How many.
+    pub count: usize,
+    /// The names of some.
+    pub names: Vec<String>,
+    /// What is probably wrong.
+    pub why: String,
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Where a file is wrong, and how.

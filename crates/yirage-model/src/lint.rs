@@ -1,14 +1,17 @@
 //! What a user should know about a model before running it: findings for `yirage inspect`.
 //!
-//! Looks at headers, configuration and the presence of files, never at weights, and does not parse tokenizers or
-//! templates: their own loading says what is wrong with them.
+//! Builds the model as loading does, so that whatever loading refuses is a finding, but looks at no weights (only a head
+//! that a file holds beside a tied embedding is compared with it). It does not parse tokenizers or templates: their own
+//! loading says what is wrong with them.
 
+use crate::arch::{self, BuildOptions};
 use crate::checkpoint::{Checkpoint, StoredType, TensorInfo};
 use crate::config::{GenerationConfig, RawConfig, is_read_from_gguf};
 use crate::error::ModelError;
 use crate::gguf::{Gguf, Value};
 use crate::limits::CONFIG_BYTES;
 use std::collections::BTreeMap;
+use yirage_ir::Format;
 use yirage_mmap::read_bytes;
 
 /// How much a finding matters.
@@ -48,7 +51,6 @@ const EMBEDDINGS: &[&str] = &[
 /// All findings about `checkpoint`, the gravest first.
 pub fn lint(checkpoint: &Checkpoint) -> Vec<Finding> {
     let mut linter = Linter { checkpoint, findings: Vec::new() };
-    linter.formats();
     match RawConfig::load(checkpoint) {
         Ok(config) => linter.config(&config),
         Err(e) => linter.failure("the configuration cannot be read", &e),
@@ -95,9 +97,20 @@ impl Linter<'_> {
     }
 
     fn config(&mut self, config: &RawConfig) {
-        if let Err(e) = config.check_supported() {
-            self.failure("the model is not supported", &e);
+        // What a model is built for changes neither what it reads nor what it refuses.
+        let options = BuildOptions { kv: Format::F32, context: 1, hidden: false };
+        let Err(refused) = arch::build(self.checkpoint, config, options) else { return self.settings(config) };
+        self.formats();
+        match refused {
+            ModelError::UnsupportedFormat { .. } => {}
+            ModelError::Unsupported { .. } => self.failure("the model is not supported", &refused),
+            _ => self.failure("the model does not hold together", &refused),
         }
+        self.settings(config);
+    }
+
+    /// What the configuration and the generation settings say of the vocabulary.
+    fn settings(&mut self, config: &RawConfig) {
         let embedding = EMBEDDINGS.iter().find_map(|name| self.checkpoint.tensor(name));
         let rows = embedding.and_then(|t| t.shape.first().copied());
         if let (Some(rows), Ok(Some(vocab))) = (rows, config.opt_u32("vocab_size"))

@@ -1,6 +1,6 @@
 //! Configurations that lie, are unknown, or ask for what is not there: errors with names, never a panic.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 mod arch_support;
 

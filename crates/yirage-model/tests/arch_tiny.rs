@@ -1,11 +1,12 @@
 //! Shapes and options that the larger fixtures lack, against logits of the reference implementation; made by
 //! `tools/oracle/make_tiny.py`. The GGUF files are written by the `gguf` package, and llama.cpp was asked about them too.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 mod arch_support;
 
-use arch_support::{Runner, check_golden, json, tiny};
+use arch_support::{Runner, check_golden, tiny};
+use yirage_testkit::json;
 
 fn check_all(kind: &str, count: usize) {
     let list = tiny(kind);
@@ -34,16 +35,15 @@ fn gguf_files_agree_with_llama_cpp() {
     for folder in tiny("gguf") {
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let bound = if name == "gpt-oss" { 0.1 } else { 0.01 };
-        let (golden, opinion) = (json(&folder.join("golden.json")), json(&folder.join("llamacpp.json")));
+        let (golden, opinion) = (json::read(&folder.join("golden.json")), json::read(&folder.join("llamacpp.json")));
         let mut runner = Runner::new(&folder, 64).unwrap();
         let cases = golden["cases"].as_array().unwrap();
         assert_eq!(cases.len(), opinion["cases"].as_array().unwrap().len());
         for (c, (case, opinion)) in cases.iter().zip(opinion["cases"].as_array().unwrap()).enumerate() {
-            let ids: Vec<u32> = case["ids"].as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect();
+            let ids = json::ids(&case["ids"]);
             runner.reset();
             let got = runner.step(&ids, &[ids.len() - 1]).remove(0);
-            let want: Vec<f64> =
-                opinion["last_logits"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+            let want = json::floats(&opinion["last_logits"]);
             assert_eq!(got.len(), want.len());
             let mean = want.iter().sum::<f64>() / want.len() as f64;
             let std = (want.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / want.len() as f64).sqrt();

@@ -7,11 +7,12 @@ mod body;
 mod gguf_support;
 
 use gguf_support::alloc::peak_of;
-use gguf_support::writer::{Writer, string};
-use gguf_support::{Scratch, corpus_files};
+use gguf_support::corpus_files;
 use yirage_model::flaw::Flaw;
 use yirage_model::gguf::Gguf;
 use yirage_model::{Checkpoint, ModelError, limits};
+use yirage_testkit::gguf::{Writer, string};
+use yirage_testkit::scratch::Scratch;
 
 /// A few bytes may state as many layers as the limit allows, and some values are lists of one a layer.
 const PER_LAYER_LISTS: usize = 256 * limits::LAYERS as usize;

@@ -3,10 +3,11 @@
 
 mod gguf_support;
 
-use gguf_support::{big_model, corpus, shared};
+use gguf_support::corpus;
 use yirage_ir::Format;
 use yirage_model::gguf::{Array, GgmlType, Gguf, Value};
 use yirage_model::{Checkpoint, CheckpointKind, ModelError, StoredType};
+use yirage_testkit::{absent, bedtime};
 
 fn seed(name: &str) -> Gguf {
     Gguf::parse(&std::fs::read(corpus("gguf").join(name)).unwrap(), name).unwrap()
@@ -85,12 +86,11 @@ fn unsupported_formats_are_listed_and_refused_on_use() {
 }
 
 #[test]
-fn stories_have_their_tensors() {
-    for (name, ty) in [("f32", 0), ("q8_0", 8)] {
-        let Some(path) = shared(&format!("models/stories260K/stories260K-{name}.gguf")) else { return };
+fn small_models_have_their_tensors() {
+    for (path, ty) in [(bedtime::f32(), 0), (bedtime::q8_0(), 8)] {
         let c = Checkpoint::open(&path).unwrap();
         let g = c.gguf().unwrap();
-        assert_eq!((c.tensors().len(), g.data_offset(), g.alignment()), (47, 14336, 32));
+        assert_eq!((c.tensors().len(), g.alignment()), (47, 32));
         let embedding = g.tensors().iter().find(|t| t.name == "token_embd.weight").unwrap();
         assert_eq!((embedding.shape.as_slice(), embedding.ty.0), (&[512, 64][..], ty));
         let end = g.tensors().iter().map(|t| t.range.end).max().unwrap();
@@ -99,6 +99,7 @@ fn stories_have_their_tensors() {
 }
 
 #[test]
+#[ignore = "needs four models in YIRAGE_MODELS"]
 fn real_models_open_with_the_offsets_that_the_pypi_reader_finds() {
     for (name, tensors, data_offset, entries, tokens) in [
         ("gemma-3-270m-q4_k_m.gguf", 236, 6_525_120, 33, 262_144),
@@ -106,8 +107,7 @@ fn real_models_open_with_the_offsets_that_the_pypi_reader_finds() {
         ("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 339, 5_950_528, 26, 151_936),
         ("smollm2-135m-instruct-q4_1.gguf", 272, 1_785_664, 33, 49_152),
     ] {
-        let Some(path) = big_model(name) else { continue };
-        let c = Checkpoint::open(&path).unwrap();
+        let c = Checkpoint::open(absent::model(name)).unwrap();
         let g = c.gguf().unwrap();
         assert_eq!((g.tensors().len(), g.data_offset(), g.metadata().len()), (tensors, data_offset, entries), "{name}");
         assert_eq!(g.get("tokenizer.ggml.tokens").unwrap().as_strings().unwrap().len(), tokens);

@@ -7,11 +7,13 @@ mod body;
 mod gguf_support;
 
 use gguf_support::alloc::peak_of;
-use gguf_support::{Scratch, corpus, corpus_files, shared};
+use gguf_support::{corpus, corpus_files};
 use yirage_ir::Format;
 use yirage_model::flaw::Flaw;
 use yirage_model::safetensors::{SafeTensors, ShardIndex};
 use yirage_model::{Checkpoint, CheckpointKind, ModelError, StoredType};
+use yirage_testkit::scratch::Scratch;
+use yirage_testkit::tiny;
 
 fn file(header: &str, data: usize) -> Vec<u8> {
     let mut out = (header.len() as u64).to_le_bytes().to_vec();
@@ -59,9 +61,7 @@ fn seeds_read_as_written() {
 
 #[test]
 fn tiny_models_open_as_folders() {
-    let Some(folder) = shared("tinyrandom") else { return };
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for path in tiny::NAMES.iter().map(|name| tiny::model(name)) {
         let c = Checkpoint::open(&path).unwrap();
         assert!(c.tensors().len() > 10, "{}", path.display());
         assert!(c.tensors().all(|t| c.format(t).is_ok() && c.bytes(t).len() == t.elements() * 4));

@@ -1,44 +1,26 @@
-//! Golden ids of four `tokenizer.json` files and three GGUF vocabularies, by the reference library and by a GGUF
-//! runtime, and the prompts of the golden models.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+//! Golden ids by the reference library, and the prompts of the golden models: of the small model as a GGUF and as a
+//! `tokenizer.json`, and of real ones where they are.
+#![allow(clippy::unwrap_used)]
 
 mod tokenizer_support;
 
 use serde_json::Value;
-use tokenizer_support::{column, json, shared};
+use tokenizer_support::{column, from_gguf, from_json};
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
+use yirage_testkit::json::{self, ids};
+use yirage_testkit::{absent, bedtime};
 
-const COLUMNS: [&str; 8] = [
-    "llama3",
-    "qwen2_5",
-    "gemma3",
-    "gptoss",
-    "gguf:gemma-3-270m-q4_k_m",
-    "gguf:SmolLM2-135M-Instruct.Q4_1",
-    "gguf:stories260K",
-    "stories260K",
-];
-
-fn ids(value: &Value) -> Vec<u32> {
-    value.as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect()
+/// The small model's tokenizer, by both of its files.
+fn ours() -> [(&'static str, Tokenizer); 2] {
+    let json = bedtime::safetensors_with_tokenizer().join("tokenizer.json");
+    [("gguf", from_gguf(&bedtime::f32())), ("json", from_json(&json))]
 }
 
-#[test]
-fn every_golden_text_encodes_and_decodes_exactly() {
-    let Some(path) = shared("golden/tokenizers.json") else { return };
-    let golden = json(&path);
-    for name in COLUMNS {
-        let Some(tokenizer) = column(name) else { continue };
-        let options =
-            EncodeOptions { add_special: false, parse_special: !name.starts_with("gguf:") && name != "stories260K" };
-        for case in golden["cases"].as_array().unwrap() {
-            let text = case["text"].as_str().unwrap();
-            let wanted = ids(&case["ids"][name]);
-            let found = tokenizer.encode(text, options).unwrap();
-            assert_eq!(found, wanted, "{name}: {text:?}\n{}", pieces(&tokenizer, &found, &wanted));
-            assert_eq!(tokenizer.decode(&found, false), text, "{name}");
-        }
-    }
+/// Encodes and decodes a text exactly.
+fn check(name: &str, tokenizer: &Tokenizer, parse_special: bool, text: &str, wanted: &[u32]) {
+    let found = tokenizer.encode(text, EncodeOptions { add_special: false, parse_special }).unwrap();
+    assert_eq!(found, wanted, "{name}: {text:?}\n{}", pieces(tokenizer, &found, wanted));
+    assert_eq!(tokenizer.decode(&found, false), text, "{name}");
 }
 
 fn pieces(tokenizer: &Tokenizer, found: &[u32], wanted: &[u32]) -> String {
@@ -46,28 +28,65 @@ fn pieces(tokenizer: &Tokenizer, found: &[u32], wanted: &[u32]) -> String {
     format!("found  {:?}\nwanted {:?}", list(found), list(wanted))
 }
 
+/// Prompts with what stands around them, their answers, and the passage of a golden file.
+fn check_prompts(name: &str, tokenizer: &Tokenizer, golden: &Value) {
+    for case in golden["cases"].as_array().unwrap() {
+        let text = case["prompt"].as_str().or(case["rendered"].as_str()).unwrap_or_default();
+        if case["kind"] != "completion" {
+            continue;
+        }
+        let found = tokenizer.encode(text, tokenizer.default_options()).unwrap();
+        assert_eq!(found, ids(&case["prompt_ids"]), "{name}: {text:?}");
+        let answer = ids(&case["greedy_ids"]);
+        assert_eq!(tokenizer.decode_continuation(&answer, true), case["greedy_text"].as_str().unwrap(), "{name}");
+    }
+    let passage = &golden["nll"];
+    let found = tokenizer.encode(passage["text"].as_str().unwrap(), tokenizer.default_options()).unwrap();
+    assert_eq!(found, ids(&passage["ids"]), "{name}: passage");
+}
+
 #[test]
-fn prompts_of_the_golden_models_carry_bos_as_their_files_say() {
+fn texts_encode_and_decode_exactly() {
+    let golden = bedtime::golden();
+    for (name, tokenizer) in ours() {
+        for case in golden["texts"].as_array().unwrap() {
+            check(name, &tokenizer, false, case["text"].as_str().unwrap(), &ids(&case["ids"]));
+        }
+        check_prompts(name, &tokenizer, &golden);
+    }
+}
+
+#[test]
+#[ignore = "needs ../shared/golden, and tokenizers and models in YIRAGE_MODELS"]
+fn real_tokenizers_encode_and_decode_exactly() {
+    let golden = json::read(&absent::shared("golden/tokenizers.json"));
+    for name in [
+        "llama3",
+        "qwen2_5",
+        "gemma3",
+        "gptoss",
+        "gguf:gemma-3-270m-q4_k_m",
+        "gguf:SmolLM2-135M-Instruct.Q4_1",
+        "gguf:stories260K",
+        "stories260K",
+    ] {
+        let tokenizer = column(name);
+        let parse_special = !name.starts_with("gguf:") && name != "stories260K";
+        for case in golden["cases"].as_array().unwrap() {
+            check(name, &tokenizer, parse_special, case["text"].as_str().unwrap(), &ids(&case["ids"][name]));
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs ../shared/golden, and gemma-3-270m and smollm2-135m in YIRAGE_MODELS"]
+fn prompts_of_real_models_carry_bos_as_their_files_say() {
     let models = [
         ("gemma", "gguf:gemma-3-270m-q4_k_m"),
         ("smollm2", "gguf:SmolLM2-135M-Instruct.Q4_1"),
         ("stories", "gguf:stories260K"),
     ];
     for (file, name) in models {
-        let (Some(path), Some(tokenizer)) = (shared(&format!("golden/{file}.json")), column(name)) else { continue };
-        let golden = json(&path);
-        for case in golden["cases"].as_array().unwrap() {
-            let text = case["prompt"].as_str().or(case["rendered"].as_str()).unwrap_or_default();
-            if case["kind"] != "completion" {
-                continue;
-            }
-            let found = tokenizer.encode(text, tokenizer.default_options()).unwrap();
-            assert_eq!(found, ids(&case["prompt_ids"]), "{file}: {text:?}");
-            let answer = ids(&case["greedy_ids"]);
-            assert_eq!(tokenizer.decode_continuation(&answer, true), case["greedy_text"].as_str().unwrap(), "{file}");
-        }
-        let passage = &golden["nll"];
-        let found = tokenizer.encode(passage["text"].as_str().unwrap(), tokenizer.default_options()).unwrap();
-        assert_eq!(found, ids(&passage["ids"]), "{file}: passage");
+        check_prompts(file, &column(name), &json::read(&absent::shared(&format!("golden/{file}.json"))));
     }
 }

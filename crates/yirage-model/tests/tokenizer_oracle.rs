@@ -4,16 +4,22 @@
 
 mod tokenizer_support;
 
-use tokenizer_support::{column, from_gguf, model_file};
+use std::path::Path;
+use tokenizer_support::{column, from_gguf, from_json};
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
 use yirage_testkit::rng::Rng;
+use yirage_testkit::{absent, bedtime};
 
 const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: true };
 
-/// Draws texts.
+/// Texts from a seed, so that failures repeat.
 struct Dice(Rng);
 
 impl Dice {
+    fn new(seed: u64) -> Dice {
+        Dice(Rng::new(seed))
+    }
+
     /// Words, code, white space of all kinds, scripts, emoji, combining marks, control characters.
     fn text(&mut self) -> String {
         const PARTS: [&str; 40] = [
@@ -71,43 +77,64 @@ impl Dice {
     }
 }
 
+/// Random texts as the reference library encodes and decodes them.
+fn check_oracle(name: &str, path: &Path) {
+    let (ours, oracle) = (from_json(path), tokenizers::Tokenizer::from_file(path).unwrap());
+    let mut dice = Dice::new(42);
+    let mut wrong = Vec::new();
+    for _ in 0..3000 {
+        let text = dice.text();
+        let wanted = oracle.encode_fast(text.as_str(), false).unwrap().get_ids().to_vec();
+        let found = ours.encode(&text, PLAIN).unwrap();
+        if found != wanted {
+            wrong.push(format!("{text:?}: {found:?} not {wanted:?}"));
+        } else {
+            assert_eq!(ours.decode(&found, false), oracle.decode(&wanted, false).unwrap(), "{name}: {text:?}");
+        }
+    }
+    assert!(wrong.is_empty(), "{name}: {} of 3000: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+}
+
+/// Random texts by the vocabulary of a GGUF and by the `tokenizer.json` of the same model.
+fn check_both(name: &str, gguf: &Tokenizer, json: &Tokenizer, options: EncodeOptions) {
+    let mut dice = Dice::new(7);
+    let mut wrong = Vec::new();
+    for _ in 0..3000 {
+        let text = composed(json, &dice.text());
+        let (found, wanted) = (gguf.encode(&text, options).unwrap(), json.encode(&text, options).unwrap());
+        if found != wanted {
+            wrong.push(format!("{text:?}: {found:?} not {wanted:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{name}: {} of 3000: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+}
+
 #[test]
 fn random_text_encodes_and_decodes_as_the_reference_library_does() {
+    check_oracle("bedtime", &bedtime::safetensors_with_tokenizer().join("tokenizer.json"));
+}
+
+#[test]
+fn gguf_and_json_of_the_small_model_agree() {
+    let json = from_json(&bedtime::safetensors_with_tokenizer().join("tokenizer.json"));
+    let text = EncodeOptions { add_special: false, parse_special: false };
+    check_both("bedtime", &from_gguf(&bedtime::f32()), &json, text);
+}
+
+#[test]
+#[ignore = "needs four tokenizers in YIRAGE_MODELS"]
+fn real_tokenizers_do_as_the_reference_library_does() {
     for name in ["llama3", "qwen2_5", "gemma3", "gptoss"] {
-        let Some(path) = model_file(&format!("tokenizers/{name}/tokenizer.json")) else { continue };
-        let (ours, oracle) = (column(name).unwrap(), tokenizers::Tokenizer::from_file(path).unwrap());
-        let mut dice = Dice(Rng::new(42));
-        let mut wrong = Vec::new();
-        for _ in 0..3000 {
-            let text = dice.text();
-            let wanted = oracle.encode_fast(text.as_str(), false).unwrap().get_ids().to_vec();
-            let found = ours.encode(&text, PLAIN).unwrap();
-            if found != wanted {
-                wrong.push(format!("{text:?}: {found:?} not {wanted:?}"));
-            } else {
-                assert_eq!(ours.decode(&found, false), oracle.decode(&wanted, false).unwrap(), "{name}: {text:?}");
-            }
-        }
-        assert!(wrong.is_empty(), "{name}: {} of 3000: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+        check_oracle(name, &absent::model(&format!("tokenizers/{name}/tokenizer.json")));
     }
 }
 
 #[test]
-fn gguf_and_json_of_the_same_model_agree() {
+#[ignore = "needs two models and their tokenizers in YIRAGE_MODELS"]
+fn gguf_and_json_of_real_models_agree() {
     for (file, name) in [("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "qwen2_5"), ("gemma-3-270m-q4_k_m.gguf", "gemma3")]
     {
-        let (Some(path), Some(json)) = (model_file(file), column(name)) else { continue };
-        let gguf = from_gguf(&path);
-        let mut dice = Dice(Rng::new(7));
-        let mut wrong = Vec::new();
-        for _ in 0..3000 {
-            let text = composed(&json, &dice.text());
-            let (found, wanted) = (gguf.encode(&text, PLAIN).unwrap(), json.encode(&text, PLAIN).unwrap());
-            if found != wanted {
-                wrong.push(format!("{text:?}: {found:?} not {wanted:?}"));
-            }
-        }
-        assert!(wrong.is_empty(), "{name}: {} of 3000: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+        check_both(name, &from_gguf(&absent::model(file)), &column(name), PLAIN);
     }
 }
 
@@ -118,22 +145,13 @@ fn composed(json: &Tokenizer, text: &str) -> String {
 
 /// Prints how long loading takes; run with `--release -- --ignored --nocapture`.
 #[test]
-#[ignore = "a measurement, not a test"]
+#[ignore = "a measurement, not a test; needs tokenizers and a model in YIRAGE_MODELS"]
 fn loading_time() {
     for name in ["gemma3", "gptoss", "qwen2_5", "gguf:gemma-3-270m-q4_k_m"] {
         let before = peak();
-        let bytes = model_file(&format!("tokenizers/{name}/tokenizer.json")).and_then(|p| std::fs::read(p).ok());
         let start = std::time::Instant::now();
-        let tokenizer = match &bytes {
-            Some(bytes) => Some(Tokenizer::from_json(bytes, name).unwrap()),
-            None => column(name),
-        };
-        eprintln!(
-            "{name}: {:?}, peak {before} -> {}, {:?}",
-            start.elapsed(),
-            peak(),
-            tokenizer.map(|t| t.vocab_size())
-        );
+        let size = column(name).vocab_size();
+        eprintln!("{name}: {:?}, peak {before} -> {}, {size}", start.elapsed(), peak());
     }
 }
 

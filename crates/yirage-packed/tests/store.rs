@@ -1,5 +1,5 @@
 //! Entries on a real disk: what is written is what is mapped, and whatever is not whole is found out.
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers of tests are tests; what is skipped is said
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod support;
 
@@ -12,6 +12,7 @@ use support::{GIB, announced, change, entries, fill, images, key, names, open, p
 use tempfile::tempdir;
 use yirage_mmap::FileStamp;
 use yirage_packed::{Header, Image, PackedError, SourceFile, Store, verify};
+use yirage_testkit::skipped;
 
 #[test]
 fn what_is_written_is_mapped() {
@@ -217,7 +218,7 @@ fn entries_of_a_read_only_folder_are_used() {
     if refused {
         assert!(matches!(begun, Err(PackedError::Io { .. })), "{begun:?}");
     } else {
-        eprintln!("SKIPPED: this user may write to read-only folders");
+        skipped::note("a read-only folder", "this user may write to them");
     }
 }
 
@@ -247,7 +248,7 @@ fn a_source_that_changes_meanwhile_gives_no_entry() {
 #[test]
 #[ignore = "run by a_writer_that_is_killed_leaves_no_entry"]
 fn child_that_never_finishes() {
-    let Some(folder) = std::env::var_os("YIRAGE_TEST_PACKED_FOLDER") else { return };
+    let folder = std::env::var_os("YIRAGE_TEST_PACKED_FOLDER").expect("a folder from the test that starts this one");
     let store = Store::new(folder.into(), GIB);
     let images = [("w".to_owned(), pattern(1, 12 << 20))];
     let mut writer = store.begin(announced(key(1), &images, Vec::new())).unwrap();

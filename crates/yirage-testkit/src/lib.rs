@@ -1,7 +1,20 @@
 //! What the tests of all crates share. Only `[dev-dependencies]` name this crate; nothing that is shipped is built from it.
 //!
-//! Helpers fail the test by panicking, as tests do.
+//! Models are made when a test first asks for them, from what lies in `fixtures/`, so that a clone alone runs every test
+//! that needs one. Helpers fail the test by panicking, as tests do.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+pub mod absent;
+pub mod bedtime;
+pub mod gguf;
+pub mod json;
+pub mod made;
+pub mod rows;
+pub mod safetensors;
+pub mod scratch;
+pub mod skipped;
+pub mod tiny;
+pub mod weights;
 
 pub use yirage_ir::rng;

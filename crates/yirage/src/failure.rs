@@ -100,7 +100,7 @@ impl Failure {
             Failure::Engine(e) if e.is_unsupported() => UNSUPPORTED,
             Failure::Engine(e) if e.would_not_fit() => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. }) => UNSUPPORTED,
-            Failure::Tokenizer(TokenizerError::Unsupported { .. }) => UNSUPPORTED,
+            Failure::Tokenizer(TokenizerError::Unsupported { .. } | TokenizerError::UnknownRules { .. }) => UNSUPPORTED,
             Failure::Device(HalError::Unsupported { .. }) => UNSUPPORTED,
             Failure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Slower(_) => (5, "slower"),

@@ -137,11 +137,8 @@ mod tests {
 
     #[test]
     fn encodes_as_the_format_does() {
-        let mut seed = 7u64;
-        let mut random = || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 32) as u32
-        };
+        let mut rng = yirage_ir::rng::Rng::new(7);
+        let mut random = || rng.next_u64() as u32;
         check([0.0; CODES]);
         check([-0.0; CODES]);
         check([f32::NAN; CODES]);

@@ -2,8 +2,8 @@
 
 use super::*;
 use std::sync::atomic::AtomicUsize;
+use yirage_ir::rng::Rng;
 use yirage_plan::{ExecutorKind, Wait};
-use yirage_testkit::rng::Rng;
 
 fn task(step: u32, part: Part, waits: &[(u32, u32)], signals: u32) -> Task {
     let waits = waits.iter().map(|&(counter, at_least)| Wait { counter, at_least }).collect();

@@ -7,6 +7,7 @@ use yirage_cpu::linear::{Kernel, Linear, Precision, linear};
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
 pub(crate) use yirage_testkit::rng::Rng;
+pub(crate) use yirage_testkit::skipped;
 
 /// Roughly normal.
 pub(crate) fn normal(rng: &mut Rng) -> f32 {
@@ -20,8 +21,8 @@ pub(crate) fn floats(rng: &mut Rng, n: usize) -> Vec<f32> {
 
 pub(crate) fn isas() -> Vec<Isa> {
     let (have, lack): (Vec<Isa>, Vec<Isa>) = Isa::ALL.iter().partition(|isa| isa.available());
-    if !lack.is_empty() {
-        eprintln!("SKIPPED on this CPU: {lack:?}");
+    for isa in lack {
+        skipped::note(&format!("kernels for {isa}"), "this processor lacks them");
     }
     have
 }

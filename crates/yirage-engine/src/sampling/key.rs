@@ -2,14 +2,14 @@
 
 use yirage_ir::op::sample::uniform;
 
-/// Names one random number. Equal keys give equal numbers, whatever else was drawn in between.
+/// Names one random number. Equal keys give equal numbers, whatever else was drawn in between. All of it comes from the
+/// request: the same request draws the same numbers whenever it arrives, and whatever arrived before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RngKey {
     /// The request's seed.
     pub seed: u64,
-    /// Distinguishes sequences under one seed (the index of a choice, say). For outputs that can be reproduced it must
-    /// come from the request and not from the order of arrival.
-    pub salt: u64,
+    /// Which of the request's choices it is drawn for, from 0.
+    pub choice: u32,
     /// Position of the token that is sampled.
     pub position: u32,
 }
@@ -17,8 +17,8 @@ pub struct RngKey {
 impl RngKey {
     /// The words of the op's slot `key`.
     pub fn words(self) -> [u32; 5] {
-        let RngKey { seed, salt, position } = self;
-        [seed as u32, (seed >> 32) as u32, salt as u32, (salt >> 32) as u32, position]
+        let RngKey { seed, choice, position } = self;
+        [seed as u32, (seed >> 32) as u32, choice, 0, position]
     }
 
     /// The number in [0, 1) that it names, with 53 random bits.

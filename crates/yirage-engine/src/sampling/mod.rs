@@ -4,9 +4,9 @@
 //! logits lie; here its parameters are checked and its slots filled. The op's file says exactly what is computed.
 //!
 //! Everything is a pure function of the arguments: random numbers come from Philox4x32-10 keyed by the request's
-//! seed, the sequence's salt and the position, so a token does not depend on what else is in the batch, on the order of
-//! steps, or on a preemption; and weights are computed with plain IEEE operations (no platform `exp`), so it does not
-//! depend on the machine either.
+//! seed, the index among its choices and the position ([`RngKey`]), so a token does not depend on what else is in the
+//! batch, on what arrived before, on the order of steps, or on a preemption; and weights are computed with plain IEEE
+//! operations (no platform `exp`), so it does not depend on the machine either.
 //!
 //! # Order of the steps
 //! 1. the allowed-token mask;
@@ -31,11 +31,9 @@
 //! let (device, _) = Reference::new().open(0, &OpenOptions::default())?;
 //! let params = SamplingParams { top_p: 0.9, seed: 42, ..SamplingParams::default() }.checked(4)?;
 //! let row = [0.1, 2.0, -1.0, 1.5];
-//! let (salt, position) = (0, 17);
 //! let counts = TokenCounts::new(&[3, 0]);
-//! let sampled = Sampler::new(device, 1).sample(&row, &params, &counts, None, salt, position)?;
+//! let sampled = Sampler::new(device, 1).sample(&row, &params, &counts, None, 17)?;
 //! assert!([1, 3, 0].contains(&sampled.token));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! This module deliberately knows no tokenizer, no grammar (it is given a mask) and no sequence state beside

@@ -26,6 +26,8 @@ pub struct SamplingParams {
     pub logit_bias: Vec<(u32, f32)>,
     /// Key of the random numbers.
     pub seed: u64,
+    /// Which of a request's choices this is, from 0: those of one seed draw numbers of their own.
+    pub choice: u32,
     /// Report the chosen token's log-probability and those of this many likeliest tokens.
     pub logprobs: Option<u32>,
 }
@@ -43,6 +45,7 @@ impl Default for SamplingParams {
             repetition_penalty: 1.0,
             logit_bias: Vec::new(),
             seed: 0,
+            choice: 0,
             logprobs: None,
         }
     }

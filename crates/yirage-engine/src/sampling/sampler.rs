@@ -7,7 +7,7 @@ use super::counts::TokenCounts;
 use super::error::SampleError;
 use super::key::RngKey;
 use super::mask::TokenMask;
-use super::params::CheckedParams;
+use super::params::{CheckedParams, SamplingParams};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -55,10 +55,16 @@ pub struct Pick<'a> {
     pub counts: &'a TokenCounts,
     /// Restricts the choice.
     pub allowed: Option<&'a TokenMask>,
-    /// The sequence's salt, see [`RngKey`].
-    pub salt: u64,
     /// The position that the token will have.
     pub position: u32,
+}
+
+impl Pick<'_> {
+    /// The name of its random number.
+    fn key(&self) -> RngKey {
+        let SamplingParams { seed, choice, .. } = *self.params.get();
+        RngKey { seed, choice, position: self.position }
+    }
 }
 
 /// Where logits lie.
@@ -108,7 +114,7 @@ impl Sampler {
     }
 
     /// Chooses a token for a row of logits. `counts` are the sequence's tokens so far, `allowed` restricts the choice,
-    /// `position` is the position the token will have and `salt` the sequence's (see [`RngKey`]).
+    /// `position` is the position the token will have.
     ///
     /// # Errors
     /// [`SampleError`] when a logit is NaN or +infinity, when nothing is left to choose from, when the row has another
@@ -119,13 +125,12 @@ impl Sampler {
         params: &CheckedParams,
         counts: &TokenCounts,
         allowed: Option<&TokenMask>,
-        salt: u64,
         position: u32,
     ) -> Result<Sampled, SampleError> {
         if logits.len() != params.vocabulary() {
             return Err(SampleError::Vocabulary { expected: params.vocabulary(), got: logits.len() });
         }
-        let pick = Pick { row: 0, params, counts, allowed, salt, position };
+        let pick = Pick { row: 0, params, counts, allowed, position };
         let mut sampled = self.sample_all(Logits::Host(logits), params.vocabulary(), &[pick])?;
         sampled.pop().unwrap_or_else(|| Err(HalError::Step("one row was asked for, none was sampled".into()).into()))
     }
@@ -214,8 +219,8 @@ fn fill(executor: &mut Executor, op: &Sample, vocabulary: usize, logits: Logits<
             SampleSlot::Frequency => executor.set_floats(name, params().map(|p| p.frequency_penalty)),
             SampleSlot::Presence => executor.set_floats(name, params().map(|p| p.presence_penalty)),
             SampleSlot::Key => {
-                let key = |p: &Pick<'_>| RngKey { seed: p.params.get().seed, salt: p.salt, position: p.position };
-                executor.set(name, picks.iter().flat_map(|p| key(p).words()).map(|word| word as i32));
+                let words = picks.iter().flat_map(|p| p.key().words());
+                executor.set(name, words.map(|word| word as i32));
             }
             SampleSlot::Allowed => {
                 let all = TokenMask::all(vocabulary);

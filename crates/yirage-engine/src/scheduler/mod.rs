@@ -37,7 +37,6 @@
 //!     }
 //! }
 //! assert_eq!(output, [7, 7]);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! This module deliberately knows no model, no device, no text, no sampling parameters and no clock.

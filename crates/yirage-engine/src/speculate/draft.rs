@@ -240,7 +240,6 @@ impl DraftModel {
             params: jobs[i].params,
             counts: &counts[i],
             allowed: None,
-            salt: entry.seq.0,
             position: entry.start + entry.tokens.len() as u32,
         };
         let picks: Vec<Pick<'_>> = batch.entries.iter().zip(who).enumerate().map(pick).collect();

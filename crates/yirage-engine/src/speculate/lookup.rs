@@ -164,14 +164,13 @@ mod tests {
 
     #[test]
     fn finds_the_longest_match_or_one_that_goes_on() {
-        let mut state = 7u64;
+        let mut rng = yirage_ir::rng::Rng::new(7);
         for alphabet in [2u64, 9, 20] {
             let mut lookup = Lookup::new(&[1, 0, 1]);
             let mut tokens = vec![1, 0, 1];
             let mut searched = 0;
             for _ in 0..400 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let token = ((state >> 33) % alphabet) as u32;
+                let token = rng.below(alphabet) as u32;
                 let guessed = lookup.guess(1).first().copied();
                 let length = lookup.length();
                 let foresight = lookup.push(token);

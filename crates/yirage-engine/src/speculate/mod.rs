@@ -2,7 +2,7 @@
 //!
 //! # Why the output is the same to the byte
 //! A sampled token is a function of the logits at its position, of the tokens before it (penalties), and of a random
-//! number that is itself a function of seed, salt and position ([`crate::sampling::RngKey`]). A step with drafts
+//! number that is itself a function of seed, choice and position ([`crate::sampling::RngKey`]). A step with drafts
 //! computes the logits of every drafted position and samples each position with exactly the random number and the
 //! history that plain decoding has there, taking the drafts before it for the history. By induction: as long as drafts
 //! equal the tokens sampled before them, the history is the one plain decoding has, so the next sampled token is the one

@@ -68,7 +68,6 @@ pub struct Emitted {
 /// assert_eq!(stop.push(11, "\nUser").text, "");
 /// let end = stop.push(12, ": Hi");
 /// assert_eq!((end.text.as_str(), end.hit), ("", Some(StopHit::Text(0))));
-/// # Ok::<(), yirage_engine::text::StopError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct StopMatcher {

@@ -1,45 +1,16 @@
-//! What the golden tests share: finding files, loading engines, collecting logits.
-#![allow(dead_code, unreachable_pub, clippy::print_stdout, clippy::print_stderr)] // each test file uses its part
+//! What the golden tests share: loading engines, collecting logits.
+#![allow(dead_code, unreachable_pub, unused_imports, clippy::print_stdout)] // each test file uses its part
 
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_plan::Precision;
-
-/// The folder of shared reference files, or none (said loudly).
-pub fn shared(what: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(what);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: {what} is not beside the checkout");
-    None
-}
-
-/// A large model from the folder that `YIRAGE_MODELS` names, or none (said loudly).
-pub fn large(file: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("YIRAGE_MODELS").map(|d| PathBuf::from(d).join(file)).filter(|p| p.exists());
-    if path.is_none() {
-        eprintln!("SKIPPED: {file} is not in the folder YIRAGE_MODELS names");
-    }
-    path
-}
-
-pub fn json(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-pub fn ids(v: &Value) -> Vec<u32> {
-    v.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect()
-}
-
-pub fn floats(v: &Value) -> Vec<f64> {
-    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
-}
+pub use yirage_testkit::json::{floats, ids, read as json};
+pub use yirage_testkit::rows::{argmax, logsumexp, mean_nll};
 
 pub fn options(precision: Precision) -> EngineOptions {
     EngineOptions { precision, chunk: 64, ..EngineOptions::default() }
@@ -91,21 +62,6 @@ pub fn greedy(engine: &mut Engine, ids: &[u32], n: usize) -> Vec<u32> {
     tokens
 }
 
-pub fn argmax(row: &[f32]) -> u32 {
-    let mut best = 0;
-    for (i, x) in row.iter().enumerate() {
-        if *x > row[best] {
-            best = i;
-        }
-    }
-    best as u32
-}
-
-pub fn logsumexp(row: &[f32]) -> f64 {
-    let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
-    max + row.iter().map(|&x| (f64::from(x) - max).exp()).sum::<f64>().ln()
-}
-
 /// How close logits must come, and at which margin the argmax must agree.
 pub struct Bounds {
     pub logit: f64,
@@ -141,9 +97,7 @@ pub fn check_golden(model: &Path, golden: &Value, options: &EngineOptions, bound
     assert!(worst <= bounds.logit, "worst |dlogit| {worst} exceeds {}", bounds.logit);
     let passage = ids(&golden["nll"]["ids"]);
     let rows = all_logits(&mut engine, &passage);
-    let nll: f64 =
-        (1..passage.len()).map(|i| logsumexp(&rows[i - 1]) - f64::from(rows[i - 1][passage[i] as usize])).sum::<f64>()
-            / (passage.len() - 1) as f64;
+    let nll = mean_nll(&rows, &passage);
     let want = golden["nll"]["mean_nll"].as_f64().unwrap();
     println!("{}: mean nll {nll:.5}, reference {want:.5}", model.display());
     assert!((nll - want).abs() <= bounds.nll, "mean nll {nll}, reference {want}");

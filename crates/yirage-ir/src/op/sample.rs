@@ -127,7 +127,7 @@ impl SampleSlot {
         match self {
             SampleSlot::Logits => rows(DType::F32, Sym::Rows, vocabulary),
             SampleSlot::Row | SampleSlot::TopK => each(DType::I32, Sym::Seqs),
-            // Seed, salt and position as words, the lower word of a pair first.
+            // Seed, index of the choice and position as words: two, two and one, the lower of a pair first.
             SampleSlot::Key => rows(DType::U32, Sym::Seqs, 5),
             SampleSlot::Allowed => rows(DType::U32, Sym::Seqs, vocabulary.div_ceil(32)),
             SampleSlot::BiasAt => rows(DType::I32, Sym::Blocks, 2),
@@ -235,8 +235,8 @@ pub fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     words
 }
 
-/// The number in [0, 1) with 53 random bits that a row of the slot `key` names: the words of the seed, of the salt and of
-/// the position. Equal keys give equal numbers, whatever else was drawn in between.
+/// The number in [0, 1) with 53 random bits that a row of the slot `key` names: the words of the seed, of the index
+/// among the request's choices and of the position. Equal keys give equal numbers, whatever else was drawn in between.
 pub fn uniform(key: [u32; 5]) -> f64 {
     let words = philox4x32_10([key[4], 0, key[2], key[3]], [key[0], key[1]]);
     let bits = (u64::from(words[0]) << 32 | u64::from(words[1])) >> 11;

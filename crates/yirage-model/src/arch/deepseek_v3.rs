@@ -87,6 +87,10 @@ impl Latent {
             bias: e.config.bool_or("attention_bias", false)?,
             rotation: e.rotation(LayerType::Full, rope, interleaved)?,
         };
+        // Keys and values are made for each head: the reference code has no groups of heads here.
+        if e.config.u32_or("num_key_value_heads", latent.heads)? != latent.heads {
+            return Err(e.config.invalid("num_key_value_heads", "as many as num_attention_heads"));
+        }
         let widest = (rope + nope).max(latent.rank + rope).max(nope + latent.v);
         e.product(latent.heads, widest, "num_attention_heads times a head's width")?;
         Ok(latent)

@@ -3,7 +3,7 @@
 //! It knows how a graph is put together, not how any model is.
 
 use super::attention::biased_keys;
-use super::{BuildOptions, CacheGroup, Model, names};
+use super::{BuildOptions, CacheGroup, Model, names, unread};
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, LayerType, Quantization, RawConfig, RopeConfig, RopeScaling};
 use crate::error::ModelError;
@@ -129,14 +129,27 @@ impl<'a> Emit<'a> {
 
     /// The epsilon of norms.
     pub(super) fn eps(&self, key: &str) -> Result<f32, ModelError> {
-        Ok(self.config.f64(key)? as f32)
+        let value = self.config.f64(key)?;
+        if (0.0..=1.0).contains(&value) {
+            Ok(value as f32)
+        } else {
+            Err(self.config.invalid(key, "a number from 0 to 1"))
+        }
+    }
+
+    /// The longest context the model was made for.
+    fn positions(&self) -> Result<u32, ModelError> {
+        match self.config.u32("max_position_embeddings")? {
+            0 => Err(self.config.invalid("max_position_embeddings", "an integer above 0")),
+            n => Ok(n),
+        }
     }
 
     /// The product of two sizes.
     pub(super) fn product(&self, a: u32, b: u32, what: &str) -> Result<u32, ModelError> {
         a.checked_mul(b).filter(|&n| n <= LARGEST).ok_or_else(|| ModelError::Config {
             file: self.config.file().to_owned(),
-            key: what.to_owned(),
+            key: self.config.in_its_names(what),
             expected: format!("a product of at most {LARGEST}"),
             found: format!("{a} times {b}"),
         })
@@ -315,12 +328,13 @@ impl<'a> Emit<'a> {
         self.op("wanted", Gather {}, &[x, self.slots.rows])
     }
 
-    /// The logits of already normalised rows, by the embedding where the configuration ties them, and the output.
+    /// The logits of already normalised rows, by the embedding where the configuration ties them, and the output. A head
+    /// of its own counts where the file has one, whatever the configuration says: that is what the reference does.
     pub(super) fn logits(&mut self, head: &str, x: ValueId, hidden: u32, softcap: f32) -> Result<(), ModelError> {
         let vocab = self.size("vocab_size")?;
         let tied = self.config.bool_or("tie_word_embeddings", false)?;
         let w = match self.bound.get("embed.w") {
-            Some(&table) if tied => table,
+            Some(&table) if tied && !self.has_own_head(head)? => table,
             _ => self.tensor("head.w", &format!("{head}.weight"), &[vocab, hidden])?,
         };
         let logits = if softcap > 0.0 {
@@ -336,10 +350,33 @@ impl<'a> Emit<'a> {
         Ok(())
     }
 
+    /// Whether the file has a head that is not the embedding once more.
+    fn has_own_head(&self, head: &str) -> Result<bool, ModelError> {
+        let Some(stored) = self.checkpoint.tensor(&self.stored_name(&format!("{head}.weight"))) else {
+            return Ok(false);
+        };
+        let embedding = self.weights.iter().find(|w| w.name == "embed.w");
+        let name = embedding.and_then(|w| w.tensors().first().copied()).unwrap_or_default();
+        let embedding = self.checkpoint.require(name)?;
+        let same = stored.dtype == embedding.dtype
+            && stored.shape == embedding.shape
+            && self.checkpoint.bytes(stored) == self.checkpoint.bytes(embedding);
+        self.checkpoint.release(stored, 0..stored.range.len());
+        Ok(!same)
+    }
+
     /// The rotation of layers of a type for heads of `width`; layers of equal rotations share tables.
     pub(super) fn rotation(&mut self, layer: LayerType, width: u32, interleaved: bool) -> Result<Rotation, ModelError> {
         let config = self.config.rope(layer)?;
         let rotary = config.rotary_dim(width);
+        if rotary < 2 || !rotary.is_multiple_of(2) {
+            return Err(ModelError::Config {
+                file: self.config.file().to_owned(),
+                key: self.config.called("partial_rotary_factor"),
+                expected: "whole pairs of a head that rotate, one at least".into(),
+                found: format!("{rotary} of {width} elements"),
+            });
+        }
         if let RopeScaling::Dynamic { factor, original } = config.scaling {
             let dynamic = rope::Dynamic { theta: config.theta, factor, original, rotary };
             return self.dynamic_rotation(dynamic, interleaved);
@@ -473,9 +510,20 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// Checks that nothing of the file is left over.
+    fn check_unread(&self) -> Result<(), ModelError> {
+        let factors = self.tables.iter().filter_map(|t| match &t.config.scaling {
+            RopeScaling::Factors { tensor } => Some(tensor.as_str()),
+            _ => None,
+        });
+        let read = self.weights.iter().flat_map(WeightBinding::tensors).chain(factors).collect();
+        unread::check(self.checkpoint, self.config, &read)
+    }
+
     /// The finished model.
     pub(super) fn finish(self) -> Result<Model, ModelError> {
-        let (name, context) = (self.config.model_type()?.to_owned(), self.config.u32("max_position_embeddings")?);
+        self.check_unread()?;
+        let (name, context) = (self.config.model_type()?.to_owned(), self.positions()?);
         let vocab_size = self.size("vocab_size")?;
         let graph = self.graph.finish();
         Ok(Model {

@@ -29,7 +29,11 @@ pub(super) fn activation(e: &Emit<'_>) -> Result<UnaryKind, ModelError> {
 fn unknown(e: &Emit<'_>, name: &str) -> ModelError {
     ModelError::Unsupported {
         what: format!("the activation {name:?}"),
-        why: format!("{}: hidden_act names it; silu, gelu and its tanh form are known", e.config.file()),
+        why: format!(
+            "{}: {} names it; silu, gelu and its tanh form are known",
+            e.config.file(),
+            e.config.called("hidden_act")
+        ),
     }
 }
 

@@ -31,6 +31,7 @@ mod qwen2;
 mod qwen3;
 mod qwen3moe;
 mod smollm3;
+mod unread;
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, RawConfig};
@@ -130,8 +131,8 @@ const ARCHITECTURES: &[Architecture] = &[
 ///
 /// # Errors
 /// [`ModelError::Unsupported`] for architectures and features that are not known, naming them;
-/// [`ModelError::MissingTensor`], [`ModelError::UnsupportedFormat`] and [`ModelError::Config`] for files whose tensors
-/// and configuration do not fit together.
+/// [`ModelError::MissingTensor`], [`ModelError::Unread`], [`ModelError::UnsupportedFormat`] and [`ModelError::Config`]
+/// for files whose tensors and configuration do not fit together.
 pub fn build(checkpoint: &Checkpoint, config: &RawConfig, options: BuildOptions) -> Result<Model, ModelError> {
     let name = config.model_type()?;
     let gguf = config.source() == ConfigSource::Gguf;

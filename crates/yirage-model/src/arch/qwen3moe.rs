@@ -30,7 +30,10 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
 
 /// Which layers have no experts.
 fn dense_layers(e: &Emit<'_>) -> Result<Vec<bool>, ModelError> {
-    let step = e.config.u32_or("decoder_sparse_step", 1)?.max(1);
+    let step = e.config.u32_or("decoder_sparse_step", 1)?;
+    if step == 0 {
+        return Err(e.config.invalid("decoder_sparse_step", "an integer above 0"));
+    }
     let listed = e.config.opt_u32_list("mlp_only_layers")?.unwrap_or_default();
     Ok((0..e.config.layers()?).map(|l| listed.contains(&l) || !(l + 1).is_multiple_of(step)).collect())
 }

@@ -1,6 +1,7 @@
 //! Typed reading of configuration values.
 
 use super::RawConfig;
+use super::names::Names;
 use crate::error::ModelError;
 use serde_json::{Map, Value};
 
@@ -26,11 +27,18 @@ pub(super) struct Section<'a> {
     /// Dotted path of the section with a final dot; empty for the configuration itself.
     pub(super) prefix: &'a str,
     pub(super) values: &'a Map<String, Value>,
+    /// What the file calls the keys.
+    pub(super) names: &'a Names,
 }
 
 impl<'a> Section<'a> {
     fn error(&self, key: &str, expected: &str, found: &Value) -> ModelError {
-        mismatch(self.file, &format!("{}{key}", self.prefix), expected, found)
+        mismatch(self.file, &self.called(key), expected, found)
+    }
+
+    /// What the file calls `key` of this section.
+    pub(super) fn called(&self, key: &str) -> String {
+        self.names.of(&format!("{}{key}", self.prefix))
     }
 
     /// The value of `key`, where it is neither absent nor null.
@@ -94,7 +102,7 @@ fn as_u32_list(v: &Value) -> Option<Vec<u32>> {
 /// All accessors fail with [`ModelError::Config`], which names file, key, what is expected and what was found.
 impl RawConfig {
     pub(super) fn top(&self) -> Section<'_> {
-        Section { file: &self.file, prefix: "", values: &self.values }
+        Section { file: &self.file, prefix: "", values: &self.values, names: &self.names }
     }
 
     /// Whether `key` has a value other than null.
@@ -109,7 +117,7 @@ impl RawConfig {
 
     /// An error about `key` for a value that has the right type, but that the model cannot have.
     pub fn invalid(&self, key: &str, expected: &str) -> ModelError {
-        mismatch(&self.file, key, expected, self.get(key).unwrap_or(&Value::Null))
+        mismatch(&self.file, &self.called(key), expected, self.get(key).unwrap_or(&Value::Null))
     }
 
     /// An unsigned integer.

@@ -1,75 +1,12 @@
 //! GGUF metadata, translated into the keys of a current `config.json`.
 
+use super::gguf_keys::{ARCHITECTURES, FLOATS, INTEGERS, PRESENCE, names};
+use super::pinned::check_gguf;
 use super::{ConfigSource, LayerType, RawConfig};
 use crate::error::ModelError;
 use crate::gguf::{Array, Gguf, Value};
 use crate::limits::LAYERS;
 use serde_json::{Map, Value as Json, json};
-
-/// GGUF architecture, `model_type`, class name.
-const ARCHITECTURES: &[(&str, &str, &str)] = &[
-    ("llama", "llama", "LlamaForCausalLM"),
-    ("qwen2", "qwen2", "Qwen2ForCausalLM"),
-    ("qwen3", "qwen3", "Qwen3ForCausalLM"),
-    ("qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM"),
-    ("gemma2", "gemma2", "Gemma2ForCausalLM"),
-    ("gemma3", "gemma3_text", "Gemma3ForCausalLM"),
-    ("phi3", "phi3", "Phi3ForCausalLM"),
-    ("gpt-oss", "gpt_oss", "GptOssForCausalLM"),
-];
-
-/// Suffix of `<architecture>.`, key here: integers, or lists of one a layer.
-const INTEGERS: &[(&str, &str)] = &[
-    ("embedding_length", "hidden_size"),
-    ("feed_forward_length", "intermediate_size"),
-    ("block_count", "num_hidden_layers"),
-    ("context_length", "max_position_embeddings"),
-    ("attention.head_count", "num_attention_heads"),
-    ("attention.head_count_kv", "num_key_value_heads"),
-    ("attention.key_length", "head_dim"),
-    ("attention.value_length", "v_head_dim"),
-    ("attention.sliding_window", "sliding_window"),
-    ("expert_count", "num_experts"),
-    ("expert_used_count", "num_experts_per_tok"),
-    ("expert_feed_forward_length", "moe_intermediate_size"),
-    ("expert_shared_feed_forward_length", "shared_expert_intermediate_size"),
-    ("leading_dense_block_count", "first_k_dense_replace"),
-];
-
-/// The same for floats.
-const FLOATS: &[(&str, &str)] = &[
-    ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
-    ("attention.layer_norm_epsilon", "layer_norm_eps"),
-    ("attn_logit_softcapping", "attn_logit_softcapping"),
-    ("final_logit_softcapping", "final_logit_softcapping"),
-    ("attention.scale", "attention_scale"),
-];
-
-/// Key here, tensor whose presence it states.
-const PRESENCE: &[(&str, &str)] = &[("attention_bias", "blk.0.attn_q.bias"), ("mlp_bias", "blk.0.ffn_up.bias")];
-
-/// Suffixes of `<architecture>.` that are read one by one.
-const OTHERS: &[&str] = &[
-    "vocab_size",
-    "attention.sliding_window_pattern",
-    "rope.dimension_count",
-    "rope.freq_base",
-    "rope.freq_base_swa",
-    "rope.scale_linear",
-    "rope.scaling.type",
-    "rope.scaling.factor",
-    "rope.scaling.attn_factor",
-    "rope.scaling.original_context_length",
-    "rope.scaling.yarn_attn_factor",
-    "rope.scaling.yarn_beta_fast",
-    "rope.scaling.yarn_beta_slow",
-];
-
-/// Whether the translation reads the key `<architecture>.<suffix>`.
-pub(crate) fn is_read(suffix: &str) -> bool {
-    let in_table = |table: &[(&str, &str)]| table.iter().any(|(s, _)| *s == suffix);
-    in_table(INTEGERS) || in_table(FLOATS) || OTHERS.contains(&suffix)
-}
 
 /// The error for a metadata value of another type than `expected`.
 pub(super) fn mismatch(gguf: &Gguf, key: &str, expected: &str, found: &Value) -> ModelError {
@@ -96,6 +33,7 @@ impl RawConfig {
             let (expected, found) = ("the name of an architecture".to_owned(), "nothing".to_owned());
             return Err(ModelError::Config { file, key, expected, found });
         };
+        check_gguf(gguf, arch)?;
         let mut t = Translation { gguf, arch, values: Map::new() };
         t.name_model(has_tensor)?;
         t.numbers()?;
@@ -109,7 +47,8 @@ impl RawConfig {
         t.layer_types()?;
         let rope = t.rope(has_tensor)?;
         t.set("rope_parameters", rope);
-        Ok(RawConfig { file: gguf.name().to_owned(), source: ConfigSource::Gguf, values: t.values })
+        let names = names(arch, &|suffix| t.get(suffix).is_some());
+        Ok(RawConfig { file: gguf.name().to_owned(), source: ConfigSource::Gguf, values: t.values, names, part: false })
     }
 }
 
@@ -260,10 +199,14 @@ impl<'a> Translation<'a> {
         let period = match self.arch {
             "gemma2" | "gpt-oss" => 2,
             "gemma3" => 6,
-            _ => return Ok(()),
+            _ => return self.check_no_window(),
         };
         let layers = self.known("num_hidden_layers").unwrap_or(0).min(LAYERS.into()) as usize;
         if self.known("sliding_window").unwrap_or(0) == 0 {
+            // The first files of this family have no windows; its other families always state theirs.
+            if self.arch == "gemma3" {
+                self.set("layer_types", vec![LayerType::Full.name(); layers]);
+            }
             return Ok(());
         }
         const SUFFIX: &str = "attention.sliding_window_pattern";
@@ -280,6 +223,20 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
+    /// Families without layers of two kinds: every layer has the window, or the family's own code knows none.
+    fn check_no_window(&self) -> Result<(), ModelError> {
+        const SUFFIX: &str = "attention.sliding_window";
+        let every_layer = matches!(self.values.get("model_type").and_then(Json::as_str), Some("mixtral" | "phi3"));
+        let context = self.known("max_position_embeddings").unwrap_or(0);
+        match (self.get(SUFFIX), self.known("sliding_window")) {
+            (Some(value), Some(1..)) if !every_layer && self.known("sliding_window") < Some(context) => {
+                let expected = format!("no window, or one of the whole context of {context}, for this architecture");
+                Err(self.error(SUFFIX, &expected, value))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn rope(&self, has_tensor: &dyn Fn(&str) -> bool) -> Result<Json, ModelError> {
         let default_theta = if self.arch == "gemma3" { 1e6 } else { 1e4 };
         let mut full = self.rope_scaling(has_tensor)?;
@@ -288,11 +245,25 @@ impl<'a> Translation<'a> {
             full.insert("partial_rotary_factor".into(), (f64::from(rotated) / width as f64).into());
         }
         if self.arch != "gemma3" {
+            self.same_base_for_windows(&full)?;
             return Ok(Json::Object(full));
         }
         let theta = self.float("rope.freq_base_swa")?.unwrap_or(1e4);
         let sliding = json!({"rope_type": "default", "rope_theta": theta});
         Ok(json!({LayerType::Full.name(): full, LayerType::Sliding.name(): sliding}))
+    }
+
+    /// Only one family has a base of its own for layers with a window.
+    fn same_base_for_windows(&self, full: &Map<String, Json>) -> Result<(), ModelError> {
+        const SUFFIX: &str = "rope.freq_base_swa";
+        let own = self.float(SUFFIX)?;
+        let base = full.get("rope_theta").and_then(Json::as_f64);
+        match (self.get(SUFFIX), base) {
+            (Some(value), Some(base)) if own != Some(base) => {
+                Err(self.error(SUFFIX, &format!("{base} as rope.freq_base, for this architecture"), value))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn rope_scaling(&self, has_tensor: &dyn Fn(&str) -> bool) -> Result<Map<String, Json>, ModelError> {

@@ -1,5 +1,6 @@
 //! `config.json` of any dialect, brought into one.
 
+use super::names::Names;
 use super::{ConfigSource, RawConfig, access, defaults, parse_object};
 use crate::error::ModelError;
 use crate::limits::LAYERS;
@@ -28,21 +29,27 @@ impl RawConfig {
     /// # Errors
     /// [`ModelError::Json`] or [`ModelError::Config`].
     pub fn from_json(bytes: &[u8], file: &str) -> Result<RawConfig, ModelError> {
-        let mut values = flatten_text_config(parse_object(bytes, file)?, file)?;
+        let outer = parse_object(bytes, file)?;
+        let part = outer.get("text_config").is_some_and(|v| !v.is_null());
+        let mut names = Names::default();
+        let mut values = flatten_text_config(outer, file, &mut names)?;
         let model_type = values.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         // Stated values first, so that no default stands in the way of one under another name; then once more, because
         // defaults go in under the names that the type's own files use.
-        apply_aliases(&mut values);
+        check_aliases(&values, file)?;
+        apply_aliases(&mut values, &mut names);
         defaults::fill(&model_type, &mut values);
-        apply_aliases(&mut values);
+        apply_aliases(&mut values, &mut names);
         // Early files of this family name an activation they do not use; this key is the one that counts.
         if model_type.starts_with("gemma")
             && let Some(act) = values.get("hidden_activation").filter(|v| !v.is_null())
         {
             values.insert("hidden_act".into(), act.clone());
+            names.add("hidden_act", names.of("hidden_activation"));
         }
-        let mut config = RawConfig { file: file.to_owned(), source: ConfigSource::Json, values };
+        let mut config = RawConfig { file: file.to_owned(), source: ConfigSource::Json, values, names, part };
         config.derive(&model_type)?;
+        config.derive_rope(&model_type);
         Ok(config)
     }
 
@@ -63,12 +70,28 @@ impl RawConfig {
         }
         if model_type == "smollm3" {
             let layers = self.u32("num_hidden_layers")?.min(LAYERS);
-            let every = self.u32("no_rope_layer_interval")?.max(1);
+            let every = match self.u32("no_rope_layer_interval")? {
+                0 if !self.has("no_rope_layers") => {
+                    return Err(self.invalid("no_rope_layer_interval", "an integer above 0"));
+                }
+                every => every.max(1),
+            };
             // 1 = the layer rotates, despite the key's name.
             let list: Vec<u32> = (1..=layers).map(|n| u32::from(!n.is_multiple_of(every))).collect();
             self.set_absent("no_rope_layers", list);
         }
         Ok(())
+    }
+
+    /// What the reference code takes for the rotation where a file of this family says nothing.
+    fn derive_rope(&mut self, model_type: &str) {
+        if model_type == "gpt_oss" && !self.has("rope_parameters") && !self.has("rope_scaling") {
+            let yarn = serde_json::json!({
+                "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+                "original_max_position_embeddings": 4096
+            });
+            self.values.insert("rope_parameters".into(), yarn);
+        }
     }
 
     fn set_absent(&mut self, key: &str, value: impl Into<Value>) {
@@ -78,24 +101,55 @@ impl RawConfig {
     }
 }
 
-fn apply_aliases(values: &mut Map<String, Value>) {
+fn apply_aliases(values: &mut Map<String, Value>, names: &mut Names) {
     for (name, others) in ALIASES {
         if values.get(*name).is_none_or(Value::is_null)
-            && let Some(value) = others.iter().find_map(|o| values.get(*o).filter(|v| !v.is_null()))
+            && let Some((other, value)) = others.iter().find_map(|o| stated(values, o).map(|v| (o, v.clone())))
         {
-            values.insert((*name).to_owned(), value.clone());
+            values.insert((*name).to_owned(), value);
+            names.add(*name, names.of(other));
         }
     }
 }
 
+/// Refuses a file that says one thing twice, and differently.
+fn check_aliases(values: &Map<String, Value>, file: &str) -> Result<(), ModelError> {
+    for (name, others) in ALIASES {
+        let mut said =
+            std::iter::once(name).chain(others.iter()).filter_map(|key| stated(values, key).map(|v| (key, v)));
+        let Some((first, value)) = said.next() else { continue };
+        if let Some((other, found)) = said.find(|(_, v)| !same(v, value)) {
+            let expected = format!("{value}, as {first:?} says, which means the same");
+            return Err(access::mismatch(file, other, &expected, found));
+        }
+    }
+    Ok(())
+}
+
+fn stated<'a>(values: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    values.get(key).filter(|v| !v.is_null())
+}
+
+/// Whether two values mean the same: 10000 is 10000.0.
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    a == b || a.as_f64().is_some_and(|a| b.as_f64() == Some(a))
+}
+
 /// Multi-modal models keep the language model under `text_config`. What it does not state is looked up around it, where
 /// such files keep `architectures`, `quantization_config` and token ids.
-fn flatten_text_config(mut outer: Map<String, Value>, file: &str) -> Result<Map<String, Value>, ModelError> {
+fn flatten_text_config(
+    mut outer: Map<String, Value>,
+    file: &str,
+    names: &mut Names,
+) -> Result<Map<String, Value>, ModelError> {
     let mut text = match outer.remove("text_config") {
         None | Some(Value::Null) => return Ok(outer),
         Some(Value::Object(text)) => text,
         Some(other) => return Err(access::mismatch(file, "text_config", "an object", &other)),
     };
+    for key in text.keys() {
+        names.add(key.as_str(), format!("text_config.{key}"));
+    }
     // A family's whole is called `gemma3`, its language model `gemma3_text`.
     if let Some(Value::String(family)) = outer.remove("model_type") {
         text.entry("model_type").or_insert(Value::String(format!("{family}_text")));

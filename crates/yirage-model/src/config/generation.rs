@@ -1,6 +1,7 @@
 //! What a model's files say about generating: where text ends, and suggested sampling.
 
 use super::access::Section;
+use super::names::AS_WRITTEN;
 use super::{RawConfig, access, parse_object};
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
@@ -72,7 +73,7 @@ impl GenerationConfig {
     /// [`ModelError::Json`] or [`ModelError::Config`].
     pub fn from_json(bytes: &[u8], file: &str, config: &RawConfig) -> Result<GenerationConfig, ModelError> {
         let values = parse_object(bytes, file)?;
-        let s = Section { file, prefix: "", values: &values };
+        let s = Section { file, prefix: "", values: &values, names: &AS_WRITTEN };
         let mut eos = access::ids(&s, "eos_token_id")?;
         if eos.is_empty() {
             eos = config.ids("eos_token_id")?;
@@ -81,7 +82,7 @@ impl GenerationConfig {
             let own = access::ids(&s, key)?.first().copied();
             Ok(own.or(config.ids(key)?.first().copied()))
         };
-        Ok(GenerationConfig {
+        let settings = GenerationConfig {
             eos: sorted(eos),
             bos: id("bos_token_id")?,
             pad: id("pad_token_id")?,
@@ -91,7 +92,9 @@ impl GenerationConfig {
             top_p: s.opt_f64("top_p")?,
             min_p: s.opt_f64("min_p")?,
             repetition_penalty: s.opt_f64("repetition_penalty")?,
-        })
+        };
+        settings.check(file, ["temperature", "top_p", "min_p", "repetition_penalty"])?;
+        Ok(settings)
     }
 
     /// Reads GGUF metadata.
@@ -103,7 +106,7 @@ impl GenerationConfig {
         for key in ["eos", "eot", "eom"] {
             eos.extend(id(gguf, &format!("tokenizer.ggml.{key}_token_id"))?);
         }
-        Ok(GenerationConfig {
+        let settings = GenerationConfig {
             eos: sorted(eos),
             bos: id(gguf, "tokenizer.ggml.bos_token_id")?,
             pad: id(gguf, "tokenizer.ggml.padding_token_id")?,
@@ -113,7 +116,28 @@ impl GenerationConfig {
             top_p: number(gguf, "general.sampling.top_p")?,
             min_p: number(gguf, "general.sampling.min_p")?,
             repetition_penalty: number(gguf, "general.sampling.penalty_repeat")?,
-        })
+        };
+        let keys = ["temp", "top_p", "min_p", "penalty_repeat"].map(|key| format!("general.sampling.{key}"));
+        settings.check(gguf.name(), keys.each_ref().map(String::as_str))?;
+        Ok(settings)
+    }
+
+    /// Refuses suggestions that nobody could follow; `keys` are what `file` calls temperature, top-p, min-p and the
+    /// repetition penalty.
+    fn check(&self, file: &str, keys: [&str; 4]) -> Result<(), ModelError> {
+        let values = [self.temperature, self.top_p, self.min_p, self.repetition_penalty];
+        let ranges = [
+            (0.0..=100.0, "a number from 0 to 100"),
+            (f64::from(f32::MIN_POSITIVE)..=1.0, "a number above 0, at most 1"),
+            (0.0..=1.0, "a number from 0 to 1"),
+            (0.01..=100.0, "a number from 0.01 to 100"),
+        ];
+        for ((key, value), (range, expected)) in keys.into_iter().zip(values).zip(ranges) {
+            if let Some(value) = value.filter(|x| !range.contains(x)) {
+                return Err(access::mismatch(file, key, expected, &value.into()));
+            }
+        }
+        Ok(())
     }
 }
 

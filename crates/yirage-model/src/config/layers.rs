@@ -1,6 +1,6 @@
 //! Which layers attend to a sliding window.
 
-use super::RawConfig;
+use super::{ConfigSource, RawConfig};
 use crate::error::ModelError;
 use crate::limits::LAYERS;
 use serde_json::Value;
@@ -43,7 +43,11 @@ impl RawConfig {
     pub fn layer_types(&self) -> Result<Vec<LayerType>, ModelError> {
         let layers = self.layers()?;
         match self.top().opt("layer_types", "a list", Value::as_array)? {
-            Some(list) if list.len() == layers as usize => list.iter().map(|v| self.layer_type(v)).collect(),
+            Some(list) if list.len() == layers as usize => {
+                let stated = list.iter().map(|v| self.layer_type(v)).collect::<Result<Vec<_>, _>>()?;
+                self.check_stated(&stated, layers)?;
+                Ok(stated)
+            }
             Some(_) => Err(self.invalid("layer_types", &format!("a list of {layers}"))),
             None => self.layer_types_by_rule(layers),
         }
@@ -63,32 +67,60 @@ impl RawConfig {
         self.layer_types()?.into_iter().map(of).collect()
     }
 
+    /// Refuses a list that the reference code would not follow.
+    fn check_stated(&self, stated: &[LayerType], layers: u32) -> Result<(), ModelError> {
+        let sliding = stated.contains(&LayerType::Sliding);
+        match self.model_type()? {
+            "gemma2" | "gemma3_text" | "gpt_oss" => Ok(()),
+            "qwen2" | "qwen3" | "smollm3" if sliding && !self.bool_or("use_sliding_window", false)? => {
+                Err(self.invalid("use_sliding_window", "true, since layer_types has sliding layers"))
+            }
+            "qwen2" | "qwen3" | "smollm3" => Ok(()),
+            _ if self.layer_types_by_rule(layers)? == stated => Ok(()),
+            other => Err(self.invalid("layer_types", &format!("no other layers than those of every {other} model"))),
+        }
+    }
+
     fn layer_type(&self, v: &Value) -> Result<LayerType, ModelError> {
         match v.as_str() {
             Some("full_attention") => Ok(LayerType::Full),
             Some("sliding_attention") => Ok(LayerType::Sliding),
             Some(other) => Err(ModelError::Unsupported {
                 what: format!("the layer type {other:?}"),
-                why: format!("{}: layer_types names it; full_attention and sliding_attention are known", self.file()),
+                why: format!(
+                    "{}: {} names it; full_attention and sliding_attention are known",
+                    self.file(),
+                    self.called("layer_types")
+                ),
             }),
-            None => Err(super::access::mismatch(self.file(), "layer_types", "a list of strings", v)),
+            None => Err(super::access::mismatch(self.file(), &self.called("layer_types"), "a list of strings", v)),
         }
     }
 
     fn layer_types_by_rule(&self, layers: u32) -> Result<Vec<LayerType>, ModelError> {
-        let window = self.opt_u32("sliding_window")?.filter(|&w| w > 0);
+        // In GGUF metadata 0 is how converters write "none"; in a `config.json` it would leave nothing to attend to.
+        let window = match self.opt_u32("sliding_window")? {
+            Some(0) if self.source() == ConfigSource::Json => {
+                return Err(self.invalid("sliding_window", "an integer above 0, or null for none"));
+            }
+            window => window.filter(|&w| w > 0),
+        };
         let sliding = |rule: &dyn Fn(u32) -> bool| -> Vec<LayerType> {
             let of = |n| if window.is_some() && rule(n) { LayerType::Sliding } else { LayerType::Full };
             (0..layers).map(of).collect()
         };
+        // Families whose layers slide whether there is a window or not: without one, that is an error.
+        let always = |rule: &dyn Fn(u32) -> bool| -> Vec<LayerType> {
+            (0..layers).map(|n| if rule(n) { LayerType::Sliding } else { LayerType::Full }).collect()
+        };
         let enabled = self.bool_or("use_sliding_window", false)?;
         Ok(match self.model_type()? {
             "mistral" | "mixtral" | "phi3" => sliding(&|_| true),
-            "gemma2" | "gpt_oss" => sliding(&|n| n.is_multiple_of(2)),
-            "gemma3_text" => {
-                let pattern = self.u32_or("sliding_window_pattern", 6)?.max(1);
-                sliding(&|n| !(n + 1).is_multiple_of(pattern))
-            }
+            "gemma2" | "gpt_oss" => always(&|n| n.is_multiple_of(2)),
+            "gemma3_text" => match self.u32_or("sliding_window_pattern", 6)? {
+                0 => return Err(self.invalid("sliding_window_pattern", "an integer above 0")),
+                pattern => always(&|n| !(n + 1).is_multiple_of(pattern)),
+            },
             "qwen2" | "qwen3" => {
                 let first = self.u32_or("max_window_layers", 28)?;
                 sliding(&|n| enabled && n >= first)

@@ -15,12 +15,15 @@ mod defaults;
 mod from_gguf;
 mod from_json;
 mod generation;
+mod gguf_keys;
 mod layers;
+mod names;
+mod pinned;
 mod quantization;
 mod rope;
 
-pub(crate) use from_gguf::is_read as is_read_from_gguf;
 pub use generation::GenerationConfig;
+pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;
 pub use quantization::Quantization;
 pub use rope::{RopeConfig, RopeScaling};
@@ -28,6 +31,7 @@ pub use rope::{RopeConfig, RopeScaling};
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
 use crate::limits::CONFIG_BYTES;
+use names::Names;
 use serde_json::{Map, Value};
 use std::path::Path;
 use yirage_mmap::read_bytes;
@@ -49,6 +53,8 @@ pub struct RawConfig {
     file: String,
     source: ConfigSource,
     values: Map<String, Value>,
+    names: Names,
+    part: bool,
 }
 
 impl RawConfig {
@@ -80,6 +86,21 @@ impl RawConfig {
         self.source
     }
 
+    /// What the file itself calls `key`: `llama.block_count` in GGUF metadata, an older name in a `config.json`.
+    pub fn called(&self, key: &str) -> String {
+        self.names.of(key)
+    }
+
+    /// `text`, which speaks of keys, in the names of the file.
+    pub(crate) fn in_its_names(&self, text: &str) -> String {
+        self.names.in_text(text)
+    }
+
+    /// Whether this is the language model's part of a multi-modal model's configuration.
+    pub fn is_part(&self) -> bool {
+        self.part
+    }
+
     /// All normalised values.
     pub fn values(&self) -> &Map<String, Value> {
         &self.values
@@ -107,6 +128,8 @@ impl RawConfig {
     /// [`ModelError::Unsupported`], or [`ModelError::Config`] for malformed values.
     pub fn check_supported(&self) -> Result<(), ModelError> {
         self.quantization()?;
+        self.check_pinned()?;
+        self.check_rope_sections()?;
         self.rope(LayerType::Full)?;
         self.rope(LayerType::Sliding)?;
         Ok(())

@@ -22,7 +22,7 @@ impl RawConfig {
     pub fn quantization(&self) -> Result<Quantization, ModelError> {
         let config = self.top().opt("quantization_config", "an object", Value::as_object)?;
         let Some(values) = config else { return Ok(Quantization::None) };
-        let section = Section { file: self.file(), prefix: "quantization_config.", values };
+        let section = Section { file: self.file(), prefix: "quantization_config.", values, names: &self.names };
         let method = section.opt_str("quant_method")?.unwrap_or("unnamed");
         let what = match method {
             "mxfp4" => return Ok(Quantization::Mxfp4),

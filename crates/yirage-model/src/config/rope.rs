@@ -2,7 +2,8 @@
 //! sines is not done here.
 
 use super::access::Section;
-use super::{LayerType, RawConfig};
+use super::from_json::same;
+use super::{ConfigSource, LayerType, RawConfig};
 use crate::error::ModelError;
 use serde_json::{Map, Value};
 
@@ -72,6 +73,11 @@ pub enum RopeScaling {
     },
 }
 
+/// Whether a section has sections of its own for kinds of layers.
+fn is_nested(section: &Map<String, Value>) -> bool {
+    [LayerType::Full, LayerType::Sliding].iter().any(|layer| section.get(layer.name()).is_some_and(Value::is_object))
+}
+
 impl RopeConfig {
     /// How many of `head_dim` dimensions rotate. The small addend undoes the rounding of a quotient of integers.
     pub fn rotary_dim(&self, head_dim: u32) -> u32 {
@@ -91,10 +97,19 @@ impl RawConfig {
         let (prefix, values) = match top.opt("rope_parameters", "an object", Value::as_object)? {
             Some(flat) => match flat.get(layer.name()) {
                 Some(Value::Object(own)) => (format!("rope_parameters.{}.", layer.name()), own),
+                Some(Value::Null) | None if is_nested(flat) => {
+                    let key = format!("rope_parameters.{}", layer.name());
+                    return Err(super::access::mismatch(
+                        self.file(),
+                        &key,
+                        "an object, as for other layers",
+                        &Value::Null,
+                    ));
+                }
                 Some(Value::Null) | None => ("rope_parameters.".to_owned(), flat),
                 Some(other) => {
                     let key = format!("rope_parameters.{}", layer.name());
-                    return Err(super::access::mismatch(self.file(), &key, "an object", other));
+                    return Err(super::access::mismatch(self.file(), &self.called(&key), "an object", other));
                 }
             },
             // Local layers of the older dialect have a base of their own and are never scaled.
@@ -104,7 +119,7 @@ impl RawConfig {
                 ("rope_scaling.".to_owned(), scaling.unwrap_or(&empty))
             }
         };
-        let section = Section { file: self.file(), prefix: &prefix, values };
+        let section = Section { file: self.file(), prefix: &prefix, values, names: &self.names };
         let theta_key = if local { "rope_local_base_freq" } else { "rope_theta" };
         let theta = match section.opt_positive("rope_theta")? {
             Some(theta) => theta,
@@ -114,10 +129,49 @@ impl RawConfig {
             Some(partial) => partial,
             None => top.opt_positive("partial_rotary_factor")?.unwrap_or(1.0),
         };
-        if partial > 1.0 {
-            return Err(self.invalid("partial_rotary_factor", "a number above 0 and at most 1"));
+        let most = if self.rotates_in_part()? { partial <= 1.0 } else { partial == 1.0 };
+        if !most {
+            let key = section.called("partial_rotary_factor");
+            let expected = "a number above 0 and at most 1, which is 1 where the architecture rotates whole heads";
+            return Err(super::access::mismatch(self.file(), &key, expected, &Value::from(partial)));
         }
         Ok(RopeConfig { theta, scaling: self.scaling(&section)?, partial_rotary_factor: partial })
+    }
+
+    /// Whether the reference code heeds the share of a head that rotates.
+    fn rotates_in_part(&self) -> Result<bool, ModelError> {
+        Ok(self.source() == ConfigSource::Gguf || matches!(self.model_type()?, "phi3" | "gpt_neox"))
+    }
+
+    /// Refuses a file whose older section of the rotation contradicts its current one: the reference code takes one of
+    /// them, which one depends on its age.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] naming the key.
+    pub(super) fn check_rope_sections(&self) -> Result<(), ModelError> {
+        let top = self.top();
+        let old = top.opt("rope_scaling", "an object", Value::as_object)?;
+        let new = top.opt("rope_parameters", "an object", Value::as_object)?;
+        let (Some(old), Some(new)) = (old, new) else { return Ok(()) };
+        let new = new.get(LayerType::Full.name()).and_then(Value::as_object).unwrap_or(new);
+        let kind = |section: &Map<String, Value>| {
+            let stated = section.get("rope_type").or_else(|| section.get("type"));
+            stated.cloned().unwrap_or_else(|| Value::from("default"))
+        };
+        let disagree = |key: &str, value: &Value, found: &Value| {
+            let expected = format!("{found}, as rope_parameters says, or no rope_scaling beside it");
+            Err(super::access::mismatch(self.file(), &format!("rope_scaling.{key}"), &expected, value))
+        };
+        if kind(old) != kind(new) {
+            return disagree("rope_type", &kind(old), &kind(new));
+        }
+        for (key, value) in old.iter().filter(|(key, _)| !matches!(key.as_str(), "type" | "rope_type")) {
+            let found = new.get(key).unwrap_or(&Value::Null);
+            if !same(found, value) {
+                return disagree(key, value, found);
+            }
+        }
+        Ok(())
     }
 
     fn scaling(&self, s: &Section<'_>) -> Result<RopeScaling, ModelError> {
@@ -128,6 +182,10 @@ impl RawConfig {
         let number = |key| s.required(key, "a number above 0", s.opt_positive(key)?);
         match name {
             "default" | "none" => Ok(RopeScaling::Default),
+            // The family's own code takes every other name for longrope.
+            _ if self.source() == ConfigSource::Json && self.model_type()? == "phi3" => {
+                Err(self.unknown_scaling(s, name))
+            }
             "linear" => Ok(RopeScaling::Linear { factor: number("factor")? }),
             "dynamic" => {
                 // The reference takes the configured maximum here, whatever the section calls original.
@@ -138,7 +196,7 @@ impl RawConfig {
                 let (low_freq_factor, high_freq_factor) = (number("low_freq_factor")?, number("high_freq_factor")?);
                 if high_freq_factor <= low_freq_factor {
                     let found = Value::from(high_freq_factor);
-                    let key = format!("{}high_freq_factor", s.prefix);
+                    let key = s.called("high_freq_factor");
                     return Err(super::access::mismatch(s.file, &key, "a number above low_freq_factor", &found));
                 }
                 let original = self.original_context(s)?;
@@ -149,17 +207,16 @@ impl RawConfig {
                 let tensor = s.required("tensor", "a tensor name", s.opt_str("tensor")?)?;
                 Ok(RopeScaling::Factors { tensor: tensor.to_owned() })
             }
-            other => {
-                let what = if other == "su" { "longrope" } else { other };
-                Err(ModelError::Unsupported {
-                    what: format!("the rope scaling {what:?}"),
-                    why: format!(
-                        "{}: {}rope_type names it; default, linear, dynamic, llama3 and yarn are known",
-                        s.file, s.prefix
-                    ),
-                })
-            }
+            other => Err(self.unknown_scaling(s, other)),
         }
+    }
+
+    fn unknown_scaling(&self, s: &Section<'_>, name: &str) -> ModelError {
+        let what = if name == "su" { "longrope" } else { name };
+        let phi = self.source() == ConfigSource::Json && self.opt_str("model_type").is_ok_and(|t| t == Some("phi3"));
+        let known = if phi { "default is" } else { "default, linear, dynamic, llama3 and yarn are" };
+        let why = format!("{}: {} names it; {known} known", s.file, s.called("rope_type"));
+        ModelError::Unsupported { what: format!("the rope scaling {what:?}"), why }
     }
 
     fn yarn(&self, s: &Section<'_>) -> Result<RopeScaling, ModelError> {

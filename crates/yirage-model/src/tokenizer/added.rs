@@ -10,6 +10,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::error::TokenizerError;
 use super::limits;
+use super::watch::Watch;
 
 /// A token that is matched as text.
 #[derive(Debug, Clone)]
@@ -46,18 +47,24 @@ impl Leftmost {
         Ok(Self { tokens, search })
     }
 
-    pub(super) fn partition(&self, text: &str, parse_special: bool) -> Vec<Fragment> {
+    pub(super) fn partition(
+        &self,
+        text: &str,
+        parse_special: bool,
+        watch: &Watch,
+    ) -> Result<Vec<Fragment>, TokenizerError> {
         let mut out = Vec::new();
         let mut done = 0;
         for found in self.search.iter().flat_map(|s| s.find_iter(text)) {
             let token = &self.tokens[found.pattern().as_usize()];
+            watch.look(&token.text, found.start())?;
             let (mut start, mut end) = (found.start(), found.end());
             let skipped = token.special && !parse_special || token.single_word && inside_word(text, start, end);
             if skipped || start < done {
                 continue;
             }
             if token.lstrip {
-                start = text[..start].trim_end().len().max(done);
+                start = done + text[done..start].trim_end().len();
             }
             if token.rstrip {
                 end = text.len() - text[end..].trim_start().len();
@@ -71,7 +78,7 @@ impl Leftmost {
         if done < text.len() {
             out.push(Fragment::Text(done..text.len()));
         }
-        out
+        Ok(out)
     }
 }
 
@@ -110,26 +117,33 @@ impl LongestFirst {
         Ok(Self { any, groups })
     }
 
-    pub(super) fn partition(&self, text: &str) -> Vec<Fragment> {
+    pub(super) fn partition(&self, text: &str, watch: &Watch) -> Result<Vec<Fragment>, TokenizerError> {
         let mut fragments = if text.is_empty() { vec![] } else { vec![Fragment::Text(0..text.len())] };
         if !self.any.as_ref().is_some_and(|any| any.is_match(text)) {
-            return fragments;
+            return Ok(fragments);
         }
         for (search, tokens) in &self.groups {
             let mut next = Vec::with_capacity(fragments.len());
             for fragment in fragments {
                 match fragment {
-                    Fragment::Text(range) => cut(search, tokens, text, range, &mut next),
+                    Fragment::Text(range) => cut(search, tokens, text, range, watch, &mut next)?,
                     token => next.push(token),
                 }
             }
             fragments = next;
         }
-        fragments
+        Ok(fragments)
     }
 }
 
-fn cut(search: &AhoCorasick, tokens: &[Added], text: &str, range: Range<usize>, out: &mut Vec<Fragment>) {
+fn cut(
+    search: &AhoCorasick,
+    tokens: &[Added],
+    text: &str,
+    range: Range<usize>,
+    watch: &Watch,
+    out: &mut Vec<Fragment>,
+) -> Result<(), TokenizerError> {
     let mut done = range.start;
     for found in search.find_iter(&text[range.clone()]) {
         let start = range.start + found.start();
@@ -137,6 +151,7 @@ fn cut(search: &AhoCorasick, tokens: &[Added], text: &str, range: Range<usize>, 
             continue;
         }
         let token = &tokens[found.pattern().as_usize()];
+        watch.look(&token.text, start)?;
         if start > done {
             out.push(Fragment::Text(done..start));
         }
@@ -150,6 +165,7 @@ fn cut(search: &AhoCorasick, tokens: &[Added], text: &str, range: Range<usize>, 
     if done < range.end {
         out.push(Fragment::Text(done..range.end));
     }
+    Ok(())
 }
 
 fn build(name: &str, kind: MatchKind, tokens: &[Added]) -> Result<Option<AhoCorasick>, TokenizerError> {
@@ -176,9 +192,9 @@ mod tests {
     fn the_two_manners_differ_exactly_where_matches_overlap() {
         let tokens = vec![token(1, "ab"), token(2, "bcd")];
         let left = Leftmost::new("t", tokens.clone()).unwrap();
-        assert_eq!(left.partition("abcd", true), [Fragment::Token(1), Fragment::Text(2..4)]);
+        assert_eq!(left.partition("abcd", true, &Watch::new(64)).unwrap(), [Fragment::Token(1), Fragment::Text(2..4)]);
         let long = LongestFirst::new("t", tokens).unwrap();
-        assert_eq!(long.partition("abcd"), [Fragment::Text(0..1), Fragment::Token(2)]);
+        assert_eq!(long.partition("abcd", &Watch::new(64)).unwrap(), [Fragment::Text(0..1), Fragment::Token(2)]);
     }
 
     #[test]
@@ -187,11 +203,14 @@ mod tests {
         let word = Added { single_word: true, ..token(8, "he") };
         let left = Leftmost::new("t", vec![strip, word]).unwrap();
         assert_eq!(
-            left.partition("a \t<m>  b", false),
+            left.partition("a \t<m>  b", false, &Watch::new(64)).unwrap(),
             [Fragment::Text(0..1), Fragment::Token(7), Fragment::Text(8..9)]
         );
-        assert_eq!(left.partition("the he", true), [Fragment::Text(0..4), Fragment::Token(8)]);
-        assert_eq!(left.partition("the he", false), [Fragment::Text(0..6)]);
-        assert_eq!(left.partition("", true), []);
+        assert_eq!(
+            left.partition("the he", true, &Watch::new(64)).unwrap(),
+            [Fragment::Text(0..4), Fragment::Token(8)]
+        );
+        assert_eq!(left.partition("the he", false, &Watch::new(64)).unwrap(), [Fragment::Text(0..6)]);
+        assert_eq!(left.partition("", true, &Watch::new(64)).unwrap(), []);
     }
 }

@@ -26,8 +26,21 @@ pub enum TokenizerError {
         /// Its name in the file.
         component: String,
     },
+    /// A GGUF file names rules of splitting text that this crate does not have.
+    #[error(
+        "{name}: tokenizer.ggml.pre is {pre:?}, whose rules of splitting text are not known (known are {known}); \
+         convert the model again with a current converter, or give token ids instead of text"
+    )]
+    UnknownRules {
+        /// File name.
+        name: String,
+        /// The name in the file, shortened.
+        pre: String,
+        /// The names that are known.
+        known: String,
+    },
     /// A field is missing, out of range or contradicts another one.
-    #[error("{name}: {field}: {detail}")]
+    #[error("{name}: {field}: {detail}; get the file again from the model's source")]
     Field {
         /// File name.
         name: String,
@@ -93,6 +106,10 @@ impl TokenizerError {
 
     pub(super) fn unsupported(name: &str, kind: &'static str, component: impl Into<String>) -> Self {
         Self::Unsupported { name: name.to_owned(), kind, component: shorten(&component.into()) }
+    }
+
+    pub(super) fn unknown_rules(name: &str, pre: &str) -> Self {
+        Self::UnknownRules { name: name.to_owned(), pre: shorten(pre), known: super::gguf_split::known() }
     }
 
     pub(super) fn limit(name: &str, what: &'static str, found: usize, limit: usize) -> Result<(), Self> {

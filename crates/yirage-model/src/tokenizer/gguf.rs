@@ -97,7 +97,7 @@ impl Tokenizer {
         let mut rules = gguf_split::Rules { patterns: &[], ignore_merges: false, add_bos: true };
         if !spm {
             let pre = vocab.pre.unwrap_or("default");
-            rules = gguf_split::rules(pre).ok_or_else(|| TokenizerError::unsupported(name, "pre_tokenizer", pre))?;
+            rules = gguf_split::rules(pre).ok_or_else(|| TokenizerError::unknown_rules(name, pre))?;
         }
         let ids = special_ids(&vocab, &tokens, spm);
         let (prefix, suffix) = surroundings(&vocab, &ids, rules.add_bos)?;

@@ -31,33 +31,61 @@ const fn plain(patterns: &'static [&'static str]) -> Rules {
     Rules { patterns, ignore_merges: false, add_bos: false }
 }
 
+/// Names of `tokenizer.ggml.pre` and what they stand for.
+const RULES: &[(&[&str], Rules)] = &[
+    (&["default"], plain(&[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"])),
+    (
+        &["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"],
+        Rules { patterns: &[LLAMA3], ignore_merges: true, add_bos: true },
+    ),
+    (&["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"], plain(&[LLAMA3])),
+    (
+        &["qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan", "solar-open", "grok-2", "kormo", "f2llmv2"],
+        plain(&[QWEN2]),
+    ),
+    (&["qwen35"], plain(&[QWEN35])),
+    (&["gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"], plain(&[O200K])),
+    (&["tekken"], Rules { patterns: &[TEKKEN], ignore_merges: true, add_bos: true }),
+    (&["deepseek-v3", "hunyuan-dense", "joyai-llm"], plain(&[r"\p{N}{1,3}", CJK_RUN, DEEPSEEK3])),
+    (&["deepseek-coder"], plain(&[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CODER_CJK, r"\p{N}"])),
+    (
+        &["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2"],
+        plain(&[r"\p{N}", GPT2]),
+    ),
+    (
+        &[
+            "gpt-2",
+            "gpt2",
+            "phi-2",
+            "mpt",
+            "olmo",
+            "jais",
+            "trillion",
+            "granite-docling",
+            "exaone4",
+            "gigachat",
+            "a.x-4.0",
+            "mellum",
+            "modern-bert",
+        ],
+        plain(&[GPT2]),
+    ),
+    (&["falcon"], plain(&[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"])),
+    (&["bailingmoe", "bailingmoe2", "llada-moe"], plain(&[BAILING])),
+    (&["seed-coder"], plain(&[SEED_CODER])),
+    (&["bloom", "poro-chat", "gpt3-finnish"], plain(&[BLOOM])),
+    (&["viking"], plain(&[BLOOM, r"\p{N}"])),
+];
+
 /// The rules of a name; `None` for a name this crate does not know.
 pub(super) fn rules(pre: &str) -> Option<Rules> {
-    Some(match pre {
-        "default" => plain(&[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"]),
-        "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "falcon-h1" | "pixtral" | "midm-2.0" | "lfm2" => {
-            Rules { patterns: &[LLAMA3], ignore_merges: true, add_bos: true }
-        }
-        "dbrx" | "smaug-bpe" | "glm4" | "chatglm-bpe" => plain(&[LLAMA3]),
-        "qwen2" | "deepseek-r1-qwen" | "stablelm2" | "megrez" | "hunyuan" | "solar-open" | "grok-2" | "kormo"
-        | "f2llmv2" => plain(&[QWEN2]),
-        "qwen35" => plain(&[QWEN35]),
-        "gpt-4o" | "llama4" | "kanana2" | "talkie" | "minimax-m2" => plain(&[O200K]),
-        "tekken" => Rules { patterns: &[TEKKEN], ignore_merges: true, add_bos: true },
-        "deepseek-v3" | "hunyuan-dense" | "joyai-llm" => plain(&[r"\p{N}{1,3}", CJK_RUN, DEEPSEEK3]),
-        "deepseek-coder" => plain(&[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CODER_CJK, r"\p{N}"]),
-        "starcoder" | "refact" | "command-r" | "smollm" | "codeshell" | "exaone" | "minerva-7b" | "mellum2" => {
-            plain(&[r"\p{N}", GPT2])
-        }
-        "gpt-2" | "gpt2" | "phi-2" | "mpt" | "olmo" | "jais" | "trillion" | "granite-docling" | "exaone4"
-        | "gigachat" | "a.x-4.0" | "mellum" | "modern-bert" => plain(&[GPT2]),
-        "falcon" => plain(&[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"]),
-        "bailingmoe" | "bailingmoe2" | "llada-moe" => plain(&[BAILING]),
-        "seed-coder" => plain(&[SEED_CODER]),
-        "bloom" | "poro-chat" | "gpt3-finnish" => plain(&[BLOOM]),
-        "viking" => plain(&[BLOOM, r"\p{N}"]),
-        _ => return None,
-    })
+    RULES.iter().find(|(names, _)| names.contains(&pre)).map(|(_, rules)| *rules)
+}
+
+/// All names, for a message.
+pub(super) fn known() -> String {
+    let names: Vec<&str> = RULES.iter().flat_map(|(names, _)| names.iter().copied()).collect();
+    names.join(", ")
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::json_parts::{self, Parts};
 use super::limits;
 use super::model::{self, Alphabet, Fallback, Merges, Model};
 use super::vocab::TokenTable;
+use super::watch::Watch;
 use super::{Partition, SpecialIds, Tokenizer, normalize};
 
 impl Tokenizer {
@@ -232,6 +233,7 @@ impl Loader<'_> {
     fn partition(&self, normalizers: &[normalize::Normalizer]) -> Result<Partition, TokenizerError> {
         let mut raw = Vec::new();
         let mut normalized = Vec::new();
+        let watch = Watch::new(self.added.iter().map(|t| t.content.len()).sum());
         for t in self.added.iter().filter(|t| !t.content.is_empty()) {
             let mut token = Added {
                 id: t.id,
@@ -242,7 +244,9 @@ impl Loader<'_> {
                 rstrip: t.rstrip,
             };
             if t.normalized {
-                token.text = normalize::apply(normalizers, Cow::Borrowed(&t.content))?.into_owned();
+                token.text = normalize::apply(normalizers, Cow::Borrowed(&t.content), &watch)?.into_owned();
+                let what = "length of a normalized added token in bytes";
+                TokenizerError::limit(self.name, what, token.text.len(), limits::MAX_TOKEN_BYTES)?;
                 normalized.push(token);
             } else {
                 raw.push(token);

@@ -1,6 +1,8 @@
 //! Every budget a tokenizer file or a text is held to. The numbers are several times what any known model needs; a
 //! file beyond them is refused with a typed error instead of being allowed to eat the machine.
 
+use std::time::Duration;
+
 /// Longest `tokenizer.json`, in bytes (the largest known one has 33 MB).
 pub const MAX_FILE_BYTES: usize = 512 << 20;
 /// Largest token id plus one (the largest known vocabulary has 262,208 entries).
@@ -19,8 +21,17 @@ pub const MAX_SPECIAL_LENGTHS: usize = 1 << 9;
 pub const MAX_PATTERN_BYTES: usize = 1 << 14;
 /// Most memory of one compiled pattern, in bytes.
 pub const MAX_PATTERN_PROGRAM: usize = 10 << 20;
-/// Most backtracking steps of one pattern search.
-pub const MAX_BACKTRACK: usize = 1_000_000;
+/// Longest text that a backtracking pattern is searched in, and most backtracking steps of one search there: a step may
+/// look at all of the text, so longer texts have fewer. A usual match takes less than ten. Longer texts than the last
+/// are refused; published patterns do not backtrack at all here.
+pub const MAX_BACKTRACK: [(usize, usize); 3] = [(1 << 12, 1 << 18), (1 << 17, 1 << 13), (1 << 22, 1 << 8)];
+/// Time that all searches of one encode call may take, and what is added per byte of text. Published patterns take a
+/// fiftieth of the latter.
+pub const SEARCH_TIME: Duration = Duration::from_secs(1);
+/// See [`SEARCH_TIME`].
+pub const SEARCH_TIME_PER_BYTE: Duration = Duration::from_micros(1);
+/// How many times its length a text may have once it is normalised, and what may be added to that.
+pub const MAX_GROWTH: (usize, usize) = (32, 1 << 20);
 /// Most components (normalisers, splitters, decoders) in one chain, and how deep chains may nest.
 pub const MAX_COMPONENTS: usize = 64;
 /// Deepest nesting of `Sequence` components.

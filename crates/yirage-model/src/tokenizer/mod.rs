@@ -31,6 +31,7 @@ mod normalize;
 mod pattern;
 mod split;
 mod vocab;
+mod watch;
 
 use std::borrow::Cow;
 
@@ -42,6 +43,7 @@ use added::{Fragment, Leftmost, LongestFirst};
 use model::{Model, Scratch};
 use normalize::Normalizer;
 use split::Step;
+use watch::Watch;
 
 /// How one text is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,17 +111,25 @@ impl Tokenizer {
             out.extend_from_slice(&self.prefix);
         }
         let mut scratch = Scratch::default();
+        let watch = Watch::new(text.len());
         let fragments = match &self.partition {
-            Partition::Leftmost { raw, .. } => raw.partition(text, options.parse_special),
-            Partition::LongestFirst { all, .. } if options.parse_special => all.partition(text),
-            Partition::LongestFirst { always, .. } => always.partition(text),
+            Partition::Leftmost { raw, .. } => raw.partition(text, options.parse_special, &watch)?,
+            Partition::LongestFirst { all, .. } if options.parse_special => all.partition(text, &watch)?,
+            Partition::LongestFirst { always, .. } => always.partition(text, &watch)?,
         };
         for fragment in fragments {
             match fragment {
                 Fragment::Token(id) => out.push(id),
                 Fragment::Text(range) => {
                     let at_start = range.start == 0;
-                    self.encode_fragment(&text[range], at_start, options.parse_special, &mut scratch, &mut out)?;
+                    self.encode_fragment(
+                        &text[range],
+                        at_start,
+                        options.parse_special,
+                        &watch,
+                        &mut scratch,
+                        &mut out,
+                    )?;
                 }
             }
         }
@@ -134,12 +144,13 @@ impl Tokenizer {
         text: &str,
         at_start: bool,
         parse_special: bool,
+        watch: &Watch,
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
-        let text = normalize::apply(&self.normalizers, Cow::Borrowed(text))?;
+        let text = normalize::apply(&self.normalizers, Cow::Borrowed(text), watch)?;
         let fragments = match &self.partition {
-            Partition::Leftmost { normalized, .. } => normalized.partition(&text, parse_special),
+            Partition::Leftmost { normalized, .. } => normalized.partition(&text, parse_special, watch)?,
             Partition::LongestFirst { .. } => vec![Fragment::Text(0..text.len())],
         };
         for fragment in fragments {
@@ -147,7 +158,7 @@ impl Tokenizer {
                 Fragment::Token(id) => out.push(id),
                 Fragment::Text(range) => {
                     let first = at_start && range.start == 0;
-                    let pieces = split::apply(&self.steps, Cow::Borrowed(&text[range]), first)?;
+                    let pieces = split::apply(&self.steps, Cow::Borrowed(&text[range]), first, watch)?;
                     for word in pieces.ranges {
                         self.model.encode(&self.tokens, &pieces.text[word], scratch, out)?;
                     }

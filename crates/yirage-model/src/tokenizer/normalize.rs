@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick, is_nfkc_quick};
 
 use super::error::TokenizerError;
+use super::limits;
 use super::pattern::Pattern;
+use super::watch::Watch;
 
 /// One rewrite.
 #[derive(Debug)]
@@ -29,14 +31,31 @@ pub(super) enum Normalizer {
 }
 
 /// Applies the rewrites in order.
-pub(super) fn apply<'a>(steps: &[Normalizer], mut text: Cow<'a, str>) -> Result<Cow<'a, str>, TokenizerError> {
+pub(super) fn apply<'a>(
+    steps: &[Normalizer],
+    mut text: Cow<'a, str>,
+    watch: &Watch,
+) -> Result<Cow<'a, str>, TokenizerError> {
+    let (times, more) = limits::MAX_GROWTH;
+    let longest = text.len().saturating_mul(times).saturating_add(more);
     for step in steps {
-        text = one(step, text)?;
+        text = one(step, text, longest, watch)?;
+        check_length(text.len(), longest)?;
     }
     Ok(text)
 }
 
-fn one<'a>(step: &Normalizer, text: Cow<'a, str>) -> Result<Cow<'a, str>, TokenizerError> {
+/// Replacements that make matches of each other can make any text huge.
+fn check_length(bytes: usize, limit: usize) -> Result<(), TokenizerError> {
+    if bytes > limit { Err(TokenizerError::TextTooLong { bytes, limit }) } else { Ok(()) }
+}
+
+fn one<'a>(
+    step: &Normalizer,
+    text: Cow<'a, str>,
+    longest: usize,
+    watch: &Watch,
+) -> Result<Cow<'a, str>, TokenizerError> {
     Ok(match step {
         Normalizer::Nfc if is_nfc_quick(text.chars()) == IsNormalized::Yes => text,
         Normalizer::Nfc => Cow::Owned(text.nfc().collect()),
@@ -54,18 +73,30 @@ fn one<'a>(step: &Normalizer, text: Cow<'a, str>) -> Result<Cow<'a, str>, Tokeni
         }
         Normalizer::Prepend(_) if text.is_empty() => text,
         Normalizer::Prepend(prefix) => Cow::Owned(format!("{prefix}{text}")),
-        Normalizer::Replace(pattern, content) => replace(pattern, content, text)?,
+        Normalizer::Replace(pattern, content) => replace(pattern, content, text, longest, watch)?,
     })
 }
 
-fn replace<'a>(pattern: &Pattern, content: &str, text: Cow<'a, str>) -> Result<Cow<'a, str>, TokenizerError> {
+fn replace<'a>(
+    pattern: &Pattern,
+    content: &str,
+    text: Cow<'a, str>,
+    longest: usize,
+    watch: &Watch,
+) -> Result<Cow<'a, str>, TokenizerError> {
     let mut out = String::new();
     let mut done = 0;
-    pattern.each(&text, |found| {
+    let mut wanted = 0;
+    pattern.each(&text, watch, |found| {
+        wanted = wanted.max(out.len()) + (found.start - done) + content.len();
+        if wanted > longest {
+            return;
+        }
         out.push_str(&text[done..found.start]);
         out.push_str(content);
         done = found.end;
     })?;
+    check_length(wanted, longest)?;
     if done == 0 {
         return Ok(text);
     }

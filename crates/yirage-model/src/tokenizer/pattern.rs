@@ -1,17 +1,17 @@
 //! Search patterns from tokenizer files, under budgets.
 //!
-//! Files are untrusted: compiled size, backtracking steps and time are bounded. The tail `|\s+(?!\S)|\s+`, which almost
+//! Files are untrusted: compiled size, backtracking steps and time are bounded; the time by a [`Watch`] over all
+//! searches of one text, since even a linear automaton may read on to the end of the text for each of its matches. The tail `|\s+(?!\S)|\s+`, which almost
 //! every published splitting pattern ends in, is the only reason those patterns need a backtracking matcher. It is
 //! taken off and done by hand, so that the rest runs on a linear-time automaton.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 use super::error::{TokenizerError, shorten};
 use super::limits;
+use super::watch::Watch;
 
 const SPACE_TAILS: [&str; 2] = [r"|\s+(?!\S)|\s+", r"|\s+(?!\S)"];
-const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 /// A compiled pattern.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub(super) enum Pattern {
     Linear(regex::Regex),
     /// `head|\s+(?!\S)|\s+`: the head as an automaton, the tail by hand.
     SpaceTail(regex::Regex),
-    /// Anything else.
-    Backtracking(Box<fancy_regex::Regex>),
+    /// Anything else, compiled for texts of growing length.
+    Backtracking(Vec<(usize, fancy_regex::Regex)>),
 }
 
 impl Pattern {
@@ -38,27 +38,35 @@ impl Pattern {
         if let Ok(regex) = linear(source) {
             return Ok(Self::Linear(regex));
         }
-        fancy_regex::RegexBuilder::new(source)
-            .backtrack_limit(limits::MAX_BACKTRACK)
-            .delegate_size_limit(limits::MAX_PATTERN_PROGRAM)
-            .delegate_dfa_size_limit(limits::MAX_PATTERN_PROGRAM)
-            .build()
-            .map(|regex| Self::Backtracking(Box::new(regex)))
-            .map_err(|error| TokenizerError::Pattern {
-                name: name.to_owned(),
-                pattern: shorten(source),
-                detail: shorten(&error.to_string()),
-            })
+        let compiled = limits::MAX_BACKTRACK.map(|(longest, steps)| Ok((longest, backtracking(source, steps)?)));
+        let compiled: Result<Vec<_>, fancy_regex::Error> = compiled.into_iter().collect();
+        compiled.map(Self::Backtracking).map_err(|error| TokenizerError::Pattern {
+            name: name.to_owned(),
+            pattern: shorten(source),
+            detail: shorten(&error.to_string()),
+        })
     }
 
     /// Calls `visit` with every match, left to right, not overlapping, empty matches left out.
-    pub(super) fn each(&self, text: &str, mut visit: impl FnMut(Range<usize>)) -> Result<(), TokenizerError> {
+    pub(super) fn each(
+        &self,
+        text: &str,
+        watch: &Watch,
+        mut visit: impl FnMut(Range<usize>),
+    ) -> Result<(), TokenizerError> {
         match self {
             Self::Literal(needle) if needle.is_empty() => {}
             Self::Literal(needle) => text.match_indices(needle.as_str()).for_each(|(at, m)| visit(at..at + m.len())),
-            Self::Linear(regex) => regex.find_iter(text).map(|m| m.range()).filter(|r| !r.is_empty()).for_each(visit),
-            Self::SpaceTail(head) => each_with_space_tail(head, text, visit),
-            Self::Backtracking(regex) => return each_backtracking(regex, text, visit),
+            Self::Linear(regex) => {
+                for found in regex.find_iter(text).map(|m| m.range()) {
+                    watch.look(regex.as_str(), found.start)?;
+                    if !found.is_empty() {
+                        visit(found);
+                    }
+                }
+            }
+            Self::SpaceTail(head) => return each_with_space_tail(head, text, watch, visit),
+            Self::Backtracking(by_length) => return each_backtracking(by_length, text, watch, visit),
         }
         Ok(())
     }
@@ -71,22 +79,46 @@ fn linear(source: &str) -> Result<regex::Regex, regex::Error> {
         .build()
 }
 
+fn backtracking(source: &str, steps: usize) -> Result<fancy_regex::Regex, fancy_regex::Error> {
+    fancy_regex::RegexBuilder::new(source)
+        .backtrack_limit(steps)
+        .delegate_size_limit(limits::MAX_PATTERN_PROGRAM)
+        .delegate_dfa_size_limit(limits::MAX_PATTERN_PROGRAM)
+        .build()
+}
+
 /// At equal starts the head wins, as alternatives in order do. A run of white space followed by something else gives
 /// up its last character when it has more than one: that is what `\s+(?!\S)|\s+` matches.
-fn each_with_space_tail(head: &regex::Regex, text: &str, mut visit: impl FnMut(Range<usize>)) {
+///
+/// A match of the head that lies ahead is kept until it is reached, and so is the answer that there is none: the head
+/// may have to read on to the end of the text to know.
+fn each_with_space_tail(
+    head: &regex::Regex,
+    text: &str,
+    watch: &Watch,
+    mut visit: impl FnMut(Range<usize>),
+) -> Result<(), TokenizerError> {
     let mut at = 0;
+    let mut ahead: Option<Option<Range<usize>>> = None;
     while at < text.len() {
-        let first = head.find_at(text, at).map(|m| m.range()).filter(|r| !r.is_empty());
+        watch.look(head.as_str(), at)?;
+        let found = match ahead.take() {
+            Some(known) if known.as_ref().is_none_or(|r| r.start >= at) => known,
+            _ => head.find_at(text, at).map(|m| m.range()),
+        };
+        let first = found.clone().filter(|r| !r.is_empty());
+        ahead = if first.is_some() || found.is_none() { Some(found) } else { None };
         let until = first.as_ref().map_or(text.len(), |r| r.start);
         let run = text[at..until].char_indices().find(|(_, c)| c.is_whitespace()).map(|(offset, _)| at + offset);
         let found = match (run, first) {
             (Some(start), _) => space_match(text, start),
             (None, Some(range)) => range,
-            (None, None) => return,
+            (None, None) => break,
         };
         at = found.end;
         visit(found);
     }
+    Ok(())
 }
 
 fn space_match(text: &str, start: usize) -> Range<usize> {
@@ -97,17 +129,21 @@ fn space_match(text: &str, start: usize) -> Range<usize> {
 }
 
 fn each_backtracking(
-    regex: &fancy_regex::Regex,
+    by_length: &[(usize, fancy_regex::Regex)],
     text: &str,
+    watch: &Watch,
     mut visit: impl FnMut(Range<usize>),
 ) -> Result<(), TokenizerError> {
-    let deadline = Instant::now() + SEARCH_TIME;
+    let fitting = by_length.iter().find(|(longest, _)| text.len() <= *longest).map(|(_, regex)| regex);
+    let Some(regex) = fitting else {
+        let pattern = by_length.last().map_or_else(String::new, |(_, regex)| shorten(regex.as_str()));
+        let detail = format!("it backtracks, and {} bytes without a cut are too many for that", text.len());
+        return Err(TokenizerError::Search { pattern, offset: 0, detail });
+    };
     let mut at = 0;
     while at < text.len() {
         let fault = |detail: String| TokenizerError::Search { pattern: shorten(regex.as_str()), offset: at, detail };
-        if Instant::now() > deadline {
-            return Err(fault(format!("more than {} s spent", SEARCH_TIME.as_secs())));
-        }
+        watch.look(regex.as_str(), at)?;
         let Some(found) = regex.find_from_pos(text, at).map_err(|e| fault(shorten(&e.to_string())))? else { break };
         if found.end() > found.start() {
             visit(found.range());
@@ -128,7 +164,7 @@ mod tests {
 
     fn matches(pattern: &Pattern, text: &str) -> Vec<Range<usize>> {
         let mut out = Vec::new();
-        pattern.each(text, |r| out.push(r)).unwrap();
+        pattern.each(text, &Watch::new(text.len()), |r| out.push(r)).unwrap();
         out
     }
 
@@ -150,7 +186,7 @@ mod tests {
     #[test]
     fn a_pattern_that_explodes_is_an_error_and_not_a_hang() {
         let pattern = Pattern::regex("t", r"(a+a+)+(?=b)c").unwrap();
-        let error = pattern.each(&"a".repeat(64), |_| {}).unwrap_err();
+        let error = pattern.each(&"a".repeat(64), &Watch::new(64), |_| {}).unwrap_err();
         assert!(matches!(error, TokenizerError::Search { .. }), "{error}");
     }
 

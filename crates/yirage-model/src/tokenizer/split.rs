@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::error::TokenizerError;
 use super::pattern::Pattern;
+use super::watch::Watch;
 
 /// What happens to the matches of a splitting pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,32 +54,49 @@ pub(super) struct Pieces<'a> {
 }
 
 /// Applies all steps to a fragment; `at_start` is true for the fragment that begins the caller's text.
-pub(super) fn apply<'a>(steps: &[Step], text: Cow<'a, str>, at_start: bool) -> Result<Pieces<'a>, TokenizerError> {
+pub(super) fn apply<'a>(
+    steps: &[Step],
+    text: Cow<'a, str>,
+    at_start: bool,
+    watch: &Watch,
+) -> Result<Pieces<'a>, TokenizerError> {
     let whole = 0..text.len();
     let mut pieces = Pieces { ranges: if text.is_empty() { vec![] } else { vec![whole] }, text };
     for step in steps {
         match step {
-            Step::Split { pattern, behavior, invert } => split(&mut pieces, pattern, *behavior, *invert)?,
+            Step::Split { pattern, behavior, invert } => split(&mut pieces, pattern, *behavior, *invert, watch)?,
             Step::SpacePrefix => rebuild(&mut pieces, |piece, _, out| {
                 if !piece.starts_with(' ') {
                     out.push(' ');
                 }
                 out.push_str(piece);
             }),
-            Step::Metaspace { mark, prepend, cut } => metaspace(&mut pieces, *mark, *prepend, *cut, at_start)?,
+            Step::Metaspace { mark, prepend, cut } => {
+                metaspace(&mut pieces, *mark, *prepend, at_start);
+                if *cut {
+                    let mark = Pattern::Literal(mark.to_string());
+                    split(&mut pieces, &mark, Behavior::MergedWithNext, false, watch)?;
+                }
+            }
         }
     }
     Ok(pieces)
 }
 
-fn split(pieces: &mut Pieces<'_>, pattern: &Pattern, behavior: Behavior, invert: bool) -> Result<(), TokenizerError> {
+fn split(
+    pieces: &mut Pieces<'_>,
+    pattern: &Pattern,
+    behavior: Behavior,
+    invert: bool,
+    watch: &Watch,
+) -> Result<(), TokenizerError> {
     let mut out = Vec::with_capacity(pieces.ranges.len());
     let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
     for range in &pieces.ranges {
         parts.clear();
         let (base, piece) = (range.start, &pieces.text[range.clone()]);
         let mut done = 0;
-        pattern.each(piece, |found| {
+        pattern.each(piece, watch, |found| {
             if found.start > done {
                 parts.push((done..found.start, invert));
             }
@@ -134,13 +152,7 @@ fn rebuild(pieces: &mut Pieces<'_>, write: impl Fn(&str, usize, &mut String)) {
     pieces.text = Cow::Owned(text);
 }
 
-fn metaspace(
-    pieces: &mut Pieces<'_>,
-    mark: char,
-    prepend: Prepend,
-    cut: bool,
-    at_start: bool,
-) -> Result<(), TokenizerError> {
+fn metaspace(pieces: &mut Pieces<'_>, mark: char, prepend: Prepend, at_start: bool) {
     rebuild(pieces, |piece, offset, out| {
         let wanted = match prepend {
             Prepend::Never => false,
@@ -152,10 +164,6 @@ fn metaspace(
         }
         out.extend(piece.chars().map(|c| if c == ' ' { mark } else { c }));
     });
-    if cut {
-        split(pieces, &Pattern::Literal(mark.to_string()), Behavior::MergedWithNext, false)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -164,7 +172,7 @@ mod tests {
 
     fn cut(behavior: Behavior, invert: bool, text: &str) -> Vec<String> {
         let steps = [Step::Split { pattern: Pattern::Literal("-".into()), behavior, invert }];
-        let pieces = apply(&steps, Cow::Borrowed(text), true).unwrap();
+        let pieces = apply(&steps, Cow::Borrowed(text), true, &Watch::new(64)).unwrap();
         pieces.ranges.iter().map(|r| pieces.text[r.clone()].to_owned()).collect()
     }
 
@@ -182,9 +190,9 @@ mod tests {
     #[test]
     fn metaspace_marks_words() {
         let steps = [Step::Metaspace { mark: '▁', prepend: Prepend::First, cut: true }];
-        let pieces = apply(&steps, Cow::Borrowed("Hey my  friend"), true).unwrap();
+        let pieces = apply(&steps, Cow::Borrowed("Hey my  friend"), true, &Watch::new(64)).unwrap();
         let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
         assert_eq!(words, ["▁Hey", "▁my", "▁", "▁friend"]);
-        assert_eq!(apply(&steps, Cow::Borrowed("Hey"), false).unwrap().text, "Hey");
+        assert_eq!(apply(&steps, Cow::Borrowed("Hey"), false, &Watch::new(64)).unwrap().text, "Hey");
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a model's graph by the scalar reference, with a cache of f32 blocks that a test lays out.
-// Each test file uses its share of this; a helper fails by panicking, and says what it skips.
-#![allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
+// Each test file uses its share of this; a helper fails by panicking.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,8 @@ use yirage_ir::{Format, Source, Tensor};
 use yirage_model::arch::{BuildOptions, Model, build};
 use yirage_model::weights::materialise;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
-
-/// A path in the folder of shared test data beside the checkout, if it is there.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
-    let full = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
-    if full.exists() {
-        return Some(full);
-    }
-    eprintln!("SKIPPED: {} is not there", full.display());
-    None
-}
-
-/// A JSON file.
-pub(crate) fn json(path: &Path) -> serde_json::Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
+use yirage_testkit::json;
+use yirage_testkit::rows::argmax;
 
 /// Folders of the committed tiny models, `safetensors` or `gguf`.
 pub(crate) fn tiny(kind: &str) -> Vec<PathBuf> {
@@ -53,12 +40,19 @@ pub(crate) fn load(path: &Path, context: u32) -> Result<(Checkpoint, Model), Mod
 impl Runner {
     /// Loads all weights; the cache has room for `context` positions, rounded up to blocks.
     pub(crate) fn new(path: &Path, context: u32) -> Result<Runner, ModelError> {
-        let (checkpoint, model) = load(path, context)?;
+        let checkpoint = Checkpoint::open(path)?;
+        let config = RawConfig::load(&checkpoint)?;
+        Runner::with(&checkpoint, &config, context)
+    }
+
+    /// The same for a checkpoint with a configuration of the test's own.
+    pub(crate) fn with(checkpoint: &Checkpoint, config: &RawConfig, context: u32) -> Result<Runner, ModelError> {
+        let model = build(checkpoint, config, BuildOptions { kv: Format::F32, context, hidden: false })?;
         yirage_ir::verify(&model.graph).expect("a built graph verifies");
         let mut tensors = HashMap::new();
         let mut scratch = Vec::new();
         for w in &model.weights {
-            let bytes = materialise(&checkpoint, w, 0..w.rows(), &mut scratch)?.to_vec();
+            let bytes = materialise(checkpoint, w, 0..w.rows(), &mut scratch)?.to_vec();
             tensors.insert(w.name.clone(), Tensor::stored(w.format, w.shape.clone(), bytes));
         }
         let blocks = (context as usize).div_ceil(32);
@@ -111,27 +105,13 @@ impl Runner {
     }
 }
 
-/// Index of the largest value, the first among equals.
-pub(crate) fn argmax(row: &[f32]) -> usize {
-    let mut best = 0;
-    for (i, v) in row.iter().enumerate() {
-        if *v > row[best] {
-            best = i;
-        }
-    }
-    best
-}
-
 /// Compares a model with a golden file of the format `tinyrandom-golden-v1`; gives what disagrees.
 pub(crate) fn check_golden(folder: &Path) -> Result<(), String> {
-    let golden = json(&folder.join("golden.json"));
+    let golden = json::read(&folder.join("golden.json"));
     let mut runner = Runner::new(folder, 64).map_err(|e| e.to_string())?;
-    let ints = |v: &serde_json::Value| -> Vec<u32> {
-        v.as_array().expect("a list").iter().map(|x| x.as_u64().expect("an id") as u32).collect()
-    };
     for (c, case) in golden["cases"].as_array().expect("cases").iter().enumerate() {
-        let ids = ints(&case["ids"]);
-        let want: Vec<f64> = case["last_logits"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+        let ids = json::ids(&case["ids"]);
+        let want = json::floats(&case["last_logits"]);
         let std = case["std"].as_f64().expect("a number");
         // Models whose rotation depends on the sequence's length state it in each case.
         if let Some(context) = case["context"].as_u64() {
@@ -145,16 +125,16 @@ pub(crate) fn check_golden(folder: &Path) -> Result<(), String> {
         if worst > 1e-4 * std || last.iter().any(|v| !v.is_finite()) {
             return Err(format!("case {c}: max |d| {worst:e} of std {std}"));
         }
-        let argmaxes: Vec<u32> = logits.iter().map(|r| argmax(r) as u32).collect();
-        if argmaxes != ints(&case["argmax_each_pos"]) {
+        let argmaxes: Vec<u32> = logits.iter().map(|r| argmax(r)).collect();
+        if argmaxes != json::ids(&case["argmax_each_pos"]) {
             return Err(format!("case {c}: argmax {argmaxes:?}"));
         }
-        let mut next = argmax(last) as u32;
-        for (step, &want) in ints(&case["greedy16"]).iter().take(3).enumerate() {
+        let mut next = argmax(last);
+        for (step, &want) in json::ids(&case["greedy16"]).iter().take(3).enumerate() {
             if next != want {
                 return Err(format!("case {c}: greedy token {step} is {next}, not {want}"));
             }
-            next = argmax(&runner.step(&[next], &[0])[0]) as u32;
+            next = argmax(&runner.step(&[next], &[0])[0]);
         }
     }
     Ok(())

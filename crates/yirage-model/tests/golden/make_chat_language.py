@@ -132,6 +132,153 @@ line 1\n  {% if true %}\n    in\n  {% endif %}\nline 2\n  {%+ if true %}x{% endi
 {{ true }}{{ True }}{{ none }}{{ None }}{{ false }}|{{ 'tRue' }}|{{ 3.0 }}|{{ 3.10 }}|{{ 100000000000000000000.0 }}|{{ -0.0 }}
 """
 
+# In the style of published templates.
+TEMPLATES = [r"""
+{{- '<s>' }}
+{%- if not date_string is defined %}
+    {%- set date_string = "26 Jul 2024" %}
+{%- endif %}
+{%- set tools = [{"type": "function", "function": {"name": "add", "parameters": {"a": {"type": "int"}}}}] %}
+{%- if messages[0]['role'] == 'system' %}
+    {%- set system_message = messages[0]['content']|trim %}
+    {%- set messages = messages[1:] %}
+{%- else %}
+    {%- set system_message = "" %}
+{%- endif %}
+{{- "<|start|>system<|end|>\n\n" }}
+{%- if builtin_tools is defined %}
+    {{- "Tools: " + builtin_tools | reject('equalto', 'code') | join(", ") + "\n\n"}}
+{%- endif %}
+{%- for t in tools %}
+    {{- t | tojson(indent=4) }}
+    {{- "\n\n" }}
+{%- endfor %}
+{{- "Today: " + date_string + "\n" + system_message }}
+{%- for message in messages %}
+    {%- if not (message.role == 'ipython' or message.role == 'tool' or 'tool_calls' in message) %}
+        {{- '<|start|>' + message['role'] + '<|end|>\n\n'+ message['content'] | trim + '<|eot|>' }}
+    {%- elif 'tool_calls' in message %}
+        {%- if not message.tool_calls|length == 1 %}
+            {{- raise_exception("only single tool calls") }}
+        {%- endif %}
+        {%- set tool_call = message.tool_calls[0].function %}
+        {{- '{"name": "' + tool_call.name + '", "parameters": ' }}
+        {{- tool_call.arguments | tojson }}
+        {{- "}<|eot|>" }}
+    {%- elif message.role == "tool" or message.role == "ipython" %}
+        {%- if message.content is mapping or message.content is iterable %}
+            {{- message.content | tojson }}
+        {%- else %}
+            {{- message.content }}
+        {%- endif %}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start|>assistant<|end|>\n\n' }}
+{%- endif %}
+""", r"""
+{%- set ns = namespace(multi_step_tool=true, last_query_index=messages|length - 1) %}
+{%- for message in messages[::-1] %}
+    {%- set index = (messages|length - 1) - loop.index0 %}
+    {%- if ns.multi_step_tool and message.role == "user" and message.content is string and not(message.content.startswith('<tool_response>') and message.content.endswith('</tool_response>')) %}
+        {%- set ns.multi_step_tool = false %}
+        {%- set ns.last_query_index = index %}
+    {%- endif %}
+{%- endfor %}
+{%- for message in messages %}
+    {%- if message.content is string %}
+        {%- set content = message.content %}
+    {%- else %}
+        {%- set content = '' %}
+    {%- endif %}
+    {%- if (message.role == "user") or (message.role == "system" and not loop.first) %}
+        {{- '<|im_start|>' + message.role + '\n' + content + '<|im_end|>' + '\n' }}
+    {%- elif message.role == "assistant" %}
+        {%- set reasoning_content = '' %}
+        {%- if message.reasoning_content is string %}
+            {%- set reasoning_content = message.reasoning_content %}
+        {%- else %}
+            {%- if '</think>' in content %}
+                {%- set reasoning_content = content.split('</think>')[0].rstrip('\n').split('<think>')[-1].lstrip('\n') %}
+                {%- set content = content.split('</think>')[-1].lstrip('\n') %}
+            {%- endif %}
+        {%- endif %}
+        {%- if loop.index0 > ns.last_query_index %}
+            {%- if loop.last or (not loop.last and reasoning_content) %}
+                {{- '<|im_start|>' + message.role + '\n<think>\n' + reasoning_content.strip('\n') + '\n</think>\n\n' + content.lstrip('\n') }}
+            {%- else %}
+                {{- '<|im_start|>' + message.role + '\n' + content }}
+            {%- endif %}
+        {%- endif %}
+        {%- for tool_call in message.tool_calls or [] %}
+            {%- if (loop.first and content) or (not loop.first) %}{{- '\n' }}{%- endif %}
+            {%- if tool_call.function %}{%- set tool_call = tool_call.function %}{%- endif %}
+            {{- '<tool_call>\n{"name": "' }}{{- tool_call.name }}{{- '", "arguments": ' }}
+            {%- if tool_call.arguments is string %}{{- tool_call.arguments }}{%- else %}{{- tool_call.arguments | tojson }}{%- endif %}
+            {{- '}\n</tool_call>' }}
+        {%- endfor %}
+        {{- '<|im_end|>\n' }}
+    {%- elif message.role == "tool" %}
+        {%- if loop.first or (messages[loop.index0 - 1].role != "tool") %}{{- '<|im_start|>user' }}{%- endif %}
+        {%- for part in message.content %}{{ part.text if part.type == 'text' else '<' ~ part['type'] ~ '>' }}{% endfor %}
+        {%- if loop.last or (messages[loop.index0 + 1].role != "tool") %}{{- '<|im_end|>\n' }}{%- endif %}
+    {%- endif %}
+{%- endfor %}
+{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\n\n</think>\n\n' }}{%- endif %}
+""", r"""
+{%- macro render_type(spec, required, nullable=false) -%}
+    {%- if spec.type == "array" -%}
+        {%- if spec['items'] -%}
+            {%- if spec['items']['type'] == "string" -%}{{- "string[]" }}
+            {%- elif spec['items']['type'] in ("number", "integer") -%}{{- "number[]" }}
+            {%- else -%}
+                {%- set inner = render_type(spec['items'], required) -%}
+                {%- if inner == "object | object" or inner|length > 50 -%}{{- "any[]" }}{%- else -%}{{- inner + "[]" }}{%- endif -%}
+            {%- endif -%}
+            {%- if spec.nullable -%}{{- " | null" }}{%- endif -%}
+        {%- else -%}{{- "any[]" }}{%- endif -%}
+    {%- elif spec.type is defined and spec.type is iterable and spec.type is not string and spec.type is not mapping and spec.type[0] is defined -%}
+        {{- spec.type | join(" | ") }}
+    {%- elif spec.oneOf -%}
+        {%- for variant in spec.oneOf -%}
+            {{- render_type(variant, required) -}}
+            {%- if variant.description %}{{- "// " + variant.description }}{%- endif -%}
+            {%- if not loop.last %}{{- " | " }}{% endif -%}
+        {%- endfor -%}
+    {%- elif spec.type == "string" -%}
+        {%- if spec.enum -%}{{- '"' + spec.enum|join('" | "') + '"' -}}{%- else -%}{{- "string" }}{%- endif -%}
+    {%- elif spec.type == "object" -%}
+        {{- "{\n" }}
+        {%- for name, sub in spec.properties.items() -%}
+            {{- name -}}{%- if name not in (spec.required or []) -%}{{- "?" -}}{%- endif -%}{{- ": " }}
+            {{- render_type(sub, spec.required or []) }}
+            {%- if not loop.last -%}{{- ", " }}{%- endif -%}
+        {%- endfor -%}
+        {{- "\n}" }}
+    {%- else -%}{{- "any" }}{%- endif -%}
+{%- endmacro -%}
+{%- set spec = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "enum": ["x", "y"]},
+    "b": {"type": "array", "items": {"type": "object", "properties": {"c": {"type": ["string", "null"]}}}},
+    "d": {"type": "array", "items": {"type": "integer"}, "nullable": true},
+    "e": {"oneOf": [{"type": "string", "description": "words"}, {"type": "number"}]}}} -%}
+{{- render_type(spec, []) }}
+""", r"""
+{% macro line(name, value='') %}
+{{ name }}={{ value }}
+{% endmacro %}
+{%- for message in messages recursive -%}
+  {{ line(loop.index ~ '/' ~ loop.length, message.role) }}
+  {%- if message.role not in ['system', 'user', 'assistant', 'tool'] %}{{ raise_exception('odd role') }}{% endif %}
+{%- else -%}
+  nothing
+{%- endfor %}
+{%- set parts = messages | selectattr('content', 'string') | map(attribute='content') | map('trim') | list %}
+{{ parts | length }} {{ parts | join(' / ') }}
+{%- set ns = namespace(out='') %}
+{%- for p in parts if p %}{% set ns.out = ns.out ~ loop.index ~ p[:3] %}{% endfor %}
+{{ ns.out }}
+"""]
+
 
 def environment():
     env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
@@ -156,6 +303,7 @@ def rendered(source):
 
 def main():
     sources = [line.replace("\\n", "\n") if line.startswith("line 1") else line for line in CASES.strip().split("\n")]
+    sources += TEMPLATES
     cases = [{"source": source, "rendered": rendered(source)} for source in sources]
     golden = {"note": "Python's jinja2 " + jinja2.__version__ + "; written by make_chat_language.py",
               "messages": MESSAGES, "cases": cases}

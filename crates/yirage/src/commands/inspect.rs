@@ -61,13 +61,21 @@ fn report(name: &str, checkpoint: &Checkpoint) -> Value {
     })
 }
 
-/// The sources by name; what is wrong with one becomes a finding.
+/// The sources by name; what is wrong with one becomes a finding: an error with the one that is used where none is chosen.
 fn templates(all: &Templates, findings: &mut Vec<Value>) -> Map<String, Value> {
     let mut sources = Map::new();
+    let mut add = |severity: &str, what: String| {
+        let remedy = "choose another with --chat-template, or none with --raw";
+        findings.push(json!({"severity": severity, "place": "chat template", "what": what, "remedy": remedy}));
+    };
+    let default = all.choose(None, false).unwrap_or_else(|e| {
+        add("error", e.to_string());
+        None
+    });
     for (name, source) in all.iter() {
         if let Err(e) = ChatTemplate::new(name, source) {
-            let (what, remedy) = (e.to_string(), "choose another with --chat-template, or none with --raw");
-            findings.push(json!({"severity": "error", "place": "chat template", "what": what, "remedy": remedy}));
+            let is_default = default.is_some_and(|(default, _)| default == name);
+            add(if is_default { "error" } else { "warning" }, e.to_string());
         }
         sources.insert(name.to_owned(), source.into());
     }

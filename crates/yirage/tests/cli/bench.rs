@@ -1,7 +1,8 @@
 //! `yirage bench` and `yirage doctor`: what they measure, how they say it, and what they refuse. No test looks at a time.
 
-use crate::support::{floats, keys, shared, stories, yirage};
+use crate::support::{bedtime, keys, yirage};
 use serde_json::Value;
+use yirage_testkit::json::floats;
 
 /// Fields of llama-bench that tools read.
 const NAMES: &[&str] = &[
@@ -43,7 +44,7 @@ fn rows(arguments: &[&str]) -> Vec<Value> {
 
 #[test]
 fn rows_have_the_names_that_tools_know() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let rows = rows(&["-m", &model, "-p", "16", "-n", "4", "-pg", "8,2", "-r", "3", "-t", "1,2"]);
     assert_eq!(rows.len(), 6);
     for row in &rows {
@@ -62,13 +63,12 @@ fn rows_have_the_names_that_tools_know() {
 
 #[test]
 fn the_work_of_a_step_is_what_the_model_has() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let one = rows(&["-m", &model, "-p", "0", "-n", "1", "-r", "1"]).remove(0);
     let deep = rows(&["-m", &model, "-p", "0", "-n", "1", "-d", "256", "-r", "1"]).remove(0);
     let (one, deep) = (one["step_bytes"].as_f64().unwrap(), deep["step_bytes"].as_f64().unwrap());
-    // All 260032 weights of four bytes and a row of the table. Tiles are padded: the feed-forward's 172 rows to 176, its
-    // 172 columns to 192.
-    let weights = 260_032.0 * 4.0;
+    // All 248512 weights of four bytes and a row of the table.
+    let weights = 248_512.0 * 4.0;
     assert!(one > weights && one < 1.05 * weights, "{one} bytes of a model of {weights}");
     // Five layers of four heads in f32, at 255 positions more: keys of eight, values padded from eight to sixteen.
     assert_eq!(deep - one, 5.0 * 4.0 * (8.0 + 16.0) * 4.0 * 255.0);
@@ -76,7 +76,7 @@ fn the_work_of_a_step_is_what_the_model_has() {
 
 #[test]
 fn a_device_that_does_not_measure_itself_has_no_shares() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let row = rows(&["-m", &model, "-p", "2", "-n", "0", "-r", "1", "--backend", "reference"]).remove(0);
     assert!(row["share_of_roofline"].is_null() && row["avg_ts"].as_f64().unwrap() > 0.0);
     let table = yirage(&["bench", "-m", &model, "-p", "2", "-n", "0", "-r", "1", "--backend", "reference"]).ran().out;
@@ -85,7 +85,7 @@ fn a_device_that_does_not_measure_itself_has_no_shares() {
 
 #[test]
 fn shares_are_of_this_machine() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let row = rows(&["-m", &model, "-p", "0", "-n", "8", "-r", "2"]).remove(0);
     for name in ["share_of_memory", "share_of_arithmetic", "share_of_roofline", "memory_bytes_per_second"] {
         assert!(row[name].as_f64().unwrap() > 0.0, "{name}");
@@ -95,17 +95,16 @@ fn shares_are_of_this_machine() {
 
 #[test]
 fn several_models_are_separated_by_commas() {
-    let (Some(f32), Some(q8)) = (stories(), shared("models/stories260K/stories260K-q8_0.gguf")) else { return };
-    let both = format!("{f32},{}", q8.display());
+    let both = format!("{},{}", bedtime(), yirage_testkit::bedtime::q8_0().display());
     let rows = rows(&["-m", &both, "-p", "4", "-n", "0", "-r", "1"]);
     let names: Vec<_> =
         rows.iter().map(|r| r["model_filename"].as_str().unwrap().rsplit('/').next().unwrap()).collect();
-    assert_eq!(names, ["stories260K-f32.gguf", "stories260K-q8_0.gguf"]);
+    assert_eq!(names, ["bedtime-f32.gguf", "bedtime-q8_0.gguf"]);
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_by_name() {
-    let model = stories().unwrap_or_else(|| "none".into());
+    let model = bedtime();
     for (arguments, part) in [
         (&["-p", "x"][..], "--n-prompt: expected numbers from 0 to"),
         (&["-n", "1,,2"], "--n-gen: expected numbers"),
@@ -172,7 +171,7 @@ fn doctor_shows_what_is_here() {
 
 #[test]
 fn doctor_measures_and_predicts() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let value = yirage(&["doctor", "--roofline", "--model", &model, "--json", "-q"]).json();
     for limit in value["roofline"].as_array().unwrap() {
         let measured = limit["median"].as_f64().is_some_and(|m| m > 0.0) && limit["method"].is_string();

@@ -1,6 +1,6 @@
 //! Conversations over a pipe.
 
-use crate::support::{stories, yirage};
+use crate::support::{bedtime, yirage};
 use crate::template::templated;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ fn replies(model: &str, input: &str) -> Vec<Value> {
 
 #[test]
 fn each_turn_sees_the_ones_before() {
-    let Some((_folder, model)) = templated() else { return };
+    let (_folder, model) = templated();
     let replies = replies(&model, "Hi\nAnd then?\n/clear\nHi\n/exit\nnever read\n");
     assert_eq!(replies.len(), 3);
     let length = |v: &Value| v["prompt_tokens"].as_array().unwrap().len();
@@ -25,7 +25,7 @@ fn each_turn_sees_the_ones_before() {
 
 #[test]
 fn a_conversation_can_be_saved_and_continued() {
-    let Some((folder, model)) = templated() else { return };
+    let (folder, model) = templated();
     let file = folder.path().join("talk.json");
     let file = file.to_str().unwrap();
     let first = replies(&model, &format!("/system Be brief.\nHi\n/save {file}\nGo on\n"));
@@ -36,7 +36,7 @@ fn a_conversation_can_be_saved_and_continued() {
 
 #[test]
 fn mistakes_do_not_end_the_conversation() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let input = "/nope\n/load no/such.json\n/again\nOnce\n";
     let ran = yirage(&["chat", "--model", &model, "--max-tokens", "4"]).input(input).ran();
     assert_eq!(ran.code, 0);
@@ -49,7 +49,7 @@ fn mistakes_do_not_end_the_conversation() {
 /// A script sees by the exit code that something is missing, also with `--quiet`; the other messages are answered.
 #[test]
 fn messages_without_an_answer_are_counted() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let arguments = ["chat", "--model", &model, "--max-tokens", "4", "--context", "16", "--quiet"];
     let long = "Once upon a time there was a little girl who lived in a big house with a red door";
     let ran = yirage(&arguments).input(&format!("Once\n/clear\n{long}\n/clear\nOnce\n")).ran();
@@ -63,7 +63,7 @@ fn messages_without_an_answer_are_counted() {
 
 #[test]
 fn what_outgrows_the_context_is_left_out() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let arguments = ["chat", "--model", &model, "--max-tokens", "20", "--context", "64", "--ignore-eos"];
     let ran = yirage(&arguments).input("Once upon a time\nThen\nThen\nThen\nThen\n").ran();
     assert!(ran.code == 0 && ran.err.contains("left out"), "{}", ran.err);

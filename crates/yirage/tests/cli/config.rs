@@ -1,6 +1,6 @@
 //! Flag over variable over file over default, as `yirage config explain` and the options themselves see it.
 
-use crate::support::{stories, yirage};
+use crate::support::{bedtime, yirage};
 use serde_json::Value;
 
 fn option<'a>(explained: &'a Value, name: &str) -> &'a Value {
@@ -33,7 +33,7 @@ fn each_layer_beats_the_one_below() {
 
 #[test]
 fn layers_reach_the_engine() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("yirage")).unwrap();
     std::fs::write(folder.path().join("yirage/config.toml"), format!("model = {model:?}\nmax_tokens = 3\n")).unwrap();

@@ -3,7 +3,7 @@
 //! In a `console` block, a line that begins with `$ ` is a command; the lines behind it are its standard output, in
 //! which `...` stands for anything, also for whole lines.
 
-use crate::support::{shared, yirage};
+use crate::support::yirage;
 use std::path::Path;
 
 /// Pages with examples, and how many there are at least.
@@ -19,10 +19,10 @@ fn examples_give_what_they_show() {
 }
 
 fn check(text: &str, least: usize) {
-    let Some(models) = shared("models/stories260K") else { return };
+    let models = yirage_testkit::bedtime::folder();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("story.txt"), "One day, a little cat named Tom went to the park.").unwrap();
-    std::fs::write(folder.path().join("talk.txt"), "Once upon a time\n/exit\n").unwrap();
+    std::fs::write(folder.path().join("talk.txt"), "In the deep forest\n/exit\n").unwrap();
     let mut examples = 0;
     for (command, shown) in commands(text) {
         let words = words(&command);

@@ -1,10 +1,12 @@
 //! Every option does something: a test for each, by its name. An option without one fails here.
 
 use crate::cache::Kept;
-use crate::support::{Ran, floats, shared, stories, yirage};
+use crate::support::{self, Ran, path, yirage};
 use crate::template::{named_templates, templated};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use yirage_testkit::json::floats;
+use yirage_testkit::{bedtime, tiny};
 
 /// An option's name, and a check of its effect on the small model.
 type Effect = (&'static str, fn(&str));
@@ -78,7 +80,7 @@ const EFFECTS: &[Effect] = &[
     ("positions", |m| assert_eq!(logits(m, &["--positions", "all"]).as_array().unwrap().len(), 4)),
     ("file", file),
     ("text", |m| assert_ne!(tokenized(m, &["--text", "a"]), tokenized(m, &["--text", "b"]))),
-    ("decode", |m| assert_eq!(tokenize(m, &["--decode", "--ids", "1,385,328"])["text"], "One day")),
+    ("decode", |m| assert_eq!(tokenize(m, &["--decode", "--ids", "1,377,321,341"])["text"], "In the")),
     ("special", |m| {
         assert_eq!(tokenized(m, &["--text", "a"]).len(), 1 + tokenized(m, &["--text", "a", "--no-special"]).len())
     }),
@@ -128,7 +130,7 @@ fn every_option_has_an_effect_test_and_every_test_an_option() {
 
 #[test]
 fn every_option_has_an_effect() {
-    let Some(model) = stories() else { return };
+    let model = support::bedtime();
     for (name, effect) in EFFECTS {
         println!("--{name}");
         effect(&model);
@@ -196,9 +198,9 @@ fn kv_type(model: &str) {
     // Its heads are of 8 elements, which is no block of int8.
     let refused = run(model, &["--kv-type", "q8_0"]);
     assert!(refused.code == 3 && refused.err.contains("use `--kv-type bf16`"), "{} {}", refused.code, refused.err);
-    let Some(model) = shared("tinyrandom/qwen3") else { return };
+    let model = path(&tiny::model("qwen3"));
     let cache = |kv: &str| {
-        let args = ["run", "-m", model.to_str().unwrap(), "--prompt-ids", "1,3,5", "--max-tokens", "2"];
+        let args = ["run", "-m", &model, "--prompt-ids", "1,3,5", "--max-tokens", "2"];
         let ran = yirage(&[&args[..], &["--log-level", "debug", "--kv-type", kv]].concat()).ran();
         assert_eq!(ran.code, 0, "{}", ran.err);
         let word = ran.err.split_whitespace().find_map(|word| word.strip_prefix("cache_bytes=")).unwrap();
@@ -208,7 +210,7 @@ fn kv_type(model: &str) {
 }
 
 fn logits(model: &str, more: &[&str]) -> Value {
-    let ids: &[&str] = if more.contains(&"--ids") { &[] } else { &["--ids", "1,385,328,432"] };
+    let ids: &[&str] = if more.contains(&"--ids") { &[] } else { &["--ids", "1,377,321,341"] };
     yirage(&[&["logits", "--model", model, "--json"], ids, more].concat()).json()["positions"].clone()
 }
 
@@ -236,9 +238,8 @@ fn models(model: &str) {
 }
 
 fn precision(_: &str) {
-    let Some(model) = shared("models/stories260K/stories260K-q8_0.gguf") else { return };
-    let model = model.to_str().unwrap();
-    let of = |precision| logits(model, &["--precision", precision, "--kv-type", "f32"]);
+    let model = path(&bedtime::q8_0());
+    let of = |precision| logits(&model, &["--precision", precision, "--kv-type", "f32"]);
     assert_ne!(of("exact"), of("fast"));
 }
 
@@ -295,17 +296,17 @@ fn prompt_file(model: &str) {
 }
 
 fn system(_: &str) {
-    let Some((_folder, model)) = templated() else { return };
+    let (_folder, model) = templated();
     assert_ne!(prompt(&model, &["--system", "Be brief."]), prompt(&model, &[]));
 }
 
 fn raw(_: &str) {
-    let Some((_folder, model)) = templated() else { return };
+    let (_folder, model) = templated();
     assert_ne!(prompt(&model, &["--prompt", "a", "--raw"]), prompt(&model, &["--prompt", "a"]));
 }
 
 fn chat_template(_: &str) {
-    let Some(folder) = named_templates() else { return };
+    let folder = named_templates();
     let model = folder.path().to_str().unwrap();
     assert_ne!(prompt(model, &["--prompt", "a", "--chat-template", "terse"]), prompt(model, &["--prompt", "a"]));
 }
@@ -317,23 +318,23 @@ fn seed(model: &str) {
 }
 
 fn stop(model: &str) {
-    let common = ["--prompt", "One day, a little cat", "--temperature", "0", "--precision", "exact"];
+    let common = ["--prompt", "In the deep forest", "--temperature", "0", "--precision", "exact"];
     let of = |more: &[&str]| answer(model, &[&common[..], more].concat());
-    let cut = of(&["--stop", "never there", "--stop", " park"]);
-    assert_eq!((cut["text"].as_str(), cut["finish_reason"].as_str()), (Some(" named Tom went to the"), Some("stop")));
+    let cut = of(&["--stop", "never there", "--stop", " was"]);
+    assert_eq!((cut["text"].as_str(), cut["finish_reason"].as_str()), (Some(", and then there"), Some("stop")));
 }
 
 /// In a copy of the model, a token of the story ends it.
 fn ignore_eos(model: &str) {
     const KEY: &[u8] = b"tokenizer.ggml.eos_token_id";
-    const NEW_EOS: u32 = 433;
+    const NEW_EOS: u32 = 343;
     let mut gguf = std::fs::read(model).unwrap();
     let value = gguf.windows(KEY.len()).position(|w| w == KEY).unwrap() + KEY.len() + 4;
     gguf[value..value + 4].copy_from_slice(&NEW_EOS.to_le_bytes());
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.gguf");
     std::fs::write(&copy, gguf).unwrap();
-    let common = ["--prompt-ids", "1,385,328,432,261,376,280,294", "--temperature", "0", "--max-tokens", "16"];
+    let common = ["--prompt-ids", "1,377,321,341,476,312,323,349,469,407", "--temperature", "0", "--max-tokens", "16"];
     let of = |more: &[&str]| answer(copy.to_str().unwrap(), &[&common[..], more].concat());
     let (short, long) = (of(&[]), of(&["--ignore-eos"]));
     assert_eq!((short["finish_reason"].as_str(), long["finish_reason"].as_str()), (Some("stop"), Some("length")));

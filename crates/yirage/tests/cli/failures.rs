@@ -1,6 +1,6 @@
 //! Exit codes and messages.
 
-use crate::support::{Ran, shared, stories, yirage};
+use crate::support::{Ran, bedtime, yirage};
 use serde_json::Value;
 
 fn check(ran: &Ran, code: i32, parts: &[&str]) {
@@ -38,7 +38,7 @@ fn wrong_usage_is_2() {
         ("--config", ""),
         ("--stop", ""),
     ];
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     for (option, value) in values {
         let ran = yirage(&["run", "--model", &model, option, value]).ran();
         let name = if option == "--backend" { value } else { option };
@@ -83,7 +83,7 @@ fn a_missing_or_broken_model_is_1() {
         check(&yirage(&["run", "--model", name]).ran(), 1, &["broken.gguf"]);
         check(&yirage(&["inspect", "--model", name]).ran(), 1, &["broken.gguf"]);
     }
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let prompt = folder.path().join("absent.txt");
     check(&yirage(&["run", "-m", &model, "--prompt-file", prompt.to_str().unwrap()]).ran(), 1, &["absent.txt"]);
     check(&yirage(&["logits", "-m", &model, "--ids", "1,9999"]).ran(), 1, &["9999", "512"]);
@@ -106,7 +106,7 @@ fn no_model_and_no_way_to_one_lists_the_ways() {
 
 #[test]
 fn unsupported_is_3() {
-    let Some(folder) = shared("models/stories260K/hf") else { return };
+    let folder = yirage_testkit::bedtime::safetensors();
     let copy = tempfile::tempdir().unwrap();
     std::fs::copy(folder.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
     let config = std::fs::read_to_string(folder.join("config.json")).unwrap();
@@ -115,13 +115,13 @@ fn unsupported_is_3() {
     std::fs::write(copy.path().join("config.json"), config.to_string()).unwrap();
     let model = copy.path().to_str().unwrap();
     check(&yirage(&["run", "-m", model, "--prompt-ids", "1"]).ran(), 3, &["perceptron9000"]);
-    let Some(stories) = stories() else { return };
+    let stories = bedtime();
     check(&yirage(&["run", "-m", &stories, "--backend", "null"]).ran(), 3, &["null"]);
 }
 
 #[test]
 fn what_would_not_fit_is_4_with_the_numbers() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let ran = yirage(&["run", "-m", &model, "--context", "67108864", "--kv-type", "f32"]).ran();
     check(&ran, 4, &["would not fit", "bytes", "available"]);
 }
@@ -144,10 +144,11 @@ fn errors_are_json_where_results_would_be() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn results_that_cannot_be_written_are_an_error() {
-    let Some(model) = stories() else { return };
-    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else { return };
+    let model = bedtime();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let ran = yirage(&["run", "-m", &model, "-n", "2"]).output(full).ran();
     check(&ran, 1, &["standard output", "No space left"]);
 }
@@ -162,7 +163,7 @@ fn a_wrong_endpoint_is_named() {
 
 #[test]
 fn a_context_beyond_the_training_is_pointed_out() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let note = |context| yirage(&["run", "-m", &model, "-n", "1", "--context", context]).ran().err;
     assert!(note("1024").contains("made for") && !note("512").contains("made for"));
 }

@@ -1,6 +1,6 @@
 //! Ctrl-C during an answer, and a reader that goes away.
 
-use crate::support::stories;
+use crate::support::bedtime;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
@@ -15,7 +15,7 @@ fn long_run(model: &str) -> Child {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_the_answer_and_keeps_what_there_is() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let mut child = long_run(&model);
     let mut out = child.stdout.take().unwrap();
     let mut first = [0];
@@ -32,7 +32,7 @@ fn an_interrupt_ends_the_answer_and_keeps_what_there_is() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let mut child = long_run(&model);
     let mut out = child.stdout.take().unwrap();
     out.read_exact(&mut [0]).unwrap();

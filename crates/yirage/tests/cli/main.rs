@@ -1,9 +1,8 @@
 //! The built program, run as its users and other programs run it.
-//!
-//! Tests that need the small real model skip loudly where it does not lie beside the checkout.
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers fail tests by panicking, and skip loudly
+#![allow(clippy::unwrap_used)] // helpers fail tests by panicking
 
 mod bench;
+mod broken;
 mod cache;
 mod chat;
 mod config;
@@ -17,6 +16,7 @@ mod hub;
 mod hub_server;
 mod inspect;
 mod interrupt;
+mod kept;
 mod limits;
 mod output;
 mod positional;

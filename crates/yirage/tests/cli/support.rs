@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A model of 21,000 parameters and 128 positions, without a tokenizer, that every clone has.
@@ -31,7 +31,18 @@ pub(crate) struct Run(Command, Option<String>, Option<File>);
 
 /// A run with these arguments.
 pub(crate) fn yirage(arguments: &[&str]) -> Run {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_yirage"));
+    away(Command::new(env!("CARGO_BIN_EXE_yirage")), arguments)
+}
+
+/// A run with these arguments under a limit of the shell: what follows `ulimit`.
+#[cfg(unix)]
+pub(crate) fn limited(limit: &str, arguments: &[&str]) -> Run {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_yirage")]);
+    away(shell, arguments)
+}
+
+fn away(mut command: Command, arguments: &[&str]) -> Run {
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
         let ours =
@@ -60,6 +71,12 @@ impl Run {
     pub(crate) fn env_os(mut self, name: &str, value: &std::ffi::OsStr) -> Run {
         self.0.env(name, value);
         self
+    }
+
+    /// Starts it; what it says waits to be read.
+    pub(crate) fn reading(mut self) -> Child {
+        self.0.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.0.spawn().unwrap()
     }
 
     /// Starts it without waiting for its end; nobody reads what it says.
@@ -98,32 +115,19 @@ impl Run {
     }
 }
 
-/// A file of the shared reference files, or none (said loudly).
-pub(crate) fn shared(what: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(what);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: {what} is not beside the checkout");
-    None
+/// The small model, in f32.
+pub(crate) fn bedtime() -> String {
+    path(&yirage_testkit::bedtime::f32())
 }
 
-/// The small model, or none (said loudly).
-pub(crate) fn stories() -> Option<String> {
-    shared("models/stories260K/stories260K-f32.gguf").map(|p| p.to_str().unwrap().to_owned())
-}
-
-pub(crate) fn read_json(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+/// A path as the command line takes it.
+pub(crate) fn path(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
 }
 
 /// Ids as the command line takes them.
 pub(crate) fn joined(ids: &Value) -> String {
     ids.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>().join(",")
-}
-
-pub(crate) fn floats(v: &Value) -> Vec<f64> {
-    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
 pub(crate) fn keys(v: &Value) -> Vec<&str> {

@@ -1,6 +1,6 @@
 //! Chat templates: a copy of the small model that has one.
 
-use crate::support::{Ran, keys, shared, stories, yirage};
+use crate::support::{Ran, bedtime, keys, yirage};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use tempfile::TempDir;
 const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]";
 
 /// A copy of the small model with [`TEMPLATE`], in a folder that lives as long as the first value.
-pub(crate) fn templated() -> Option<(TempDir, String)> {
-    let source = std::fs::read(stories()?).unwrap();
+pub(crate) fn templated() -> (TempDir, String) {
+    let source = std::fs::read(bedtime()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("templated.gguf");
     std::fs::write(&path, with_template(&source)).unwrap();
     let path = path.to_str().unwrap().to_owned();
-    Some((folder, path))
+    (folder, path)
 }
 
 /// Puts the key in front of all others. The insertion is a multiple of the alignment, so that tensors only move.
@@ -41,11 +41,11 @@ fn with_template(gguf: &[u8]) -> Vec<u8> {
 }
 
 /// A folder with the small model, letters as tokens, and `config` as its `tokenizer_config.json`.
-fn folder(config: &Value) -> Option<TempDir> {
-    let stories = shared("models/stories260K/hf")?;
+fn folder(config: &Value) -> TempDir {
+    let source = yirage_testkit::bedtime::safetensors();
     let folder = tempfile::tempdir().unwrap();
     for file in ["config.json", "model.safetensors"] {
-        fs::copy(stories.join(file), folder.path().join(file)).unwrap();
+        fs::copy(source.join(file), folder.path().join(file)).unwrap();
     }
     let letters: Map<String, Value> = (' '..='~').zip(3..).map(|(c, id)| (c.to_string(), id.into())).collect();
     let tokenizer = json!({
@@ -55,21 +55,21 @@ fn folder(config: &Value) -> Option<TempDir> {
     });
     fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
-    Some(folder)
+    folder
 }
 
 /// The same with a default template and the named ones `terse` and `tool_use`; the config has a `terse` as well, which
 /// the file of that name beats.
-pub(crate) fn named_templates() -> Option<TempDir> {
+pub(crate) fn named_templates() -> TempDir {
     let tool_use = json!({"name": "tool_use", "template": "tools:{{ messages[0].content }}"});
     let beaten = json!({"name": "terse", "template": "never"});
-    let folder = folder(&json!({"chat_template": [tool_use, beaten]}))?;
+    let folder = folder(&json!({"chat_template": [tool_use, beaten]}));
     fs::write(folder.path().join("chat_template.jinja"), "default:{{ messages[0].content }}").unwrap();
     let more = folder.path().join("additional_chat_templates");
     fs::create_dir(&more).unwrap();
     fs::write(more.join("terse.jinja"), "{{ messages[0].content }}!").unwrap();
     fs::write(more.join("README.md"), "no template").unwrap();
-    Some(folder)
+    folder
 }
 
 /// What the model is asked when the user says `Hi`.
@@ -87,7 +87,7 @@ fn run(model: &Path, more: &[&str]) -> Ran {
 
 #[test]
 fn a_template_is_chosen_by_its_name() {
-    let Some(folder) = named_templates() else { return };
+    let folder = named_templates();
     let model = folder.path();
     assert_eq!(prompt_text(model, &[]), "default:Hi");
     assert_eq!(prompt_text(model, &["--chat-template", "default"]), "default:Hi");
@@ -105,7 +105,7 @@ fn a_template_is_chosen_by_its_name() {
 
 #[test]
 fn the_choice_comes_from_every_layer() {
-    let Some(folder) = named_templates() else { return };
+    let folder = named_templates();
     let config = folder.path().join("c.toml");
     fs::write(&config, "chat_template = \"terse\"\n").unwrap();
     let config = ["--config", config.to_str().unwrap()];
@@ -119,23 +119,20 @@ fn the_choice_comes_from_every_layer() {
 
 #[test]
 fn wrong_choices_name_what_there_is() {
-    let Some(folder) = named_templates() else { return };
+    let folder = named_templates();
     let ran = run(folder.path(), &["--chat-template", "trese"]);
     assert!(ran.code == 2 && ran.err.contains("--chat-template"), "{}", ran.err);
     assert!(ran.err.contains("`trese`") && ran.err.contains("default, terse, tool_use"), "{}", ran.err);
     let ran = run(folder.path(), &["--chat-template", "terse", "--raw"]);
     assert!(ran.code == 2 && ran.err.contains("exclude each other"), "{}", ran.err);
-    let Some(plain) = stories() else { return };
+    let plain = bedtime();
     let ran = run(Path::new(&plain), &["--chat-template", "terse"]);
     assert!(ran.code == 2 && ran.err.contains("this model has: none"), "{}", ran.err);
 }
 
 #[test]
 fn a_model_with_named_templates_only_wants_one_named() {
-    let Some(folder) = folder(&json!({"chat_template": [{"name": "rag", "template": "{{ messages[0].content }}?"}]}))
-    else {
-        return;
-    };
+    let folder = folder(&json!({"chat_template": [{"name": "rag", "template": "{{ messages[0].content }}?"}]}));
     let ran = run(folder.path(), &[]);
     assert!(ran.code == 1 && ran.err.contains("--chat-template") && ran.err.contains("rag"), "{}", ran.err);
     assert_eq!(prompt_text(folder.path(), &["--chat-template", "rag"]), "Hi?");
@@ -144,7 +141,7 @@ fn a_model_with_named_templates_only_wants_one_named() {
 
 #[test]
 fn a_broken_template_is_in_the_way_of_nothing_else() {
-    let Some(folder) = folder(&json!({"chat_template": "{% if %}"})) else { return };
+    let folder = folder(&json!({"chat_template": "{% if %}"}));
     let ran = run(folder.path(), &[]);
     assert!(ran.code == 1 && ran.err.contains("line 1") && ran.err.contains("--raw"), "{}", ran.err);
     assert_eq!(prompt_text(folder.path(), &["--raw"]), "Hi");
@@ -155,7 +152,7 @@ fn a_broken_template_is_in_the_way_of_nothing_else() {
 
 #[test]
 fn inspect_lists_all_templates() {
-    let Some(folder) = named_templates() else { return };
+    let folder = named_templates();
     let model = folder.path().to_str().unwrap();
     let report = yirage(&["inspect", "--model", model, "--json"]).json();
     assert_eq!(report["chat_template"], "default:{{ messages[0].content }}");
@@ -173,7 +170,7 @@ fn prompt_tokens(model: &str, more: &[&str]) -> Vec<u64> {
 
 #[test]
 fn the_template_is_applied_unless_raw_and_bos_stands_once() {
-    let Some((_folder, model)) = templated() else { return };
+    let (_folder, model) = templated();
     let text = |ids: &[u64]| {
         let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
         let value = yirage(&["tokenize", "--model", &model, "--decode", "--ids", &ids.join(","), "--json"]).json();
@@ -190,7 +187,7 @@ fn the_template_is_applied_unless_raw_and_bos_stands_once() {
 
 #[test]
 fn a_model_without_template_says_so() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let run = |more: &[&str]| yirage(&[&["run", "--model", &model, "--max-tokens", "1"], more].concat()).ran();
     assert!(run(&[]).err.contains("no chat template"));
     assert!(run(&["--system", "x"]).err.contains("--system is not used"));

@@ -12,6 +12,8 @@ use crate::chat::limits;
 
 /// Bytes that are read or written in one step.
 const BYTES_PER_STEP: usize = 64;
+/// Bytes that are written at once where text is repeated.
+const BLOCK_BYTES: usize = 256;
 /// Steps between two looks at the clock.
 const STEPS_PER_LOOK: u64 = 4_096;
 
@@ -71,12 +73,6 @@ impl Budget {
     pub(super) fn leave(&self) {
         self.depth.set(self.depth.get().saturating_sub(1));
     }
-
-    /// Steps made so far.
-    #[cfg(test)]
-    pub(super) fn steps(&self) -> u64 {
-        self.steps.get()
-    }
 }
 
 /// Bytes taken from a budget; they go back when this is dropped.
@@ -131,7 +127,10 @@ impl Writer {
     /// Writes `unit` so many times.
     pub(super) fn repeat(&mut self, unit: &str, times: usize) -> Outcome<()> {
         self.held.grow(unit.len().saturating_mul(times))?;
-        (0..times).for_each(|_| self.text.push_str(unit));
+        let at_once = BLOCK_BYTES / unit.len().max(1) + 1;
+        let block = unit.repeat(at_once);
+        (0..times / at_once).for_each(|_| self.text.push_str(&block));
+        self.text.push_str(&block[..times % at_once * unit.len()]);
         Ok(())
     }
 

@@ -96,10 +96,14 @@ fn not_a_number(name: &str, value: &Value) -> Fault {
     value.undefined_fault().unwrap_or_else(wrong)
 }
 
+/// What a float may be to become an integer of 128 bits.
+const MAX_INT: f64 = 1e38;
+
 fn to_int(value: &Value, args: Args, budget: &Budget) -> Outcome<Value> {
     let [default, base] = args.bind("int", ["default", "base"])?;
     let base = u32::try_from(int(base.as_ref(), 10, "int")?).unwrap_or(0);
     let parsed = match value {
+        Value::Text(text) if text.len() > limits::MAX_FIELD => None,
         Value::Text(text) if (2..=36).contains(&base) => {
             budget.read(text.len())?;
             let digits = text.trim().to_ascii_lowercase().replace('_', "");
@@ -110,10 +114,11 @@ fn to_int(value: &Value, args: Args, budget: &Budget) -> Outcome<Value> {
                 _ => &digits,
             };
             let whole = i128::from_str_radix(digits, base).ok();
-            whole.or_else(|| digits.parse::<f64>().ok().filter(|v| v.is_finite()).map(|v| v as i128))
+            whole.or_else(|| digits.parse::<f64>().ok().filter(|v| v.abs() < MAX_INT).map(|v| v as i128))
         }
         Value::Text(_) => return Err(Fault::wrong("`int` takes a base from 2 to 36")),
-        Value::Float(value) if value.is_finite() => Some(*value as i128),
+        Value::Float(value) if value.abs() < MAX_INT => Some(*value as i128),
+        Value::Float(value) if value.is_finite() => return Err(Fault::wrong("an integer has more than 128 bits")),
         other => other.as_int(),
     };
     Ok(parsed.map_or_else(|| default.unwrap_or(Value::Int(0)), Value::Int))

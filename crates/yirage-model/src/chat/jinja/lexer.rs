@@ -103,7 +103,7 @@ impl Lexer<'_> {
 
     fn comment(&mut self) -> Outcome<()> {
         let end = self.rest.find("#}").ok_or_else(|| Fault::wrong("a comment has no end (`#}`)"))?;
-        let sign = self.rest[..end].as_bytes().last().copied();
+        let sign = self.rest.as_bytes()[..end].last().copied();
         self.skip(end + 2);
         self.after_block(sign);
         Ok(())

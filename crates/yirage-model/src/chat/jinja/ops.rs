@@ -219,6 +219,7 @@ pub(super) fn contains(container: &Value, item: &Value, budget: &Rc<Budget>) -> 
 
 /// The value of a key.
 pub(super) fn entry(entries: &[(Value, Value)], key: &Value, budget: &Budget) -> Outcome<Option<Value>> {
+    budget.work(entries.len() / 8)?;
     for (found, value) in entries {
         // Keys of text are by far the most, and mostly differ in their length.
         let same = match (found, key) {
@@ -229,7 +230,6 @@ pub(super) fn entry(entries: &[(Value, Value)], key: &Value, budget: &Budget) ->
             return Ok(Some(value.clone()));
         }
     }
-    budget.work(entries.len() / 8)?;
     Ok(None)
 }
 
@@ -295,7 +295,10 @@ pub(super) fn slice(of: &Value, ends: [Value; 3], budget: &Rc<Budget>) -> Outcom
         let byte = |at: i128| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
         return Value::text(budget, &text[byte(first)..byte(last.max(first))]);
     }
-    let mut taken = Vec::new();
+    let span = if step > 0 { last - first } else { first - last };
+    let count = usize::try_from(span.max(0) / step.saturating_abs() + 1).unwrap_or(usize::MAX);
+    let _held = budget.hold(count.saturating_mul(size_of::<usize>()))?;
+    let mut taken = Vec::with_capacity(count);
     let mut at = first;
     while if step > 0 { at < last } else { at > last } {
         taken.push(at as usize);

@@ -386,7 +386,8 @@ impl Parser {
     fn dotted_name(&mut self) -> Outcome<Name> {
         let mut name = self.name()?.to_string();
         while self.skip_op(".") {
-            name = format!("{name}.{}", self.name()?);
+            name.push('.');
+            name.push_str(&self.name()?);
         }
         Ok(Name::from(name))
     }

@@ -202,7 +202,7 @@ impl Parser {
             "with" => self.with()?,
             "macro" => {
                 let name = self.name()?;
-                StmtKind::Macro(Arc::new(self.macro_body(name, "endmacro", true)?))
+                StmtKind::Macro(Arc::new(self.macro_body(name)?))
             }
             "call" => self.call()?,
             "filter" => {
@@ -313,9 +313,9 @@ impl Parser {
         Ok(StmtKind::Call(Arc::new(caller), callee))
     }
 
-    fn macro_body(&mut self, name: Name, end: &str, with_params: bool) -> Outcome<Macro> {
-        let params = if with_params { self.parameters()? } else { Vec::new() };
-        let (body, uses) = self.isolated(|parser| parser.inside(end))?;
+    fn macro_body(&mut self, name: Name) -> Outcome<Macro> {
+        let params = self.parameters()?;
+        let (body, uses) = self.isolated(|parser| parser.inside("endmacro"))?;
         Ok(Macro { name, params, body, uses })
     }
 

@@ -1,0 +1,201 @@
+//! Every option of an engine does something: a test for each field. A field without one does not compile, or fails here.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+mod golden_support;
+
+use golden_support::{all_logits, engine};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use yirage_engine::scheduler::{LogitsWanted, SeqId, Usage};
+use yirage_engine::speculate::{Control, Speculation};
+use yirage_engine::{Engine, EngineOptions, Event, PackedOptions, Request};
+use yirage_hal::Why;
+use yirage_ir::Format;
+use yirage_plan::Precision;
+use yirage_plan::tasks::ExecutorKind;
+use yirage_testkit::{bedtime, scratch::Scratch, tiny};
+
+/// The fields named, as text, if they are all that there are.
+macro_rules! all_fields {
+    ($($field:ident)+) => {{
+        let EngineOptions { $($field: _),+ } = EngineOptions::default();
+        [$(stringify!($field)),+]
+    }};
+}
+
+/// A field, and a check of its effect.
+const EFFECTS: &[(&str, fn())] = &[
+    ("precision", precision),
+    ("kv", kv),
+    ("executor", executor),
+    ("context", context),
+    ("max_seqs", max_seqs),
+    ("cache_seqs", cache_seqs),
+    ("chunk", chunk),
+    ("logit_rows", logit_rows),
+    ("prefix_cache", prefix_cache),
+    ("hidden", hidden),
+    ("speculation", speculation),
+    ("packed", packed),
+];
+
+#[test]
+fn every_field_has_an_effect_test() {
+    let fields = all_fields!(precision kv executor context max_seqs cache_seqs chunk logit_rows prefix_cache hidden
+        speculation packed);
+    let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(tested, fields);
+}
+
+#[test]
+fn every_field_has_an_effect() {
+    EFFECTS.iter().for_each(|(_, effect)| effect());
+}
+
+fn model() -> PathBuf {
+    tiny::model("llama")
+}
+
+fn base() -> EngineOptions {
+    EngineOptions { precision: Precision::Exact, context: Some(128), ..EngineOptions::default() }
+}
+
+fn load(options: EngineOptions) -> Engine {
+    engine(&model(), &options)
+}
+
+fn prompt(length: u32) -> Vec<u32> {
+    (0..length).map(|i| 3 + i * 37 % 200).collect()
+}
+
+/// Runs everything; events of each step.
+fn steps(engine: &mut Engine) -> Vec<Vec<Event>> {
+    let mut steps = Vec::new();
+    while !engine.is_idle() {
+        steps.push(engine.step().unwrap());
+    }
+    steps
+}
+
+/// Runs one request; what it used.
+fn usage(engine: &mut Engine, request: Request) -> Usage {
+    engine.add(request).unwrap();
+    let finished = |event| if let Event::Finished { usage, .. } = event { Some(usage) } else { None };
+    steps(engine).into_iter().flatten().find_map(finished).unwrap()
+}
+
+fn precision() {
+    let rows = |precision| {
+        let options = EngineOptions { precision, kv: Some(Format::F32), ..base() };
+        all_logits(&mut engine(&bedtime::q8_0(), &options), &prompt(20))
+    };
+    assert_ne!(rows(Precision::Exact), rows(Precision::Fast));
+}
+
+fn kv() {
+    let bytes = |kv| load(EngineOptions { kv: Some(kv), ..base() }).facts().bytes.cache;
+    assert_eq!(bytes(Format::F32), 2 * bytes(Format::F16));
+}
+
+fn executor() {
+    let used = |kind| {
+        let mut engine = load(EngineOptions { executor: Some(kind), ..base() });
+        usage(&mut engine, Request::greedy(prompt(5), 3));
+        engine.executors().into_iter().map(|(_, kind, why)| (kind, why)).collect::<Vec<_>>()
+    };
+    for kind in [ExecutorKind::Steps, ExecutorKind::Persistent] {
+        let used = used(kind);
+        assert!(!used.is_empty() && used.iter().all(|used| *used == (kind, Why::Forced)), "{used:?}");
+    }
+}
+
+fn context() {
+    let taken = |context| load(EngineOptions { context, ..base() }).add(Request::greedy(prompt(60), 10)).is_ok();
+    assert_eq!((taken(Some(64)), taken(Some(128))), (false, true));
+}
+
+fn max_seqs() {
+    let most = |max_seqs| {
+        let mut engine = load(EngineOptions { max_seqs, cache_seqs: 3, ..base() });
+        for _ in 0..3 {
+            engine.add(Request::greedy(prompt(5), 8)).unwrap();
+        }
+        let seq = |event: &Event| if let Event::Token { seq, .. } = event { Some(*seq) } else { None };
+        let of = |step: &Vec<Event>| step.iter().filter_map(seq).collect::<BTreeSet<SeqId>>().len();
+        steps(&mut engine).iter().map(of).max().unwrap()
+    };
+    assert_eq!([most(1), most(2), most(3)], [1, 2, 3]);
+}
+
+fn cache_seqs() {
+    let of = |cache_seqs| {
+        let mut engine = load(EngineOptions { max_seqs: 2, cache_seqs, prefix_cache: false, ..base() });
+        for first in [3, 4] {
+            let own: Vec<u32> = [first].into_iter().chain(prompt(59)).collect();
+            engine.add(Request::greedy(own, 60)).unwrap();
+        }
+        steps(&mut engine);
+        (engine.facts().bytes.cache, engine.stats().preemptions)
+    };
+    let ((one, waited), (two, none)) = (of(1), of(2));
+    assert!(waited > 0 && none == 0 && two > one, "{one} bytes, {waited} preemptions; {two} bytes, {none}");
+}
+
+fn chunk() {
+    let until_first_token = |chunk| {
+        let mut engine = load(EngineOptions { chunk, ..base() });
+        engine.add(Request::greedy(prompt(60), 1)).unwrap();
+        steps(&mut engine).len()
+    };
+    assert_eq!([until_first_token(16), until_first_token(64)], [4, 1]);
+}
+
+fn logit_rows() {
+    let most = |logit_rows| {
+        let mut engine = load(EngineOptions { logit_rows, max_seqs: 2, ..base() });
+        engine.add(Request { logits: Some(LogitsWanted::All), ..Request::greedy(prompt(60), 0) }).unwrap();
+        let rows = |step: &Vec<Event>| step.iter().filter(|event| matches!(event, Event::Logits { .. })).count();
+        steps(&mut engine).iter().map(rows).max().unwrap()
+    };
+    assert_eq!([most(8), most(64)], [8, 60]);
+}
+
+fn prefix_cache() {
+    let cached = |prefix_cache| {
+        let mut engine = load(EngineOptions { prefix_cache, ..base() });
+        usage(&mut engine, Request::greedy(prompt(70), 2));
+        usage(&mut engine, Request::greedy(prompt(70), 2)).cached_tokens
+    };
+    assert_eq!([cached(false), cached(true)], [0, 64]);
+}
+
+fn hidden() {
+    let states = |hidden| {
+        let mut engine = load(EngineOptions { hidden, ..base() });
+        engine.add(Request { logits: Some(LogitsWanted::All), ..Request::greedy(prompt(5), 0) }).unwrap();
+        steps(&mut engine).iter().flatten().filter(|event| matches!(event, Event::Hidden { .. })).count()
+    };
+    assert_eq!([states(false), states(true)], [0, 5]);
+}
+
+/// The most guesses of a step are what `--draft-max` sets.
+fn speculation() {
+    let used = |speculation| {
+        let again: Vec<u32> = prompt(9).into_iter().cycle().take(50).collect();
+        usage(&mut load(EngineOptions { speculation, ..base() }), Request::greedy(again, 60))
+    };
+    let always = |most| Speculation { most, lookup: true, control: Control::Most };
+    let (off, one, many) = (used(Speculation::default()), used(always(1)), used(always(8)));
+    assert_eq!((off.drafted, off.verifications), (0, 0));
+    assert!(one.drafted > 0 && one.drafted <= one.verifications, "{one:?}");
+    assert!(many.drafted > many.verifications && many.drafted <= 8 * many.verifications, "{many:?}");
+}
+
+fn packed() {
+    let scratch = Scratch::new("option-packed");
+    let folder = scratch.0.join("packed");
+    let mut engine =
+        load(EngineOptions { packed: Some(PackedOptions { folder: folder.clone(), limit: 1 << 30 }), ..base() });
+    engine.settle(&mut |_, _| {});
+    assert!(engine.notices().is_empty() && std::fs::read_dir(folder).unwrap().count() > 0);
+}

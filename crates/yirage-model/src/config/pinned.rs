@@ -1,0 +1,119 @@
+//! Keys that change what a model computes, and of which one value only is computed here: the others are refused, so that
+//! no key is ignored in silence that the reference implementations (transformers for `config.json`, llama.cpp for GGUF)
+//! heed. Keys that they ignore as well are not here.
+
+use super::RawConfig;
+use super::from_json::same;
+use crate::error::ModelError;
+use crate::gguf::{Gguf, Value};
+use serde_json::Value as Json;
+
+/// Model types (none: all), key of a `config.json`, its values that are computed, and what others ask for.
+type Pinned = (&'static [&'static str], &'static str, Only, &'static str);
+
+/// The values that are computed.
+enum Only {
+    False,
+    True,
+    Number(f64),
+}
+
+const PINNED: &[Pinned] = &[
+    (&[], "use_bidirectional_attention", Only::False, "attention to later positions"),
+    (&[], "is_causal", Only::True, "attention to later positions"),
+    (&[], "add_cross_attention", Only::False, "attention to another model's output"),
+    (&[], "is_encoder_decoder", Only::False, "attention to another model's output"),
+];
+
+/// Types whose reference code caps scores and logits.
+const CAPPED: &[&str] = &["gemma2", "gemma3_text"];
+
+/// GGUF architectures (none: all), suffix, values that are computed, and what others ask for. A boolean is 0 or 1.
+const GGUF: &[(&[&str], &str, &[f64], &str)] = &[
+    (&[], "attention.causal", &[1.0], "attention to later positions"),
+    (&[], "pooling_type", &[0.0], "an embedding of the whole text"),
+    (&[], "attention.max_alibi_bias", &[0.0], "positions by biases of scores (ALiBi)"),
+    (&[], "attention.clamp_kqv", &[0.0], "clamped queries, keys and values"),
+    (&[], "attention.scale", &[0.0], "a factor of scores of its own"),
+    (&[], "attention.shared_kv_layers", &[0.0], "layers that share keys and values"),
+    (&[], "logit_scale", &[0.0, 1.0], "scaled logits"),
+    (&[], "embedding_scale", &[0.0, 1.0], "scaled embeddings"),
+    (&[], "residual_scale", &[0.0, 1.0], "scaled residuals"),
+    (&[], "use_parallel_residual", &[0.0], "parts of a layer in parallel"),
+    (&[], "rope.scaling.yarn_log_multiplier", &[0.0], "a YaRN scaling of another magnitude"),
+    (&[], "rope.scaling.yarn_ext_factor", &[1.0], "a YaRN scaling of another blend"),
+    (&[], "nextn_predict_layers", &[0.0], "layers that predict further tokens"),
+    (&[], "leading_dense_block_count", &[0.0], "dense layers before those with experts"),
+    (&[], "interleave_moe_layer_step", &[0.0, 1.0], "dense layers between those with experts"),
+    (&[], "expert_shared_count", &[0.0], "shared experts"),
+    (&[], "expert_shared_feed_forward_length", &[0.0], "shared experts"),
+    (&[], "expert_group_count", &[0.0, 1.0], "experts in groups"),
+    (&[], "expert_group_used_count", &[0.0, 1.0], "experts in groups"),
+    (&[], "expert_weights_scale", &[0.0, 1.0], "scaled weights of experts"),
+    (&[], "expert_weights_norm", &[1.0], "weights of experts that do not sum to one"),
+    (&["llama", "qwen3moe"], "expert_gating_func", &[0.0, 1.0], "another choice of experts"),
+    (&["gpt-oss"], "expert_gating_func", &[0.0, 3.0], "another choice of experts"),
+];
+
+impl RawConfig {
+    /// Refuses values of a `config.json` that ask for what is not computed.
+    pub(super) fn check_pinned(&self) -> Result<(), ModelError> {
+        let model_type = self.opt_str("model_type")?.unwrap_or_default();
+        let of_type = |types: &[&str]| types.is_empty() || types.contains(&model_type);
+        for (types, key, only, what) in PINNED {
+            if of_type(types) {
+                self.pin(key, only, what)?;
+            }
+        }
+        if !CAPPED.contains(&model_type) {
+            self.pin("attn_logit_softcapping", &Only::Number(0.0), "capped scores")?;
+            self.pin("final_logit_softcapping", &Only::Number(0.0), "capped logits")?;
+        }
+        Ok(())
+    }
+
+    fn pin(&self, key: &str, only: &Only, what: &str) -> Result<(), ModelError> {
+        let Some(found) = self.get(key) else { return Ok(()) };
+        let only = match only {
+            Only::False => Json::Bool(false),
+            Only::True => Json::Bool(true),
+            Only::Number(n) => Json::from(*n),
+        };
+        if same(found, &only) {
+            return Ok(());
+        }
+        let (file, key) = (self.file(), self.called(key));
+        Err(ModelError::Unsupported {
+            what: what.to_owned(),
+            why: format!("{file}: {key} is {found} and asks for it; only {only} is computed for this architecture"),
+        })
+    }
+}
+
+/// Refuses values of GGUF metadata that ask for what is not computed.
+pub(super) fn check_gguf(gguf: &Gguf, arch: &str) -> Result<(), ModelError> {
+    let refuse = |key: &str, found: &str, what: &str| {
+        Err(ModelError::Unsupported {
+            what: what.to_owned(),
+            why: format!("{}: {key} is {found} and asks for it", gguf.name()),
+        })
+    };
+    for (archs, suffix, computed, what) in GGUF {
+        let key = format!("{arch}.{suffix}");
+        let Some(value) = gguf.get(&key).filter(|_| archs.is_empty() || archs.contains(&arch)) else { continue };
+        match number(value) {
+            Some(n) if computed.contains(&n) => {}
+            Some(n) => return refuse(&key, &n.to_string(), what),
+            None => return Err(super::from_gguf::mismatch(gguf, &key, "a number or a boolean", value)),
+        }
+    }
+    let key = format!("{arch}.rope.dimension_sections");
+    if gguf.get(&key).is_some() {
+        return refuse(&key, "there", "positions in several dimensions");
+    }
+    Ok(())
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_int().map(|n| n as f64)).or_else(|| value.as_bool().map(f64::from))
+}

@@ -1,0 +1,131 @@
+"""Tiny models of sixteen architectures: their configuration, the recipe of their weights, and outputs of transformers.
+
+usage: make_tiny_archs.py OUT_DIR [SEED]      (needs torch, transformers, safetensors, numpy)
+
+OUT_DIR gets NAME.json each; the repository's are in crates/yirage-testkit/fixtures/tiny. Weights are not stored: they come
+from the counter-based generator (counter_rng.py, and `yirage-testkit` in Rust) by tensor name and element, so that both
+sides have the same bytes. Everything is computed in float32; three inputs, with a margin at every position, so that no
+rounding decides a token.
+"""
+import hashlib
+import json
+import os
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers as tf
+from safetensors.torch import load_file, save_file
+
+from counter_rng import at, weights
+
+torch.set_num_threads(1)
+V = 256
+BASE = dict(vocab_size=V, hidden_size=64, intermediate_size=128, num_hidden_layers=3, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=64)
+MODELS = {
+    "llama": ("LlamaConfig", dict(BASE)),
+    "llama3-rope": ("LlamaConfig", dict(BASE, rope_parameters=LLAMA3)),
+    "mistral-swa": ("MistralConfig", dict(BASE, sliding_window=16)),
+    "qwen2": ("Qwen2Config", dict(BASE, tie_word_embeddings=True)),
+    "qwen3": ("Qwen3Config", dict(BASE, head_dim=32)),
+    "qwen3moe": ("Qwen3MoeConfig", dict(BASE, head_dim=16, num_experts=8, num_experts_per_tok=2, norm_topk_prob=True,
+                 moe_intermediate_size=48, decoder_sparse_step=1)),
+    "mixtral": ("MixtralConfig", dict(BASE, num_local_experts=4, num_experts_per_tok=2)),
+    "gemma2": ("Gemma2Config", dict(BASE, head_dim=16, sliding_window=16, query_pre_attn_scalar=16)),
+    "gemma3": ("Gemma3TextConfig", dict(BASE, num_hidden_layers=7, head_dim=16, sliding_window=16,
+               query_pre_attn_scalar=16)),
+    "phi3": ("Phi3Config", dict(BASE, original_max_position_embeddings=512)),
+    "olmo2": ("Olmo2Config", dict(BASE)),
+    "gpt2": ("GPT2Config", dict(vocab_size=V, n_embd=64, n_layer=3, n_head=4, n_positions=512, bos_token_id=1,
+             eos_token_id=2)),
+    "gptneox": ("GPTNeoXConfig", {k: v for k, v in BASE.items() if k != "num_key_value_heads"}),
+    "smollm3": ("SmolLM3Config", dict(BASE, no_rope_layer_interval=3)),
+    "gptoss": ("GptOssConfig", dict(BASE, head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=16)),
+    "deepseek-v3": ("DeepseekV3Config", dict(BASE, num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=16,
+                    qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=2,
+                    moe_intermediate_size=32, n_group=2, topk_group=1, first_k_dense_replace=1, n_shared_experts=1)),
+}
+LENGTHS, GREEDY = (1, 7, 40), 16
+# Of the spread of a position's logits; transformers and another order of additions differ by about 1e-6 of it.
+MARGIN = 5e-3
+
+
+def recipe(name, initial):
+    """Base and exponent of a tensor, from what transformers begins with: norms that multiply by 1 stay near 1."""
+    if initial.ndim >= 2:
+        return 0.0, 10
+    return (1.0 if bool((initial == 1).all()) else 0.0), 11
+
+
+def build(cls, keywords, seed, folder):
+    """A model whose checkpoint in `folder` has the generator's weights, the recipe of each tensor, and a hash of all their bytes."""
+    how = dict(dtype=torch.float32, attn_implementation="eager", experts_implementation="eager")
+    tf.AutoModelForCausalLM.from_config(getattr(tf, cls)(**keywords), **how).save_pretrained(folder)
+    file, tensors = os.path.join(folder, "model.safetensors"), []
+    made, digest = {}, hashlib.sha256()
+    for name, initial in sorted(load_file(file).items()):
+        base, exponent = recipe(name, initial)
+        values = weights(seed, name, list(initial.shape), base, exponent)
+        digest.update(values.tobytes())
+        made[name] = torch.from_numpy(values)
+        tensors.append([name, list(initial.shape), base, exponent])
+    save_file(made, file, metadata=dict(format="pt"))
+    return tf.AutoModelForCausalLM.from_pretrained(folder, **how).eval(), tensors, digest.hexdigest()
+
+
+def logits(model, ids):
+    with torch.no_grad():
+        return model(torch.tensor([ids])).logits[0].numpy()
+
+
+def case(model, ids):
+    """What the model says of one input, and the least margin between the two best of any position."""
+    rows, tokens = logits(model, ids), list(ids)
+    best = [rows[:-1]]
+    for _ in range(GREEDY):
+        last = logits(model, tokens)[-1:]
+        best.append(last)
+        tokens.append(int(last.argmax()))
+    ordered = np.sort(np.concatenate(best), axis=-1)
+    margin = float(((ordered[:, -1] - ordered[:, -2]) / ordered.std(-1)).min())
+    return margin, dict(ids=ids, last_logits=[float(str(x)) for x in rows[-1]], std=round(float(rows[-1].std()), 5),
+                        argmax_each_pos=rows.argmax(-1).tolist(), greedy16=tokens[len(ids):])
+
+
+def cases(model, seed):
+    for length in LENGTHS:
+        for attempt in range(100):
+            drawn = at(seed * 1000 + length, np.arange(length) + 1000 * attempt) % np.uint64(V - 3)
+            margin, found = case(model, [int(x) + 3 for x in drawn])
+            if margin > MARGIN:
+                yield found
+                break
+        else:
+            raise SystemExit(f"no input of {length} tokens has a margin of {MARGIN}")
+
+
+def main(out, seed):
+    os.makedirs(out, exist_ok=True)
+    for name, (cls, keywords) in MODELS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            model, tensors, digest = build(cls, keywords, seed, folder)
+            config = json.load(open(os.path.join(folder, "config.json")))
+            generation = os.path.join(folder, "generation_config.json")
+            generation = json.load(open(generation)) if os.path.exists(generation) else None
+        found = list(cases(model, seed))
+        doc = dict(format="tiny-archs-v1", arch=name, transformers=tf.__version__, torch=torch.__version__, seed=seed,
+                   config=config, generation_config=generation, tensors=tensors, sha256=digest, cases=found)
+        path = os.path.join(out, f"{name}.json")
+        with open(path, "w") as file:
+            lines = [f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in doc.items()]
+            file.write("{\n" + ",\n".join(lines) + "\n}\n")
+        size = sum(int(np.prod(shape)) for _, shape, _, _ in tensors)
+        print(name, size, "weights", os.path.getsize(path), "bytes", "std", found[-1]["std"], flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1)
