@@ -14,6 +14,7 @@ use yirage_mmap::{MapError, guard_mappings};
 use yirage_model::{Checkpoint, ModelError};
 use yirage_packed::Store;
 use yirage_plan::Precision;
+use yirage_testkit::bedtime;
 use yirage_testkit::rng::Rng;
 
 const GIB: u64 = 1 << 30;
@@ -31,7 +32,7 @@ struct Kept {
 impl Kept {
     fn new() -> Kept {
         let folder = tempdir().unwrap();
-        fs::copy(model(), folder.path().join("model.gguf")).unwrap();
+        fs::copy(bedtime::q8_0(), folder.path().join("model.gguf")).unwrap();
         let store = folder.path().join("packed");
         let packed = Some(PackedOptions { folder: store.clone(), limit: GIB });
         let options = EngineOptions { packed, context: Some(256), ..options(Precision::Fast) };
@@ -56,10 +57,6 @@ impl Kept {
 fn load(checkpoint: &Checkpoint, options: &EngineOptions) -> Result<Engine, EngineError> {
     let device = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap().0;
     Engine::load(checkpoint, device, options, &mut |_, _| {})
-}
-
-fn model() -> PathBuf {
-    golden_support::shared("models/stories260K/stories260K-q8_0.gguf").unwrap()
 }
 
 /// The bits of all logits, so that what is no number is compared too.

@@ -98,9 +98,7 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
 /// As [`run`], the requests arriving in a random order; what they gave is in the order of `requests`.
 fn run_shuffled(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> {
     let mut order: Vec<usize> = (0..requests.len()).collect();
-    for last in (1..order.len()).rev() {
-        order.swap(last, rng.next(last as u64 + 1) as usize);
-    }
+    rng.shuffle(&mut order);
     let arriving: Vec<Request> = order.iter().map(|&i| requests[i].clone()).collect();
     let mut out = vec![Output::default(); requests.len()];
     for (i, output) in order.into_iter().zip(run(engine, &arriving, rng)) {
@@ -265,7 +263,7 @@ fn the_same_request_draws_the_same_tokens_again() {
         ..Request::greedy(vec![1, 5, 9], 24)
     };
     let requests = [choice(0), choice(1), choice(0), choice(1)];
-    let out = run(&mut engine, &requests, &mut Rng(3));
+    let out = run(&mut engine, &requests, &mut Rng::new(3));
     assert_eq!((&out[0], &out[1]), (&out[2], &out[3]));
     assert_ne!(out[0].tokens, out[1].tokens);
 }

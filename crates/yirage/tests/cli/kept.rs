@@ -2,7 +2,7 @@
 //! their file meanwhile.
 
 use crate::cache::Kept;
-use crate::support::{Ran, stories, yirage};
+use crate::support::{Ran, bedtime, yirage};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ fn check(ran: &Ran, want: &str, note: &str, what: &str) {
 
 #[test]
 fn a_damaged_entry_is_replaced_and_the_answer_right() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let (kept, want) = (Kept::new(), answer(&model));
     kept.run(&model, &[]).ran();
     let entry = PathBuf::from(kept.entries()[0]["path"].as_str().unwrap());
@@ -46,7 +46,7 @@ fn a_damaged_entry_is_replaced_and_the_answer_right() {
 
 #[test]
 fn what_keeps_weights_from_being_kept_is_a_note() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let (folder, want) = (tempfile::tempdir().unwrap(), answer(&model));
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -62,7 +62,7 @@ fn what_keeps_weights_from_being_kept_is_a_note() {
 #[test]
 fn links_pipes_and_locks_in_the_way_are_a_note() {
     use std::process::Command;
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let want = answer(&model);
     let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
     for what in ["entry", "lock"] {
@@ -82,7 +82,7 @@ fn links_pipes_and_locks_in_the_way_are_a_note() {
 #[test]
 fn a_limit_on_files_is_a_note_for_weights_and_an_error_for_results() {
     use crate::support::limited;
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let (kept, want) = (Kept::new(), answer(&model));
     let ran = limited("-f 16", &ask(&model, &["--weight-cache", "--weight-cache-dir", &kept.folder()])).ran();
     check(&ran, &want, "repacked weights are not kept", "ulimit -f 16");
@@ -94,7 +94,7 @@ fn a_limit_on_files_is_a_note_for_weights_and_an_error_for_results() {
 
 #[test]
 fn a_folder_that_goes_away_meanwhile_is_a_note_at_most() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let (kept, want) = (Kept::new(), answer(&model));
     let folder = kept.folder();
     let ended = std::sync::atomic::AtomicBool::new(false);
@@ -115,7 +115,7 @@ fn a_folder_that_goes_away_meanwhile_is_a_note_at_most() {
 
 #[test]
 fn starts_at_once_answer_all() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let (kept, want) = (Kept::new(), answer(&model));
     std::thread::scope(|scope| {
         for _ in 0..6 {
@@ -163,7 +163,7 @@ fn cut_off(model: &str, json: bool) -> (Option<i32>, String, String) {
 #[cfg(unix)]
 #[test]
 fn an_entry_that_is_cut_off_in_use_ends_the_answer_in_an_error() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let (code, out, err) = cut_off(&model, false);
     assert_eq!(code, Some(1), "{err}");
     let want = yirage(&ask(&model, &["--max-tokens", "200", "--no-weight-cache"])).ran().out;
@@ -174,7 +174,7 @@ fn an_entry_that_is_cut_off_in_use_ends_the_answer_in_an_error() {
 #[cfg(unix)]
 #[test]
 fn an_answer_in_json_that_is_cut_off_says_so() {
-    let Some(model) = stories() else { return };
+    let model = bedtime();
     let (code, out, err) = cut_off(&model, true);
     assert_eq!(code, Some(1), "{err}");
     let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
