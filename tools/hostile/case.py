@@ -58,6 +58,15 @@ class Case:
     during: object = None
     # What a message of an error has to say.
     says: str = ""
+    # Whether `inspect --json` has to find an error, where it is none itself: what `run` refuses.
+    finds: bool = False
+
+
+def inspect(what, model, files, allow):
+    """A look at a damaged model: it finds whatever `run` would refuse."""
+    refused = allow == REFUSED
+    args = ["inspect", "--model", model, *(["--json"] if refused else [])]
+    return Case(f"inspect {what}", args, files, finds=refused)
 
 
 @dataclass

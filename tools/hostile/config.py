@@ -2,7 +2,7 @@
 import json
 
 import architectures
-from case import ANYTHING, ERROR, OTHER, REFUSED, UNCHANGED_OR_REFUSED, Case, Family, Link
+from case import ANYTHING, ERROR, OTHER, REFUSED, UNCHANGED_OR_REFUSED, Case, Family, Link, inspect
 
 RUN = ["run", "--prompt-ids", "1,104,105,260,270,280", "-n", "8", "--temperature", "0", "--precision", "exact",
        "--ignore-eos", "--json"]
@@ -197,7 +197,7 @@ def make(rng, folder, _work):
     files["config.json"] = data
     like = [*RUN, "--model", str(folder / name)]
     if rng.random() < 0.1:
-        return Case(f"inspect {what} ({name})", ["inspect", "--model", "."], files)
+        return inspect(f"{what} ({name})", ".", files, allow)
     return Case(f"{what} ({name})", [*RUN, "--model", "."], files, allow, like, ("tokens",))
 
 

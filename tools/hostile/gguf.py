@@ -3,7 +3,7 @@ import struct
 
 import base
 import gguf_file as g
-from case import ANYTHING, REFUSED, UNCHANGED, UNCHANGED_OR_REFUSED, Case, Family
+from case import ANYTHING, REFUSED, UNCHANGED, UNCHANGED_OR_REFUSED, Case, Family, inspect
 
 IDS = "1,104,105,260,270,280"
 RUN = ["run", "--prompt-ids", IDS, "-n", "12", "--temperature", "0", "--precision", "exact", "--ignore-eos", "--json"]
@@ -332,9 +332,7 @@ def make(rng, folder, _work):
     what = f"{mutate.__name__} ({kind})"
     view = rng.random()
     if view < 0.12:
-        # Finds what run would refuse as well; what it allows besides is for a reader to say.
-        return Case(f"inspect {what}", ["inspect", "--model", "m.gguf"], {"m.gguf": data},
-                    says="m.gguf" * (allow == REFUSED))
+        return inspect(what, "m.gguf", {"m.gguf": data}, allow)
     words, keys = (ASK, ("tokens", "text")) if view < 0.4 else (RUN, ("tokens",))
     return Case(what, [*words, "--model", "m.gguf"], {"m.gguf": data}, allow,
                 [*words, "--model", str(folder / kind)], keys)

@@ -31,6 +31,8 @@ def finding(case, ran, limits, baseline):
         if case.says and case.says.encode() not in ran.err:
             return f"the message does not say {case.says!r}", "finding"
         outcome = ERROR
+    elif case.finds and not errors_found(ran.out):
+        return "inspect finds nothing wrong with what run refuses", "finding"
     else:
         outcome = OTHER if baseline is None or answer(case, ran.out) != baseline else SAME
     if outcome in case.allow:
@@ -38,6 +40,11 @@ def finding(case, ran, limits, baseline):
     wrong = {OTHER: "another answer in silence", SAME: "an answer that should have been refused",
              ERROR: "an error where there is none"}
     return wrong[outcome], "finding"
+
+
+def errors_found(out):
+    """Whether `inspect --json` found an error."""
+    return any(found["severity"] == "error" for found in json.loads(out)["lint"])
 
 
 def crash(ran, limits):

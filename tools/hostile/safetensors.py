@@ -4,7 +4,7 @@ import struct
 
 import architectures
 import base
-from case import ANYTHING, REFUSED, UNCHANGED_OR_REFUSED, Case, Family, Link
+from case import ANYTHING, REFUSED, UNCHANGED_OR_REFUSED, Case, Family, Link, inspect
 
 RUN = ["run", "--prompt-ids", "1,104,105,260,270,280", "-n", "8", "--temperature", "0", "--precision", "exact",
        "--ignore-eos", "--json"]
@@ -218,7 +218,7 @@ def make(rng, folder, _work):
     files |= {part: Link(str(folder / name / part))
               for part in ("config.json", "tokenizer.json", "tokenizer_config.json")}
     if rng.random() < 0.1:
-        return Case(f"inspect {what} ({name})", ["inspect", "--model", "."], files)
+        return inspect(f"{what} ({name})", ".", files, allow)
     return Case(f"{what} ({name})", [*RUN, "--model", "."], files, allow, [*RUN, "--model", str(folder / name)],
                 ("tokens",))
 
