@@ -14,6 +14,7 @@ use yirage_mmap::{MapError, guard_mappings};
 use yirage_model::{Checkpoint, ModelError};
 use yirage_packed::Store;
 use yirage_plan::Precision;
+use yirage_testkit::bedtime;
 use yirage_testkit::rng::Rng;
 
 const GIB: u64 = 1 << 30;
@@ -59,7 +60,7 @@ fn load(checkpoint: &Checkpoint, options: &EngineOptions) -> Result<Engine, Engi
 }
 
 fn model() -> PathBuf {
-    golden_support::shared("models/stories260K/stories260K-q8_0.gguf").unwrap()
+    bedtime::q8_0()
 }
 
 /// The bits of all logits, so that what is no number is compared too.
