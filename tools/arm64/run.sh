@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # with, and one tiny model against its golden file.
 kernel_tests=(--package=yirage-cpu --package=yirage-conformance --lib --tests)
 decoder_tests=(--package=yirage-ir --test=quant_golden)
-model_test=(--package=yirage-engine --test=golden_stories f32_gguf)
+model_test=(--package=yirage-engine --test=golden_bedtime f32_gguf)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
 slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact)
 # The levels that a test insists on, the best one last: one that emulation lacked would be passed over in silence.

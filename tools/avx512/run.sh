@@ -15,11 +15,9 @@ tools=$PWD/tools/avx512
 
 # What is run: every kernel against its oracle, and one tiny model against its golden file.
 kernel_crates=(yirage-cpu yirage-conformance)
-model_test=(--package=yirage-engine --test=golden_stories)
+model_test=(--package=yirage-engine --test=golden_bedtime)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
 slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact)
-# Files beside the checkout that the model's test reads.
-fixtures=(../shared/models/stories260K ../shared/golden/stories.json)
 # The best first; the first that this Bochs knows is taken.
 models=(sapphire_rapids corei7_icelake_u)
 wanted=(bochs bochs-term linux-image-cloud-amd64 busybox-static)
@@ -145,15 +143,10 @@ make_disk() {
     cp "$root/bin/busybox" "$guest/bin/busybox"
     cp "$tools/init" "$guest/init"
     chmod +x "$guest/init"
-    # Tests find files beside the checkout from the folder that they were compiled in: both are at the same places here.
-    local crate fixture
+    # Tests find files of the checkout from the folder that they were compiled in: it is at the same place here.
+    local crate
     for crate in crates/*; do
         mkdir -p "$guest$PWD/$crate"
-    done
-    for fixture in "${fixtures[@]}"; do
-        [ -e "$fixture" ] || continue
-        mkdir -p "$guest$(dirname "$(realpath -s "$fixture")")"
-        cp -rL "$fixture" "$guest$(realpath -s "$fixture")"
     done
     (cd "$guest" && find . | "$root/bin/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$target/initrd"
     local kernels=("$root"/boot/vmlinuz-*)
