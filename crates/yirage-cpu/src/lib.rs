@@ -5,7 +5,6 @@ pub mod attention;
 mod cgroup;
 mod device;
 pub mod isa;
-pub mod last_resort;
 mod limits;
 pub mod linear;
 pub mod memory;

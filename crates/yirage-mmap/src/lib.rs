@@ -1,7 +1,7 @@
 //! The crate of opening files: whatever others made is read through it. [`open_regular`] and its kin take regular files
 //! only, never wait and never read beyond a limit; [`MappedFile`] opens the same way and maps, read-only, with pages that
 //! can be given back: the only unsafe code of loading. [`step_back`] puts a thread behind all others for the work that
-//! follows a load; [`guard_mappings`] and [`file_size_limits_are_errors`] make errors of two signals that files can raise.
+//! follows a load; [`guard_mappings`] makes an error of the signal that a file raises which is cut off.
 //!
 //! This crate knows nothing of what is in a file. Mapping moves no bytes; a page is read from the file when it is
 //! first touched, and [`MappedFile::release`] lets the system forget it again once its content lives elsewhere
@@ -16,14 +16,12 @@
 //!   file over them (as package managers and the hub cache do), never by rewriting in place: the mapping then keeps the
 //!   old file alive.
 
-mod file_size;
 mod guard;
 mod open;
 mod priority;
 mod release;
 mod stamp;
 
-pub use file_size::file_size_limits_are_errors;
 pub use guard::guard_mappings;
 pub use open::{
     FileError, FileKind, is_there, open_regular, read_bytes, read_bytes_if_there, read_piped_text, read_text,

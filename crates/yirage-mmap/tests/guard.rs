@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use yirage_mmap::{MapError, MappedFile, file_size_limits_are_errors, guard_mappings};
+use yirage_mmap::{MapError, MappedFile, guard_mappings};
 
 const BYTES: usize = 3 << 20;
 const FOLDER: &str = "YIRAGE_TEST_GUARD_FOLDER";
@@ -106,20 +106,6 @@ fn is_sent_the_signal() {
         let status = Command::new("kill").args(["-s", "BUS", &std::process::id().to_string()]).status();
         println!("still here: {status:?}");
     }
-}
-
-#[test]
-fn files_beyond_the_limit_are_errors() {
-    assert!(child("writes_beyond_the_limit", "ulimit -f 8;").success());
-}
-
-#[test]
-#[ignore = "run by files_beyond_the_limit_are_errors"]
-fn writes_beyond_the_limit() {
-    file_size_limits_are_errors();
-    let mut file = File::create(folder().join("long")).unwrap();
-    let error = file.write_all(&vec![1; 1 << 20]).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge, "{error}");
 }
 
 #[test]

@@ -126,6 +126,17 @@ pub enum Flaw {
         /// Where it should start.
         expected: u64,
     },
+    /// More bytes lie behind the last tensor than fill it up to the alignment: the data begins elsewhere, or is more than
+    /// the table says.
+    #[error("data ends at {end}, but the file has {len} bytes, and alignment explains less than {alignment} more")]
+    Behind {
+        /// Byte after the last tensor's data.
+        end: u64,
+        /// Length of the file.
+        len: u64,
+        /// The alignment.
+        alignment: u64,
+    },
     /// A size follows from two fields, which disagree.
     #[error("{found} bytes, though shape and type need {expected}")]
     SizeMismatch {

@@ -99,8 +99,19 @@ const BAR: &str = "{wide_msg} {bar:20} {bytes}/{total_bytes} {eta}";
 const PLAIN_LINE_FROM: u64 = 64 << 20;
 
 fn write(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = standard_output()?.lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Closed)
+}
+
+/// Standard output, if the process began with one.
+///
+/// # Errors
+/// [`Failure::Closed`]: what is written would vanish.
+pub(crate) fn standard_output() -> Result<io::Stdout, Failure> {
+    match yirage_process::standard_output_was_closed() {
+        true => Err(Failure::Closed(io::Error::other("it was closed before this program began"))),
+        false => Ok(io::stdout()),
+    }
 }
 
 /// A text without the control characters to which a terminal would listen: all but line ends and tabs are spelt out, as

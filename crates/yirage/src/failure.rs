@@ -3,7 +3,7 @@
 //! 0 is success; 1 a failure of the input or the world; 2 wrong usage; 3 something this program or machine does not
 //! support; 4 something that would not fit into memory; 5 results slower than those before; 130 an interrupt.
 
-use crate::console::visible;
+use crate::console::{standard_output, visible};
 use serde_json::json;
 use std::error::Error as _;
 use std::io::{self, Write};
@@ -129,7 +129,8 @@ impl Failure {
 pub(crate) fn report(failure: &Failure, json: bool) -> ExitCode {
     let (code, kind) = failure.code();
     if let (Failure::Clap(help), 0) = (failure, code) {
-        return help.print().map_or_else(|e| report(&Failure::Closed(e), json), |()| ExitCode::SUCCESS);
+        let printed = standard_output().and_then(|_| help.print().map_err(Failure::Closed));
+        return printed.map_or_else(|failure| report(&failure, json), |()| ExitCode::SUCCESS);
     }
     // Nobody is left to tell when standard error itself fails.
     let _ = match failure {

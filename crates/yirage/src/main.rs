@@ -23,14 +23,14 @@ use failure::Failure;
 use options::{Command, Invocation};
 use std::process::ExitCode;
 use std::time::Instant;
-use yirage_cpu::last_resort;
+use yirage_process::last_resort;
 
 #[global_allocator]
 static ALLOCATOR: last_resort::Allocator = last_resort::Allocator;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    yirage_mmap::file_size_limits_are_errors();
+    yirage_process::file_size_limits_are_errors();
     last_resort::install(failure::WOULD_NOT_FIT);
     let arguments: Vec<_> = std::env::args_os().collect();
     let invocation = match options::parse(arguments) {

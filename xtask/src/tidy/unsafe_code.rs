@@ -1,4 +1,4 @@
-//! `unsafe` lives in backends, in `yirage-mmap` and nowhere else: the other crates say so in their first lines.
+//! `unsafe` lives in backends, in `yirage-mmap`, in `yirage-process` and nowhere else: the other crates say so in their first lines.
 
 use super::{Finding, Tree};
 

@@ -106,6 +106,13 @@ pub(super) fn place(
         sizes.push(size);
     }
     let ends = ends_without_overlap(c, &rows, &sizes, data, file_len)?;
+    // Writers fill the last tensor up as they do all others.
+    if let Some((last, &end)) = ends.iter().enumerate().max_by_key(|&(_, end)| end)
+        && file_len - end >= alignment
+    {
+        let flaw = Flaw::Behind { end, len: file_len, alignment };
+        return Err(c.error_at(rows[last].at, &format!("tensor {:?}", rows[last].name), flaw));
+    }
     let tensors = rows.into_iter().zip(ends).map(|(row, end)| GgufTensor {
         name: row.name,
         shape: row.shape,

@@ -25,6 +25,8 @@ pub(crate) struct EngineSettings {
     pub(crate) options: EngineOptions,
     /// The model that guesses.
     pub(crate) draft: Option<String>,
+    /// What the user should know of the options.
+    note: Option<String>,
 }
 
 impl EngineSettings {
@@ -54,6 +56,7 @@ impl EngineSettings {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
         let chunk = format!("a number from 1 to {MAX_STEP_TOKENS}");
         let (speculation, draft) = speculation(layers)?;
+        let (packed, note) = super::packed::resolve(layers)?;
         let options = EngineOptions {
             precision: if layers.choice("precision")? == "exact" { Precision::Exact } else { Precision::Fast },
             kv: layers.maybe_choice("kv-type")?.map(|word| match word {
@@ -72,7 +75,7 @@ impl EngineSettings {
             max_seqs: 1,
             prefix_cache: layers.switch("prefix-cache")?,
             speculation,
-            packed: super::packed::resolve(layers)?,
+            packed,
             ..EngineOptions::default()
         };
         Ok(EngineSettings {
@@ -81,6 +84,7 @@ impl EngineSettings {
             open: OpenOptions { threads, isa: layers.text("isa").map(str::to_owned) },
             options,
             draft,
+            note,
         })
     }
 
@@ -89,12 +93,14 @@ impl EngineSettings {
     /// # Errors
     /// [`Failure::Usage`] naming an option that the device refuses as it was given; [`Failure::Device`] for the rest.
     pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), Failure> {
-        self.backend.open(self.ordinal, &self.open).map_err(|error| match error {
+        let (device, mut notes) = self.backend.open(self.ordinal, &self.open).map_err(|error| match error {
             HalError::Option { option, why } if layers.knows(option) => {
                 Failure::Usage(format!("{}: {why}", layers.label(option)))
             }
             error => error.into(),
-        })
+        })?;
+        notes.extend(self.note.clone());
+        Ok((device, notes))
     }
 }
 

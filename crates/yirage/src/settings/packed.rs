@@ -9,35 +9,39 @@ use yirage_hub::HubEnv;
 /// Largest limit that fits into a number of bytes.
 const MAX_GIB: f64 = (1u64 << 33) as f64;
 
+/// Said where neither an option nor the environment names a place.
+const HOMELESS: &str = "HOME is not set: set it, or name a folder with --weight-cache-dir";
+
 /// The folder of repacked weights.
 ///
 /// # Errors
 /// [`Failure::Usage`] where neither an option nor the environment names a place.
 pub(crate) fn weight_cache_folder(layers: &Layers) -> Result<PathBuf, Failure> {
-    if let Some(folder) = layers.text("weight-cache-dir") {
-        return Ok(folder.into());
-    }
-    let env = HubEnv::from_env();
-    if env.homeless {
-        return Err(Failure::Usage(
-            "there is no place for repacked weights: HOME is not set; set it, or name a folder with --weight-cache-dir, \
-             or keep none with --no-weight-cache"
-                .into(),
-        ));
-    }
-    Ok(env.packed_weights())
+    folder(layers).ok_or_else(|| Failure::Usage(format!("there is no place for repacked weights; {HOMELESS}")))
 }
 
-/// What the engine is told; `None` where nothing is kept.
+fn folder(layers: &Layers) -> Option<PathBuf> {
+    if let Some(folder) = layers.text("weight-cache-dir") {
+        return Some(folder.into());
+    }
+    let env = HubEnv::from_env();
+    if env.homeless { None } else { Some(env.packed_weights()) }
+}
+
+/// What the engine is told, `None` where nothing is kept, and what the user is told: no answer depends on a place for
+/// weights.
 ///
 /// # Errors
 /// [`Failure::Usage`] naming the option.
-pub(super) fn resolve(layers: &Layers) -> Result<Option<PackedOptions>, Failure> {
+pub(super) fn resolve(layers: &Layers) -> Result<(Option<PackedOptions>, Option<String>), Failure> {
     let allowed = |gib: &f64| (0.0..=MAX_GIB).contains(gib);
     let gib = layers.number("weight-cache-limit", &format!("a number of GiB from 0 to {MAX_GIB}"), allowed)?;
     if !layers.switch("weight-cache")? {
-        return Ok(None);
+        return Ok((None, None));
     }
     let limit = (gib.unwrap_or_default() * (1u64 << 30) as f64) as u64;
-    Ok(Some(PackedOptions { folder: weight_cache_folder(layers)?, limit }))
+    Ok(match folder(layers) {
+        Some(folder) => (Some(PackedOptions { folder, limit }), None),
+        None => (None, Some(format!("repacked weights are not kept; {HOMELESS}"))),
+    })
 }

@@ -1,6 +1,6 @@
 //! Standard output that takes nothing, and what never reaches a terminal raw.
 
-use crate::support::{TINY, yirage};
+use crate::support::{TINY, redirected, yirage};
 use std::fs::File;
 
 /// Commands that print something without needing more than a small model.
@@ -26,6 +26,16 @@ fn a_full_standard_output_is_an_error_of_every_command() {
         let ran = yirage(command).output(full).ran();
         assert_eq!(ran.code, 1, "{command:?}: {}", ran.err);
         assert!(ran.err.contains("standard output: No space left"), "{command:?}: {}", ran.err);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_standard_output_that_never_was_is_an_error_of_every_command() {
+    for command in COMMANDS {
+        let ran = redirected(">&-", command).ran();
+        assert_eq!(ran.code, 1, "{command:?}: {}", ran.err);
+        assert!(ran.err.contains("standard output: it was closed"), "{command:?}: {}", ran.err);
     }
 }
 

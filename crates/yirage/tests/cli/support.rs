@@ -37,8 +37,19 @@ pub(crate) fn yirage(arguments: &[&str]) -> Run {
 /// A run with these arguments under a limit of the shell: what follows `ulimit`.
 #[cfg(unix)]
 pub(crate) fn limited(limit: &str, arguments: &[&str]) -> Run {
+    in_shell(&format!("ulimit {limit} && exec \"$0\" \"$@\""), arguments)
+}
+
+/// A run with these arguments and a redirection of the shell.
+#[cfg(unix)]
+pub(crate) fn redirected(redirection: &str, arguments: &[&str]) -> Run {
+    in_shell(&format!("exec \"$0\" \"$@\" {redirection}"), arguments)
+}
+
+#[cfg(unix)]
+fn in_shell(script: &str, arguments: &[&str]) -> Run {
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_yirage")]);
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_yirage")]);
     away(shell, arguments)
 }
 

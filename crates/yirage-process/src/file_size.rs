@@ -6,7 +6,7 @@
 pub fn file_size_limits_are_errors() {
     #[cfg(unix)]
     // SAFETY: ignoring a signal runs no code of ours and touches no memory; the call fails only for numbers that are no
-    // signal's. `tests/guard.rs` writes beyond a limit.
+    // signal's. `tests/file_size.rs` writes beyond a limit.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
