@@ -58,6 +58,8 @@ class Case:
     during: object = None
     # What a message of an error has to say.
     says: str = ""
+    # Whether nothing can be said, because standard error leads nowhere.
+    mute: bool = False
     # Whether `inspect --json` has to find an error, where it is none itself: what `run` refuses.
     finds: bool = False
 

@@ -100,7 +100,7 @@ def output(rng, model):
                        ["perplexity", "--model", model, "--ids", "1,2,3"], ["cache", "list"]])
     if args == RUN + ["--model", model] and ">&-" in shell and "2>&-" not in shell:
         args = [*args, "--quiet"]
-    return Case(f"{shell} {args[0]}", args, allow=allow, shell=shell)
+    return Case(f"{shell} {args[0]}", args, allow=allow, shell=shell, mute="2>" in shell)
 
 
 def limited(rng, model):
@@ -111,7 +111,8 @@ def limited(rng, model):
     plain = [*PLAIN, "--model", model]
     # Weights that cannot be kept are no reason to fail.
     allow = UNCHANGED if "-f" in limit and "-f 0" not in limit else UNCHANGED_OR_REFUSED
-    return Case(f"{limit}{' and kept weights' if kept else ''}", [*plain, *kept], allow=allow, like=plain, shell=shell)
+    return Case(f"{limit}{' and kept weights' if kept else ''}", [*plain, *kept], allow=allow, like=plain, shell=shell,
+                mute="-f 0" in limit)
 
 
 def usage(rng, model):

@@ -176,10 +176,17 @@ def drop_tensor(rng, f):
 
 
 def extra_tensor(rng, f):
-    name = rng.choice([f"blk.{base.LAYERS}.attn_q.weight", "blk.0.attn_q.bias", "blk.0.ffn_gate_exps.weight",
+    name = rng.choice([f"blk.{base.LAYERS}.attn_q.weight", "blk.0.ffn_gate_exps.weight",
                        "blk.0.attn_q_norm.weight", "surprise.weight", "blk.999999999999.ffn_up.weight"])
     f.tensors.append(g.Tensor(name, [base.HIDDEN], g.TENSOR_F32, b"\0" * 4 * base.HIDDEN))
     return REFUSED
+
+
+def zero_bias(rng, f):
+    """A bias is added where a file has one, as llama.cpp does; this one changes nothing."""
+    name = f"blk.{rng.randrange(base.LAYERS)}.attn_output.bias"
+    f.tensors.append(g.Tensor(name, [base.HIDDEN], g.TENSOR_F32, b"\0" * 4 * base.HIDDEN))
+    return UNCHANGED
 
 
 def tensor_twice(rng, f):
@@ -280,7 +287,7 @@ TREE = [lower_layers, raise_layers, size, size, drop_key, same_value_other_type,
         strange_string, lying_length, lying_length, nested_arrays, many_arrays, twice, strange_key_name, more_keys,
         counts,
         counts, start, alignment, vocabulary, vocabulary, special_id, rename_tensor, drop_tensor, extra_tensor,
-        tensor_twice, dims, dims, offset, overlap, tensor_type, not_a_number, infinite, rotation, scaling, epsilon,
+        zero_bias, tensor_twice, dims, dims, offset, overlap, tensor_type, not_a_number, infinite, rotation, scaling, epsilon,
         architecture, chat_template]
 
 

@@ -99,9 +99,8 @@ fn sampling() -> Result<(), Box<dyn Error>> {
     let (device, _) = Reference::new().open(0, &OpenOptions::default())?;
     let params = SamplingParams { top_p: 0.9, seed: 42, ..SamplingParams::default() }.checked(4)?;
     let row = [0.1, 2.0, -1.0, 1.5];
-    let position = 17;
     let counts = TokenCounts::new(&[3, 0]);
-    let sampled = Sampler::new(device, 1).sample(&row, &params, &counts, None, position)?;
+    let sampled = Sampler::new(device, 1).sample(&row, &params, &counts, None, 17)?;
     assert!([1, 3, 0].contains(&sampled.token));
     // end
     Ok(())

@@ -25,9 +25,13 @@ fn safetensors_are_exact() {
     check_golden(&bedtime::safetensors(), &golden, &options(Precision::Exact), &EXACT);
 }
 
+/// Without the case that is longer than the texts of the training: there transformers itself, its keys and values rounded to
+/// f16 and bf16, is 0.032 and 0.43 away from its own f32.
 #[test]
 fn sixteen_bit_caches_stay_close() {
-    let golden = bedtime::golden();
+    let mut golden = bedtime::golden();
+    golden["cases"].as_array_mut().unwrap().retain(|case| case["id"] != "long");
+    assert!(golden["cases"].as_array().unwrap().len() >= 4);
     for kv in [Format::F16, Format::BF16] {
         let options = yirage_engine::EngineOptions { kv: Some(kv), ..options(Precision::Exact) };
         let logit = if kv == Format::F16 { 2e-2 } else { 1.5e-1 };
@@ -49,7 +53,7 @@ fn q8_0_stays_close() {
 fn all_logits_are_the_same_in_steps_of_few_rows() {
     let golden = bedtime::golden();
     let model = bedtime::f32();
-    let ids = golden_support::ids(&golden["nll"]["ids"]);
+    let ids = golden_support::ids(&golden["nll"]["ids"]).repeat(2);
     let few = yirage_engine::EngineOptions { chunk: 512, logit_rows: 17, max_seqs: 2, ..options(Precision::Exact) };
     let many = yirage_engine::EngineOptions { chunk: 512, logit_rows: 512, ..options(Precision::Exact) };
     let mut few = golden_support::engine(&model, &few);

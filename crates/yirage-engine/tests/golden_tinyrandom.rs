@@ -1,6 +1,6 @@
 //! The tiny random models of every architecture against their golden files: `exact` on the CPU backend, from
 //! safetensors. Weights are f32, so `fast` must give the same bytes.
-#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything unexpected, and says what it ran
 
 mod golden_support;
 

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};

@@ -16,11 +16,12 @@ fn ours() -> [(&'static str, Tokenizer); 2] {
     [("gguf", from_gguf(&bedtime::f32())), ("json", from_json(&json))]
 }
 
-/// Encodes and decodes a text exactly.
+/// Encodes and decodes a text exactly. A tokenizer that writes spaces as U+2581 cannot tell one that was in the text.
 fn check(name: &str, tokenizer: &Tokenizer, parse_special: bool, text: &str, wanted: &[u32]) {
     let found = tokenizer.encode(text, EncodeOptions { add_special: false, parse_special }).unwrap();
     assert_eq!(found, wanted, "{name}: {text:?}\n{}", pieces(tokenizer, &found, wanted));
-    assert_eq!(tokenizer.decode(&found, false), text, "{name}");
+    let told = tokenizer.decode(&found, false);
+    assert!(told == text || told == text.replace('\u{2581}', " "), "{name}: {told:?} of {text:?}");
 }
 
 fn pieces(tokenizer: &Tokenizer, found: &[u32], wanted: &[u32]) -> String {

@@ -133,12 +133,14 @@ pub(crate) fn compare(model: &str) {
     let file = folder.path().join("old.json");
     let path = file.to_str().unwrap();
     let bench = |more: &[&str]| {
-        yirage(&[&["bench", "-m", model, "-p", "8", "-n", "0", "-r", "3", "-t", "1", "--compare", path], more].concat())
-            .ran()
+        yirage(
+            &[&["bench", "-m", model, "-p", "64", "-n", "0", "-r", "3", "-t", "1", "--compare", path], more].concat(),
+        )
+        .ran()
     };
     let old = |name: &str, ts: f64| {
         let samples = [ts, ts, ts];
-        let row = serde_json::json!({"model_filename": format!("elsewhere/{name}"), "n_prompt": 8, "n_gen": 0, "n_depth": 0,
+        let row = serde_json::json!({"model_filename": format!("elsewhere/{name}"), "n_prompt": 64, "n_gen": 0, "n_depth": 0,
             "n_threads": 1, "n_batch": 2048, "avg_ts": ts, "samples_ts": samples});
         std::fs::write(&file, serde_json::to_string(&vec![row]).unwrap()).unwrap();
     };

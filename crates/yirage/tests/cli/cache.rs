@@ -105,7 +105,9 @@ fn a_damaged_head_and_a_full_cache_are_notes() {
     let kept = Kept::new();
     kept.run(&model, &[]).ran();
     let path = kept.entries()[0]["path"].as_str().unwrap().to_owned();
-    fs::write(&path, "nonsense").unwrap();
+    // What says that it is ours, and nothing of what an entry goes on with.
+    let ours = fs::read(&path).unwrap()[..8].to_vec();
+    fs::write(&path, [&ours[..], b"nonsense"].concat()).unwrap();
     let listed = kept.entries();
     assert!(listed[0]["error"].as_str().unwrap().contains("head: expected"), "{listed:?}");
     let ran = kept.run(&model, &[]).ran();

@@ -31,12 +31,13 @@ fn an_interrupt_ends_the_answer_and_keeps_what_there_is() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_goes_away_ends_the_answer_with_an_error() {
     let model = bedtime();
     let mut child = long_run(&model);
     let mut out = child.stdout.take().unwrap();
     out.read_exact(&mut [0]).unwrap();
     drop(out);
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("standard output: Broken pipe"), "{said}");
 }
