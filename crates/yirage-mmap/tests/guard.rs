@@ -42,12 +42,12 @@ fn sum(file: &MappedFile) -> usize {
 
 #[test]
 fn a_file_that_is_cut_off_is_lost_and_others_are_not() {
-    assert!(child("reads_files_that_are_cut_off", "").success());
+    assert!(child("child_reads_files_that_are_cut_off", "").success());
 }
 
 #[test]
 #[ignore = "run by a_file_that_is_cut_off_is_lost_and_others_are_not"]
-fn reads_files_that_are_cut_off() {
+fn child_reads_files_that_are_cut_off() {
     guard_mappings().unwrap();
     guard_mappings().unwrap();
     let (whole, cut_off) = (write(&folder().join("whole")), write(&folder().join("cut")));
@@ -79,12 +79,12 @@ fn reads_files_that_are_cut_off() {
 
 #[test]
 fn without_being_asked_nothing_changes() {
-    assert_eq!(child("reads_without_a_guard", "").signal(), Some(libc::SIGBUS));
+    assert_eq!(child("child_reads_without_a_guard", "").signal(), Some(libc::SIGBUS));
 }
 
 #[test]
 #[ignore = "run by without_being_asked_nothing_changes"]
-fn reads_without_a_guard() {
+fn child_reads_without_a_guard() {
     let file = write(&folder().join("cut"));
     cut(&file, 0);
     sum(&file);
@@ -92,12 +92,12 @@ fn reads_without_a_guard() {
 
 #[test]
 fn the_same_signal_from_elsewhere_ends_the_process() {
-    assert_eq!(child("is_sent_the_signal", "").signal(), Some(libc::SIGBUS));
+    assert_eq!(child("child_is_sent_the_signal", "").signal(), Some(libc::SIGBUS));
 }
 
 #[test]
 #[ignore = "run by the_same_signal_from_elsewhere_ends_the_process"]
-fn is_sent_the_signal() {
+fn child_is_sent_the_signal() {
     let _file = write(&folder().join("file"));
     guard_mappings().unwrap();
     // The first one meets what the standard library does with it, which is to ask for the system's own action.
@@ -109,12 +109,12 @@ fn is_sent_the_signal() {
 
 #[test]
 fn a_full_table_is_an_error() {
-    assert!(child("maps_very_many", "").success());
+    assert!(child("child_maps_very_many", "").success());
 }
 
 #[test]
 #[ignore = "run by a_full_table_is_an_error"]
-fn maps_very_many() {
+fn child_maps_very_many() {
     let first = write(&folder().join("file"));
     let mut maps = Vec::new();
     let error = loop {

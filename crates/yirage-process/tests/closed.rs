@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 /// Runs the test below behind a redirection of a shell; it fails where standard output was closed.
 fn was_open(redirection: &str) -> bool {
-    let script = format!("exec \"$0\" --exact is_open --ignored {redirection}");
+    let script = format!("exec \"$0\" --exact child_is_open --ignored {redirection}");
     let mut command = Command::new("sh");
     command.args(["-c", &script]).arg(std::env::current_exe().unwrap());
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
@@ -22,6 +22,6 @@ fn only_a_closed_output_is_closed() {
 
 #[test]
 #[ignore = "run by only_a_closed_output_is_closed"]
-fn is_open() {
+fn child_is_open() {
     assert!(!yirage_process::standard_output_was_closed());
 }

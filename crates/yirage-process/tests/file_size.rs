@@ -8,7 +8,7 @@ use yirage_process::file_size_limits_are_errors;
 
 #[test]
 fn files_beyond_the_limit_are_errors() {
-    let script = "ulimit -f 8; exec \"$0\" --exact writes_beyond_the_limit --ignored";
+    let script = "ulimit -f 8; exec \"$0\" --exact child_writes_beyond_the_limit --ignored";
     let mut command = Command::new("sh");
     command.args(["-c", script]).arg(std::env::current_exe().unwrap()).stdout(Stdio::null()).stderr(Stdio::null());
     assert!(command.status().unwrap().success());
@@ -16,7 +16,7 @@ fn files_beyond_the_limit_are_errors() {
 
 #[test]
 #[ignore = "run by files_beyond_the_limit_are_errors"]
-fn writes_beyond_the_limit() {
+fn child_writes_beyond_the_limit() {
     file_size_limits_are_errors();
     let mut file = tempfile::tempfile().unwrap();
     let error = file.write_all(&vec![1; 1 << 20]).unwrap_err();

@@ -26,15 +26,20 @@ fn main() -> ExitCode {
         let shown = file.strip_prefix(&crates).unwrap_or(file).display().to_string();
         for ignored in ignored(&text) {
             match ignored.reason {
+                // Those are run, as processes of another test.
+                Some(reason) if reason.starts_with("run by ") => {}
                 Some(reason) => reasons.entry(reason).or_default().push(format!("{shown}: {}", ignored.test)),
                 None => bare.push(format!("{shown}: {}", ignored.test)),
             }
         }
     }
     say("ignored; `cargo test -- --ignored` runs them and fails where what they need is absent", &reasons);
-    let noted = skipped::take();
-    println!("left out by tests of this run, for what this machine lacks: {}", noted.len());
-    noted.iter().for_each(|line| println!("    {line}"));
+    let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in skipped::take() {
+        let (test, what) = line.split_once(": ").unwrap_or(("?", &line));
+        lacking.entry(what.to_owned()).or_default().push(test.to_owned());
+    }
+    say("left out by tests of this run, for what this machine lacks", &lacking);
     for test in &bare {
         println!("{test} is ignored without a reason: write #[ignore = \"needs ...\"]");
     }
