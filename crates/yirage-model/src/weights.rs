@@ -224,7 +224,12 @@ pub fn materialise<'a>(
             binding.check(checkpoint)?;
             // A row is a position, and there are no more of either than a u32 counts.
             let positions = rows.start as u32..rows.end as u32;
-            scratch.extend(table.values(positions).flat_map(f32::to_le_bytes));
+            let values = table.values(positions);
+            scratch.resize(values.len() * 4, 0);
+            scratch
+                .chunks_exact_mut(4)
+                .zip(values)
+                .for_each(|(bytes, value)| bytes.copy_from_slice(&value.to_le_bytes()));
             Ok(scratch)
         }
         WeightSource::PackedMxfp4 { blocks, scales } => {

@@ -396,12 +396,11 @@ impl<'a> Emit<'a> {
         };
         let (frequencies, at) = (rope::Frequencies::new(&config, rotary, factors.as_deref()), self.tables.len());
         let positions = self.options.context.max(1);
-        let mut table = |name: &str, wave| {
-            let table = rope::Table { frequencies: frequencies.clone(), wave, positions };
-            self.bind(name, Format::F32, &[positions, rotary / 2], WeightSource::Computed(table))
-        };
-        let cos = table(&format!("rope.{at}.cos"), rope::Wave::Cosine)?;
-        let sin = table(&format!("rope.{at}.sin"), rope::Wave::Sine)?;
+        let [cosines, sines] = rope::Table::both(frequencies, positions);
+        let mut table =
+            |name: &str, table| self.bind(name, Format::F32, &[positions, rotary / 2], WeightSource::Computed(table));
+        let cos = table(&format!("rope.{at}.cos"), cosines)?;
+        let sin = table(&format!("rope.{at}.sin"), sines)?;
         self.tables.push(Table { config, rotary, cos, sin });
         Ok(Rotation { cos, sin, rotary, interleaved, per_row: false })
     }

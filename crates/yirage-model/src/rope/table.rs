@@ -1,43 +1,74 @@
-//! A table of one function of all angles, described: its values are computed where they are read, so that its size is
-//! known before it takes any memory.
+//! Tables of cosines and sines, described: their values are computed where they are read, so that their size is known
+//! before they take any memory.
 
 use super::Frequencies;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A function of angles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wave {
-    /// The cosine.
+enum Wave {
     Cosine,
-    /// The sine.
     Sine,
 }
 
 /// Cosines or sines of the positions from 0 on, `[positions, pairs]`.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Table {
-    /// Of these frequencies.
-    pub frequencies: Frequencies,
-    /// Which function.
-    pub wave: Wave,
-    /// How many positions.
-    pub positions: u32,
+    of: Arc<Angles>,
+    wave: Wave,
+}
+
+/// What both tables of a rotation are made of.
+#[derive(Debug)]
+struct Angles {
+    frequencies: Frequencies,
+    positions: u32,
+    /// Cosine and sine of an angle cost hardly more than one of them: what reading one table computed of the other waits
+    /// here for its reader.
+    spare: Mutex<Option<Spare>>,
+}
+
+#[derive(Debug)]
+struct Spare {
+    wave: Wave,
+    positions: Range<u32>,
+    values: Vec<f32>,
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Table) -> bool {
+        let same = self.of.frequencies == other.of.frequencies && self.of.positions == other.of.positions;
+        same && self.wave == other.wave
+    }
 }
 
 impl Table {
+    /// The cosines and the sines of a rotation.
+    pub fn both(frequencies: Frequencies, positions: u32) -> [Table; 2] {
+        let of = Arc::new(Angles { frequencies, positions, spare: Mutex::new(None) });
+        [Wave::Cosine, Wave::Sine].map(|wave| Table { of: Arc::clone(&of), wave })
+    }
+
     /// Number of values.
     pub fn elements(&self) -> usize {
-        (self.positions as usize).saturating_mul(self.frequencies.per_position.len())
+        (self.of.positions as usize).saturating_mul(self.of.frequencies.per_position.len())
     }
 
     /// The values of these positions, as [`Frequencies::tables`] computes them.
-    pub fn values(&self, positions: Range<u32>) -> impl Iterator<Item = f32> {
-        let Frequencies { per_position, factor } = &self.frequencies;
-        let wave = match self.wave {
-            Wave::Cosine => f64::cos,
-            Wave::Sine => f64::sin,
+    pub fn values(&self, positions: Range<u32>) -> Vec<f32> {
+        // A spare is put there whole or not at all.
+        let mut spare = self.of.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ours) = spare.take_if(|spare| spare.wave == self.wave && spare.positions == positions) {
+            return ours.values;
+        }
+        let (cosines, sines) = self.of.frequencies.tables(positions.clone());
+        let (ours, wave, values) = match self.wave {
+            Wave::Cosine => (cosines, Wave::Sine, sines),
+            Wave::Sine => (sines, Wave::Cosine, cosines),
         };
-        positions.flat_map(move |p| per_position.iter().map(move |f| (wave(f64::from(p) * f) * factor) as f32))
+        *spare = Some(Spare { wave, positions, values });
+        ours
     }
 }
 
@@ -46,12 +77,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_those_of_the_tables_computed_at_once() {
+    fn values_are_those_of_the_tables_computed_at_once_in_whatever_order() {
         let frequencies = Frequencies { per_position: vec![1.0, 0.1, 1e-3], factor: 1.25 };
         let (cosines, sines) = frequencies.tables(0..50);
-        let table = |wave| Table { frequencies: frequencies.clone(), wave, positions: 50 };
-        assert_eq!(table(Wave::Cosine).values(0..50).collect::<Vec<_>>(), cosines);
-        assert_eq!(table(Wave::Sine).values(7..9).collect::<Vec<_>>(), sines[21..27]);
-        assert_eq!(table(Wave::Sine).elements(), 150);
+        let [cosine, sine] = Table::both(frequencies, 50);
+        for _ in 0..2 {
+            assert_eq!(cosine.values(0..50), cosines);
+            assert_eq!(sine.values(7..9), sines[21..27]);
+            assert_eq!(cosine.values(7..9), cosines[21..27]);
+            assert_eq!(sine.values(0..50), sines);
+            assert_eq!(sine.values(0..50), sines);
+        }
+        assert_eq!(sine.elements(), 150);
+        assert!(cosine == cosine.clone() && cosine != sine);
     }
 }
