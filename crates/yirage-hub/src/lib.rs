@@ -7,14 +7,7 @@
 //! The cache is the one that other tools of the field use, in both directions: what they fetched is found, and what is
 //! fetched here is found by them.
 //!
-//! ```no_run
-//! use yirage_hub::{Hub, HubEnv, ModelRef, Quiet};
-//!
-//! let hub = Hub::new(HubEnv::from_env());
-//! let model = hub.resolve(&ModelRef::parse("smollm2-135m-instruct")?, &Quiet)?;
-//! println!("{} is at {}", model.name, model.path.display());
-//! # Ok::<(), yirage_hub::HubError>(())
-//! ```
+//! `examples/resolve.rs` finds a model and says where it is.
 #![forbid(unsafe_code)]
 
 mod api;

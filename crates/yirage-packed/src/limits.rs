@@ -25,6 +25,8 @@ pub const MARK_BYTES: u64 = 4096;
 /// Time that must have passed since an entry's last change before its times tell a later change: the clocks of some file
 /// systems tick every two seconds.
 pub const SETTLED: Duration = Duration::from_secs(2);
+/// The same where a file's time has parts of a second: those clocks tick a hundred times a second or more.
+pub const SETTLED_FINE: Duration = Duration::from_millis(200);
 /// Times that the lock of a folder is tried, and the time between: writers hold it for moments.
 pub const LOCK_TRIES: u32 = 200;
 /// As above.

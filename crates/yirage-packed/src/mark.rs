@@ -5,7 +5,7 @@
 //! would get: boot, device and number of the file, length, times, checksum of the head. The system sets a file's time of
 //! change at every write, and no program can set it back, so an entry that was written to has another text. Its clock
 //! ticks coarsely, though: a mark is written only for entries whose last change was over for [`limits::SETTLED`] when the
-//! check began, so that any later change has a later time.
+//! check began ([`limits::SETTLED_FINE`] where times have parts of a second), so that any later change has a later time.
 
 use crate::{PackedError, limits};
 use std::fs::{self, File};
@@ -57,7 +57,9 @@ impl Mark {
     /// [`PackedError::Foreign`] where something else has the mark's name, [`PackedError::Io`].
     pub(crate) fn set(&self, checked: SystemTime) -> Result<(), PackedError> {
         let began = checked.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i128);
-        let settled = began.saturating_sub(self.changed) > limits::SETTLED.as_nanos() as i128;
+        let ticks_in_seconds = self.changed % 1_000_000_000 == 0;
+        let wait = if ticks_in_seconds { limits::SETTLED } else { limits::SETTLED_FINE };
+        let settled = began.saturating_sub(self.changed) > wait.as_nanos() as i128;
         let text = self.text.as_deref().filter(|_| settled).unwrap_or(HEAD);
         match fs::symlink_metadata(&self.path) {
             Ok(_) if !is_ours(&self.path) => return Err(PackedError::Foreign { path: self.path.clone() }),
@@ -89,4 +91,27 @@ pub(crate) fn is_ours(path: &Path) -> bool {
 
 fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used)] // a test may stop at anything
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_change_that_is_too_near_to_tell_a_later_one_is_not_vouched_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let vouched = |changed: u64, passed: Duration| {
+            let stamp = FileStamp { bytes: 1, modified: 0, changed: changed.into(), file: (1, 1) };
+            let mark = Mark::new(folder.path().join("key.used"), &stamp, &[7]);
+            mark.set(UNIX_EPOCH + Duration::from_nanos(changed) + passed).unwrap();
+            mark.vouches()
+        };
+        const SECONDS: u64 = 5_000_000_000;
+        let (coarse, fine) = (limits::SETTLED, limits::SETTLED_FINE);
+        for (changed, wait) in [(SECONDS, coarse), (SECONDS + 1, fine)] {
+            assert!(!vouched(changed, wait / 2) && !vouched(changed, wait) && vouched(changed, wait * 2));
+        }
+    }
 }
