@@ -100,10 +100,12 @@ fn the_same_signal_from_elsewhere_ends_the_process() {
 fn child_is_sent_the_signal() {
     let _file = write(&folder().join("file"));
     guard_mappings().unwrap();
-    // The first one meets what the standard library does with it, which is to ask for the system's own action.
+    // The first one meets what the standard library does with it, which is to ask for the system's own action. Each is
+    // sent to this very thread, which has met it when the call returns: two that wait for a process together are one.
     for _ in 0..2 {
-        let status = Command::new("kill").args(["-s", "BUS", &std::process::id().to_string()]).status();
-        println!("still here: {status:?}");
+        // SAFETY: the call takes a number and touches no memory of ours.
+        let sent = unsafe { libc::raise(libc::SIGBUS) };
+        println!("still here: {sent}");
     }
 }
 
