@@ -21,7 +21,7 @@ pub struct Type {
 }
 
 /// Highest number of dimensions a value may have.
-pub const MAX_RANK: usize = 4;
+pub const MAX_RANK: usize = 8;
 
 impl Type {
     /// A dense row-major type.

@@ -177,7 +177,7 @@ const ROW_OPS: &[&str] = &[
     "unary",
     "binary",
     "glu",
-    "concat",
+    "concat_heads",
     "matmul",
     "top_k",
     "rope",

@@ -64,7 +64,7 @@ impl RowOp {
             Op::Unary(op) => RowOp::Unary { kind: unary_kind(op.kind, op.c.0), x: input(0), out: out() },
             Op::Binary(op) => bind_binary(op, input(0), input(1), out())?,
             Op::Glu(op) => RowOp::Glu { kind: glu_kind(op.kind), gate: input(0), up: input(1), out: out() },
-            Op::Concat(op) => RowOp::Concat { groups: op.groups as usize, a: input(0), b: input(1), out: out() },
+            Op::ConcatHeads(op) => RowOp::Concat { groups: op.groups as usize, a: input(0), b: input(1), out: out() },
             Op::MatMul(op) => RowOp::MatMul { op, a: input(0), b: input(1), out: out() },
             Op::TopK(op) => RowOp::TopK { op, x: input(0), values: out(), indices: outs[1].clone() },
             Op::Rope(op) => {
