@@ -4,6 +4,7 @@ pub mod activation;
 pub mod attention;
 mod cgroup;
 mod device;
+pub mod general;
 pub mod isa;
 mod limits;
 pub mod linear;
