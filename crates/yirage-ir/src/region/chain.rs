@@ -6,7 +6,7 @@
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::expr::Expr;
-use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use crate::graph::{Graph, GraphBuilder, Node, NodeKind, Source, ValueId};
 use crate::op::{Op, Reduce, View};
 use crate::strided::Strided;
 
@@ -15,7 +15,7 @@ use crate::strided::Strided;
 pub struct Read {
     /// Position among the chain's inputs.
     pub input: usize,
-    /// The elements, in the input's own memory.
+    /// The elements, in the input's own memory, where the input lies dense.
     pub at: Strided,
 }
 
@@ -75,6 +75,22 @@ enum From {
 type Middle = Option<(Core, Vec<Dim>, DType)>;
 
 impl Chain {
+    /// The normal form of a node that is a chain, or one op of one.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn of_node(graph: &Graph, node: &Node) -> Result<Chain, String> {
+        if let NodeKind::Region(region) = &node.kind {
+            return Chain::of(&region.graph);
+        }
+        let mut alone = GraphBuilder::new("alone");
+        let input = |at: usize, b: &mut GraphBuilder| b.slot(&format!("x{at}"), graph.ty(node.ins[at]).dense());
+        let ins = (0..node.ins.len()).map(|at| input(at, &mut alone)).collect::<Result<Vec<_>, _>>();
+        let outs = ins.and_then(|ins| alone.node(node.kind.clone(), &ins, &["y".to_string()]));
+        outs.map_err(|e| e.to_string())?.into_iter().for_each(|o| alone.output(o));
+        Chain::of(&alone.finish())
+    }
+
     /// The normal form of a graph with one output.
     ///
     /// # Errors
@@ -103,8 +119,14 @@ impl Chain {
 impl Made {
     fn input(at: usize, graph: &Graph, id: ValueId) -> Result<Made, String> {
         let ty = graph.ty(id);
-        let lies = Strided::of(ty).ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
-        Ok(Made { expr: Expr::input(0), reads: vec![(From::Input(at), lies)], shape: ty.shape.clone(), dtype: ty.dtype })
+        let lies =
+            Strided::dense(&ty.shape).ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
+        Ok(Made {
+            expr: Expr::input(0),
+            reads: vec![(From::Input(at), lies)],
+            shape: ty.shape.clone(),
+            dtype: ty.dtype,
+        })
     }
 
     fn viewed(&self, view: &View, shape: &[Dim]) -> Result<Made, String> {
@@ -147,7 +169,9 @@ impl Made {
         };
         let result = self.reads.iter().filter(|(from, _)| *from == From::Core).map(|(_, at)| at.clone());
         let result: Vec<Strided> = result.collect();
-        let [at] = &result[..] else { return Err("the reduction or contraction is seen in two ways, or not at all".into()) };
+        let [at] = &result[..] else {
+            return Err("the reduction or contraction is seen in two ways, or not at all".into());
+        };
         let axes = axes(at, &shape).ok_or("the result is not seen whole, each element once")?;
         let dense = Strided::dense(&self.shape).ok_or("its output is too large")?;
         let turned = |at: &Strided| Strided {
@@ -157,7 +181,15 @@ impl Made {
         };
         // The core's result comes first.
         let place = self.reads.iter().position(|(from, _)| *from == From::Core).map_or(0, |p| p as u32);
-        let expr = self.expr.substitute(|i| Expr::input(if i < place { i + 1 } else if i == place { 0 } else { i }));
+        let expr = self.expr.substitute(|i| {
+            Expr::input(if i < place {
+                i + 1
+            } else if i == place {
+                0
+            } else {
+                i
+            })
+        });
         let others = self.reads.iter().filter_map(|(from, at)| match from {
             From::Input(input) => Some(Read { input: *input, at: turned(at) }),
             From::Core => None,
@@ -187,7 +219,8 @@ fn axes(at: &Strided, shape: &[Dim]) -> Option<Vec<Option<usize>>> {
 
 fn make(graph: &Graph, node: &Node, made: &[Option<Made>], core: &mut Middle) -> Result<Made, String> {
     let NodeKind::Op(op) = &node.kind else { return Err("a region inside".into()) };
-    let find = |i: usize| made[node.ins[i].index()].clone().ok_or_else(|| format!("`{}` reads what is not made", op.name()));
+    let find =
+        |i: usize| made[node.ins[i].index()].clone().ok_or_else(|| format!("`{}` reads what is not made", op.name()));
     let out = node.outs.first().map(|&o| graph.ty(o)).ok_or_else(|| format!("`{}` gives nothing", op.name()))?;
     let middle = match op {
         Op::Map(map) => {
@@ -228,7 +261,8 @@ fn mapped(expr: &Expr, ins: &[Made], shape: &[Dim], dtype: DType) -> Made {
 /// What a region of this kind must be: a chain whose expressions are within their limits.
 pub(super) fn check(graph: &Graph) -> Result<(), String> {
     let chain = Chain::of(graph)?;
-    let inputs = |e: &Elements| -> Vec<DType> { e.reads.iter().map(|r| graph.ty(graph.inputs[r.input]).dtype).collect() };
+    let inputs =
+        |e: &Elements| -> Vec<DType> { e.reads.iter().map(|r| graph.ty(graph.inputs[r.input]).dtype).collect() };
     let fits = |e: &Elements, ins: Vec<DType>| e.expr.infer(&ins).map(|_| ()).map_err(|why| why.to_string());
     match &chain.core {
         Core::None => {}
