@@ -2,9 +2,13 @@
 
 pub mod activation;
 pub mod attention;
+mod bind;
 mod cgroup;
+mod cuts;
 mod device;
+mod held;
 pub mod isa;
+mod kernels;
 mod limits;
 pub mod linear;
 pub mod memory;
@@ -13,6 +17,7 @@ pub mod pool;
 mod room;
 pub mod rows;
 pub mod sample;
+mod shared;
 mod simd;
 mod walk;
 
