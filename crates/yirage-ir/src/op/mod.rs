@@ -137,6 +137,12 @@ pub trait OpDef: Attrs {
     }
 }
 
+/// An op as one of all.
+pub trait Variant: OpDef {
+    /// The op itself, if `op` is one of this kind.
+    fn of(op: &Op) -> Option<&Self>;
+}
+
 macro_rules! ops {
     ($($name:ident),* $(,)?) => {
         /// Any op.
@@ -145,6 +151,12 @@ macro_rules! ops {
         pub enum Op { $($name($name)),* }
 
         $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })*
+
+        $(impl Variant for $name {
+            fn of(op: &Op) -> Option<&$name> {
+                if let Op::$name(op) = op { Some(op) } else { None }
+            }
+        })*
 
         impl Op {
             /// Names of all ops.
