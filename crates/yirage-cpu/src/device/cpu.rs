@@ -1,6 +1,7 @@
 //! The backend and the device.
 
 use super::program::CpuProgram;
+use super::rules;
 use super::state::CpuState;
 use super::weight::{self, CpuWeight, Sink, packed_bytes};
 use crate::isa::{Isa, IsaError};
@@ -11,10 +12,9 @@ use yirage_hal::{
     Backend, Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, OpenOptions, PoolBytes, Probe, Program,
     StateHandle, Unavailable, WeightHandle, WeightImage, WeightSink,
 };
-use yirage_ir::{Format, Op, Type};
-use yirage_plan::{
-    Accepts, ExecutorKind, KernelFacts, KernelRef, Plan, Precision, Sharing, Stage, Target, WeightEntry, When,
-};
+use yirage_ir::{Format, RegionKind, Type};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{ExecutorKind, KernelFacts, Precision, Sharing, Stage, Target, VerifiedPlan, WeightEntry, When};
 
 /// The layout of packed matrices. Another number for another layout.
 pub(super) const PRODUCT_LAYOUT: &str = "tiles16x64@1";
@@ -167,64 +167,41 @@ struct CpuDevice {
     shared: Arc<Shared>,
 }
 
-/// Ops that run row by row within one kernel.
-const ROW_OPS: &[&str] = &[
-    "embed",
-    "quantize",
-    "rms_norm",
-    "layer_norm",
-    "softmax",
-    "unary",
-    "binary",
-    "glu",
-    "concat",
-    "matmul",
-    "top_k",
-    "rope",
-    "hadamard",
-    "kv_append",
-    "route",
-    "expert_bias",
-    "expert_sum",
-];
-
 impl Device for CpuDevice {
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    fn target(&self, precision: Precision) -> Target {
-        let facts = |name: &str, accepts: Accepts, scratch: bool, stages: &[Stage]| KernelFacts {
-            name: format!("cpu/{name}@1"),
-            variant: format!("{}.{precision}", self.shared.isa),
-            accepts,
-            stages: stages.to_vec(),
-            scratch,
-        };
-        let products = |op: &str| Accepts::Products { ops: vec![op.into()], formats: Format::ALL.to_vec() };
-        let op = |name: &str| Accepts::Op(name.into());
-        let rows = Accepts::Rows(ROW_OPS.iter().map(|o| o.to_string()).collect());
+    fn target(&self) -> Target {
+        let facts =
+            |name: &str, regions: &[RegionKind], rules: Vec<OpRule>, scratch: bool, stages: &[Stage]| KernelFacts {
+                name: format!("cpu/{name}@1"),
+                variant: self.shared.isa.to_string(),
+                regions: regions.to_vec(),
+                rules,
+                stages: stages.to_vec(),
+                scratch,
+            };
         let staging = Stage { sharing: Sharing::Shares, when: When::FloatInput };
         let filling = Stage { sharing: Sharing::Shares, when: When::NoState };
         let (shares, drained) = (Stage::always(Sharing::Shares), Stage::always(Sharing::Drained));
-        debug_assert!(ROW_OPS.iter().all(|o| Op::NAMES.contains(o)));
+        let (row_wise, products) = ([RegionKind::Rows], [RegionKind::Products]);
         Target {
             family: "cpu".into(),
             arch: self.info.arch.clone(),
             workers: self.shared.pool.count() as u32,
-            precision,
             product_layout: PRODUCT_LAYOUT.into(),
             q8a_block_bytes: crate::activation::Q8_BLOCK_BYTES as u32,
             q8a_row_multiple: 64,
             align: 64,
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
             kernels: vec![
-                facts("rows", rows, false, &[shares]),
-                facts("products", products("linear"), true, &[staging, drained]),
-                facts("experts", products("expert_linear"), true, &[staging, shares, drained]),
-                facts("attention", op("attention"), true, &[filling, drained, shares]),
-                facts("gather", op("gather"), false, &[shares]),
-                facts("sample", op("sample"), false, &[drained]),
+                facts("rows", &row_wise, rules::rows(), false, &[shares]),
+                facts("products", &products, rules::products(), true, &[staging, drained]),
+                facts("experts", &products, rules::experts(), true, &[staging, shares, drained]),
+                facts("attention", &[], rules::attention(), true, &[filling, drained, shares]),
+                facts("gather", &[], rules::gather(), false, &[shares]),
+                facts("sample", &[], rules::sample(), false, &[drained]),
             ],
         }
     }
@@ -262,12 +239,10 @@ impl Device for CpuDevice {
         Ok(StateHandle(Arc::new(CpuState::new(&self.shared, block, k_width, blocks, Purpose::Cache)?)))
     }
 
-    fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
-        let own = self.target(Precision::default()).kernels;
-        let differs =
-            |k: &&KernelRef| own.iter().any(|o| o.name == k.name && (&o.stages, o.scratch) != (&k.stages, k.scratch));
-        if let Some(k) = plan.kernels.iter().find(differs) {
-            return Err(HalError::Load(format!("kernel {} has other stages on this device than in the plan", k.name)));
+    fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        if *plan.target() != self.target() {
+            let (made, own) = (plan.target().describe(), self.target().describe());
+            return Err(HalError::Load(format!("it was proved for the target {made}; this device is {own}")));
         }
         Ok(Box::new(CpuProgram::new(&self.shared, plan, bindings)?))
     }

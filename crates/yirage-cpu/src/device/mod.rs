@@ -13,6 +13,7 @@ mod products;
 mod program;
 mod row_op;
 mod rows_kernel;
+mod rules;
 mod sample;
 mod state;
 mod weight;

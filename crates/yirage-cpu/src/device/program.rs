@@ -93,19 +93,13 @@ pub(super) struct CpuProgram {
 
 impl CpuProgram {
     pub(super) fn new(shared: &Arc<Shared>, plan: &Plan, bindings: &Bindings) -> Result<CpuProgram, HalError> {
-        let mut binder = Binder::new(shared, plan, bindings)?;
+        let mut binder = Binder::new(shared, plan, bindings);
         let mut kernels: Vec<Box<dyn Kernel>> = Vec::new();
         for (s, step) in plan.steps.iter().enumerate() {
             if s > 0 && plan.steps[s - 1].phase != step.phase {
                 binder.scratch.used = 0;
             }
             kernels.push(binder.bind(step.node as usize, &plan.kernels[step.kernel as usize].name)?);
-        }
-        let workers = shared.pool.count();
-        if let Some(p) = plan.programs.iter().find(|p| p.queues.len() != workers) {
-            let (kind, made) = (p.kind, p.queues.len());
-            let why = format!("its program `{kind}` is for {made} workers, this device has {workers}");
-            return Err(HalError::Load(why));
         }
         let walkers = plan.programs.iter().map(|p| (p.kind, Walker::new(plan, p))).collect();
         let outputs = plan.graph.outputs.iter().map(|&id| match binder.value(id)? {
@@ -192,25 +186,15 @@ fn words<'a>(slot: &Slot<'a>) -> Result<&'a [i32], HalError> {
 }
 
 impl<'a> Binder<'a> {
-    fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
-        let own = format!("{}.", shared.isa);
-        let mut precision = Precision::Exact;
-        for k in &plan.kernels {
-            match k.variant.strip_prefix(&own) {
-                Some("fast") => precision = Precision::Fast,
-                Some("exact") => {}
-                _ => {
-                    let (name, variant, isa) = (&k.name, &k.variant, shared.isa);
-                    return Err(HalError::Load(format!(
-                        "kernel {name} wants variant {variant}, this device runs {isa}"
-                    )));
-                }
-            }
-        }
+    fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Binder<'a> {
+        let precision = match plan.precision {
+            yirage_plan::Precision::Exact => Precision::Exact,
+            yirage_plan::Precision::Fast => Precision::Fast,
+        };
         let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
         let token_parts = token_parts(&plan.graph);
         let (scratch, plans) = (ScratchSizes::default(), Plans::default());
-        Ok(Binder { shared, plan, bindings, precision, scratch, plans, token_parts, slots })
+        Binder { shared, plan, bindings, precision, scratch, plans, token_parts, slots }
     }
 
     fn bind(&mut self, n: usize, kernel: &str) -> Result<Box<dyn Kernel>, HalError> {
