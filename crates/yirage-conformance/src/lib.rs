@@ -9,7 +9,7 @@ pub mod limits;
 mod setup;
 mod wrap;
 
-pub use setup::{Setup, State};
+pub use setup::{RunError, Setup, State};
 
 use wrap::Lie;
 use yirage_hal::Device;
@@ -102,7 +102,7 @@ impl Trial {
 
     fn check(&self, device: &dyn Device) -> Result<(), String> {
         let (setup, want) = self.ready.as_ref().map_err(Clone::clone)?;
-        let got = setup.run(device)?;
+        let got = setup.run(device).map_err(|e| e.to_string())?;
         if got.len() != want.len() {
             return Err(format!("{} outputs, {} wanted", got.len(), want.len()));
         }

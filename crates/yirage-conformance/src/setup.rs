@@ -1,8 +1,9 @@
 //! A graph with everything it reads: what the reference and any device can run.
 
 use std::collections::HashMap;
-use yirage_compile::{compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, StateHandle, Values, WeightHandle, write_view};
+use std::fmt;
+use yirage_compile::{CompileError, compile, plan_weights};
+use yirage_hal::{Bindings, Device, Executor, HalError, StateHandle, Values, WeightHandle, write_view};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Source, Sym, Tensor, Type};
@@ -23,6 +24,45 @@ pub struct Setup {
     pub dims: Dims,
     /// How products are computed.
     pub precision: Precision,
+}
+
+/// Why a setup did not run.
+#[derive(Debug)]
+pub enum RunError {
+    /// The device says when compiling that it does not run this.
+    Refused(CompileError),
+    /// Anything else.
+    Failed(String),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Refused(why) => write!(f, "{why}"),
+            RunError::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<CompileError> for RunError {
+    fn from(error: CompileError) -> RunError {
+        match error {
+            error @ (CompileError::NoKernel { .. } | CompileError::Unsupported { .. }) => RunError::Refused(error),
+            error => RunError::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<String> for RunError {
+    fn from(why: String) -> RunError {
+        RunError::Failed(why)
+    }
+}
+
+impl From<HalError> for RunError {
+    fn from(why: HalError) -> RunError {
+        RunError::Failed(why.to_string())
+    }
 }
 
 /// A cache state and what it holds before the step.
@@ -64,49 +104,48 @@ impl Setup {
     ///
     /// # Errors
     /// Whatever the compiler or the device says, and executors that do not give the same bytes.
-    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, String> {
+    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, RunError> {
         let mut bindings = Bindings::default();
         for state in &self.states {
-            let handle = device.state(&state.block(), state.k_width, state.values.shape[0]);
-            let handle = handle.map_err(|e| e.to_string())?;
+            let handle = device.state(&state.block(), state.k_width, state.values.shape[0])?;
             fill(device, state, &handle)?;
             bindings.states.insert(state.name.clone(), handle);
         }
         let executor = &mut self.load(device, &mut bindings)?;
         let mut first: Option<Vec<Data>> = None;
         for kind in executor.executors().to_vec() {
-            executor.force(kind).map_err(|e| e.to_string())?;
+            executor.force(kind)?;
             let got = self.step(executor)?;
             if first.as_ref().is_some_and(|first| !first.iter().zip(&got).all(|(a, b)| same_bits(a, b))) {
-                return Err(format!("the executor `{kind}` gives other bytes than the first"));
+                return Err(format!("the executor `{kind}` gives other bytes than the first").into());
             }
             first.get_or_insert(got);
         }
-        first.ok_or_else(|| "the device has no executor".into())
+        first.ok_or_else(|| "the device has no executor".to_string().into())
     }
 
     /// One step.
-    fn step(&self, executor: &mut Executor) -> Result<Vec<Data>, String> {
+    fn step(&self, executor: &mut Executor) -> Result<Vec<Data>, RunError> {
         for (name, words) in &self.slots {
             executor.set(name, words.iter().copied());
         }
-        executor.run(&self.dims).map_err(|e| e.to_string())?;
-        let output = |index: usize| match executor.values(index).map_err(|e| e.to_string())? {
+        executor.run(&self.dims)?;
+        let output = |index: usize| match executor.values(index)? {
             Values::F32(v) => Ok(Data::F32(v.to_vec())),
             Values::I32(v) => Ok(Data::I32(v.to_vec())),
         };
         (0..self.graph.outputs.len()).map(output).collect()
     }
 
-    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, String> {
+    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, RunError> {
         let target = device.target(self.precision);
-        let weights = plan_weights(&self.graph, &target).map_err(|e| e.to_string())?;
+        let weights = plan_weights(&self.graph, &target)?;
         for entry in &weights.entries {
             let values = self.weights.get(&entry.name).ok_or_else(|| format!("no weight `{}` is given", entry.name))?;
             bindings.weights.insert(entry.name.clone(), weight(device, entry, values)?);
         }
-        let plan = compile(&self.graph, self.dims, &target, &weights).map_err(|e| e.to_string())?;
-        Executor::new(device, &plan, bindings).map_err(|e| e.to_string())
+        let plan = compile(&self.graph, self.dims, &target, &weights)?;
+        Ok(Executor::new(device, &plan, bindings)?)
     }
 }
 
@@ -144,7 +183,7 @@ fn spread(ty: &Type, values: &[f32]) -> Vec<f32> {
 }
 
 /// Writes a whole state through `kv_append`, the only way a device lets anything in.
-fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), String> {
+fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), RunError> {
     let shape = &state.values.shape;
     let (cells, heads, width, k) = (shape[0] * BLOCK, shape[2], shape[3], state.k_width as usize);
     let part = |from: usize, to: usize| {
@@ -163,7 +202,7 @@ fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), 
     bindings.states.insert("state".into(), handle.clone());
     let mut executor = setup.load(device, &mut bindings)?;
     executor.set("ids", setup.slots["ids"].iter().copied());
-    executor.run(&setup.dims).map_err(|e| e.to_string())
+    Ok(executor.run(&setup.dims)?)
 }
 
 fn fill_graph(state: &State, weights: &HashMap<String, Tensor>) -> Result<Graph, yirage_ir::BuildError> {
