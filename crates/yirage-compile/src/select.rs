@@ -2,7 +2,7 @@
 
 use crate::error::CompileError;
 use std::collections::HashMap;
-use yirage_ir::{DType, Graph, Node, NodeKind, Op};
+use yirage_ir::{DType, Graph, Node, NodeKind, RegionKind};
 use yirage_plan::{Accepts, KernelRef, Target};
 
 /// The kernels used and, for each node, which of them runs it.
@@ -30,7 +30,7 @@ fn accepts(accepts: &Accepts, graph: &Graph, node: &Node) -> bool {
         (Accepts::Op(_), NodeKind::Region(_)) => false,
         (Accepts::Rows(ops), NodeKind::Op(op)) => op.row_wise() && ops.iter().any(|o| o == op.name()),
         (Accepts::Rows(ops), NodeKind::Region(r)) => {
-            r.pattern == crate::fuse::ROWS && inner_ops(&r.graph).all(|op| ops.iter().any(|o| o == op.name()))
+            r.kind == RegionKind::Rows && r.ops().all(|op| ops.iter().any(|o| o == op.name()))
         }
         (Accepts::Products { ops, formats }, NodeKind::Op(op)) => {
             let format_fits = matches!(node.ins.get(1).map(|&w| graph.ty(w).dtype),
@@ -38,16 +38,9 @@ fn accepts(accepts: &Accepts, graph: &Graph, node: &Node) -> bool {
             ops.iter().any(|o| o == op.name()) && format_fits
         }
         (products @ Accepts::Products { .. }, NodeKind::Region(r)) => {
-            r.pattern == crate::fuse::PRODUCTS && r.graph.nodes.iter().all(|n| self::accepts(products, &r.graph, n))
+            r.kind == RegionKind::Products && r.graph.nodes.iter().all(|n| self::accepts(products, &r.graph, n))
         }
     }
-}
-
-fn inner_ops(graph: &Graph) -> impl Iterator<Item = &Op> {
-    graph.nodes.iter().filter_map(|n| match &n.kind {
-        NodeKind::Op(op) => Some(op),
-        NodeKind::Region(_) => None,
-    })
 }
 
 fn no_kernel(graph: &Graph, node: &Node, target: &Target) -> CompileError {

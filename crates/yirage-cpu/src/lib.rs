@@ -6,6 +6,7 @@ mod bind;
 mod cgroup;
 mod cuts;
 mod device;
+pub mod general;
 mod held;
 pub mod isa;
 mod kernels;

@@ -12,18 +12,25 @@ use crate::types::{Type, TypeError};
 
 mod attention;
 mod binary;
+mod broadcast;
 mod case;
 mod concat;
+mod concat_heads;
+mod contract;
 mod embed;
 mod expert;
+mod fill;
 mod gather;
 mod glu;
 mod hadamard;
+mod iota;
 mod kv_append;
 mod layer_norm;
 mod linear;
+mod map;
 mod matmul;
 mod quantize;
+pub mod reduce;
 mod rms_norm;
 mod rope;
 mod route;
@@ -31,28 +38,36 @@ pub mod sample;
 mod softmax;
 mod top_k;
 mod unary;
+mod view;
 
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
 pub use case::{Case, Tolerance};
 pub use concat::Concat;
+pub use concat_heads::ConcatHeads;
+pub use contract::Contract;
 pub use embed::Embed;
 pub use expert::{ExpertBias, ExpertLinear, ExpertSum};
+pub use fill::Fill;
 pub use gather::Gather;
 pub use glu::{Glu, GluKind};
 pub use hadamard::Hadamard;
+pub use iota::Iota;
 pub use kv_append::KvAppend;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
+pub use map::Map;
 pub use matmul::MatMul;
 pub use quantize::{MAX_OUTLIERS, Quantize};
+pub use reduce::{Reduce, ReduceKind};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};
 pub use sample::{Sample, SampleSlot};
 pub use softmax::Softmax;
 pub use top_k::TopK;
-pub use unary::{Unary, UnaryKind, gelu_erf, gelu_tanh, silu};
+pub use unary::{Unary, UnaryKind};
+pub use view::{Cut, Form, View};
 
 /// Positions of one cache block.
 pub const BLOCK: usize = 32;
@@ -106,6 +121,12 @@ pub trait OpDef: Attrs {
             DType::I32 | DType::U32 => Role::Slot(&[Sym::Tokens]),
             _ => Role::Activation,
         }
+    }
+    /// Whether each row of the output may depend on all of input `input`, of type `ty`: a table, a weight, one row for
+    /// all. The other inputs of a row-wise op are read row by row.
+    fn whole(&self, input: usize, ty: &Type) -> bool {
+        let _ = (input, ty);
+        false
     }
     /// Shapes and values to test a kernel with.
     fn cases() -> Vec<Case>;
@@ -170,6 +191,10 @@ macro_rules! ops {
             pub fn role(&self, input: usize, like: &Tensor) -> Role {
                 match self { $(Op::$name(op) => op.role(input, like)),* }
             }
+            /// See [`OpDef::whole`].
+            pub fn whole(&self, input: usize, ty: &Type) -> bool {
+                match self { $(Op::$name(op) => op.whole(input, ty)),* }
+            }
             /// See [`OpDef::work`].
             pub fn work(&self, ins: &[Type], dims: &Dims) -> Work {
                 match self { $(Op::$name(op) => op.work(ins, dims)),* }
@@ -185,8 +210,9 @@ macro_rules! ops {
 }
 
 ops! {
-    Embed, Gather, Linear, Quantize,
-    RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, Concat, MatMul, TopK,
+    Map, Reduce, View, Contract, Concat, Gather, Fill, Iota,
+    Embed, Linear, Quantize,
+    RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, ConcatHeads, MatMul, TopK,
     Rope, Hadamard, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
     Sample,
@@ -200,11 +226,21 @@ pub(crate) fn arity(ins: &[Type], want: std::ops::RangeInclusive<usize>) -> Resu
     Err(TypeError::new(format!("{} inputs given, {} to {} wanted", ins.len(), want.start(), want.end())))
 }
 
+/// `a * b` elements of something; an error where that is no size.
+pub(crate) fn times(a: u32, b: u32, what: &str) -> Result<u32, TypeError> {
+    a.checked_mul(b).ok_or_else(|| TypeError::new(format!("{what}: {a} x {b} elements are no size")))
+}
+
+/// `a + b` elements of something; an error where that is no size.
+pub(crate) fn plus(a: u32, b: u32, what: &str) -> Result<u32, TypeError> {
+    a.checked_add(b).ok_or_else(|| TypeError::new(format!("{what}: {a} + {b} elements are no size")))
+}
+
 /// Checks that `ty` is an f32 matrix and returns its fixed width.
 pub(crate) fn f32_rows(ty: &Type, what: &str) -> Result<u32, TypeError> {
     match (ty.dtype == DType::F32, ty.shape.as_slice()) {
-        (true, [_, crate::dim::Dim::Const(w)]) => Ok(*w),
-        _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width] wanted"))),
+        (true, [_, crate::dim::Dim::Const(w)]) if *w > 0 => Ok(*w),
+        _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width above 0] wanted"))),
     }
 }
 

@@ -18,7 +18,7 @@ pub mod vm;
 use crate::plan::Plan;
 use std::fmt;
 use std::str::FromStr;
-use yirage_ir::{DType, NodeKind, Source};
+use yirage_ir::DType;
 
 /// How a plan is run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -178,11 +178,6 @@ impl Plan {
     pub fn step_name(&self, step: usize) -> String {
         let node = &self.graph.nodes[self.steps[step].node as usize];
         let made = node.outs.first().map_or("", |&o| self.graph.value(o).name.as_str());
-        let op = match &node.kind {
-            NodeKind::Op(op) => op.name(),
-            NodeKind::Region(r) => r.pattern.as_str(),
-        };
-        debug_assert!(node.outs.iter().all(|&o| matches!(self.graph.value(o).source, Source::Node { .. })));
-        format!("{op} `{made}`")
+        format!("{} `{made}`", node.name())
     }
 }

@@ -1,7 +1,7 @@
 //! Row-wise ops in one pass over the tokens. An op is a file here and a line of [`OPS`].
 
 mod binary;
-mod concat;
+mod concat_heads;
 mod embed;
 mod expert_bias;
 mod expert_sum;
@@ -45,7 +45,7 @@ static OPS: &[Line] = &[
     line::<unary::Unary>(),
     line::<binary::Binary>(),
     line::<glu::Glu>(),
-    line::<concat::Concat>(),
+    line::<concat_heads::ConcatHeads>(),
     line::<matmul::MatMul>(),
     line::<top_k::TopK>(),
     line::<rope::Rope>(),

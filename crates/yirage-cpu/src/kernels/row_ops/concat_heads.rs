@@ -1,4 +1,4 @@
-//! `concat`: groups of two rows, one after the other.
+//! `concat_heads`: groups of two rows, one after the other.
 
 use super::{BindRow, RowOp};
 use crate::bind::{FloatRows, Out, Run, Site};
@@ -6,22 +6,27 @@ use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
 
-pub(super) struct Concat {
+pub(super) struct ConcatHeads {
     groups: usize,
     a: FloatRows,
     b: FloatRows,
     out: Out<f32>,
 }
 
-impl BindRow for Concat {
-    type Op = op::Concat;
+impl BindRow for ConcatHeads {
+    type Op = op::ConcatHeads;
 
-    fn bind(op: &op::Concat, site: &Site) -> Result<Concat, HalError> {
-        Ok(Concat { groups: op.groups as usize, a: site.float_rows(0)?, b: site.float_rows(1)?, out: site.out(0)? })
+    fn bind(op: &op::ConcatHeads, site: &Site) -> Result<ConcatHeads, HalError> {
+        Ok(ConcatHeads {
+            groups: op.groups as usize,
+            a: site.float_rows(0)?,
+            b: site.float_rows(1)?,
+            out: site.out(0)?,
+        })
     }
 }
 
-impl RowOp for Concat {
+impl RowOp for ConcatHeads {
     unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
         let (m, n) = (self.a.width() / self.groups, self.b.width() / self.groups);
         let (a, b, out) = (self.a.first(run), self.b.first(run), self.out.first(run));
