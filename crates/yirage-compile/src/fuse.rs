@@ -4,6 +4,7 @@
 //! region (one pass over the tokens, no waiting between the ops); then all other nodes that are ready run side by
 //! side, products of the same input as one region, whatever the formats of their weights.
 
+use crate::Options;
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use yirage_ir::region::{MAX_REGION_OPS, is_product, row_dim};
 use yirage_ir::{Dim, Graph, GraphBuilder, Node, NodeKind, Region, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Step, Target};
 
-pub(crate) fn run(graph: &Graph, _: &Target) -> Result<Graph, CompileError> {
+pub(crate) fn run(graph: &Graph, _: &Target, _: &Options) -> Result<Graph, CompileError> {
     let mut r = Rebuild::new(graph, |_| true)?;
     for group in groups(graph) {
         emit(graph, &group, &mut r)?;

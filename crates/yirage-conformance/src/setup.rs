@@ -1,7 +1,7 @@
 //! A graph with everything it reads: what the reference and any device can run.
 
 use std::collections::HashMap;
-use yirage_compile::{compile, plan_weights};
+use yirage_compile::{Options, compile, plan_weights};
 use yirage_hal::{Bindings, Device, Executor, HalError, StateHandle, Values, WeightHandle, write_view};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
@@ -122,13 +122,16 @@ impl Setup {
     }
 
     fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, Trouble> {
-        let target = device.target(self.precision);
+        let target = device.target();
         let weights = plan_weights(&self.graph, &target).map_err(|e| Trouble::Refused(e.to_string()))?;
         for entry in &weights.entries {
             let values = self.weights.get(&entry.name).ok_or_else(|| format!("no weight `{}` is given", entry.name))?;
             bindings.weights.insert(entry.name.clone(), weight(device, entry, values)?);
         }
-        let plan = compile(&self.graph, self.dims, &target, &weights);
+        // A step may be of no rows at all; a plan is made for some.
+        let Dims { tokens, seqs, blocks, rows } = self.dims;
+        let bucket = Dims { tokens: tokens.max(1), seqs: seqs.max(1), blocks: blocks.max(1), rows: rows.max(1) };
+        let plan = compile(&self.graph, bucket, &target, &weights, &Options::new(self.precision));
         let plan = plan.map_err(|e| Trouble::Refused(e.to_string()))?;
         Executor::new(device, &plan, bindings).map_err(|e| match e {
             HalError::Load(_) | HalError::Unsupported { .. } => Trouble::Refused(e.to_string()),

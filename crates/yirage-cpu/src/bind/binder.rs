@@ -32,28 +32,15 @@ pub(crate) type Output = Option<(usize, Type)>;
 
 impl<'a> Binder<'a> {
     /// For a verified plan.
-    ///
-    /// # Errors
-    /// Kernels that are variants for another device.
-    pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
-        let own = format!("{}.", shared.isa);
-        let mut precision = Precision::Exact;
-        for k in &plan.kernels {
-            match k.variant.strip_prefix(&own) {
-                Some("fast") => precision = Precision::Fast,
-                Some("exact") => {}
-                _ => {
-                    let (name, variant, isa) = (&k.name, &k.variant, shared.isa);
-                    return Err(HalError::Load(format!(
-                        "kernel {name} wants variant {variant}, this device runs {isa}"
-                    )));
-                }
-            }
-        }
+    pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Binder<'a> {
+        let precision = match plan.precision {
+            yirage_plan::Precision::Exact => Precision::Exact,
+            yirage_plan::Precision::Fast => Precision::Fast,
+        };
         let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
         let token_parts = token_parts(&plan.graph);
         let (scratch, cuts) = (ScratchSizes::default(), Cuts::default());
-        Ok(Binder { shared, plan, bindings, precision, scratch, cuts, token_parts, slots })
+        Binder { shared, plan, bindings, precision, scratch, cuts, token_parts, slots }
     }
 
     /// The largest sizes of a step.

@@ -13,7 +13,7 @@ use yirage_hal::{
     WeightImage, WeightSink,
 };
 use yirage_ir::{Format, Type};
-use yirage_plan::{ExecutorKind, KernelFacts, KernelRef, Plan, Precision, Target, WeightEntry};
+use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, WeightEntry};
 
 pub(super) struct CpuDevice {
     info: DeviceInfo,
@@ -31,11 +31,12 @@ impl Device for CpuDevice {
         &self.info
     }
 
-    fn target(&self, precision: Precision) -> Target {
+    fn target(&self) -> Target {
         let facts = |kernel: &crate::kernels::Kernel| KernelFacts {
             name: kernel.name.into(),
-            variant: format!("{}.{precision}", self.shared.isa),
-            accepts: (kernel.accepts)(),
+            variant: self.shared.isa.to_string(),
+            regions: kernel.regions.to_vec(),
+            rules: (kernel.rules)(),
             stages: kernel.stages.to_vec(),
             scratch: kernel.scratch,
         };
@@ -43,7 +44,6 @@ impl Device for CpuDevice {
             family: "cpu".into(),
             arch: self.info.arch.clone(),
             workers: self.shared.pool.count() as u32,
-            precision,
             product_layout: PRODUCT_LAYOUT.into(),
             q8a_block_bytes: activation::Q8_BLOCK_BYTES as u32,
             q8a_row_multiple: 64,
@@ -86,12 +86,10 @@ impl Device for CpuDevice {
         Ok(StateHandle(Arc::new(CpuState::new(&self.shared, block, k_width, blocks, Purpose::Cache)?)))
     }
 
-    fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
-        let differs = |k: &&KernelRef| {
-            KERNELS.iter().any(|own| own.name == k.name && (own.stages, own.scratch) != (&k.stages[..], k.scratch))
-        };
-        if let Some(k) = plan.kernels.iter().find(differs) {
-            return Err(HalError::Load(format!("kernel {} has other stages on this device than in the plan", k.name)));
+    fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        if *plan.target() != self.target() {
+            let (made, own) = (plan.target().describe(), self.target().describe());
+            return Err(HalError::Load(format!("it was proved for the target {made}; this device is {own}")));
         }
         Ok(Box::new(CpuProgram::new(&self.shared, plan, bindings)?))
     }

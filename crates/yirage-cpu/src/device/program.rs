@@ -30,19 +30,13 @@ pub(super) struct CpuProgram {
 
 impl CpuProgram {
     pub(super) fn new(shared: &Arc<Shared>, plan: &Plan, bindings: &Bindings) -> Result<CpuProgram, HalError> {
-        let mut binder = Binder::new(shared, plan, bindings)?;
+        let mut binder = Binder::new(shared, plan, bindings);
         let mut bound = Vec::new();
         for (s, step) in plan.steps.iter().enumerate() {
             if s > 0 && plan.steps[s - 1].phase != step.phase {
                 binder.scratch.next_phase();
             }
             bound.push(kernels::bind(&mut binder, step.node as usize, &plan.kernels[step.kernel as usize].name)?);
-        }
-        let workers = shared.pool.count();
-        if let Some(p) = plan.programs.iter().find(|p| p.queues.len() != workers) {
-            let (kind, made) = (p.kind, p.queues.len());
-            let why = format!("its program `{kind}` is for {made} workers, this device has {workers}");
-            return Err(HalError::Load(why));
         }
         let slots = plan.graph.inputs_of(Source::Slot).map(|id| plan.graph.value(id));
         let slots = slots.map(|value| (value.name.clone(), value.ty.clone())).collect();

@@ -1,5 +1,6 @@
 //! Attention over the paged cache, or over the step's own keys and values.
 
+use super::ways::{cache, floats, host_integers};
 use super::{BoundKernel, Kernel, not_for, single};
 use crate::attention::{self, BLOCK, Call, Mask, Plan, Shape};
 use crate::bind::{Binder, Cache, CacheShape, FloatRow, FloatRows, Out, Run, Scratch, Site};
@@ -9,11 +10,13 @@ use crate::shared::Purpose;
 use crate::walk::Work;
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dim, Format, Op, Type};
-use yirage_plan::{Accepts, Sharing, Stage, When};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage, When};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/attention@1",
-    accepts: || Accepts::Op("attention".into()),
+    regions: &[],
+    rules,
     stages: &[
         Stage { sharing: Sharing::Shares, when: When::NoState },
         Stage::always(Sharing::Drained),
@@ -22,6 +25,15 @@ pub(super) const KERNEL: Kernel = Kernel {
     scratch: true,
     bind,
 };
+
+/// Over a cache, or over the step's own keys and values; the last input, the sinks, may be missing.
+fn rules() -> Vec<OpRule> {
+    let (host, given) = (host_integers, || OpRule::new("attention", vec![floats(), floats(), floats()]));
+    let cached = OpRule::new("attention", vec![floats(), cache(), host(), host(), host(), floats()]);
+    let mut own = given().when("cached", false);
+    own.inputs.extend([host(), host(), floats()]);
+    vec![cached.when("cached", true), own]
+}
 
 /// Most floats of partial results: work on longer contexts is shared in larger pieces.
 const MAX_PARTS: usize = 16 << 20;

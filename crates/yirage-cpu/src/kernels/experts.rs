@@ -1,6 +1,7 @@
 //! Products with the experts each token has chosen: an expert's weights meet all its tokens at once.
 
 use super::products::{Input, one_input, precision};
+use super::ways::{codes, floats, integers, packed};
 use super::{BoundKernel, Kernel, not_for};
 use crate::activation::Layout;
 use crate::bind::{Array, Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site};
@@ -9,12 +10,14 @@ use crate::pack::{BLOCK, PackedMatrix};
 use crate::walk::Work;
 use std::ops::Range;
 use yirage_hal::HalError;
-use yirage_ir::{Format, Op};
-use yirage_plan::{Accepts, Sharing, Stage, When};
+use yirage_ir::{Op, RegionKind};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage, When};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/experts@1",
-    accepts: || Accepts::Products { ops: vec!["expert_linear".into()], formats: Format::ALL.to_vec() },
+    regions: &[RegionKind::Products],
+    rules: || vec![OpRule::new("expert_linear", vec![[floats(), codes()].concat(), packed(), integers()])],
     stages: &[
         Stage { sharing: Sharing::Shares, when: When::FloatInput },
         Stage::always(Sharing::Shares),

@@ -1,16 +1,19 @@
 //! Chosen rows of an activation.
 
+use super::ways::{floats, integers};
 use super::{BoundKernel, Kernel, not_for, single};
 use crate::bind::{Array, Binder, FloatRows, Out, Run, Site};
 use crate::rows;
 use crate::walk::Work;
 use yirage_hal::HalError;
 use yirage_ir::Op;
-use yirage_plan::{Accepts, Sharing, Stage};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/gather@1",
-    accepts: || Accepts::Op("gather".into()),
+    regions: &[],
+    rules: || vec![OpRule::new("gather", vec![floats(), integers()]).when("axis", 0)],
     stages: &[Stage::always(Sharing::Shares)],
     scratch: false,
     bind,

@@ -9,12 +9,14 @@ mod gather;
 mod products;
 mod row_ops;
 mod sample;
+mod ways;
 
 use crate::bind::{Binder, Run, Site};
 use crate::walk::Work;
 use yirage_hal::HalError;
-use yirage_ir::Dims;
-use yirage_plan::{Accepts, Stage};
+use yirage_ir::{Dims, RegionKind};
+use yirage_plan::Stage;
+use yirage_plan::rules::OpRule;
 
 /// All of them, most wanted first.
 pub(crate) static KERNELS: &[Kernel] =
@@ -24,8 +26,10 @@ pub(crate) static KERNELS: &[Kernel] =
 pub(crate) struct Kernel {
     /// `backend/kernel@version`.
     pub(crate) name: &'static str,
-    /// What it runs.
-    pub(crate) accepts: fn() -> Accepts,
+    /// Kinds of regions it runs, beside single ops.
+    pub(crate) regions: &'static [RegionKind],
+    /// The ops it runs, and what each may read.
+    pub(crate) rules: fn() -> Vec<OpRule>,
     /// Its stages, in order.
     pub(crate) stages: &'static [Stage],
     /// Whether it uses scratch memory.

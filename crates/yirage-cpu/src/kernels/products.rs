@@ -1,5 +1,6 @@
 //! Products of one input with several weights of any formats.
 
+use super::ways::{codes, floats, packed};
 use super::{BoundKernel, Kernel, not_for};
 use crate::activation::{Form, Layout, TOKEN_TILE};
 use crate::bind::{Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site};
@@ -10,16 +11,26 @@ use crate::pack::PackedMatrix;
 use crate::walk::Work;
 use std::ops::Range;
 use yirage_hal::HalError;
-use yirage_ir::{Dim, Dims, Format, Op};
-use yirage_plan::{Accepts, Sharing, Stage, When};
+use yirage_ir::{Dim, Dims, Op, RegionKind};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage, When};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/products@1",
-    accepts: || Accepts::Products { ops: vec!["linear".into()], formats: Format::ALL.to_vec() },
+    regions: &[RegionKind::Products],
+    rules,
     stages: &[Stage { sharing: Sharing::Shares, when: When::FloatInput }, Stage::always(Sharing::Drained)],
     scratch: true,
     bind,
 };
+
+/// Of groups each reads its own part of a row, which quantised rows do not have apart.
+fn rules() -> Vec<OpRule> {
+    vec![
+        OpRule::new("linear", vec![floats(), packed()]),
+        OpRule::new("linear", vec![codes(), packed()]).when("groups", 1),
+    ]
+}
 
 /// What products read.
 #[derive(Clone)]

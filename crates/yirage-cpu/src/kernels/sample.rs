@@ -1,5 +1,6 @@
 //! Tokens from logits, a sequence at a time.
 
+use super::ways::words;
 use super::{BoundKernel, Kernel, not_for, single};
 use crate::bind::{Array, Binder, FloatRows, Out, Run, Site, Word};
 use crate::sample::{Adjustments, Draw, Penalties, Sampled, Scratch, logprobs, sample};
@@ -9,11 +10,13 @@ use std::sync::{Mutex, PoisonError};
 use yirage_hal::HalError;
 use yirage_ir::op::sample::{Fault, SampleSlot, uniform};
 use yirage_ir::{Dims, Op};
-use yirage_plan::{Accepts, Sharing, Stage};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/sample@1",
-    accepts: || Accepts::Op("sample".into()),
+    regions: &[],
+    rules: || vec![OpRule::new("sample", vec![words()])],
     stages: &[Stage::always(Sharing::Drained)],
     scratch: false,
     bind,

@@ -6,7 +6,7 @@
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::expr::Expr;
-use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use crate::graph::{Graph, GraphBuilder, Node, NodeKind, Source, ValueId};
 use crate::op::{Op, Reduce, View};
 use crate::strided::Strided;
 
@@ -15,7 +15,7 @@ use crate::strided::Strided;
 pub struct Read {
     /// Position among the chain's inputs.
     pub input: usize,
-    /// The elements, in the input's own memory.
+    /// The elements, in the input's own memory, where the input lies dense.
     pub at: Strided,
 }
 
@@ -75,6 +75,22 @@ enum From {
 type Middle = Option<(Core, Vec<Dim>, DType)>;
 
 impl Chain {
+    /// The normal form of a node that is a chain, or one op of one.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn of_node(graph: &Graph, node: &Node) -> Result<Chain, String> {
+        if let NodeKind::Region(region) = &node.kind {
+            return Chain::of(&region.graph);
+        }
+        let mut alone = GraphBuilder::new("alone");
+        let input = |at: usize, b: &mut GraphBuilder| b.slot(&format!("x{at}"), graph.ty(node.ins[at]).dense());
+        let ins = (0..node.ins.len()).map(|at| input(at, &mut alone)).collect::<Result<Vec<_>, _>>();
+        let outs = ins.and_then(|ins| alone.node(node.kind.clone(), &ins, &["y".to_string()]));
+        outs.map_err(|e| e.to_string())?.into_iter().for_each(|o| alone.output(o));
+        Chain::of(&alone.finish())
+    }
+
     /// The normal form of a graph with one output.
     ///
     /// # Errors
@@ -103,7 +119,8 @@ impl Chain {
 impl Made {
     fn input(at: usize, graph: &Graph, id: ValueId) -> Result<Made, String> {
         let ty = graph.ty(id);
-        let lies = Strided::of(ty).ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
+        let lies =
+            Strided::dense(&ty.shape).ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
         Ok(Made {
             expr: Expr::input(0),
             reads: vec![(From::Input(at), lies)],

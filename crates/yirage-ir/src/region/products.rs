@@ -11,6 +11,9 @@ pub fn is_product(node: &Node) -> bool {
 /// All ops are products by the same name, of the same first input, and none reads what another makes.
 pub(super) fn check(graph: &Graph) -> Result<(), String> {
     let first = graph.nodes.first().ok_or("no product")?;
+    if graph.inputs.first() != first.ins.first() {
+        return Err("the first input is not what the products share".into());
+    }
     for node in &graph.nodes {
         if !is_product(node) || node.name() != first.name() {
             return Err(format!("`{}` beside `{}`: products of one kind wanted", node.name(), first.name()));

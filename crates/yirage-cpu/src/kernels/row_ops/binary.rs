@@ -1,11 +1,13 @@
 //! `binary`, the second operand of as many rows as the first, or one row that all meet.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Binary {
     kind: op::BinaryKind,
@@ -21,6 +23,10 @@ enum Second {
 
 impl BindRow for Binary {
     type Op = op::Binary;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Binary>(vec![floats()])]
+    }
 
     fn bind(op: &op::Binary, site: &Site) -> Result<Binary, HalError> {
         let b = if site.rank(1) == 1 { Second::Row(site.float_row(1)?) } else { Second::Rows(site.float_rows(1)?) };

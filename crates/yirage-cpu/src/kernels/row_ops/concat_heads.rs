@@ -1,10 +1,12 @@
 //! `concat_heads`: groups of two rows, one after the other.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRows, Out, Run, Site};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct ConcatHeads {
     groups: usize,
@@ -15,6 +17,10 @@ pub(super) struct ConcatHeads {
 
 impl BindRow for ConcatHeads {
     type Op = op::ConcatHeads;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::ConcatHeads>(vec![floats()])]
+    }
 
     fn bind(op: &op::ConcatHeads, site: &Site) -> Result<ConcatHeads, HalError> {
         Ok(ConcatHeads {

@@ -1,10 +1,12 @@
 //! `embed`: rows of a table, decoded exactly and scaled; ids outside it give NaN.
 
-use super::{BindRow, RowOp};
+use super::super::ways::{integers, table};
+use super::{BindRow, RowOp, rule};
 use crate::bind::{Array, Out, Run, Site, Table};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Embed {
     table: Table,
@@ -15,6 +17,10 @@ pub(super) struct Embed {
 
 impl BindRow for Embed {
     type Op = op::Embed;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Embed>(vec![table(), integers()])]
+    }
 
     fn bind(op: &op::Embed, site: &Site) -> Result<Embed, HalError> {
         Ok(Embed { table: site.table(0)?, scale: op.scale.0, ids: site.array(1)?, out: site.out(0)? })

@@ -1,11 +1,13 @@
 //! `expert_bias`: each rank of a token meets the bias of its expert.
 
-use super::{BindRow, RowOp};
+use super::super::ways::{floats, integers};
+use super::{BindRow, RowOp, rule};
 use crate::bind::{Array, FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct ExpertBias {
     ranks: usize,
@@ -17,6 +19,10 @@ pub(super) struct ExpertBias {
 
 impl BindRow for ExpertBias {
     type Op = op::ExpertBias;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::ExpertBias>(vec![floats(), floats(), integers()])]
+    }
 
     fn bind(op: &op::ExpertBias, site: &Site) -> Result<ExpertBias, HalError> {
         let (ranks, bias) = (op.top_k as usize, site.whole_rows(1)?);

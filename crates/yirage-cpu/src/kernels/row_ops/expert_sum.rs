@@ -1,11 +1,13 @@
 //! `expert_sum`: the experts of a token together.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct ExpertSum {
     ranks: usize,
@@ -16,6 +18,10 @@ pub(super) struct ExpertSum {
 
 impl BindRow for ExpertSum {
     type Op = op::ExpertSum;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::ExpertSum>(vec![floats()])]
+    }
 
     fn bind(op: &op::ExpertSum, site: &Site) -> Result<ExpertSum, HalError> {
         let (ranks, weights) = (op.top_k as usize, site.float_rows(1)?);

@@ -1,11 +1,13 @@
 //! `glu`.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Glu {
     kind: op::GluKind,
@@ -16,6 +18,10 @@ pub(super) struct Glu {
 
 impl BindRow for Glu {
     type Op = op::Glu;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Glu>(vec![floats()])]
+    }
 
     fn bind(op: &op::Glu, site: &Site) -> Result<Glu, HalError> {
         Ok(Glu { kind: op.kind, gate: site.float_rows(0)?, up: site.float_rows(1)?, out: site.out(0)? })

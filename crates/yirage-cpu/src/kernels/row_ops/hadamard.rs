@@ -1,11 +1,13 @@
 //! `hadamard`.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Hadamard {
     part: usize,
@@ -15,6 +17,10 @@ pub(super) struct Hadamard {
 
 impl BindRow for Hadamard {
     type Op = op::Hadamard;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Hadamard>(vec![floats()])]
+    }
 
     fn bind(op: &op::Hadamard, site: &Site) -> Result<Hadamard, HalError> {
         Ok(Hadamard { part: op.part as usize, x: site.float_rows(0)?, out: site.out(0)? })

@@ -1,10 +1,12 @@
 //! `kv_append`: keys and values to their slots of a cache.
 
-use super::{BindRow, RowOp};
+use super::super::ways::{cache, floats, integers};
+use super::{BindRow, RowOp, rule};
 use crate::bind::{Array, Cache, CacheShape, FloatRows, Run, Site};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct KvAppend {
     cache: Cache,
@@ -16,6 +18,11 @@ pub(super) struct KvAppend {
 
 impl BindRow for KvAppend {
     type Op = op::KvAppend;
+
+    fn rules() -> Vec<OpRule> {
+        let latent = vec![cache(), floats(), integers()];
+        vec![rule::<op::KvAppend>(latent), rule::<op::KvAppend>(vec![cache(), floats(), floats(), integers()])]
+    }
 
     fn bind(op: &op::KvAppend, site: &Site) -> Result<KvAppend, HalError> {
         let (heads, k) = (op.kv_heads as usize, site.float_rows(1)?);

@@ -1,11 +1,13 @@
 //! `layer_norm`.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct LayerNorm {
     eps: f32,
@@ -17,6 +19,10 @@ pub(super) struct LayerNorm {
 
 impl BindRow for LayerNorm {
     type Op = op::LayerNorm;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::LayerNorm>(vec![floats()])]
+    }
 
     fn bind(op: &op::LayerNorm, site: &Site) -> Result<LayerNorm, HalError> {
         let bias = if site.inputs() > 2 { Some(site.float_row(2)?) } else { None };

@@ -1,11 +1,13 @@
 //! `matmul`.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct MatMul {
     sizes: rows::MatMul,
@@ -16,6 +18,10 @@ pub(super) struct MatMul {
 
 impl BindRow for MatMul {
     type Op = op::MatMul;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::MatMul>(vec![floats()])]
+    }
 
     fn bind(op: &op::MatMul, site: &Site) -> Result<MatMul, HalError> {
         let (a, m, n) = (site.float_rows(0)?, op.m as usize, op.n as usize);

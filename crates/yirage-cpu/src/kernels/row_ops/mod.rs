@@ -23,13 +23,15 @@ use crate::bind::{Binder, Run, Site};
 use crate::walk::Work;
 use std::ops::Range;
 use yirage_hal::HalError;
-use yirage_ir::Dim;
 use yirage_ir::op::{OpDef, Variant};
-use yirage_plan::{Accepts, Sharing, Stage};
+use yirage_ir::{Dim, RegionKind};
+use yirage_plan::rules::{OpRule, Way};
+use yirage_plan::{Sharing, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/rows@1",
-    accepts: || Accepts::Rows(OPS.iter().map(|line| line.op.into()).collect()),
+    regions: &[RegionKind::Rows],
+    rules: || OPS.iter().flat_map(|line| (line.rules)()).collect(),
     stages: &[Stage::always(Sharing::Shares)],
     scratch: false,
     bind,
@@ -56,14 +58,15 @@ static OPS: &[Line] = &[
     line::<expert_sum::ExpertSum>(),
 ];
 
-/// An op's name, and how it is bound.
+/// An op's name, what it may read, and how it is bound.
 struct Line {
     op: &'static str,
+    rules: fn() -> Vec<OpRule>,
     bind: fn(&Site) -> Result<Box<dyn RowOp>, HalError>,
 }
 
 const fn line<R: BindRow>() -> Line {
-    Line { op: <R::Op as OpDef>::NAME, bind: boxed::<R> }
+    Line { op: <R::Op as OpDef>::NAME, rules: R::rules, bind: boxed::<R> }
 }
 
 fn boxed<R: BindRow>(site: &Site) -> Result<Box<dyn RowOp>, HalError> {
@@ -85,8 +88,15 @@ trait RowOp: Send + Sync {
 trait BindRow: RowOp + Sized + 'static {
     /// The op.
     type Op: Variant;
+    /// What it may read.
+    fn rules() -> Vec<OpRule>;
     /// The op with its operands.
     fn bind(op: &Self::Op, site: &Site) -> Result<Self, HalError>;
+}
+
+/// A rule for an op, whatever its attributes.
+fn rule<O: OpDef>(inputs: Vec<Vec<Way>>) -> OpRule {
+    OpRule::new(O::NAME, inputs)
 }
 
 /// Tokens that pass through all ops together: their rows stay in the second-level cache.

@@ -1,11 +1,13 @@
 //! `quantize`: int8 blocks, in the tile order of products, or for experts token by token, each part of a row by itself.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::activation::{Form, Layout};
 use crate::bind::{Codes, FloatRows, Run, Site};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Quantize {
     x: FloatRows,
@@ -15,6 +17,10 @@ pub(super) struct Quantize {
 
 impl BindRow for Quantize {
     type Op = op::Quantize;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Quantize>(vec![floats()])]
+    }
 
     fn bind(op: &op::Quantize, site: &Site) -> Result<Quantize, HalError> {
         let read = site.parts().unwrap_or(1);

@@ -1,11 +1,13 @@
 //! `rms_norm`.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct RmsNorm {
     op: op::RmsNorm,
@@ -16,6 +18,10 @@ pub(super) struct RmsNorm {
 
 impl BindRow for RmsNorm {
     type Op = op::RmsNorm;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::RmsNorm>(vec![floats()])]
+    }
 
     fn bind(op: &op::RmsNorm, site: &Site) -> Result<RmsNorm, HalError> {
         let weight = if site.inputs() > 1 { Some(site.float_row(1)?) } else { None };

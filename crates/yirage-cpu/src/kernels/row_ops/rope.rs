@@ -1,11 +1,13 @@
 //! `rope`: rotation by tables, which are looked up by positions or are those of each row.
 
-use super::{BindRow, RowOp};
+use super::super::ways::{floats, integers};
+use super::{BindRow, RowOp, rule};
 use crate::bind::{Array, FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Rope {
     op: op::Rope,
@@ -18,6 +20,14 @@ pub(super) struct Rope {
 
 impl BindRow for Rope {
     type Op = op::Rope;
+
+    fn rules() -> Vec<OpRule> {
+        let by_position = vec![floats(), floats(), floats(), integers()];
+        vec![
+            rule::<op::Rope>(by_position).when("per_row", false),
+            rule::<op::Rope>(vec![floats()]).when("per_row", true),
+        ]
+    }
 
     fn bind(op: &op::Rope, site: &Site) -> Result<Rope, HalError> {
         let positions = if op.per_row { None } else { Some(site.array(3)?) };

@@ -1,11 +1,13 @@
 //! `route`: the choice of experts.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Route {
     op: op::Route,
@@ -17,6 +19,10 @@ pub(super) struct Route {
 
 impl BindRow for Route {
     type Op = op::Route;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Route>(vec![floats()])]
+    }
 
     fn bind(op: &op::Route, site: &Site) -> Result<Route, HalError> {
         let bias = if site.inputs() > 1 { Some(site.float_row(1)?) } else { None };

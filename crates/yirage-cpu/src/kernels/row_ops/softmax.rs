@@ -1,11 +1,13 @@
 //! `softmax`.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Softmax {
     x: FloatRows,
@@ -14,6 +16,10 @@ pub(super) struct Softmax {
 
 impl BindRow for Softmax {
     type Op = op::Softmax;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Softmax>(vec![floats()])]
+    }
 
     fn bind(_: &op::Softmax, site: &Site) -> Result<Softmax, HalError> {
         Ok(Softmax { x: site.float_rows(0)?, out: site.out(0)? })

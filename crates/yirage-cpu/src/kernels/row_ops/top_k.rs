@@ -1,11 +1,13 @@
 //! `top_k`.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct TopK {
     op: op::TopK,
@@ -16,6 +18,10 @@ pub(super) struct TopK {
 
 impl BindRow for TopK {
     type Op = op::TopK;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::TopK>(vec![floats()])]
+    }
 
     fn bind(op: &op::TopK, site: &Site) -> Result<TopK, HalError> {
         Ok(TopK { op: op.clone(), x: site.float_rows(0)?, values: site.out(0)?, indices: site.out(1)? })

@@ -1,11 +1,13 @@
 //! `unary`.
 
-use super::{BindRow, RowOp};
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
 use crate::bind::{FloatRows, Out, Run, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
+use yirage_plan::rules::OpRule;
 
 pub(super) struct Unary {
     kind: op::UnaryKind,
@@ -16,6 +18,10 @@ pub(super) struct Unary {
 
 impl BindRow for Unary {
     type Op = op::Unary;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Unary>(vec![floats()])]
+    }
 
     fn bind(op: &op::Unary, site: &Site) -> Result<Unary, HalError> {
         Ok(Unary { kind: op.kind, c: op.c.0, x: site.float_rows(0)?, out: site.out(0)? })
