@@ -61,7 +61,7 @@ fn check_graph(device: &dyn Device, graph: Import) -> Outcome {
     let got = match setup.run(device) {
         Ok(got) => got,
         Err(Trouble::Refused(why)) => return Outcome::Refused(why),
-        Err(why) => return Outcome::Failed(why.to_string()),
+        Err(Trouble::Failed(why)) => return Outcome::Failed(why),
     };
     let (abs, rel) = widest(&setup.graph);
     let bound = |size: f64| (ABSOLUTE + RELATIVE * size).min(abs + rel * size);
