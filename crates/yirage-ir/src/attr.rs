@@ -9,6 +9,31 @@ pub trait AttrValue: fmt::Display + FromStr + Clone {}
 impl AttrValue for u32 {}
 impl AttrValue for bool {}
 impl AttrValue for F32 {}
+impl AttrValue for crate::expr::Scalar {}
+
+/// Several values of one kind: `[1, 2]` in text forms.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct List<T>(pub Vec<T>);
+
+impl AttrValue for List<u32> {}
+
+impl<T: fmt::Display> fmt::Display for List<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items: Vec<String> = self.0.iter().map(T::to_string).collect();
+        write!(f, "[{}]", items.join(", "))
+    }
+}
+
+impl<T: FromStr> FromStr for List<T> {
+    type Err = ();
+    fn from_str(s: &str) -> Result<List<T>, ()> {
+        let items = s.strip_prefix('[').and_then(|s| s.strip_suffix(']')).ok_or(())?;
+        if items.is_empty() {
+            return Ok(List(Vec::new()));
+        }
+        items.split(',').map(|item| item.trim().parse().map_err(|_| ())).collect::<Result<_, _>>().map(List)
+    }
+}
 
 /// An f32 attribute compared, hashed and printed by value: the shortest decimal that reads back to the same bits.
 #[derive(Clone, Copy, Debug, Default)]

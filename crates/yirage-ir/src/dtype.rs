@@ -16,6 +16,8 @@ pub enum DType {
     I32,
     /// 32-bit mask word: allowed-token bitmask.
     U32,
+    /// True or false, a byte each.
+    Bool,
     /// Activations quantised to int8 in blocks of 32 along the last dimension, one f32 scale per block
     /// (`scale = max|x| / 127`, round to nearest even), and up to seven f32 outliers a block.
     Q8A,
@@ -30,6 +32,7 @@ impl DType {
         match self {
             DType::Stored(f) => f.info().row_bytes(elems),
             DType::I32 | DType::U32 => elems.saturating_mul(4),
+            DType::Bool => elems,
             // codes, scale, and a word that says which numbers the outliers are
             DType::Q8A => (elems / 32).saturating_mul(32 + 4 + 4 + 4 * MAX_OUTLIERS),
         }
@@ -41,6 +44,7 @@ impl DType {
             DType::Stored(f) => f.info().name,
             DType::I32 => "i32",
             DType::U32 => "u32",
+            DType::Bool => "bool",
             DType::Q8A => "q8a",
         }
     }
@@ -50,6 +54,7 @@ impl DType {
         match name {
             "i32" => Some(DType::I32),
             "u32" => Some(DType::U32),
+            "bool" => Some(DType::Bool),
             "q8a" => Some(DType::Q8A),
             _ => Format::parse(name).map(DType::Stored),
         }

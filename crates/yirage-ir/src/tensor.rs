@@ -3,17 +3,20 @@
 //! Nothing here is fast: a tensor holds plain vectors, and quantised weights are decoded row by row when read.
 
 use crate::dtype::DType;
+use crate::expr::Scalar;
 use crate::quant::Format;
 
 /// The elements of a tensor, dense and row-major.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Data {
-    /// Floats. Cache states of smaller formats hold values already rounded to their format.
+    /// Floats. Values of f16 and bf16, and cache states of smaller formats, are already rounded to their format.
     F32(Vec<f32>),
     /// Ids, positions, tables.
     I32(Vec<i32>),
     /// Mask words.
     U32(Vec<u32>),
+    /// True or false.
+    Bool(Vec<bool>),
     /// Stored blocks of a weight.
     Blocks(Vec<u8>),
     /// Quantised activations: codes and one scale per 32, and outliers.
@@ -58,6 +61,7 @@ impl Tensor {
         let data = match dtype {
             DType::Stored(Format::F32) => Data::F32(words.iter().map(|&w| f32::from_bits(w as u32)).collect()),
             DType::U32 => Data::U32(words.iter().map(|&w| w as u32).collect()),
+            DType::Bool => Data::Bool(words.iter().map(|&w| w != 0).collect()),
             _ => Data::I32(words.to_vec()),
         };
         Tensor { dtype, shape: shape.into(), data }
@@ -128,6 +132,7 @@ impl Tensor {
             Data::F32(v) => v[r * w..][..w].to_vec(),
             Data::I32(v) => v[r * w..][..w].iter().map(|&x| x as f32).collect(),
             Data::U32(v) => v[r * w..][..w].iter().map(|&x| x as f32).collect(),
+            Data::Bool(v) => v[r * w..][..w].iter().map(|&x| f32::from(u8::from(x))).collect(),
             Data::Blocks(bytes) => {
                 let DType::Stored(format) = self.dtype else { panic!("blocks of {}", self.dtype) };
                 let n = format.info().row_bytes(w);
@@ -143,6 +148,33 @@ impl Tensor {
 }
 
 impl Tensor {
+    /// The elements one by one, row-major; floats of any stored format decoded.
+    pub fn scalars(&self) -> Vec<Scalar> {
+        match &self.data {
+            Data::I32(v) => v.iter().map(|&x| x.into()).collect(),
+            Data::U32(v) => v.iter().map(|&x| x.into()).collect(),
+            Data::Bool(v) => v.iter().map(|&x| x.into()).collect(),
+            Data::F32(v) => v.iter().map(|&x| x.into()).collect(),
+            Data::Blocks(_) | Data::Q8A { .. } => {
+                (0..self.rows()).flat_map(|r| self.row(r)).map(Scalar::from).collect()
+            }
+        }
+    }
+
+    /// A tensor of these elements, each cast to `dtype`: a float of 16 or 32 bits, a whole number or a bool.
+    pub fn from_scalars(dtype: DType, shape: impl Into<Vec<usize>>, elements: &[Scalar]) -> Tensor {
+        let shape = shape.into();
+        assert_eq!(shape.iter().product::<usize>(), elements.len(), "elements of {shape:?}");
+        let cast = elements.iter().map(|x| x.cast(dtype));
+        let data = match dtype {
+            DType::I32 => Data::I32(cast.map(|x| x.as_f64() as i32).collect()),
+            DType::U32 => Data::U32(cast.map(|x| x.as_f64() as u32).collect()),
+            DType::Bool => Data::Bool(cast.map(|x| x.as_f64() != 0.0).collect()),
+            _ => Data::F32(cast.map(|x| x.as_f64() as f32).collect()),
+        };
+        Tensor { dtype, shape, data }
+    }
+
     /// Row `r` in f64; quantised activations without the rounding of code times scale to f32.
     pub fn row_f64(&self, r: usize) -> Vec<f64> {
         let w = self.width();

@@ -21,7 +21,7 @@ pub struct Type {
 }
 
 /// Highest number of dimensions a value may have.
-pub const MAX_RANK: usize = 4;
+pub const MAX_RANK: usize = 8;
 
 /// Most bytes that the fixed dimensions of a value may stand for.
 pub const MAX_FIXED_BYTES: usize = 1 << 48;

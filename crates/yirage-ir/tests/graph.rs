@@ -101,3 +101,26 @@ fn evaluation_follows_the_ops() {
     let error = yirage_ir::interp::evaluate(&graph, &mut tensors).unwrap_err();
     assert_eq!(error.0, "x", "slots are consumed: the next step must give them anew");
 }
+
+#[test]
+fn general_ops_round_trip_as_text() {
+    let text = r#"graph general {
+  slot %x: f32[Tokens, 12]
+  weight %w: f16[4]
+  %h = view{form="reshape(Tokens, 3, 4)"}(%x): f32[Tokens, 3, 4]
+  %e = map{expr="t0 = exp(x0); cast.bf16(div(t0, add(t0, mul(x1, 1.5))))"}(%h, %w): bf16[Tokens, 3, 4]
+  %s = reduce{kind=sum, axes="[1, 2]", keep=true}(%e): bf16[Tokens, 1, 1]
+  %i = iota{shape="[3, 4]", axis=1}(): i32[3, 4]
+  %f = fill{value=-3i, shape="[3, 4]"}(): i32[3, 4]
+  %m = map{expr="lt(x0, x1)"}(%i, %f): bool[3, 4]
+  %p = view{form="permute(0, 2, 1)"}(%h): f32[Tokens, 4, 3]
+  %c = view{form="slice(0:1:Tokens, 3:-2:2, 0:1:3)"}(%p): f32[Tokens, 2, 3]
+  %y = contract(%c, %h): f32[Tokens, 2, 4]
+  %j = concat{axis=1}(%y, %h): f32[Tokens, 5, 4]
+  output %s, %m, %j
+}
+"#;
+    let graph = text::parse(text).unwrap();
+    verify(&graph).unwrap();
+    assert_eq!(text::print(&graph), text);
+}

@@ -1,53 +1,65 @@
-//! `concat`: two activations side by side, head by head.
+//! `concat`: values one after the other along a dimension.
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, plus};
+use super::{Case, OpDef, Role, Tolerance, arity};
+use crate::dim::Dim;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
 op_struct! {
-    /// `(a f32[rows, groups*m], b f32[rows, groups*n]) -> f32[rows, groups*(m+n)]`: each group of `a` followed by the
-    /// same group of `b`.
+    /// Any number of inputs `[..., n_i, ...]` of one type -> `[..., sum n_i, ...]`; a symbolic dimension is not joined.
     Concat {
-        /// Number of groups.
-        groups: u32,
+        /// The dimension.
+        axis: u32,
     }
 }
 
+/// Most values joined.
+const MAX_PARTS: usize = 64;
+
 impl OpDef for Concat {
     const NAME: &'static str = "concat";
-    const ROW_WISE: bool = true;
+    const ROW_WISE: bool = false;
 
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
-        arity(ins, 2..=2)?;
-        let (a, b) = (f32_rows(&ins[0], "a")?, f32_rows(&ins[1], "b")?);
-        if self.groups == 0 || !a.is_multiple_of(self.groups) || !b.is_multiple_of(self.groups) {
-            return Err(TypeError::new(format!("widths {a} and {b} do not divide into {} groups", self.groups)));
+        arity(ins, 1..=MAX_PARTS)?;
+        let axis = self.axis as usize;
+        let mut sum = 0u32;
+        for ty in ins {
+            let Some(Dim::Const(n)) = ty.shape.get(axis) else {
+                return Err(TypeError::new(format!("{ty} has no dimension {axis} of a fixed size")));
+            };
+            sum = sum.checked_add(*n).ok_or_else(|| TypeError::new("the sizes together are too large"))?;
+            let elsewhere = |t: &Type| (t.dtype, t.shape[..axis].to_vec(), t.shape.get(axis + 1..).map(<[_]>::to_vec));
+            if elsewhere(ty) != elsewhere(&ins[0]) {
+                return Err(TypeError::new(format!("{ty} and {} differ beside dimension {axis}", ins[0])));
+            }
         }
-        if ins[0].shape[0] != ins[1].shape[0] {
-            return Err(TypeError::new(format!("a is {} and b is {}: their rows differ", ins[0], ins[1])));
-        }
-        Ok(vec![Type::rows(ins[0].shape[0], plus(a, b, "both")?)])
+        let mut out = ins[0].clone();
+        out.shape[axis] = Dim::Const(sum);
+        out.check()?;
+        Ok(vec![out])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
-        let groups = self.groups as usize;
-        let (m, n) = (ins[0].width() / groups, ins[1].width() / groups);
-        let mut out = Vec::new();
-        for r in 0..ins[0].rows() {
-            let (a, b) = (ins[0].row(r), ins[1].row(r));
-            for g in 0..groups {
-                out.extend_from_slice(&a[g * m..][..m]);
-                out.extend_from_slice(&b[g * n..][..n]);
-            }
-        }
-        vec![Tensor::f32([ins[0].rows(), groups * (m + n)], out)]
+        let axis = self.axis as usize;
+        let outer: usize = ins[0].shape[..axis].iter().product();
+        let mut shape = ins[0].shape.clone();
+        shape[axis] = ins.iter().map(|t| t.shape[axis]).sum();
+        let parts: Vec<_> = ins.iter().map(|t| (t.scalars(), t.shape[axis..].iter().product::<usize>())).collect();
+        let run = |o: usize| parts.iter().flat_map(move |(x, n)| x[o * n..][..*n].to_vec());
+        let out: Vec<_> = (0..outer).flat_map(run).collect();
+        vec![Tensor::from_scalars(ins[0].dtype, shape, &out)]
+    }
+
+    fn role(&self, _: usize, _: &Tensor) -> Role {
+        Role::Weight
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = Values::new(11);
-        let ins = vec![rng.floats([3, 4 * 16]), rng.floats([3, 4 * 5])];
-        vec![Case::new("heads", Concat { groups: 4 }, ins, Tolerance::Exact)]
+        let mut rng = Values::new(34);
+        let ins = vec![rng.floats([3, 2, 4]), rng.floats([3, 5, 4])];
+        vec![Case::new("middle", Concat { axis: 1 }, ins, Tolerance::Exact)]
     }
 }

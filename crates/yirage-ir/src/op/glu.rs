@@ -1,8 +1,9 @@
 //! `glu`: gated linear units (Shazeer, 2020).
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, gelu_erf, gelu_tanh, silu};
+use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::attr_enum;
+use crate::expr::{gelu_erf, gelu_tanh, silu};
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};

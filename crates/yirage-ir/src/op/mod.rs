@@ -12,18 +12,25 @@ use crate::types::{Type, TypeError};
 
 mod attention;
 mod binary;
+mod broadcast;
 mod case;
 mod concat;
+mod concat_heads;
+mod contract;
 mod embed;
 mod expert;
+mod fill;
 mod gather;
 mod glu;
 mod hadamard;
+mod iota;
 mod kv_append;
 mod layer_norm;
 mod linear;
+mod map;
 mod matmul;
 mod quantize;
+pub mod reduce;
 mod rms_norm;
 mod rope;
 mod route;
@@ -31,28 +38,36 @@ pub mod sample;
 mod softmax;
 mod top_k;
 mod unary;
+mod view;
 
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
 pub use case::{Case, Tolerance};
 pub use concat::Concat;
+pub use concat_heads::ConcatHeads;
+pub use contract::Contract;
 pub use embed::Embed;
 pub use expert::{ExpertBias, ExpertLinear, ExpertSum};
+pub use fill::Fill;
 pub use gather::Gather;
 pub use glu::{Glu, GluKind};
 pub use hadamard::Hadamard;
+pub use iota::Iota;
 pub use kv_append::KvAppend;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
+pub use map::Map;
 pub use matmul::MatMul;
 pub use quantize::{MAX_OUTLIERS, Quantize};
+pub use reduce::{Reduce, ReduceKind};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};
 pub use sample::{Sample, SampleSlot};
 pub use softmax::Softmax;
 pub use top_k::TopK;
-pub use unary::{Unary, UnaryKind, gelu_erf, gelu_tanh, silu};
+pub use unary::{Unary, UnaryKind};
+pub use view::{Cut, Form, View};
 
 /// Positions of one cache block.
 pub const BLOCK: usize = 32;
@@ -122,6 +137,12 @@ pub trait OpDef: Attrs {
     }
 }
 
+/// An op as one of all.
+pub trait Variant: OpDef {
+    /// The op itself, if `op` is one of this kind.
+    fn of(op: &Op) -> Option<&Self>;
+}
+
 macro_rules! ops {
     ($($name:ident),* $(,)?) => {
         /// Any op.
@@ -130,6 +151,12 @@ macro_rules! ops {
         pub enum Op { $($name($name)),* }
 
         $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })*
+
+        $(impl Variant for $name {
+            fn of(op: &Op) -> Option<&$name> {
+                if let Op::$name(op) = op { Some(op) } else { None }
+            }
+        })*
 
         impl Op {
             /// Names of all ops.
@@ -183,8 +210,9 @@ macro_rules! ops {
 }
 
 ops! {
-    Embed, Gather, Linear, Quantize,
-    RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, Concat, MatMul, TopK,
+    Map, Reduce, View, Contract, Concat, Gather, Fill, Iota,
+    Embed, Linear, Quantize,
+    RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, ConcatHeads, MatMul, TopK,
     Rope, Hadamard, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
     Sample,

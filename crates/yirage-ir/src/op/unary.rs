@@ -4,6 +4,7 @@ use super::case::{Values, with_extremes};
 use super::{Case, OpDef, Tolerance, arity, f32_rows};
 use crate::attr::F32;
 use crate::attr_enum;
+use crate::expr::{gelu_erf, gelu_tanh, silu};
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -46,40 +47,6 @@ op_struct! {
         /// The constant of `scale`, `softcap` and `rsqrt`; 0 for the others.
         c: F32,
     }
-}
-
-/// `x * sigmoid(x)`.
-pub fn silu(x: f64) -> f64 {
-    x / (1.0 + (-x).exp())
-}
-
-/// GELU by tanh.
-pub fn gelu_tanh(x: f64) -> f64 {
-    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
-}
-
-/// GELU by the error function.
-pub fn gelu_erf(x: f64) -> f64 {
-    0.5 * x * erfc(-x / std::f64::consts::SQRT_2)
-}
-
-/// The complementary error function: a Taylor series near 0, else a continued fraction (Abramowitz and Stegun 7.1.6
-/// and 7.1.14); relative error below 1e-13.
-fn erfc(x: f64) -> f64 {
-    if x < 0.0 {
-        return 2.0 - erfc(-x);
-    }
-    let two_over_root_pi = std::f64::consts::FRAC_2_SQRT_PI;
-    if x < 2.5 {
-        let (mut term, mut sum) = (x, x);
-        for n in 1..100 {
-            term *= 2.0 * x * x / f64::from(2 * n + 1);
-            sum += term;
-        }
-        return 1.0 - two_over_root_pi * (-x * x).exp() * sum;
-    }
-    let tail = (1..=80).rev().fold(x, |f, n| x + f64::from(n) / 2.0 / f);
-    (-x * x).exp() / (tail * std::f64::consts::PI.sqrt())
 }
 
 impl Unary {
@@ -147,19 +114,5 @@ impl OpDef for Unary {
             cases.push(Case::new(format!("{kind} extremes"), Unary { kind, c }, vec![with_extremes(x)], close));
         }
         cases
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gelu_erf_matches_tabulated_error_function() {
-        // erf(1) = 0.8427007929497149, erf(0.5) = 0.5204998778130465, erfc(3) = 2.209049699858544e-5 (A&S table 7.1).
-        let root = std::f64::consts::SQRT_2;
-        assert!((gelu_erf(root) - 0.5 * root * 1.842_700_792_949_715).abs() < 1e-14);
-        assert!((gelu_erf(root / 2.0) - 0.25 * root * 1.520_499_877_813_046_4).abs() < 1e-14);
-        assert!((erfc(3.0) / 2.209_049_699_858_544e-5 - 1.0).abs() < 1e-12);
     }
 }

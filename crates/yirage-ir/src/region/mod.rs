@@ -1,8 +1,10 @@
 //! Regions: nodes that are several ops, run as one kernel. What a region may hold is a matter of its kind, one file each.
 
+mod chain;
 mod products;
 mod rows;
 
+pub use chain::{Chain, Core, Elements, Read};
 pub use products::is_product;
 pub use rows::row_dim;
 
@@ -30,17 +32,20 @@ pub enum RegionKind {
     Rows,
     /// Products of one kind that share their first input.
     Products,
+    /// Maps and views around at most one reduction or contraction ([`Chain`]): one pass over memory.
+    Chain,
 }
 
 impl RegionKind {
     /// All kinds.
-    pub const ALL: [RegionKind; 2] = [RegionKind::Rows, RegionKind::Products];
+    pub const ALL: [RegionKind; 3] = [RegionKind::Rows, RegionKind::Products, RegionKind::Chain];
 
     /// The name in text forms.
     pub fn name(self) -> &'static str {
         match self {
             RegionKind::Rows => "rows",
             RegionKind::Products => "products",
+            RegionKind::Chain => "chain",
         }
     }
 
@@ -61,6 +66,7 @@ impl Region {
             _ if nodes == 0 || nodes > MAX_REGION_OPS => Err(format!("{nodes} ops, 1 to {MAX_REGION_OPS} wanted")),
             RegionKind::Rows => rows::check(&self.graph),
             RegionKind::Products => products::check(&self.graph),
+            RegionKind::Chain => chain::check(&self.graph),
         };
         let types = checked.and_then(|()| as_outside(&self.graph, ins));
         types.map_err(|why| TypeError::new(format!("region `{name}`: {why}")))

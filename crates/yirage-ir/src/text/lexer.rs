@@ -7,7 +7,8 @@ pub(super) struct Token<'a> {
     pub(super) line: usize,
 }
 
-/// Splits into words (names, numbers) and single punctuation characters; `//` starts a comment.
+/// Splits into words (names, numbers), what stands between two quotes, and single punctuation characters; `//` starts a
+/// comment. A quote without its second one is a character like others, which nothing expects.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut out = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -17,13 +18,19 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     out
 }
 
-fn is_word(c: char) -> bool {
+/// Whether a word may have the character.
+pub(super) fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '+')
 }
 
 fn split_line<'a>(line: &'a str, number: usize, out: &mut Vec<Token<'a>>) {
     let mut rest = line.trim_start();
     while let Some(first) = rest.chars().next() {
+        if let Some((quoted, after)) = rest.strip_prefix('"').and_then(|r| r.split_once('"')) {
+            out.push(Token { text: quoted, line: number });
+            rest = after.trim_start();
+            continue;
+        }
         let len = if is_word(first) { rest.find(|c| !is_word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
         out.push(Token { text: &rest[..len], line: number });
         rest = rest[len..].trim_start();

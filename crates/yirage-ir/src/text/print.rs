@@ -1,5 +1,6 @@
 //! Graph to text.
 
+use super::lexer::is_word;
 use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
 use std::fmt::Write;
 
@@ -39,7 +40,7 @@ fn print_node(graph: &Graph, node: &Node, indent: usize, out: &mut String) {
     let (outs, ins, types) = (names(graph, &node.outs), names(graph, &node.ins), types.join(", "));
     match &node.kind {
         NodeKind::Op(op) => {
-            let attrs: Vec<String> = op.attrs().iter().map(|(n, v)| format!("{n}={v}")).collect();
+            let attrs: Vec<String> = op.attrs().iter().map(|(n, v)| print_attr(n, v)).collect();
             let attrs = if attrs.is_empty() { String::new() } else { format!("{{{}}}", attrs.join(", ")) };
             let _ = writeln!(out, "{pad}{outs} = {}{attrs}({ins}): {types}", op.name());
         }
@@ -47,6 +48,15 @@ fn print_node(graph: &Graph, node: &Node, indent: usize, out: &mut String) {
             let _ = writeln!(out, "{pad}{outs} = region {}({ins}): {types}", region.kind.name());
             print_graph(&region.graph, indent + 1, out);
         }
+    }
+}
+
+/// In quotes, where the value is no single word.
+fn print_attr(name: &str, value: &str) -> String {
+    if !value.is_empty() && value.chars().all(is_word) {
+        format!("{name}={value}")
+    } else {
+        format!("{name}=\"{value}\"")
     }
 }
 

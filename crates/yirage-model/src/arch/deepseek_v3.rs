@@ -13,7 +13,7 @@ use super::ffn::Gated;
 use crate::config::LayerType;
 use crate::error::ModelError;
 use crate::rope::score_factor;
-use yirage_ir::op::{Attention, Concat, KvAppend, RmsNorm, Route, Scoring};
+use yirage_ir::op::{Attention, ConcatHeads, KvAppend, RmsNorm, Route, Scoring};
 use yirage_ir::{F32, ValueId};
 
 /// Epsilon of the norms of compressed rows, which no configuration states.
@@ -142,7 +142,7 @@ impl Latent {
         let rope = e.rotate(&format!("l{l}.q_rope.turned"), rope, self.rope, self.rotation)?;
         let keys = self.keys(e, l)?;
         let latent = e.matmul(&format!("l{l}.q_latent"), nope, keys, heads)?;
-        e.op(&format!("l{l}.q"), Concat { groups: heads }, &[latent, rope])
+        e.op(&format!("l{l}.q"), ConcatHeads { groups: heads }, &[latent, rope])
     }
 
     /// The compressed row and the rotated key that all heads share.
@@ -159,7 +159,7 @@ impl Latent {
         let norm = latent_norm(self.rank);
         let row = e.rms_norm(&format!("l{l}.latent.norm"), &format!("{hf}.kv_a_layernorm"), row, &norm)?;
         let rope = e.rotate(&format!("l{l}.k_rope.turned"), rope, self.rope, self.rotation)?;
-        e.op(&format!("l{l}.k"), Concat { groups: 1 }, &[row, rope])
+        e.op(&format!("l{l}.k"), ConcatHeads { groups: 1 }, &[row, rope])
     }
 
     /// Each head's key matrix, transposed: `[heads * rank, nope]`.

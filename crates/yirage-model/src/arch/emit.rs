@@ -325,7 +325,7 @@ impl<'a> Emit<'a> {
 
     /// The wanted rows.
     pub(super) fn wanted(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
-        self.op("wanted", Gather {}, &[x, self.slots.rows])
+        self.op("wanted", Gather { axis: 0 }, &[x, self.slots.rows])
     }
 
     /// The logits of already normalised rows, by the embedding where the configuration ties them, and the output. A head

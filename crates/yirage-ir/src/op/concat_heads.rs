@@ -1,0 +1,53 @@
+//! `concat_heads`: two activations side by side, head by head.
+
+use super::case::Values;
+use super::{Case, OpDef, Tolerance, arity, f32_rows, plus};
+use crate::op_struct;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// `(a f32[rows, groups*m], b f32[rows, groups*n]) -> f32[rows, groups*(m+n)]`: each group of `a` followed by the
+    /// same group of `b`.
+    ConcatHeads {
+        /// Number of groups.
+        groups: u32,
+    }
+}
+
+impl OpDef for ConcatHeads {
+    const NAME: &'static str = "concat_heads";
+    const ROW_WISE: bool = true;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 2..=2)?;
+        let (a, b) = (f32_rows(&ins[0], "a")?, f32_rows(&ins[1], "b")?);
+        if self.groups == 0 || !a.is_multiple_of(self.groups) || !b.is_multiple_of(self.groups) {
+            return Err(TypeError::new(format!("widths {a} and {b} do not divide into {} groups", self.groups)));
+        }
+        if ins[0].shape[0] != ins[1].shape[0] {
+            return Err(TypeError::new(format!("a is {} and b is {}: their rows differ", ins[0], ins[1])));
+        }
+        Ok(vec![Type::rows(ins[0].shape[0], plus(a, b, "both")?)])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let groups = self.groups as usize;
+        let (m, n) = (ins[0].width() / groups, ins[1].width() / groups);
+        let mut out = Vec::new();
+        for r in 0..ins[0].rows() {
+            let (a, b) = (ins[0].row(r), ins[1].row(r));
+            for g in 0..groups {
+                out.extend_from_slice(&a[g * m..][..m]);
+                out.extend_from_slice(&b[g * n..][..n]);
+            }
+        }
+        vec![Tensor::f32([ins[0].rows(), groups * (m + n)], out)]
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = Values::new(11);
+        let ins = vec![rng.floats([3, 4 * 16]), rng.floats([3, 4 * 5])];
+        vec![Case::new("heads", ConcatHeads { groups: 4 }, ins, Tolerance::Exact)]
+    }
+}

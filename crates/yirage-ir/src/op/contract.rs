@@ -1,0 +1,81 @@
+//! `contract`: products of matrices, a batch of them.
+
+use super::{Case, OpDef, Role, Tolerance, Work, arity, broadcast};
+use crate::dim::{Dim, Dims};
+use crate::expr::{Scalar, is_float};
+use crate::op_struct;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// `(a [..., m, k], b [..., k, n]) -> [..., m, n]`: `y[.., i, j] = sum_l a[.., i, l] * b[.., l, j]`; the leading
+    /// dimensions meet as those of [`Map`](super::Map) do.
+    ///
+    /// Both are floats of one type, which the result has too. Each element is one chain of f32 fused multiply-adds over
+    /// l, ascending, from 0; floats of 16 bits are rounded once, at the end. A transposed matrix is a view.
+    Contract {}
+}
+
+impl OpDef for Contract {
+    const NAME: &'static str = "contract";
+    const ROW_WISE: bool = false;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 2..=2)?;
+        let (a, b) = (&ins[0], &ins[1]);
+        let wanted = || TypeError::new(format!("a is {a}, b is {b}: floats [.., m, k] and [.., k, n] wanted"));
+        let ([batch_a @ .., m, k], [batch_b @ .., l, n]) = (&a.shape[..], &b.shape[..]) else { return Err(wanted()) };
+        if k != l || a.dtype != b.dtype || !is_float(a.dtype) {
+            return Err(wanted());
+        }
+        let batch = |dims: &[Dim]| Type { dtype: a.dtype, shape: dims.to_vec(), strides: None };
+        let mut shape = broadcast::shape(&[batch(batch_a), batch(batch_b)])?;
+        shape.extend([*m, *n]);
+        let inner = [&shape[1..], &[*k], if batch_b.is_empty() { &[] } else { &b.shape[1..] }].concat();
+        if let Some(dim) = inner.iter().find(|d| d.as_const().is_none()) {
+            return Err(TypeError::new(format!("a is {a}, b is {b}: {dim} may only be the outermost dimension")));
+        }
+        Ok(vec![Type { dtype: a.dtype, shape, strides: None }])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let (m, k) = (ins[0].shape[ins[0].shape.len() - 2], ins[0].width());
+        let n = ins[1].width();
+        // A whole matrix is one element of the batch.
+        let batch = |t: &Tensor| {
+            let sizes = t.shape[..t.shape.len() - 2].to_vec();
+            let count = sizes.iter().product::<usize>();
+            Tensor::i32(sizes, (0..count as i32).collect())
+        };
+        let (a, b) = (batch(ins[0]), batch(ins[1]));
+        let mut shape = broadcast::sizes(&[&a, &b]);
+        let (left, right) = (broadcast::spread(&a, &shape), broadcast::spread(&b, &shape));
+        let (x, y) = (ins[0].scalars(), ins[1].scalars());
+        let mut out = Vec::new();
+        for (a, b) in left.iter().zip(&right) {
+            let (a, b) = (a.as_f64() as usize * m * k, b.as_f64() as usize * k * n);
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let term = |l: usize| x[a + i * k + l].as_f64() * y[b + l * n + j].as_f64();
+                out.push(Scalar::from((0..k).map(term).sum::<f64>() as f32));
+            }
+        }
+        shape.extend([m, n]);
+        vec![Tensor::from_scalars(ins[0].dtype, shape, &out)]
+    }
+
+    fn role(&self, _: usize, _: &Tensor) -> Role {
+        Role::Weight
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = super::case::Values::new(32);
+        let ins = vec![rng.floats([2, 3, 5]), rng.floats([5, 7])];
+        vec![Case::new("one right side", Contract {}, ins, Tolerance::SumOfProducts { c: 40.0 })]
+    }
+
+    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
+        let n = ins[1].width().unwrap_or(0) as f64;
+        let bytes = ins.iter().map(|t| t.bytes(dims) as f64).sum();
+        Work { flops: 2.0 * ins[0].elems(dims) as f64 * n, bytes }
+    }
+}

@@ -1,0 +1,59 @@
+//! `map`: an expression, element by element.
+
+use super::{Case, OpDef, Role, Tolerance, arity, broadcast};
+use crate::expr::{Expr, Func, MAX_INPUTS};
+use crate::op_struct;
+use crate::tensor::Tensor;
+use crate::types::{Type, TypeError};
+
+op_struct! {
+    /// Any number of inputs of one shape -> the value of `expr` for each element.
+    ///
+    /// Shapes are aligned at the innermost dimension; a size of 1, and a dimension that is missing, meets all of the
+    /// others' (as NumPy broadcasts). The result has the expression's type: floats are f32 unless it ends in a cast.
+    Map {
+        /// The expression; it reads every input.
+        expr: Expr,
+    }
+}
+
+impl Map {
+    /// A function of as many inputs as it has arguments.
+    pub fn of(func: Func) -> Map {
+        let args: Vec<Expr> = (0..func.arity() as u32).map(Expr::input).collect();
+        Map { expr: Expr::call(func, &args) }
+    }
+}
+
+impl OpDef for Map {
+    const NAME: &'static str = "map";
+    const ROW_WISE: bool = true;
+
+    fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+        arity(ins, 1..=MAX_INPUTS)?;
+        let dtypes: Vec<_> = ins.iter().map(|t| t.dtype).collect();
+        let types = self.expr.infer(&dtypes)?;
+        Ok(vec![Type { dtype: types[types.len() - 1], shape: broadcast::shape(ins)?, strides: None }])
+    }
+
+    fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
+        let shape = broadcast::sizes(ins);
+        let inputs: Vec<_> = ins.iter().map(|t| broadcast::spread(t, &shape)).collect();
+        let dtypes: Vec<_> = ins.iter().map(|t| t.dtype).collect();
+        let dtype = self.expr.infer(&dtypes).ok().and_then(|t| t.last().copied());
+        let n = shape.iter().product();
+        let out: Vec<_> = (0..n).map(|i| self.expr.eval(&inputs.iter().map(|x| x[i]).collect::<Vec<_>>())).collect();
+        let dtype = dtype.unwrap_or_else(|| unreachable!("the expression has passed `infer`"));
+        vec![Tensor::from_scalars(dtype, shape, &out)]
+    }
+
+    fn role(&self, _: usize, _: &Tensor) -> Role {
+        Role::Weight
+    }
+
+    fn cases() -> Vec<Case> {
+        let mut rng = super::case::Values::new(30);
+        let ins = vec![rng.floats([3, 40]), rng.floats([40])];
+        vec![Case::new("add row", Map::of(Func::Add), ins, Tolerance::Exact)]
+    }
+}
