@@ -28,7 +28,13 @@ struct Gather {
 
 fn bind(_: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
     let [site] = single(sites, KERNEL.name)?;
-    let Op::Gather(_) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
+    let Op::Gather(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
+    if op.axis != 0 || site.rank(1) != 1 {
+        let (axis, rank) = (op.axis, site.rank(1));
+        return Err(HalError::Load(format!(
+            "`gather` takes rows by a list, not along dimension {axis} by rank {rank}"
+        )));
+    }
     Ok(Box::new(Gather { x: site.whole_rows(0)?, ids: site.array(1)?, out: site.out(0)? }))
 }
 

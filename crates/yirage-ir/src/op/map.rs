@@ -1,6 +1,8 @@
 //! `map`: an expression, element by element.
 
 use super::{Case, OpDef, Role, Tolerance, arity, broadcast};
+use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::expr::{Expr, Func, MAX_INPUTS};
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -34,6 +36,18 @@ impl OpDef for Map {
         let dtypes: Vec<_> = ins.iter().map(|t| t.dtype).collect();
         let types = self.expr.infer(&dtypes)?;
         Ok(vec![Type { dtype: types[types.len() - 1], shape: broadcast::shape(ins)?, strides: None }])
+    }
+
+    /// Of a step's rows: two dimensions of f32, where every input has those rows or is one row for all.
+    fn row_wise(&self, ins: &[Type]) -> bool {
+        let rows = |ty: &Type| matches!(ty.shape[..], [Dim::Sym(_), Dim::Const(_)]);
+        let Some(like) = ins.iter().find(|ty| rows(ty)) else { return false };
+        let fits = |ty: &Type| ty.dtype == DType::F32 && (ty.shape == like.shape || ty.shape == like.shape[1..]);
+        ins.iter().all(fits) && self.infer(ins).is_ok_and(|outs| fits(&outs[0]))
+    }
+
+    fn whole(&self, _: usize, ty: &Type) -> bool {
+        ty.shape.len() < 2
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
