@@ -1,12 +1,36 @@
 //! A graph with everything it reads: what the reference and any device can run.
 
 use std::collections::HashMap;
-use yirage_compile::{compile, plan_weights};
+use std::fmt;
+use yirage_compile::{CompileError, compile, plan_weights};
 use yirage_hal::{Bindings, Device, Executor, StateHandle, Values, WeightHandle, write_view};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Source, Sym, Tensor, Type};
 use yirage_plan::{Precision, WeightEntry};
+
+/// Why a device gives no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Its target has no kernel for the graph, and the compiler said so.
+    Refused(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Fault {
+        Fault::Failed(why)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Refused(why) | Fault::Failed(why) => f.write_str(why),
+        }
+    }
+}
 
 /// A graph and everything it reads.
 #[derive(Clone, Debug)]
@@ -64,7 +88,7 @@ impl Setup {
     ///
     /// # Errors
     /// Whatever the compiler or the device says, and executors that do not give the same bytes.
-    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, String> {
+    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, Fault> {
         let mut bindings = Bindings::default();
         for state in &self.states {
             let handle = device.state(&state.block(), state.k_width, state.values.shape[0]);
@@ -78,11 +102,11 @@ impl Setup {
             executor.force(kind).map_err(|e| e.to_string())?;
             let got = self.step(executor)?;
             if first.as_ref().is_some_and(|first| !first.iter().zip(&got).all(|(a, b)| same_bits(a, b))) {
-                return Err(format!("the executor `{kind}` gives other bytes than the first"));
+                return Err(format!("the executor `{kind}` gives other bytes than the first").into());
             }
             first.get_or_insert(got);
         }
-        first.ok_or_else(|| "the device has no executor".into())
+        first.ok_or_else(|| Fault::Failed("the device has no executor".into()))
     }
 
     /// One step.
@@ -98,15 +122,18 @@ impl Setup {
         (0..self.graph.outputs.len()).map(output).collect()
     }
 
-    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, String> {
+    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, Fault> {
         let target = device.target(self.precision);
         let weights = plan_weights(&self.graph, &target).map_err(|e| e.to_string())?;
         for entry in &weights.entries {
             let values = self.weights.get(&entry.name).ok_or_else(|| format!("no weight `{}` is given", entry.name))?;
             bindings.weights.insert(entry.name.clone(), weight(device, entry, values)?);
         }
-        let plan = compile(&self.graph, self.dims, &target, &weights).map_err(|e| e.to_string())?;
-        Executor::new(device, &plan, bindings).map_err(|e| e.to_string())
+        let plan = compile(&self.graph, self.dims, &target, &weights).map_err(|e| match e {
+            CompileError::NoKernel { .. } | CompileError::Unsupported { .. } => Fault::Refused(e.to_string()),
+            _ => Fault::Failed(e.to_string()),
+        })?;
+        Ok(Executor::new(device, &plan, bindings).map_err(|e| e.to_string())?)
     }
 }
 
@@ -144,7 +171,7 @@ fn spread(ty: &Type, values: &[f32]) -> Vec<f32> {
 }
 
 /// Writes a whole state through `kv_append`, the only way a device lets anything in.
-fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), String> {
+fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), Fault> {
     let shape = &state.values.shape;
     let (cells, heads, width, k) = (shape[0] * BLOCK, shape[2], shape[3], state.k_width as usize);
     let part = |from: usize, to: usize| {
@@ -163,7 +190,7 @@ fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), 
     bindings.states.insert("state".into(), handle.clone());
     let mut executor = setup.load(device, &mut bindings)?;
     executor.set("ids", setup.slots["ids"].iter().copied());
-    executor.run(&setup.dims).map_err(|e| e.to_string())
+    Ok(executor.run(&setup.dims).map_err(|e| e.to_string())?)
 }
 
 fn fill_graph(state: &State, weights: &HashMap<String, Tensor>) -> Result<Graph, yirage_ir::BuildError> {

@@ -39,7 +39,7 @@ fn check(device: &dyn Device, case: &Case) -> Result<(), String> {
     let (setup, wanted) = import(case)?.finish();
     let (abs, rel) = widest(&setup.graph);
     let bound = |size: f64| (ABSOLUTE + RELATIVE * size).min(abs + rel * size);
-    let got = setup.run(device)?;
+    let got = setup.run(device).map_err(|e| e.to_string())?;
     if got.len() != case.outs.len() {
         return Err(format!("{} outputs of {}", got.len(), case.outs.len()));
     }

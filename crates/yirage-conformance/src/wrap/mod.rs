@@ -1,14 +1,76 @@
 //! A case as a graph that a device can run.
 //!
-//! Devices take integers from outside and floats as weights only. So an activation becomes a table that `embed` reads
-//! row by row; quantised activations are quantised again inside; results that do not leave a device (quantised values,
-//! states) pass through another op.
+//! An activation becomes a table that `embed` reads row by row; quantised activations are quantised again inside; results
+//! that do not leave a device (quantised values, states) pass through another op. Inputs of general ops come from each
+//! place in turn ([`general`]).
+
+mod general;
+
+pub(crate) use general::is_general;
 
 use crate::setup::{Setup, State};
 use std::collections::HashMap;
+use std::fmt;
 use yirage_ir::op::{Attention, Case, Embed, Linear, Quantize, Role};
 use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId};
 use yirage_plan::Precision;
+
+/// Where the inputs of a case are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Variant {
+    /// How plain weights lie.
+    pub(crate) lie: Lie,
+    /// Of a general op: where its inputs come from.
+    from: From,
+}
+
+/// Where the inputs of a general op come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum From {
+    /// From where a model has them: the op is not general, or has no inputs.
+    Model,
+    /// Input i from place `i + n`: a slot, a weight, another op.
+    Turn(usize),
+    /// From slots and weights, with a symbolic outermost dimension.
+    Symbol,
+}
+
+impl Variant {
+    const fn new(lie: Lie, from: From) -> Variant {
+        Variant { lie, from }
+    }
+
+    /// The variants to try for a case.
+    pub(crate) fn of(case: &Case) -> &'static [Variant] {
+        const MODEL: [Variant; 3] = [
+            Variant::new(Lie::Dense, From::Model),
+            Variant::new(Lie::Gaps, From::Model),
+            Variant::new(Lie::Transposed, From::Model),
+        ];
+        const GENERAL: [Variant; 6] = [
+            Variant::new(Lie::Dense, From::Turn(0)),
+            Variant::new(Lie::Dense, From::Turn(1)),
+            Variant::new(Lie::Dense, From::Turn(2)),
+            Variant::new(Lie::Gaps, From::Turn(1)),
+            Variant::new(Lie::Transposed, From::Turn(0)),
+            Variant::new(Lie::Dense, From::Symbol),
+        ];
+        if is_general(case) { &GENERAL } else { &MODEL }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.from {
+            From::Model => {}
+            From::Turn(0) => f.write_str(" (slot first)")?,
+            From::Turn(1) => f.write_str(" (weight first)")?,
+            From::Turn(_) => f.write_str(" (value first)")?,
+            From::Symbol => f.write_str(" (symbol)")?,
+        }
+        if self.lie == Lie::Dense { Ok(()) } else { write!(f, " ({:?})", self.lie) }
+    }
+}
 
 struct Wrapping {
     lie: Lie,
@@ -31,8 +93,6 @@ pub(crate) enum Lie {
 }
 
 impl Lie {
-    pub(crate) const ALL: [Lie; 3] = [Lie::Dense, Lie::Gaps, Lie::Transposed];
-
     fn strides(self, shape: &[usize]) -> Option<Vec<u32>> {
         let (mut next, apart) = if self == Lie::Gaps { (2, 3) } else { (1, 0) };
         let mut strides = vec![0; shape.len()];
@@ -45,30 +105,38 @@ impl Lie {
     }
 }
 
-pub(crate) fn wrap(case: &Case, lie: Lie) -> Result<Setup, String> {
+/// None where the case has no such variant.
+pub(crate) fn wrap(case: &Case, variant: Variant) -> Result<Option<Setup>, String> {
+    let places = match variant.from {
+        From::Model => Vec::new(),
+        from => match general::places(case, from) {
+            Some(places) => places,
+            None => return Ok(None),
+        },
+    };
     let quantised = case.ins.iter().any(|t| t.dtype == DType::Q8A);
     let mut w = Wrapping {
-        lie,
+        lie: variant.lie,
         builder: GraphBuilder::new(case.op.name()),
         weights: HashMap::new(),
         slots: HashMap::new(),
         states: Vec::new(),
         dims: Dims { tokens: 0, seqs: 1, blocks: 1, rows: 1 },
     };
-    let results = w.op(case).map_err(|e| e.to_string())?;
+    let results = w.op(case, &places).map_err(|e| e.to_string())?;
     results.into_iter().for_each(|r| w.builder.output(r));
-    Ok(Setup {
+    Ok(Some(Setup {
         graph: w.builder.finish(),
         weights: w.weights,
         slots: w.slots,
         states: w.states,
         dims: w.dims,
         precision: if quantised { Precision::Fast } else { Precision::Exact },
-    })
+    }))
 }
 
 impl Wrapping {
-    fn op(&mut self, case: &Case) -> Result<Vec<ValueId>, BuildError> {
+    fn op(&mut self, case: &Case, places: &[general::Place]) -> Result<Vec<ValueId>, BuildError> {
         let mut ins = Vec::new();
         for (i, t) in case.ins.iter().enumerate() {
             ins.push(match case.op.role(i, t) {
@@ -76,6 +144,7 @@ impl Wrapping {
                 Role::Weight => self.weight(&format!("w{i}"), t)?,
                 Role::Slot(syms) => self.slot(&format!("s{i}"), syms, t)?,
                 Role::State => self.state(case, t)?,
+                Role::Any => self.any(&format!("x{i}"), t, places[i])?,
             });
         }
         let types: Vec<Type> = ins.iter().map(|&i| self.builder.ty(i).clone()).collect();
@@ -85,9 +154,12 @@ impl Wrapping {
         if let Op::KvAppend(_) = &case.op {
             return Ok(vec![self.read_state(case, made[0])?]);
         }
-        made.into_iter()
-            .map(|y| if self.builder.ty(y).dtype == DType::Q8A { self.read_quantised(y) } else { Ok(y) })
-            .collect()
+        let read = |y| match self.builder.ty(y).dtype {
+            DType::Q8A => self.read_quantised(y),
+            DType::F32 | DType::I32 => Ok(y),
+            dtype => self.read_plain(y, dtype),
+        };
+        made.into_iter().map(read).collect()
     }
 
     fn weight(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
