@@ -6,12 +6,15 @@
 
 mod bounds;
 pub mod limits;
+mod origins;
 mod setup;
 mod wrap;
 
-pub use setup::{Fault, Setup, State};
+pub use origins::{Variant, variants};
+pub use setup::{Setup, State, Trouble};
+pub use wrap::Origin;
 
-use wrap::{Lie, Variant};
+use wrap::{How, Lie};
 use yirage_hal::Device;
 use yirage_ir::expr::Term;
 use yirage_ir::op::{Case, Tolerance};
@@ -73,8 +76,8 @@ impl Suite {
     /// All cases, evaluated by the reference.
     pub fn new() -> Suite {
         let cases = Op::all_cases();
-        let each = cases.iter().flat_map(|case| Variant::of(case).iter().map(move |&variant| (case, variant)));
-        Suite { trials: each.filter_map(|(case, variant)| Trial::new(case, variant)).collect() }
+        let each = cases.iter().flat_map(|case| wrap::ways(case).into_iter().map(move |how| (case, how)));
+        Suite { trials: each.filter_map(|(case, how)| Trial::new(case, how)).collect() }
     }
 
     /// Runs every case on `device`, but for `exclusions`.
@@ -85,10 +88,10 @@ impl Suite {
 
 impl Trial {
     /// None for a variant that the case does not have.
-    fn new(case: &Case, variant: Variant) -> Option<Trial> {
-        let name = format!("{}: {}{variant}", case.op.name(), case.name);
-        let setup = wrap::wrap(case, variant).transpose()?;
-        if variant.lie != Lie::Dense && setup.as_ref().is_ok_and(|s| !has_views(s)) {
+    fn new(case: &Case, how: How) -> Option<Trial> {
+        let name = format!("{}: {}{how}", case.op.name(), case.name);
+        let setup = wrap::wrap(case, how).transpose()?;
+        if how.lie != Lie::Dense && setup.as_ref().is_ok_and(|s| !has_views(s)) {
             return None;
         }
         let ready = narrow(case).and(setup).and_then(|setup| setup.reference().map(|want| (setup, want)));
@@ -100,14 +103,14 @@ impl Trial {
             Some(e) => Outcome::Excluded(e.reason),
             None => match self.check(device) {
                 Ok(()) => Outcome::Passed,
-                Err(Fault::Refused(why)) if wrap::is_general(&self.case) => Outcome::Refused(why),
-                Err(Fault::Refused(why) | Fault::Failed(why)) => Outcome::Failed(why),
+                Err(Trouble::Refused(why)) if wrap::is_general(&self.case) => Outcome::Refused(why),
+                Err(Trouble::Refused(why) | Trouble::Failed(why)) => Outcome::Failed(why),
             },
         };
         Report { name: self.name.clone(), outcome }
     }
 
-    fn check(&self, device: &dyn Device) -> Result<(), Fault> {
+    fn check(&self, device: &dyn Device) -> Result<(), Trouble> {
         let (setup, want) = self.ready.as_ref().map_err(Clone::clone)?;
         let got = setup.run(device)?;
         if got.len() != want.len() {

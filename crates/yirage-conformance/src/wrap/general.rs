@@ -3,24 +3,16 @@
 //! Slots are words, so only types of 32 bits come as slots, and only floats are weights; all others are cast inside the
 //! graph from one that may. What leaves a device is f32 or i32, to which other results are cast.
 
-use super::{From, Wrapping};
+use super::{From, Origin, Wrapping};
 use yirage_ir::expr::is_float;
 use yirage_ir::op::{Case, Map, Role};
 use yirage_ir::tensor::Data;
 use yirage_ir::{BuildError, DType, Dim, Expr, Sym, Tensor, Type, ValueId};
 
-/// Where an input comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Source {
-    Slot,
-    Weight,
-    Value,
-}
-
 /// Where an input comes from, and whether its outermost dimension is a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
-    source: Source,
+    origin: Origin,
     symbol: bool,
 }
 
@@ -33,17 +25,17 @@ pub(crate) fn is_general(case: &Case) -> bool {
 pub(super) fn places(case: &Case, from: From) -> Option<Vec<Place>> {
     let (turn, symbolic) = match from {
         From::Turn(turn) => (turn, false),
-        _ => (0, true),
+        _ => (1, true),
     };
     let symbols = symbols(case, symbolic)?;
     let place = |(i, (t, &symbol)): (usize, (&Tensor, &bool))| {
         let words = matches!(t.dtype, DType::F32 | DType::I32 | DType::U32);
-        let source = match (i + turn) % 3 {
-            0 if words => Source::Slot,
-            1 if is_float(t.dtype) && !symbol => Source::Weight,
-            _ => Source::Value,
+        let origin = match Origin::ALL[(i + turn) % 3] {
+            Origin::Slot if words => Origin::Slot,
+            Origin::Weight if is_float(t.dtype) && !symbol => Origin::Weight,
+            _ => Origin::Computed,
         };
-        Place { source, symbol }
+        Place { origin, symbol }
     };
     Some(case.ins.iter().zip(&symbols).enumerate().map(place).collect())
 }
@@ -80,10 +72,10 @@ impl Wrapping {
         if place.symbol {
             self.dims.tokens = t.shape[0] as u32;
         }
-        match place.source {
-            Source::Slot => self.given(name, t, place.symbol),
-            Source::Weight => self.weight(name, &stored(t)),
-            Source::Value => self.computed(name, t, place.symbol),
+        match place.origin {
+            Origin::Slot => self.given(name, t, place.symbol),
+            Origin::Weight => self.weight(name, &stored(t)),
+            Origin::Computed => self.computed(name, t, place.symbol),
         }
     }
 

@@ -72,7 +72,7 @@ impl OpDef for Map {
     }
 
     fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let out = self.infer(ins).map_or_else(|_| Vec::new(), |outs| outs);
+        let out = self.infer(ins).unwrap_or_default();
         let calls = self.expr.terms().iter().filter(|t| matches!(t, Term::Call(..))).count();
         let bytes = ins.iter().chain(&out).map(|t| t.bytes(dims) as f64).sum();
         Work { flops: calls as f64 * out.first().map_or(0.0, |t| t.elems(dims) as f64), bytes }
