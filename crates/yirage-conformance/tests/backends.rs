@@ -51,7 +51,8 @@ fn cpu_at_every_level() {
             continue;
         }
         for threads in [1, 3] {
-            let options = OpenOptions { threads: Some(threads), isa: Some(isa.name().into()), ..OpenOptions::default() };
+            let options =
+                OpenOptions { threads: Some(threads), isa: Some(isa.name().into()), ..OpenOptions::default() };
             check(&yirage_cpu::Cpu, &options, CPU, &[]);
         }
     }

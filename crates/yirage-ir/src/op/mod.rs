@@ -125,6 +125,11 @@ pub trait OpDef: Attrs {
             _ => Role::Activation,
         }
     }
+    /// [`OpDef::ROW_WISE`] for inputs of these types.
+    fn row_wise(&self, ins: &[Type]) -> bool {
+        let _ = ins;
+        Self::ROW_WISE
+    }
     /// Whether each row of the output may depend on all of input `input`, of type `ty`: a table, a weight, one row for
     /// all. The other inputs of a row-wise op are read row by row.
     fn whole(&self, input: usize, ty: &Type) -> bool {
@@ -169,9 +174,9 @@ macro_rules! ops {
             pub fn name(&self) -> &'static str {
                 match self { $(Op::$name(_) => $name::NAME),* }
             }
-            /// See [`OpDef::ROW_WISE`].
-            pub fn row_wise(&self) -> bool {
-                match self { $(Op::$name(_) => $name::ROW_WISE),* }
+            /// See [`OpDef::row_wise`].
+            pub fn row_wise(&self, ins: &[Type]) -> bool {
+                match self { $(Op::$name(op) => op.row_wise(ins)),* }
             }
             /// Attribute names and values.
             pub fn attrs(&self) -> Vec<(&'static str, String)> {

@@ -3,7 +3,8 @@
 mod cases;
 
 use super::{Case, OpDef, Role, Work, arity, broadcast};
-use crate::dim::Dims;
+use crate::dim::{Dim, Dims};
+use crate::dtype::DType;
 use crate::expr::{Bounded, Expr, Func, MAX_INPUTS, Term};
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -50,6 +51,18 @@ impl OpDef for Map {
         let out = Type { dtype: types[types.len() - 1], shape: broadcast::shape(ins)?, strides: None };
         out.check()?;
         Ok(vec![out])
+    }
+
+    /// Of a step's rows: two dimensions of f32, where every input has those rows or is one row for all.
+    fn row_wise(&self, ins: &[Type]) -> bool {
+        let rows = |ty: &Type| matches!(ty.shape[..], [Dim::Sym(_), Dim::Const(_)]);
+        let Some(like) = ins.iter().find(|ty| rows(ty)) else { return false };
+        let fits = |ty: &Type| ty.dtype == DType::F32 && (ty.shape == like.shape || ty.shape == like.shape[1..]);
+        ins.iter().all(fits) && self.infer(ins).is_ok_and(|outs| fits(&outs[0]))
+    }
+
+    fn whole(&self, _: usize, ty: &Type) -> bool {
+        ty.shape.len() < 2
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
