@@ -4,18 +4,15 @@
 //! region (one pass over the tokens, no waiting between the ops); then all other nodes that are ready run side by
 //! side, products of the same input as one region, whatever the formats of their weights.
 
+use crate::Options;
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
-use yirage_ir::{Dim, Graph, GraphBuilder, Node, NodeKind, Op, Region, Source, ValueId};
+use yirage_ir::region::{MAX_REGION_OPS, is_product, row_dim};
+use yirage_ir::{Dim, Graph, GraphBuilder, Node, NodeKind, Region, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Step, Target};
 
-/// Pattern of regions of row-wise ops.
-pub(crate) const ROWS: &str = "rows";
-/// Pattern of regions of products with a shared input.
-pub(crate) const PRODUCTS: &str = "products";
-
-pub(crate) fn run(graph: &Graph, _: &Target) -> Result<Graph, CompileError> {
+pub(crate) fn run(graph: &Graph, _: &Target, _: &Options) -> Result<Graph, CompileError> {
     let mut r = Rebuild::new(graph, |_| true)?;
     for group in groups(graph) {
         emit(graph, &group, &mut r)?;
@@ -70,10 +67,9 @@ fn is_row_wise(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Op(op) if op.row_wise())
 }
 
-/// The token dimension a row-wise node runs over.
-fn row_dim(graph: &Graph, node: &Node) -> Option<Dim> {
-    let like = if matches!(&node.kind, NodeKind::Op(Op::KvAppend(_))) { node.ins[1] } else { node.outs[0] };
-    graph.ty(like).shape.first().copied()
+/// Whether a row of what the node makes may depend on all of input `at`.
+fn reads_whole(node: &Node, at: usize, ty: &Type) -> bool {
+    matches!(&node.kind, NodeKind::Op(op) if op.whole(at, ty))
 }
 
 /// Ready row-wise nodes and all that follow from them row by row, one group a token dimension.
@@ -86,20 +82,23 @@ fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
             continue;
         }
         let dim = row_dim(graph, node);
-        // A producer fused in this round must run over the same rows.
-        let crosses = node.ins.iter().any(|&i| match graph.value(i).source {
-            Source::Node { node, .. } => dim_of.get(&(node as usize)).is_some_and(|d| *d != dim),
+        // A producer fused in this round must run over the same rows, and what it makes be read row by row.
+        let crosses = node.ins.iter().enumerate().any(|(at, &i)| match graph.value(i).source {
+            Source::Node { node: maker, .. } => dim_of
+                .get(&(maker as usize))
+                .is_some_and(|d| *d != dim || (reads_whole(node, at, graph.ty(i)) && graph.state_of(i).is_none())),
             _ => false,
         });
         if crosses {
             continue;
         }
-        done[n] = true;
-        dim_of.insert(n, dim);
         match groups.iter_mut().find(|(d, _)| *d == dim) {
+            Some((_, members)) if members.len() == MAX_REGION_OPS => continue,
             Some((_, members)) => members.push(n),
             None => groups.push((dim, vec![n])),
         }
+        done[n] = true;
+        dim_of.insert(n, dim);
     }
     groups.into_iter().map(|(_, members)| members).collect()
 }
@@ -113,7 +112,7 @@ fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
         }
         let shared = |g: &&mut Vec<usize>| {
             let other = &graph.nodes[g[0]];
-            is_product(node) && other.name() == node.name() && other.ins[0] == node.ins[0]
+            is_product(node) && other.name() == node.name() && other.ins[0] == node.ins[0] && g.len() < MAX_REGION_OPS
         };
         match groups.iter_mut().find(shared) {
             Some(group) => group.push(n),
@@ -123,17 +122,13 @@ fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
     groups
 }
 
-fn is_product(node: &Node) -> bool {
-    matches!(&node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)))
-}
-
 fn emit(graph: &Graph, group: &[usize], r: &mut Rebuild) -> Result<(), CompileError> {
     if let [n] = group {
         let ins: Vec<ValueId> = graph.nodes[*n].ins.iter().map(|&i| r.get(i)).collect();
         return Ok(r.copy(*n, &ins)?);
     }
-    let pattern = if is_product(&graph.nodes[group[0]]) { PRODUCTS } else { ROWS };
-    let (region, ins, outs) = make_region(graph, group, pattern)?;
+    let kind = if is_product(&graph.nodes[group[0]]) { RegionKind::Products } else { RegionKind::Rows };
+    let (region, ins, outs) = make_region(graph, group, kind)?;
     let new_ins: Vec<ValueId> = ins.iter().map(|&i| r.get(i)).collect();
     let names: Vec<String> = outs.iter().map(|&o| graph.value(o).name.clone()).collect();
     let new_outs = r.add(NodeKind::Region(Box::new(region)), &new_ins, &names)?;
@@ -145,9 +140,9 @@ fn emit(graph: &Graph, group: &[usize], r: &mut Rebuild) -> Result<(), CompileEr
 fn make_region(
     graph: &Graph,
     group: &[usize],
-    pattern: &str,
+    kind: RegionKind,
 ) -> Result<(Region, Vec<ValueId>, Vec<ValueId>), CompileError> {
-    let mut builder = GraphBuilder::new(pattern);
+    let mut builder = GraphBuilder::new(kind.name());
     let mut map: HashMap<ValueId, ValueId> = HashMap::new();
     let mut ins = Vec::new();
     for &n in group {
@@ -180,7 +175,7 @@ fn make_region(
             }
         }
     }
-    Ok((Region { pattern: pattern.to_string(), graph: builder.finish() }, ins, outs))
+    Ok((Region { kind, graph: builder.finish() }, ins, outs))
 }
 
 fn read_outside(graph: &Graph, value: ValueId, group: &[usize]) -> bool {

@@ -6,12 +6,15 @@
 
 mod bounds;
 pub mod limits;
+mod origins;
 mod setup;
 mod wrap;
 
-pub use setup::{RunError, Setup, State};
+pub use origins::{Variant, variants};
+pub use setup::{Setup, State, Trouble};
+pub use wrap::Origin;
 
-use wrap::Lie;
+use wrap::{How, Lie};
 use yirage_hal::Device;
 use yirage_ir::op::Case;
 use yirage_ir::tensor::Data;
@@ -84,7 +87,7 @@ impl Trial {
     fn new(case: &Case, lie: Lie) -> Option<Trial> {
         let place = if lie == Lie::Dense { String::new() } else { format!(" ({lie:?})") };
         let name = format!("{}: {}{place}", case.op.name(), case.name);
-        let setup = wrap::wrap(case, lie);
+        let setup = wrap::wrap(case, How { lie, ..How::default() });
         if lie != Lie::Dense && setup.as_ref().is_ok_and(|s| !has_views(s)) {
             return None;
         }
@@ -95,16 +98,16 @@ impl Trial {
     fn run(&self, device: &dyn Device, exclusions: &[Exclusion]) -> Report {
         let outcome = match exclusions.iter().find(|e| self.name.starts_with(e.prefix)) {
             Some(e) => Outcome::Excluded(e.reason),
-            None => self.check(device).map_or_else(Outcome::Failed, |()| Outcome::Passed),
+            None => self.check(device).map_or_else(|e| Outcome::Failed(e.into()), |()| Outcome::Passed),
         };
         Report { name: self.name.clone(), outcome }
     }
 
-    fn check(&self, device: &dyn Device) -> Result<(), String> {
+    fn check(&self, device: &dyn Device) -> Result<(), Trouble> {
         let (setup, want) = self.ready.as_ref().map_err(Clone::clone)?;
-        let got = setup.run(device).map_err(|e| e.to_string())?;
+        let got = setup.run(device)?;
         if got.len() != want.len() {
-            return Err(format!("{} outputs, {} wanted", got.len(), want.len()));
+            return Err(format!("{} outputs, {} wanted", got.len(), want.len()).into());
         }
         for (index, (got, want)) in got.iter().zip(want).enumerate() {
             compare(&self.case, index, got, want).map_err(|why| format!("output {index}: {why}"))?;

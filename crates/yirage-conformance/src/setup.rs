@@ -1,8 +1,7 @@
 //! A graph with everything it reads: what the reference and any device can run.
 
 use std::collections::HashMap;
-use std::fmt;
-use yirage_compile::{CompileError, compile, plan_weights};
+use yirage_compile::{Options, compile, plan_weights};
 use yirage_hal::{Bindings, Device, Executor, HalError, StateHandle, Values, WeightHandle, write_view};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
@@ -26,45 +25,6 @@ pub struct Setup {
     pub precision: Precision,
 }
 
-/// Why a setup did not run.
-#[derive(Debug)]
-pub enum RunError {
-    /// The device says when compiling that it does not run this.
-    Refused(CompileError),
-    /// Anything else.
-    Failed(String),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Refused(why) => write!(f, "{why}"),
-            RunError::Failed(why) => f.write_str(why),
-        }
-    }
-}
-
-impl From<CompileError> for RunError {
-    fn from(error: CompileError) -> RunError {
-        match error {
-            error @ (CompileError::NoKernel { .. } | CompileError::Unsupported { .. }) => RunError::Refused(error),
-            error => RunError::Failed(error.to_string()),
-        }
-    }
-}
-
-impl From<String> for RunError {
-    fn from(why: String) -> RunError {
-        RunError::Failed(why)
-    }
-}
-
-impl From<HalError> for RunError {
-    fn from(why: HalError) -> RunError {
-        RunError::Failed(why.to_string())
-    }
-}
-
 /// A cache state and what it holds before the step.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -74,6 +34,29 @@ pub struct State {
     pub values: Tensor,
     /// Elements of a head that are its key.
     pub k_width: u32,
+}
+
+/// Why a device gave nothing.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Trouble {
+    /// The compiler has no plan for it, or the device does not take the plan: a typed refusal.
+    Refused(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<Trouble> for String {
+    fn from(trouble: Trouble) -> String {
+        match trouble {
+            Trouble::Refused(why) | Trouble::Failed(why) => why,
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Trouble {
+        Trouble::Failed(why)
+    }
 }
 
 impl State {
@@ -104,48 +87,56 @@ impl Setup {
     ///
     /// # Errors
     /// Whatever the compiler or the device says, and executors that do not give the same bytes.
-    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, RunError> {
+    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, Trouble> {
         let mut bindings = Bindings::default();
         for state in &self.states {
-            let handle = device.state(&state.block(), state.k_width, state.values.shape[0])?;
+            let handle = device.state(&state.block(), state.k_width, state.values.shape[0]);
+            let handle = handle.map_err(|e| e.to_string())?;
             fill(device, state, &handle)?;
             bindings.states.insert(state.name.clone(), handle);
         }
         let executor = &mut self.load(device, &mut bindings)?;
         let mut first: Option<Vec<Data>> = None;
         for kind in executor.executors().to_vec() {
-            executor.force(kind)?;
+            executor.force(kind).map_err(|e| e.to_string())?;
             let got = self.step(executor)?;
             if first.as_ref().is_some_and(|first| !first.iter().zip(&got).all(|(a, b)| same_bits(a, b))) {
                 return Err(format!("the executor `{kind}` gives other bytes than the first").into());
             }
             first.get_or_insert(got);
         }
-        first.ok_or_else(|| "the device has no executor".to_string().into())
+        first.ok_or_else(|| Trouble::Failed("the device has no executor".into()))
     }
 
     /// One step.
-    fn step(&self, executor: &mut Executor) -> Result<Vec<Data>, RunError> {
+    fn step(&self, executor: &mut Executor) -> Result<Vec<Data>, String> {
         for (name, words) in &self.slots {
             executor.set(name, words.iter().copied());
         }
-        executor.run(&self.dims)?;
-        let output = |index: usize| match executor.values(index)? {
+        executor.run(&self.dims).map_err(|e| e.to_string())?;
+        let output = |index: usize| match executor.values(index).map_err(|e| e.to_string())? {
             Values::F32(v) => Ok(Data::F32(v.to_vec())),
             Values::I32(v) => Ok(Data::I32(v.to_vec())),
         };
         (0..self.graph.outputs.len()).map(output).collect()
     }
 
-    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, RunError> {
-        let target = device.target(self.precision);
-        let weights = plan_weights(&self.graph, &target)?;
+    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, Trouble> {
+        let target = device.target();
+        let weights = plan_weights(&self.graph, &target).map_err(|e| Trouble::Refused(e.to_string()))?;
         for entry in &weights.entries {
             let values = self.weights.get(&entry.name).ok_or_else(|| format!("no weight `{}` is given", entry.name))?;
             bindings.weights.insert(entry.name.clone(), weight(device, entry, values)?);
         }
-        let plan = compile(&self.graph, self.dims, &target, &weights)?;
-        Ok(Executor::new(device, &plan, bindings)?)
+        // A step may be of no rows at all; a plan is made for some.
+        let Dims { tokens, seqs, blocks, rows } = self.dims;
+        let bucket = Dims { tokens: tokens.max(1), seqs: seqs.max(1), blocks: blocks.max(1), rows: rows.max(1) };
+        let plan = compile(&self.graph, bucket, &target, &weights, &Options::new(self.precision));
+        let plan = plan.map_err(|e| Trouble::Refused(e.to_string()))?;
+        Executor::new(device, &plan, bindings).map_err(|e| match e {
+            HalError::Load(_) | HalError::Unsupported { .. } => Trouble::Refused(e.to_string()),
+            e => Trouble::Failed(e.to_string()),
+        })
     }
 }
 
@@ -156,14 +147,19 @@ fn same_bits(a: &Data, b: &Data) -> bool {
     }
 }
 
-fn weight(device: &dyn Device, entry: &WeightEntry, t: &Tensor) -> Result<WeightHandle, String> {
+fn weight(device: &dyn Device, entry: &WeightEntry, t: &Tensor) -> Result<WeightHandle, Trouble> {
+    let refused = |e: HalError| match e {
+        HalError::Weight { .. } | HalError::Unsupported { .. } => Trouble::Refused(e.to_string()),
+        e => Trouble::Failed(e.to_string()),
+    };
+    let mut sink = device.weight(entry).map_err(refused)?;
     let bytes: Vec<u8> = match &t.data {
         Data::Blocks(bytes) => bytes.clone(),
+        Data::I32(_) | Data::U32(_) => t.words().iter().flat_map(|x| x.to_le_bytes()).collect(),
         _ => spread(&entry.ty, t.floats()).iter().flat_map(|x| x.to_le_bytes()).collect(),
     };
-    let mut sink = device.weight(entry).map_err(|e| e.to_string())?;
-    write_view(&mut *sink, &entry.name, &entry.ty, &bytes).map_err(|e| e.to_string())?;
-    sink.finish().map_err(|e| e.to_string())
+    write_view(&mut *sink, &entry.name, &entry.ty, &bytes).map_err(refused)?;
+    sink.finish().map_err(refused)
 }
 
 /// A buffer in which the elements lie where the type's strides say, NaN between them.
@@ -183,7 +179,7 @@ fn spread(ty: &Type, values: &[f32]) -> Vec<f32> {
 }
 
 /// Writes a whole state through `kv_append`, the only way a device lets anything in.
-fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), RunError> {
+fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), Trouble> {
     let shape = &state.values.shape;
     let (cells, heads, width, k) = (shape[0] * BLOCK, shape[2], shape[3], state.k_width as usize);
     let part = |from: usize, to: usize| {
@@ -202,7 +198,7 @@ fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), 
     bindings.states.insert("state".into(), handle.clone());
     let mut executor = setup.load(device, &mut bindings)?;
     executor.set("ids", setup.slots["ids"].iter().copied());
-    Ok(executor.run(&setup.dims)?)
+    Ok(executor.run(&setup.dims).map_err(|e| e.to_string())?)
 }
 
 fn fill_graph(state: &State, weights: &HashMap<String, Tensor>) -> Result<Graph, yirage_ir::BuildError> {

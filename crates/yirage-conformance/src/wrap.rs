@@ -11,7 +11,7 @@ use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKin
 use yirage_plan::Precision;
 
 struct Wrapping {
-    lie: Lie,
+    how: How,
     builder: GraphBuilder,
     weights: HashMap<String, Tensor>,
     slots: HashMap<String, Vec<i32>>,
@@ -19,10 +19,47 @@ struct Wrapping {
     dims: Dims,
 }
 
+/// Where an op finds an input.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Origin {
+    /// Another op has computed it.
+    Computed,
+    /// It is given anew for each step.
+    Slot,
+    /// It is fixed after load.
+    Weight,
+}
+
+impl Origin {
+    /// Its role.
+    fn role(self) -> Role {
+        match self {
+            Origin::Computed => Role::Activation,
+            Origin::Slot => Role::Slot(&[Sym::Tokens]),
+            Origin::Weight => Role::Weight,
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [Origin; 3] = [Origin::Computed, Origin::Slot, Origin::Weight];
+}
+
+/// How a case becomes a graph.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct How {
+    /// How plain weights lie.
+    pub(crate) lie: Lie,
+    /// An input that comes from elsewhere than in models.
+    pub(crate) moved: Option<(usize, Origin)>,
+    /// Whether all sizes are fixed, instead of a step's.
+    pub(crate) fixed: bool,
+}
+
 /// How plain weights lie in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Lie {
     /// One row after the other.
+    #[default]
     Dense,
     /// With gaps between rows and between elements.
     Gaps,
@@ -45,10 +82,10 @@ impl Lie {
     }
 }
 
-pub(crate) fn wrap(case: &Case, lie: Lie) -> Result<Setup, String> {
+pub(crate) fn wrap(case: &Case, how: How) -> Result<Setup, String> {
     let quantised = case.ins.iter().any(|t| t.dtype == DType::Q8A);
     let mut w = Wrapping {
-        lie,
+        how,
         builder: GraphBuilder::new(case.op.name()),
         weights: HashMap::new(),
         slots: HashMap::new(),
@@ -71,7 +108,8 @@ impl Wrapping {
     fn op(&mut self, case: &Case) -> Result<Vec<ValueId>, BuildError> {
         let mut ins = Vec::new();
         for (i, t) in case.ins.iter().enumerate() {
-            ins.push(match case.op.role(i, t) {
+            let moved = self.how.moved.filter(|(input, _)| *input == i).map(|(_, origin)| origin);
+            ins.push(match moved.map_or(case.op.role(i, t), Origin::role) {
                 Role::Activation => self.activation(&case.op, &format!("x{i}"), t)?,
                 Role::Weight => self.weight(&format!("w{i}"), t)?,
                 Role::Slot(syms) => self.slot(&format!("s{i}"), syms, t)?,
@@ -93,19 +131,18 @@ impl Wrapping {
     fn weight(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
         self.weights.insert(name.into(), t.clone());
         let dense = Type::new(t.dtype, t.shape.iter().map(|&n| n as u32));
-        let strides = if t.dtype == DType::F32 { self.lie.strides(&t.shape) } else { None };
+        let strides = if t.dtype == DType::F32 { self.how.lie.strides(&t.shape) } else { None };
         self.builder.weight(name, Type { strides, ..dense })
     }
 
     /// Rows of a table; quantised ones are quantised again, from the values they stand for.
     fn activation(&mut self, op: &Op, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
         let (rows, width) = (t.rows(), t.width());
-        self.dims.tokens = rows as u32;
         let mut values: Vec<f32> = (0..rows).flat_map(|r| t.row(r)).collect();
         values.resize(rows.max(1) * width, 0.0);
         let table = self.weight(&format!("{name}.table"), &Tensor::f32([rows.max(1), width], values))?;
-        let ids = self.builder.slot(&format!("{name}.ids"), Type::new(DType::I32, [Sym::Tokens]))?;
-        self.slots.insert(format!("{name}.ids"), (0..rows as i32).collect());
+        let numbers = Tensor::i32([rows], (0..rows as i32).collect());
+        let ids = self.slot(&format!("{name}.ids"), &[Sym::Tokens], &numbers)?;
         let x = self.builder.op(name, Embed { scale: F32(1.0) }, &[table, ids])?;
         if t.dtype != DType::Q8A {
             return Ok(x);
@@ -120,6 +157,9 @@ impl Wrapping {
     fn slot(&mut self, name: &str, syms: &[Sym], t: &Tensor) -> Result<ValueId, BuildError> {
         self.slots.insert(name.into(), t.words());
         let mut shape: Vec<Dim> = t.shape.iter().map(|&n| Dim::Const(n as u32)).collect();
+        // One row for all has no symbol, wherever it comes from.
+        let one_row = t.dtype == DType::F32 && t.shape.len() == 1 && syms == [Sym::Tokens];
+        let syms = if self.how.fixed || one_row { &[] } else { syms };
         for (dim, &sym) in shape.iter_mut().zip(syms) {
             self.dims.set(sym, dim.as_const().unwrap_or(0) as u32);
             *dim = Dim::Sym(sym);
@@ -158,7 +198,7 @@ impl Wrapping {
         let tokens = self.dims.tokens as usize;
         let query: Vec<f32> = (0..tokens * (heads * k) as usize).map(|i| (i % 5) as f32 * 0.1 - 0.2).collect();
         let q = self.activation(&case.op, "query", &Tensor::f32([tokens, (heads * k) as usize], query))?;
-        let positions = self.slots[&format!("s{}", case.ins.len() - 1)].clone();
+        let positions = case.ins[case.ins.len() - 1].words();
         let blocks = case.ins[0].shape[0];
         (self.dims.seqs, self.dims.blocks) = (1, blocks as u32);
         let per_token = || Type::new(DType::I32, [Sym::Tokens]);

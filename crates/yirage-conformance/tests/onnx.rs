@@ -8,7 +8,7 @@ mod onnx_support;
 use onnx_support::{Case, Import, Wanted, import, read};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use yirage_conformance::{RunError, limits};
+use yirage_conformance::{Trouble, limits};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
@@ -60,8 +60,8 @@ fn check_graph(device: &dyn Device, graph: Import) -> Outcome {
     let (setup, wanted) = graph.finish();
     let got = match setup.run(device) {
         Ok(got) => got,
-        Err(RunError::Refused(why)) => return Outcome::Refused(why.to_string()),
-        Err(why) => return Outcome::Failed(why.to_string()),
+        Err(Trouble::Refused(why)) => return Outcome::Refused(why),
+        Err(Trouble::Failed(why)) => return Outcome::Failed(why),
     };
     let (abs, rel) = widest(&setup.graph);
     let bound = |size: f64| (ABSOLUTE + RELATIVE * size).min(abs + rel * size);

@@ -7,7 +7,7 @@ use crate::memory::LoadBytes;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
 use crate::scheduler::ConfigError;
 use std::collections::HashMap;
-use yirage_compile::{compile, plan_weights};
+use yirage_compile::{Options as CompileOptions, compile, plan_weights};
 use yirage_hal::{Bindings, Device, WeightHandle};
 use yirage_ir::{Dims, Format, Source, Type};
 use yirage_model::arch::{self, BuildOptions, Model};
@@ -15,7 +15,7 @@ use yirage_model::checkpoint::StoredType;
 use yirage_model::weights::{WeightBinding, materialise};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plan::work::{Costs, Sizes};
-use yirage_plan::{Plan, WeightEntry, WeightPlan};
+use yirage_plan::{VerifiedPlan, WeightEntry, WeightPlan};
 
 /// Bytes of a weight that are read before their pages are given back.
 const PIECE: usize = 8 << 20;
@@ -27,7 +27,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 pub(crate) struct Prepared {
     pub(crate) model: Model,
     pub(crate) weights: WeightPlan,
-    pub(crate) plans: Vec<Plan>,
+    pub(crate) plans: Vec<VerifiedPlan>,
     pub(crate) groups: Vec<GroupConfig>,
     pub(crate) context: u32,
     pub(crate) kv: Format,
@@ -48,11 +48,12 @@ pub(crate) fn prepare(
     let kv = options.kv_format(weights_f32);
     check_context(&config, options, context)?;
     let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
-    let target = device.target(options.precision);
+    let target = device.target();
+    let compiling = CompileOptions::new(options.precision);
     let weights = plan_weights(&model.graph, &target)?;
     let mut plans = Vec::new();
     for bucket in buckets(options, context) {
-        plans.push(compile(&model.graph, bucket, &target, &weights)?);
+        plans.push(compile(&model.graph, bucket, &target, &weights, &compiling)?);
     }
     let blocks = pool_blocks(&model, options, context);
     let sizes = DeviceSizes::new(device, &model, &weights)?;

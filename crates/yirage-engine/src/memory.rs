@@ -7,7 +7,7 @@ use crate::options::EngineOptions;
 use yirage_hal::Device;
 use yirage_ir::Source;
 use yirage_model::arch::Model;
-use yirage_plan::Plan;
+use yirage_plan::VerifiedPlan;
 
 /// Bytes of a block's entry in its pool, with its places in the index, the list of free blocks and the order of eviction.
 const BLOCK_ENTRY: u64 = 256;
@@ -39,7 +39,7 @@ impl LoadBytes {
     pub(crate) fn predict(
         sizes: &DeviceSizes,
         model: &Model,
-        plans: &[Plan],
+        plans: &[VerifiedPlan],
         blocks: &[u64],
         options: &EngineOptions,
         context: u32,
@@ -71,8 +71,8 @@ impl LoadBytes {
 }
 
 /// Everything beside weights, cache and arenas whose size the options decide.
-fn tables(model: &Model, plans: &[Plan], blocks: &[u64], options: &EngineOptions, context: u32) -> u64 {
-    let slots = |plan: &Plan| {
+fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &EngineOptions, context: u32) -> u64 {
+    let slots = |plan: &VerifiedPlan| {
         let inputs = plan.graph.inputs_of(Source::Slot).map(|id| plan.graph.ty(id).bytes(&plan.bucket) as u64);
         // The batch has them once and the executor once.
         sum(inputs).saturating_mul(2)

@@ -10,7 +10,7 @@ use crate::scheduler::{Batch, Entry, SeqId};
 use yirage_hal::{Bindings, Device, Executor, HalError, Why};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
-use yirage_plan::{ExecutorKind, Plan};
+use yirage_plan::{ExecutorKind, VerifiedPlan};
 
 /// Executors of one model, smallest bucket first.
 pub(crate) struct Runner {
@@ -24,7 +24,7 @@ pub(crate) struct Runner {
 impl Runner {
     pub(crate) fn new(
         device: &dyn Device,
-        plans: &[Plan],
+        plans: &[VerifiedPlan],
         bindings: &Bindings,
         groups: usize,
         dynamic_rope: Option<Dynamic>,

@@ -11,8 +11,8 @@ use yirage_engine::speculate::{Control, Speculation};
 use yirage_engine::{Engine, EngineOptions, Event, PackedOptions, Request};
 use yirage_hal::Why;
 use yirage_ir::Format;
+use yirage_plan::ExecutorKind;
 use yirage_plan::Precision;
-use yirage_plan::tasks::ExecutorKind;
 use yirage_testkit::{bedtime, scratch::Scratch, tiny};
 
 /// The fields named, as text, if they are all that there are.

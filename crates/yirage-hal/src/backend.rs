@@ -2,25 +2,9 @@
 
 use crate::device::Device;
 use crate::error::HalError;
+use crate::info::DeviceInfo;
 use std::sync::Arc;
 use thiserror::Error;
-
-/// A device that could be opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeviceInfo {
-    /// The backend it belongs to.
-    pub backend: &'static str,
-    /// Its number there.
-    pub ordinal: u32,
-    /// What the maker calls it.
-    pub name: String,
-    /// Architecture and instruction set.
-    pub arch: String,
-    /// Bytes of memory it could use now.
-    pub memory_bytes: u64,
-    /// Further facts, as (name, value).
-    pub facts: Vec<(&'static str, String)>,
-}
 
 /// Why a backend has no device here.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

@@ -1,9 +1,9 @@
 //! The ceilings of this machine, measured on the device's own threads.
 
-use super::cpu::Shared;
 use crate::limits::{self, Arithmetic};
 use crate::memory::HugeBuf;
 use crate::room;
+use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;

@@ -11,7 +11,7 @@ use super::params::{CheckedParams, SamplingParams};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use yirage_compile::compile;
+use yirage_compile::{Options, compile};
 use yirage_hal::{Bindings, Device, Executor, HalError};
 use yirage_ir::op::sample::{Fault, Sample, SampleSlot};
 use yirage_ir::{Dims, GraphBuilder};
@@ -190,8 +190,8 @@ fn load(device: &dyn Device, op: &Sample, vocabulary: usize, seqs: u32) -> Resul
     // Only outputs take memory, and they are one row a sequence: everything else may be as large as it comes.
     let most = i32::MAX as u32;
     let bucket = Dims { tokens: most, seqs, blocks: most, rows: most };
-    let target = device.target(Precision::Exact);
-    let plan = compile(&builder.finish(), bucket, &target, &WeightPlan::default())?;
+    let options = Options::new(Precision::Exact);
+    let plan = compile(&builder.finish(), bucket, &device.target(), &WeightPlan::default(), &options)?;
     Ok(Executor::new(device, &plan, &Bindings::default())?)
 }
 

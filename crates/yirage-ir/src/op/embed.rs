@@ -28,6 +28,9 @@ impl OpDef for Embed {
         let [Dim::Const(_), Dim::Const(width)] = ins[0].shape[..] else {
             return Err(TypeError::new(format!("table is {}, [vocab, width] wanted", ins[0])));
         };
+        if width == 0 {
+            return Err(TypeError::new(format!("table is {}: rows of no element", ins[0])));
+        }
         let out = Type::new(DType::F32, [ins[1].shape.first().copied().unwrap_or(Dim::Const(1)), Dim::Const(width)]);
         per_row(&ins[1], &out, "ids")?;
         Ok(vec![out])
@@ -43,6 +46,10 @@ impl OpDef for Embed {
             }
         }
         vec![Tensor::f32([ids.len(), table.width()], out)]
+    }
+
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        input == 0
     }
 
     fn role(&self, input: usize, _: &Tensor) -> Role {

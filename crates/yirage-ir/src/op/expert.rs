@@ -1,7 +1,7 @@
 //! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity, f32_rows};
+use super::{Case, OpDef, Role, Tolerance, Work, arity, f32_rows, times};
 use crate::dim::{Dim, Dims, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -56,12 +56,15 @@ impl OpDef for ExpertLinear {
         let [Dim::Const(_), Dim::Const(n), Dim::Const(k)] = ins[1].shape[..] else {
             return Err(TypeError::new(format!("w is {}, [experts, n, k] wanted", ins[1])));
         };
-        let want = if self.shared { k } else { k * self.top_k };
+        if n == 0 || k == 0 || self.top_k == 0 {
+            return Err(TypeError::new(format!("w is {} for {self:?}: sizes above 0 wanted", ins[1])));
+        }
+        let want = if self.shared { k } else { times(k, self.top_k, "x of all experts")? };
         let float = matches!(ins[0].dtype, DType::Stored(Format::F32) | DType::Q8A);
         if !float || ins[0].shape.len() != 2 || ins[0].shape[1] != Dim::Const(want) {
             return Err(TypeError::new(format!("x is {}, f32 or q8a [Tokens, {want}] wanted", ins[0])));
         }
-        Ok(vec![Type::rows(ins[0].shape[0], n * self.top_k)])
+        Ok(vec![Type::rows(ins[0].shape[0], times(n, self.top_k, "results of all experts")?)])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
@@ -142,7 +145,7 @@ impl OpDef for ExpertBias {
         check_chosen(&ins[2], self.top_k)?;
         let row = f32_rows(&ins[0], "x")?;
         match ins[1].shape[..] {
-            [Dim::Const(_), Dim::Const(n)] if n * self.top_k == row => Ok(vec![ins[0].clone()]),
+            [Dim::Const(_), Dim::Const(n)] if n.checked_mul(self.top_k) == Some(row) => Ok(vec![ins[0].clone()]),
             _ => Err(TypeError::new(format!("x is {}, bias {}: they do not match", ins[0], ins[1]))),
         }
     }
@@ -154,6 +157,10 @@ impl OpDef for ExpertBias {
             part.iter_mut().zip(ins[1].row(e as usize)).for_each(|(x, b)| *x += b);
         }
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        input == 1
     }
 
     fn role(&self, input: usize, _: &Tensor) -> Role {

@@ -1,7 +1,7 @@
 //! `linear`: activations times a weight matrix.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity};
+use super::{Case, OpDef, Role, Tolerance, Work, arity, times};
 use crate::dim::{Dim, Dims};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -34,13 +34,11 @@ impl OpDef for Linear {
         if !matches!(ins[0].dtype, DType::Stored(Format::F32) | DType::Q8A) {
             return Err(TypeError::new(format!("x is {}, f32 or q8a wanted", ins[0])));
         }
-        if self.groups == 0 || *width != self.groups * k || !n.is_multiple_of(self.groups) {
+        let wanted = times(self.groups, *k, "x of all groups")?;
+        if wanted == 0 || *n == 0 || *width != wanted || !n.is_multiple_of(self.groups) {
             return Err(TypeError::new(format!(
-                "x is {} and w is {}: with {} groups x must be {} wide and the rows of w divide by the groups",
-                ins[0],
-                ins[1],
-                self.groups,
-                self.groups * k
+                "x is {} and w is {}: with {} groups x must be {wanted} wide and the rows of w divide by the groups",
+                ins[0], ins[1], self.groups
             )));
         }
         Ok(vec![Type::new(DType::F32, [*rows, Dim::Const(*n)])])
@@ -106,6 +104,6 @@ impl OpDef for Linear {
     fn work(&self, ins: &[Type], dims: &Dims) -> Work {
         let rows = ins[0].shape[0].get(dims) as f64;
         let weights = ins[1].elems(dims) as f64;
-        Work { flops: 2.0 * rows * weights, bytes: (ins[1].bytes(dims) + ins[0].bytes(dims)) as f64 }
+        Work { flops: 2.0 * rows * weights, bytes: ins[1].bytes(dims) as f64 + ins[0].bytes(dims) as f64 }
     }
 }

@@ -1,7 +1,7 @@
 //! `matmul`: products of two activations.
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, Work, arity, f32_rows};
+use super::{Case, OpDef, Tolerance, Work, arity, f32_rows, times};
 use crate::dim::Dims;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -34,9 +34,7 @@ impl OpDef for MatMul {
                 ins[0], ins[1], self.m, self.n
             )));
         }
-        let width = self.m.checked_mul(self.n);
-        let width = width.ok_or_else(|| TypeError::new(format!("{} x {} elements a row", self.m, self.n)))?;
-        Ok(vec![Type::rows(ins[0].shape[0], width)])
+        Ok(vec![Type::rows(ins[0].shape[0], times(self.m, self.n, "a product")?)])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
@@ -65,7 +63,8 @@ impl OpDef for MatMul {
 
     fn work(&self, ins: &[Type], dims: &Dims) -> Work {
         let rows = ins[0].shape[0].get(dims) as f64;
-        let bytes = (ins[0].bytes(dims) + ins[1].bytes(dims)) as f64 + rows * f64::from(self.m * self.n) * 4.0;
+        let bytes =
+            ins[0].bytes(dims) as f64 + ins[1].bytes(dims) as f64 + rows * f64::from(self.m) * f64::from(self.n) * 4.0;
         Work { flops: 2.0 * ins[0].elems(dims) as f64 * f64::from(self.n), bytes }
     }
 }

@@ -122,6 +122,12 @@ pub trait OpDef: Attrs {
             _ => Role::Activation,
         }
     }
+    /// Whether each row of the output may depend on all of input `input`, of type `ty`: a table, a weight, one row for
+    /// all. The other inputs of a row-wise op are read row by row.
+    fn whole(&self, input: usize, ty: &Type) -> bool {
+        let _ = (input, ty);
+        false
+    }
     /// Shapes and values to test a kernel with.
     fn cases() -> Vec<Case>;
     /// Arithmetic and bytes at these sizes.
@@ -129,6 +135,12 @@ pub trait OpDef: Attrs {
         let bytes = ins.iter().map(|t| t.bytes(dims) as f64).sum::<f64>() * 2.0;
         Work { flops: ins.first().map_or(0.0, |t| t.elems(dims) as f64), bytes }
     }
+}
+
+/// An op as one of all.
+pub trait Variant: OpDef {
+    /// The op itself, if `op` is one of this kind.
+    fn of(op: &Op) -> Option<&Self>;
 }
 
 macro_rules! ops {
@@ -139,6 +151,12 @@ macro_rules! ops {
         pub enum Op { $($name($name)),* }
 
         $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })*
+
+        $(impl Variant for $name {
+            fn of(op: &Op) -> Option<&$name> {
+                if let Op::$name(op) = op { Some(op) } else { None }
+            }
+        })*
 
         impl Op {
             /// Names of all ops.
@@ -173,6 +191,10 @@ macro_rules! ops {
             pub fn role(&self, input: usize, like: &Tensor) -> Role {
                 match self { $(Op::$name(op) => op.role(input, like)),* }
             }
+            /// See [`OpDef::whole`].
+            pub fn whole(&self, input: usize, ty: &Type) -> bool {
+                match self { $(Op::$name(op) => op.whole(input, ty)),* }
+            }
             /// See [`OpDef::work`].
             pub fn work(&self, ins: &[Type], dims: &Dims) -> Work {
                 match self { $(Op::$name(op) => op.work(ins, dims)),* }
@@ -204,11 +226,21 @@ pub(crate) fn arity(ins: &[Type], want: std::ops::RangeInclusive<usize>) -> Resu
     Err(TypeError::new(format!("{} inputs given, {} to {} wanted", ins.len(), want.start(), want.end())))
 }
 
+/// `a * b` elements of something; an error where that is no size.
+pub(crate) fn times(a: u32, b: u32, what: &str) -> Result<u32, TypeError> {
+    a.checked_mul(b).ok_or_else(|| TypeError::new(format!("{what}: {a} x {b} elements are no size")))
+}
+
+/// `a + b` elements of something; an error where that is no size.
+pub(crate) fn plus(a: u32, b: u32, what: &str) -> Result<u32, TypeError> {
+    a.checked_add(b).ok_or_else(|| TypeError::new(format!("{what}: {a} + {b} elements are no size")))
+}
+
 /// Checks that `ty` is an f32 matrix and returns its fixed width.
 pub(crate) fn f32_rows(ty: &Type, what: &str) -> Result<u32, TypeError> {
     match (ty.dtype == DType::F32, ty.shape.as_slice()) {
-        (true, [_, crate::dim::Dim::Const(w)]) => Ok(*w),
-        _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width] wanted"))),
+        (true, [_, crate::dim::Dim::Const(w)]) if *w > 0 => Ok(*w),
+        _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width above 0] wanted"))),
     }
 }
 

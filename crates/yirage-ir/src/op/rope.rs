@@ -80,6 +80,10 @@ impl OpDef for Rope {
         vec![Tensor::f32(ins[0].shape.clone(), out)]
     }
 
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        matches!(input, 1 | 2) && !self.per_row
+    }
+
     fn role(&self, input: usize, _: &Tensor) -> Role {
         match input {
             0 => Role::Activation,

@@ -1,14 +1,14 @@
 //! Cache states: the blocks of one layer.
 
-use super::cpu::{Booked, Purpose, Shared, book};
 use crate::attention::{Cache, KvType, Shape};
 use crate::memory::HugeBuf;
+use crate::shared::{Booked, Purpose, Shared, book};
 use std::sync::Arc;
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dims, Format, Type};
 
 /// One layer's cache.
-pub(super) struct CpuState {
+pub(crate) struct CpuState {
     buf: HugeBuf,
     shape: Shape,
     blocks: usize,
@@ -17,7 +17,7 @@ pub(super) struct CpuState {
 
 impl CpuState {
     /// The storage of a block of this type, of which `k_width` elements a head are keys.
-    pub(super) fn shape(block: &Type, k_width: u32) -> Result<Shape, HalError> {
+    pub(crate) fn shape(block: &Type, k_width: u32) -> Result<Shape, HalError> {
         let sizes: Vec<usize> = block.shape.iter().map(|d| d.get(&Dims::default())).collect();
         let kv = match block.dtype {
             DType::Stored(Format::F32) => KvType::F32,
@@ -40,7 +40,7 @@ impl CpuState {
             .map_err(|e| HalError::Unsupported { what: format!("a cache of {block}"), why: e.to_string() })
     }
 
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: &Arc<Shared>,
         block: &Type,
         k_width: u32,
@@ -58,22 +58,26 @@ impl CpuState {
     }
 
     /// How a block is stored.
-    pub(super) fn stored(&self) -> &Shape {
+    pub(crate) fn stored(&self) -> &Shape {
         &self.shape
     }
 
     /// Blocks granted.
-    pub(super) fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.blocks
     }
 
-    /// The cache as `shape` sees it, which must store blocks of the same size.
-    pub(super) fn cache(&self, shape: Shape) -> Result<Cache, HalError> {
-        if shape.block_bytes() != self.shape.block_bytes() || shape.kv != self.shape.kv {
-            return Err(HalError::Load(format!("attention of {shape:?} does not fit a cache of {:?}", self.shape)));
+    /// The cache as `shape` sees it, which must be what is stored but for the query heads.
+    ///
+    /// # Errors
+    /// A shape of other heads, widths or storage, in words.
+    pub(crate) fn cache(&self, shape: Shape) -> Result<Cache, String> {
+        let (own, v_width) = (self.shape, if shape.v_in_k { self.shape.v_width } else { shape.v_width });
+        if (Shape { heads: own.heads, v_width, ..shape }) != own {
+            return Err(format!("blocks of {own:?} are stored"));
         }
-        // SAFETY: the buffer holds `blocks` blocks of this size and lives as long as `self`, which the program that
-        // uses the cache keeps.
-        unsafe { Cache::new(shape, self.buf.as_ptr(), self.blocks) }.map_err(|e| HalError::Load(e.to_string()))
+        // SAFETY: `CpuState::new` got memory for `blocks` blocks of this size, and it lives as long as `self`, which
+        // whoever uses the cache keeps.
+        unsafe { Cache::new(shape, self.buf.as_ptr(), self.blocks) }.map_err(|e| e.to_string())
     }
 }

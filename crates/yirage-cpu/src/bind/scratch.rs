@@ -1,0 +1,49 @@
+//! Scratch memory, handed out when a plan is loaded.
+
+use super::run::Run;
+
+/// Hands out scratch memory: kernels of one phase get disjoint bytes, phases share them.
+#[derive(Default)]
+pub(crate) struct ScratchSizes {
+    used: usize,
+    peak: usize,
+}
+
+/// Bytes of a program's scratch memory, at a multiple of 64.
+#[derive(Clone, Copy)]
+pub(crate) struct Scratch {
+    offset: usize,
+    bytes: usize,
+}
+
+impl ScratchSizes {
+    /// `bytes` more bytes. A sum that is no number is more than any memory has.
+    pub(crate) fn take(&mut self, bytes: usize) -> Scratch {
+        let offset = self.used;
+        self.used = offset.saturating_add(bytes.checked_next_multiple_of(64).unwrap_or(usize::MAX));
+        self.peak = self.peak.max(self.used);
+        Scratch { offset, bytes }
+    }
+
+    /// A phase begins: what the one before had is free.
+    pub(crate) fn next_phase(&mut self) {
+        self.used = 0;
+    }
+
+    /// Bytes that a program needs.
+    pub(crate) fn peak(&self) -> usize {
+        self.peak
+    }
+}
+
+impl Scratch {
+    /// The address of its byte `at`.
+    ///
+    /// # Panics
+    /// If it has no such byte, nor ends there.
+    pub(crate) fn at(&self, run: &Run<'_>, at: usize) -> *mut u8 {
+        assert!(at <= self.bytes, "byte {at} of {} of scratch memory", self.bytes);
+        // Inside: the program's memory is as large as the peak of all that was taken.
+        run.scratch.as_ptr().wrapping_add(self.offset + at)
+    }
+}

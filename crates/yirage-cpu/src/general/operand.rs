@@ -1,0 +1,257 @@
+//! Operands of general kernels: a loop's sizes, and where each operand's elements lie.
+
+use super::elem::Elem;
+use thiserror::Error;
+use yirage_ir::dim::Dims;
+use yirage_ir::strided::Strided;
+use yirage_ir::types::MAX_RANK;
+
+/// Why memory cannot be an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum OperandError {
+    /// Too many dimensions.
+    #[error("{0} dimensions: {MAX_RANK} are the most")]
+    Rank(usize),
+    /// A dimension without a stride, or a stride without one.
+    #[error("{sizes} sizes and {strides} strides: one of each a dimension is wanted")]
+    Uneven {
+        /// How many sizes.
+        sizes: usize,
+        /// How many strides.
+        strides: usize,
+    },
+    /// The number of elements, or a place among them, fits no address.
+    #[error("the sizes of an operand are too large for memory")]
+    TooLarge,
+    /// The address is not that of an element.
+    #[error("an operand's address is not a multiple of its element's {0} bytes")]
+    Misaligned(usize),
+    /// Elements outside of the memory.
+    #[error("elements {low} to {high} of memory that holds {held}")]
+    Outside {
+        /// The lowest element that is reached.
+        low: i64,
+        /// The highest element that is reached.
+        high: i64,
+        /// Elements that the memory holds.
+        held: usize,
+    },
+}
+
+/// The sizes of a loop, outermost first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    rank: usize,
+    sizes: [usize; MAX_RANK],
+}
+
+impl Sizes {
+    /// Checked: at most eight, and their product fits an address.
+    ///
+    /// # Errors
+    /// Sizes that do not.
+    pub fn new(sizes: &[usize]) -> Result<Sizes, OperandError> {
+        if sizes.len() > MAX_RANK {
+            return Err(OperandError::Rank(sizes.len()));
+        }
+        // Zeros do not hide what else is too large: strides are computed from the other sizes.
+        let product = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size.max(1)));
+        if product.is_none_or(|n| isize::try_from(n).is_err()) {
+            return Err(OperandError::TooLarge);
+        }
+        let mut all = [1; MAX_RANK];
+        all[..sizes.len()].copy_from_slice(sizes);
+        Ok(Sizes { rank: sizes.len(), sizes: all })
+    }
+
+    /// Those of a view under `dims`.
+    ///
+    /// # Errors
+    /// As [`Sizes::new`].
+    pub fn of(view: &Strided, dims: &Dims) -> Result<Sizes, OperandError> {
+        let mut sizes = [1; MAX_RANK];
+        let rank = view.shape.len();
+        for (size, dim) in sizes.iter_mut().zip(&view.shape) {
+            *size = dim.get(dims);
+        }
+        Sizes::new(sizes.get(..rank).ok_or(OperandError::Rank(rank))?)
+    }
+
+    /// One for each dimension.
+    pub fn as_slice(&self) -> &[usize] {
+        &self.sizes[..self.rank]
+    }
+
+    /// Elements of the loop.
+    pub fn count(&self) -> usize {
+        self.as_slice().iter().product()
+    }
+}
+
+/// Elements between neighbours along each dimension of the loop, outermost first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Strides {
+    rank: usize,
+    strides: [i64; MAX_RANK],
+}
+
+impl Strides {
+    /// At most eight.
+    ///
+    /// # Errors
+    /// More.
+    pub fn new(strides: &[i64]) -> Result<Strides, OperandError> {
+        if strides.len() > MAX_RANK {
+            return Err(OperandError::Rank(strides.len()));
+        }
+        let mut all = [0; MAX_RANK];
+        all[..strides.len()].copy_from_slice(strides);
+        Ok(Strides { rank: strides.len(), strides: all })
+    }
+
+    /// Row-major without gaps.
+    pub fn dense(sizes: &Sizes) -> Strides {
+        let (mut strides, mut next) = ([0; MAX_RANK], 1);
+        for (stride, &size) in strides.iter_mut().zip(sizes.as_slice()).rev() {
+            *stride = next;
+            // `Sizes::new` has checked the product.
+            next *= size.max(1) as i64;
+        }
+        Strides { rank: sizes.rank, strides }
+    }
+
+    /// One for each dimension.
+    pub fn as_slice(&self) -> &[i64] {
+        &self.strides[..self.rank]
+    }
+}
+
+/// Elements that are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    pub(super) base: *const u8,
+    pub(super) elem: Elem,
+    pub(super) strides: Strides,
+}
+
+/// Elements that are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    pub(super) base: *mut u8,
+    pub(super) elem: Elem,
+    pub(super) strides: Strides,
+}
+
+// SAFETY: addresses; the unsafe functions that use them say who may touch what.
+unsafe impl Send for Input {}
+// SAFETY: as above.
+unsafe impl Sync for Input {}
+// SAFETY: as above.
+unsafe impl Send for Output {}
+// SAFETY: as above.
+unsafe impl Sync for Output {}
+
+impl Input {
+    /// The elements of `view` in `bytes` of memory at `memory`.
+    ///
+    /// # Errors
+    /// Elements that lie outside, or an address that is none of an element.
+    pub fn within(
+        memory: *const u8,
+        bytes: usize,
+        elem: Elem,
+        view: &Strided,
+        dims: &Dims,
+    ) -> Result<Input, OperandError> {
+        let offset = checked(memory as usize, bytes, elem, view, dims)?;
+        Ok(Input { base: memory.wrapping_byte_offset(offset), elem, strides: Strides::new(&view.strides)? })
+    }
+
+    /// Elements of which the first lies at `base`. Who calls a kernel vouches that all of the loop's exist.
+    pub fn at(base: *const u8, elem: Elem, strides: Strides) -> Input {
+        Input { base, elem, strides }
+    }
+}
+
+impl Output {
+    /// The elements of `view` in `bytes` of memory at `memory`.
+    ///
+    /// # Errors
+    /// As [`Input::within`].
+    pub fn within(
+        memory: *mut u8,
+        bytes: usize,
+        elem: Elem,
+        view: &Strided,
+        dims: &Dims,
+    ) -> Result<Output, OperandError> {
+        let offset = checked(memory as usize, bytes, elem, view, dims)?;
+        Ok(Output { base: memory.wrapping_byte_offset(offset), elem, strides: Strides::new(&view.strides)? })
+    }
+
+    /// Elements of which the first lies at `base`. Who calls a kernel vouches that all of the loop's exist, that each is
+    /// one of its own, and that it alone touches them.
+    pub fn at(base: *mut u8, elem: Elem, strides: Strides) -> Output {
+        Output { base, elem, strides }
+    }
+}
+
+/// Bytes from the memory's start to the first element, all elements being inside of the memory.
+fn checked(address: usize, bytes: usize, elem: Elem, view: &Strided, dims: &Dims) -> Result<isize, OperandError> {
+    let (sizes, strides) = (view.shape.len(), view.strides.len());
+    if sizes != strides {
+        return Err(OperandError::Uneven { sizes, strides });
+    }
+    let count = Sizes::of(view, dims)?.count();
+    if !address.is_multiple_of(elem.bytes()) {
+        return Err(OperandError::Misaligned(elem.bytes()));
+    }
+    if count == 0 {
+        return Ok(0);
+    }
+    let held = bytes / elem.bytes();
+    let (low, high) = view.reach(dims).ok_or(OperandError::TooLarge)?;
+    let held_signed = i64::try_from(held).map_err(|_| OperandError::TooLarge)?;
+    if low < 0 || high >= held_signed {
+        return Err(OperandError::Outside { low, high, held });
+    }
+    // Within the memory, so within an address.
+    Ok(view.offset as isize * elem.bytes() as isize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_ir::dim::Dim;
+
+    fn view(shape: &[u32], strides: &[i64], offset: i64) -> Strided {
+        Strided { shape: shape.iter().map(|&n| Dim::Const(n)).collect(), strides: strides.to_vec(), offset }
+    }
+
+    #[test]
+    fn elements_lie_inside_or_are_refused() {
+        let memory = [0f32; 12];
+        let at = |view: &Strided| {
+            Input::within(memory.as_ptr().cast(), 48, Elem::F32, view, &Dims::default()).map(|i| i.base as usize)
+        };
+        let start = memory.as_ptr() as usize;
+        assert_eq!(at(&view(&[3, 4], &[4, 1], 0)), Ok(start));
+        assert_eq!(at(&view(&[12], &[-1], 11)), Ok(start + 44));
+        assert_eq!(at(&view(&[3, 4], &[4, 1], 1)), Err(OperandError::Outside { low: 1, high: 12, held: 12 }));
+        assert_eq!(at(&view(&[12], &[-1], 10)), Err(OperandError::Outside { low: -1, high: 10, held: 12 }));
+        assert_eq!(at(&view(&[3], &[i64::MAX], 0)), Err(OperandError::TooLarge));
+        assert_eq!(at(&view(&[u32::MAX; 3], &[0; 3], 0)), Err(OperandError::TooLarge));
+        assert_eq!(at(&view(&[1; 2], &[0], 0)), Err(OperandError::Uneven { sizes: 2, strides: 1 }));
+        assert_eq!(at(&view(&[1; 9], &[0; 9], 0)), Err(OperandError::Rank(9)));
+        // Nothing is reached, wherever it is said to be.
+        assert_eq!(at(&view(&[0], &[1], 99)), Ok(start));
+        let odd = Input::within(
+            memory.as_ptr().cast::<u8>().wrapping_add(1),
+            40,
+            Elem::F32,
+            &view(&[1], &[1], 0),
+            &Dims::default(),
+        );
+        assert_eq!(odd.err(), Some(OperandError::Misaligned(4)));
+    }
+}

@@ -1,0 +1,44 @@
+//! Chosen rows of an activation.
+
+use super::ways::{floats, integers};
+use super::{BoundKernel, Kernel, not_for, single};
+use crate::bind::{Array, Binder, FloatRows, Out, Run, Site};
+use crate::rows;
+use crate::walk::Work;
+use yirage_hal::HalError;
+use yirage_ir::Op;
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/gather@1",
+    regions: &[],
+    rules: || vec![OpRule::new("gather", vec![floats(), integers()]).when("axis", 0)],
+    stages: &[Stage::always(Sharing::Shares)],
+    scratch: false,
+    bind,
+};
+
+/// A gather.
+struct Gather {
+    x: FloatRows,
+    ids: Array<i32>,
+    out: Out<f32>,
+}
+
+fn bind(_: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+    let [site] = single(sites, KERNEL.name)?;
+    let Op::Gather(_) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
+    Ok(Box::new(Gather { x: site.whole_rows(0)?, ids: site.array(1)?, out: site.out(0)? }))
+}
+
+impl BoundKernel for Gather {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let (rows, count) = (run.size(self.out.rows()), run.size(self.x.rows()));
+        // SAFETY: `Site` bound operands that lie whole in their memory; workers take disjoint rows of the output.
+        unsafe {
+            let (width, ids) = (self.x.width(), self.ids.all(run));
+            rows::gather(work.share(rows), width, ids, self.x.src(run), count, self.out.dst(run));
+        }
+    }
+}
