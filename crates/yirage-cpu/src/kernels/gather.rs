@@ -28,7 +28,13 @@ struct Gather {
 
 fn bind(_: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
     let [site] = single(sites, KERNEL.name)?;
-    let Op::Gather(_) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
+    let Op::Gather(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
+    if op.axis != 0 || site.rank(1) != 1 {
+        let (axis, rank) = (op.axis, site.rank(1));
+        return Err(HalError::Load(format!(
+            "`gather` takes rows by a list, not along dimension {axis} by rank {rank}"
+        )));
+    }
     Ok(Box::new(Gather { x: site.whole_rows(0)?, ids: site.array(1)?, out: site.out(0)? }))
 }
 
@@ -37,8 +43,9 @@ impl BoundKernel for Gather {
         let (rows, count) = (run.size(self.out.rows()), run.size(self.x.rows()));
         // SAFETY: `Site` bound operands that lie whole in their memory; workers take disjoint rows of the output.
         unsafe {
-            let (width, ids) = (self.x.width(), self.ids.all(run));
-            rows::gather(work.share(rows), width, ids, self.x.src(run), count, self.out.dst(run));
+            let (share, width) = (work.share(rows), self.x.width());
+            let ids = self.ids.some(run, share.clone());
+            rows::gather(share, width, ids, self.x.src(run), count, self.out.dst(run));
         }
     }
 }
