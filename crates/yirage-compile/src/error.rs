@@ -36,7 +36,7 @@ pub enum CompileError {
         /// Its input types.
         types: String,
         /// What is refused, and what would be taken.
-        why: Refusal,
+        why: Box<Refusal>,
     },
     /// The weight plan was made for another graph.
     #[error("the weight plan does not fit the graph: `{name}` is {graph} in the graph, {plan} in the plan")]

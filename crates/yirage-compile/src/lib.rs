@@ -5,34 +5,26 @@
 #![forbid(unsafe_code)]
 
 mod canonicalise;
+mod chains;
+mod compose;
 mod error;
 mod fuse;
+mod group;
 mod legalise;
 mod memory;
+mod options;
+mod readers;
 mod rebuild;
 mod select;
 mod tasks;
 mod weights;
 
 pub use error::CompileError;
+pub use options::Options;
 pub use weights::plan_weights;
 
 use yirage_ir::{Dims, Graph};
-use yirage_plan::{Plan, Precision, Target, VerifiedPlan, WeightPlan};
-
-/// What is to be made of a graph, beside what it says.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Options {
-    /// How closely products are computed.
-    pub precision: Precision,
-}
-
-impl Options {
-    /// Products as closely as `precision` says.
-    pub fn new(precision: Precision) -> Options {
-        Options { precision }
-    }
-}
+use yirage_plan::{Plan, Target, VerifiedPlan, WeightPlan};
 
 /// A pass from graph to graph.
 pub struct Pass {
@@ -46,6 +38,8 @@ pub struct Pass {
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "canonicalise", run: canonicalise::run },
     Pass { name: "legalise", run: legalise::run },
+    Pass { name: "compose", run: compose::run },
+    Pass { name: "chains", run: chains::run },
     Pass { name: "fuse", run: fuse::run },
 ];
 

@@ -32,5 +32,10 @@ pub(crate) fn run(
 
 fn no_kernel(graph: &Graph, node: &Node, target: &Target, why: Refusal) -> CompileError {
     let types: Vec<String> = node.ins.iter().map(|&i| graph.ty(i).to_string()).collect();
-    CompileError::NoKernel { target: target.describe(), op: node.name().to_string(), types: types.join(", "), why }
+    CompileError::NoKernel {
+        target: target.describe(),
+        op: node.name().to_string(),
+        types: types.join(", "),
+        why: Box::new(why),
+    }
 }

@@ -24,21 +24,26 @@ pub enum Refusal {
         wanted: String,
     },
     /// An input is given in a way that the kernel does not take.
-    #[error("input {input} of `{op}`, `{name}`, is {given}; {kernel} takes {accepted}")]
-    Input {
-        /// The op.
-        op: String,
-        /// Which input.
-        input: usize,
-        /// The value given.
-        name: String,
-        /// How it is given.
-        given: String,
-        /// The kernel that comes closest.
-        kernel: String,
-        /// What it takes there.
-        accepted: String,
-    },
+    #[error(transparent)]
+    Input(Box<RefusedInput>),
+}
+
+/// An input that the kernel that comes closest does not take.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("input {input} of `{op}`, `{name}`, is {given}; {kernel} takes {accepted}")]
+pub struct RefusedInput {
+    /// The op.
+    pub op: String,
+    /// Which input.
+    pub input: usize,
+    /// The value given.
+    pub name: String,
+    /// How it is given.
+    pub given: String,
+    /// The kernel.
+    pub kernel: String,
+    /// What it takes there.
+    pub accepted: String,
 }
 
 /// Where the values of a graph lie under a weight plan.
@@ -198,7 +203,7 @@ impl KernelFacts {
                 continue;
             }
             let accepted: Vec<String> = rule.ways(at).iter().map(ToString::to_string).collect();
-            let refusal = Refusal::Input {
+            let refusal = RefusedInput {
                 op: op_name,
                 input: at,
                 name: graph.value(id).name.clone(),
@@ -206,7 +211,7 @@ impl KernelFacts {
                 kernel,
                 accepted: if accepted.is_empty() { "nothing".into() } else { accepted.join(", or ") },
             };
-            return Err((2 + at, refusal));
+            return Err((2 + at, Refusal::Input(Box::new(refusal))));
         }
         Ok(())
     }

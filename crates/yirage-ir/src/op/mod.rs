@@ -7,6 +7,7 @@
 use crate::attr::AttrError;
 use crate::dim::{Dims, Sym};
 use crate::dtype::DType;
+use crate::expr::is_float;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
@@ -59,7 +60,7 @@ pub use linear::Linear;
 pub use map::Map;
 pub use matmul::MatMul;
 pub use quantize::{MAX_OUTLIERS, Quantize};
-pub use reduce::{Reduce, ReduceKind};
+pub use reduce::{PARTS, Reduce, ReduceKind, join as join_parts};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};
@@ -92,6 +93,8 @@ pub enum Role {
     Slot(&'static [Sym]),
     /// Cache memory.
     State,
+    /// From anywhere: the op is general, and so are its kernels.
+    Any,
 }
 
 /// Attributes as text.
@@ -121,6 +124,11 @@ pub trait OpDef: Attrs {
             DType::I32 | DType::U32 => Role::Slot(&[Sym::Tokens]),
             _ => Role::Activation,
         }
+    }
+    /// [`OpDef::ROW_WISE`] for inputs of these types.
+    fn row_wise(&self, ins: &[Type]) -> bool {
+        let _ = ins;
+        Self::ROW_WISE
     }
     /// Whether each row of the output may depend on all of input `input`, of type `ty`: a table, a weight, one row for
     /// all. The other inputs of a row-wise op are read row by row.
@@ -166,9 +174,9 @@ macro_rules! ops {
             pub fn name(&self) -> &'static str {
                 match self { $(Op::$name(_) => $name::NAME),* }
             }
-            /// See [`OpDef::ROW_WISE`].
-            pub fn row_wise(&self) -> bool {
-                match self { $(Op::$name(_) => $name::ROW_WISE),* }
+            /// See [`OpDef::row_wise`].
+            pub fn row_wise(&self, ins: &[Type]) -> bool {
+                match self { $(Op::$name(op) => op.row_wise(ins)),* }
             }
             /// Attribute names and values.
             pub fn attrs(&self) -> Vec<(&'static str, String)> {
@@ -216,6 +224,22 @@ ops! {
     Rope, Hadamard, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
     Sample,
+}
+
+/// Checks that elements of `ty` lie one by one: a float, a whole number or a bool, not a block.
+pub(crate) fn plain(ty: &Type) -> Result<(), TypeError> {
+    if is_float(ty.dtype) || matches!(ty.dtype, DType::I32 | DType::U32 | DType::Bool) {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("{ty}: elements of f32, f16, bf16, i32, u32 or bool wanted")))
+}
+
+/// Checks that only the outermost dimension of `ty` is symbolic.
+pub(crate) fn symbol_outermost(ty: &Type) -> Result<(), TypeError> {
+    match ty.shape.iter().skip(1).find(|d| d.as_const().is_none()) {
+        None => Ok(()),
+        Some(dim) => Err(TypeError::new(format!("{ty}: {dim} may only be the outermost dimension"))),
+    }
 }
 
 /// Checks the number of inputs.

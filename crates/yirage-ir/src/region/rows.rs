@@ -3,15 +3,21 @@
 use crate::dim::Dim;
 use crate::graph::{Graph, Node, NodeKind, Source};
 use crate::op::Op;
+use crate::types::Type;
 
 /// The dimension that a row-wise node runs over; none for nodes that are not row-wise.
 pub fn row_dim(graph: &Graph, node: &Node) -> Option<Dim> {
     let like = match &node.kind {
         NodeKind::Op(Op::KvAppend(_)) => node.ins.get(1)?,
-        NodeKind::Op(op) if op.row_wise() => node.outs.first()?,
+        NodeKind::Op(op) if row_wise(graph, node, op) => node.outs.first()?,
         _ => return None,
     };
     graph.ty(*like).shape.first().copied()
+}
+
+fn row_wise(graph: &Graph, node: &Node, op: &Op) -> bool {
+    let ins: Vec<Type> = node.ins.iter().map(|&i| graph.ty(i).clone()).collect();
+    op.row_wise(&ins)
 }
 
 /// All ops are row-wise over one dimension, and what is made inside is read row by row.
