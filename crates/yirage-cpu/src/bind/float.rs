@@ -4,6 +4,7 @@ use super::run::Run;
 use crate::held::Rows;
 use crate::rows::Src;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use yirage_ir::{DType, Dim, Dims};
 
@@ -19,7 +20,7 @@ pub(super) enum Base {
 }
 
 impl Base {
-    /// The address of the first element. `yirage_plan::verify` proves that arena values lie inside the arena,
+    /// The address of the first element. `yirage_plan::VerifiedPlan` proves that arena values lie inside the arena,
     /// [`super::slots`] that slots have as many words as their types, `Binder::weight` that weights have.
     fn first(&self, run: &Run<'_>) -> *const f32 {
         match self {
@@ -69,8 +70,20 @@ impl FloatRows {
     /// # Safety
     /// A computed value was written before and is not written meanwhile.
     pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [f32] {
+        // SAFETY: the caller's contract, and these are the rows that exist.
+        unsafe { self.some(run, 0..run.size(self.rows)) }
+    }
+
+    /// The elements of some rows.
+    ///
+    /// # Safety
+    /// The rows exist in this run; those of a computed value were written before and are not written meanwhile.
+    pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [f32] {
         // SAFETY: the value is whole in its memory (`Base::first`); the caller orders writes before.
-        unsafe { std::slice::from_raw_parts(self.base.first(run), run.size(self.rows) * self.width) }
+        unsafe {
+            let first = self.base.first(run).add(rows.start * self.width);
+            std::slice::from_raw_parts(first, rows.len() * self.width)
+        }
     }
 }
 
@@ -127,8 +140,21 @@ impl<T: Word> Array<T> {
     /// # Safety
     /// As [`FloatRows::all`].
     pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [T] {
-        let elems = self.shape.iter().map(|&dim| run.size(dim)).product();
-        // SAFETY: as in `FloatRows::all`; any word is a `T`, as `Word` says.
-        unsafe { std::slice::from_raw_parts(self.base.first(run).cast(), elems) }
+        let rows = self.shape.first().map_or(1, |&dim| run.size(dim));
+        // SAFETY: the caller's contract, and these are the rows that exist.
+        unsafe { self.some(run, 0..rows) }
+    }
+
+    /// Those of some rows, which run over the first dimension.
+    ///
+    /// # Safety
+    /// As [`FloatRows::some`].
+    pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [T] {
+        let row: usize = self.shape.iter().skip(1).map(|&dim| run.size(dim)).product();
+        // SAFETY: as in `FloatRows::some`; any word is a `T`, as `Word` says.
+        unsafe {
+            let first = self.base.first(run).cast::<T>().add(rows.start * row);
+            std::slice::from_raw_parts(first, rows.len() * row)
+        }
     }
 }

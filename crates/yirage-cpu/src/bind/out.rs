@@ -27,7 +27,7 @@ impl<T: Word> Out<T> {
         self.rows
     }
 
-    /// The first element; rows follow each other without gaps. `yirage_plan::verify` proves that all of them lie inside
+    /// The first element; rows follow each other without gaps. `yirage_plan::VerifiedPlan` proves that all of them lie inside
     /// the arena.
     pub(crate) fn first(&self, run: &Run<'_>) -> *mut T {
         run.arena.as_ptr().wrapping_add(self.offset).cast()
@@ -67,7 +67,7 @@ impl Codes {
         self.rows
     }
 
-    /// The first byte. `yirage_plan::verify` proves that the bytes which the target's storage size gives lie inside the
+    /// The first byte. `yirage_plan::VerifiedPlan` proves that the bytes which the target's storage size gives lie inside the
     /// arena.
     pub(crate) fn first(&self, run: &Run<'_>) -> *mut u8 {
         run.arena.as_ptr().wrapping_add(self.offset)

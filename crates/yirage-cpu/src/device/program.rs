@@ -88,7 +88,7 @@ impl Program for CpuProgram {
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
         let (offset, ty) = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
         let (first, elems) = (self.arena.as_ptr().wrapping_add(*offset), ty.elems(dims));
-        // SAFETY: `yirage_plan::verify` proves that the whole value lies inside the arena, 64-byte aligned; nothing runs
+        // SAFETY: `yirage_plan::VerifiedPlan` proves that the whole value lies inside the arena, 64-byte aligned; nothing runs
         // meanwhile.
         unsafe {
             match ty.dtype {

@@ -146,9 +146,10 @@ impl Attention {
         let Keys::Given(given) = &self.keys else { return };
         debug_assert_eq!(given.state.blocks(), given.temporary.blocks());
         let share = work.share(run.size(given.k.rows()));
+        let slots = &plan.slots()[share.clone()];
         // SAFETY: `Site` bound rows that lie whole in their memory; `Cuts::prepare` gave each token a slot of its own, and
         // nobody reads before the next stage.
-        if let Err(why) = unsafe { given.temporary.append(share, given.k.src(run), given.v.src(run), plan.slots()) } {
+        if let Err(why) = unsafe { given.temporary.append(share, given.k.src(run), given.v.src(run), slots) } {
             run.fail(why);
         }
     }

@@ -43,8 +43,9 @@ impl BoundKernel for Gather {
         let (rows, count) = (run.size(self.out.rows()), run.size(self.x.rows()));
         // SAFETY: `Site` bound operands that lie whole in their memory; workers take disjoint rows of the output.
         unsafe {
-            let (width, ids) = (self.x.width(), self.ids.all(run));
-            rows::gather(work.share(rows), width, ids, self.x.src(run), count, self.out.dst(run));
+            let (share, width) = (work.share(rows), self.x.width());
+            let ids = self.ids.some(run, share.clone());
+            rows::gather(share, width, ids, self.x.src(run), count, self.out.dst(run));
         }
     }
 }

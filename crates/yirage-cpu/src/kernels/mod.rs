@@ -46,7 +46,7 @@ pub(crate) trait BoundKernel: Send + Sync {
     ///
     /// # Safety
     /// Everything before it in the task program has ended: earlier stages, and what writes what this one reads or reads
-    /// what it writes. `yirage_plan::tasks::verify` proves that of programs.
+    /// what it writes. `yirage_plan::VerifiedPlan` proves that of programs.
     unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>);
 
     /// A worker has nothing to do until this task, for the `look`th time. What it warms must not depend on what has not

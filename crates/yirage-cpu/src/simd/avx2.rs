@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 /// Lanes 0 to 7, lanes 8 to 15.
 #[derive(Clone, Copy)]
-pub(super) struct Avx2(__m256, __m256);
+pub(super) struct Avx2(pub(super) __m256, pub(super) __m256);
 
 /// The window of eight words from `8 - n` on has its first `n` words set.
 static FIRST: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 /// All sixteen lanes.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512(__m512);
+pub(super) struct Avx512(pub(super) __m512);
 
 /// One mask bit for each of lanes `from..to`.
 #[inline(always)]

@@ -11,16 +11,19 @@ pub(crate) mod math;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod plain;
+pub(crate) mod power;
+mod words;
 
 use crate::isa::Isa;
 use plain::Plain;
+pub(crate) use words::Words;
 
 /// Lanes of a vector.
 pub(crate) const LANES: usize = 16;
 
 /// Sixteen f32 values. A type of this trait may be used only inside [`launch`], which enables its instructions; all of
 /// its methods are then safe apart from the raw loads and stores, whose pointers must be valid for what they touch.
-pub(crate) trait Lanes: Copy {
+pub(crate) trait Lanes: Words {
     /// Rows that a register tile of two vectors a row may hold without spilling.
     const ROWS: usize;
     /// The same value in all lanes.

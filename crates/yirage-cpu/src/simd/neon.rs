@@ -8,7 +8,7 @@ use std::arch::aarch64::*;
 
 /// Lanes 0 to 3, 4 to 7, 8 to 11, 12 to 15.
 #[derive(Clone, Copy)]
-pub(super) struct Neon([float32x4_t; 4]);
+pub(super) struct Neon(pub(super) [float32x4_t; 4]);
 
 /// An expression for each of the four registers. A macro because a closure would not inherit "always inline".
 macro_rules! four {

@@ -5,7 +5,7 @@ use super::{LANES, Lanes};
 
 /// An array; the compiler makes vectors of it where it can.
 #[derive(Clone, Copy)]
-pub(super) struct Plain([f32; LANES]);
+pub(super) struct Plain(pub(super) [f32; LANES]);
 
 macro_rules! each {
     ($i:ident => $e:expr) => {{

@@ -8,6 +8,7 @@ use crate::attr::AttrError;
 use crate::cost::{Cost, StepSizes};
 use crate::dim::Sym;
 use crate::dtype::DType;
+use crate::expr::is_float;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
@@ -60,7 +61,7 @@ pub use linear::Linear;
 pub use map::Map;
 pub use matmul::MatMul;
 pub use quantize::{MAX_OUTLIERS, Quantize};
-pub use reduce::{Reduce, ReduceKind};
+pub use reduce::{PARTS, Reduce, ReduceKind, join as join_parts};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};
@@ -84,6 +85,8 @@ pub enum Role {
     Slot(&'static [Sym]),
     /// Cache memory.
     State,
+    /// From anywhere: the op is general, and so are its kernels.
+    Any,
 }
 
 /// Attributes as text.
@@ -213,6 +216,22 @@ ops! {
     Rope, Hadamard, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
     Sample,
+}
+
+/// Checks that elements of `ty` lie one by one: a float, a whole number or a bool, not a block.
+pub(crate) fn plain(ty: &Type) -> Result<(), TypeError> {
+    if is_float(ty.dtype) || matches!(ty.dtype, DType::I32 | DType::U32 | DType::Bool) {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("{ty}: elements of f32, f16, bf16, i32, u32 or bool wanted")))
+}
+
+/// Checks that only the outermost dimension of `ty` is symbolic.
+pub(crate) fn symbol_outermost(ty: &Type) -> Result<(), TypeError> {
+    match ty.shape.iter().skip(1).find(|d| d.as_const().is_none()) {
+        None => Ok(()),
+        Some(dim) => Err(TypeError::new(format!("{ty}: {dim} may only be the outermost dimension"))),
+    }
 }
 
 /// Checks the number of inputs.

@@ -1,6 +1,8 @@
 //! `reduce`: one value of all elements along some dimensions.
 
-use super::{Case, OpDef, Role, Tolerance, arity};
+mod cases;
+
+use super::{Case, OpDef, Role, arity, symbol_outermost};
 use crate::attr::List;
 use crate::attr_enum;
 use crate::dim::Dim;
@@ -70,11 +72,8 @@ impl OpDef for Reduce {
         if axes.is_empty() || !ascending {
             return Err(TypeError::new(format!("axes {} of {x}: ascending ones that it has are wanted", self.axes)));
         }
-        if let Some(dim) = x.shape.iter().skip(1).find(|d| d.as_const().is_none()) {
-            return Err(TypeError::new(format!("{x}: {dim} may only be the outermost dimension")));
-        }
-        let mean = matches!(self.kind, ReduceKind::Mean | ReduceKind::MeanSquare);
-        if !is_float(x.dtype) && (mean || !matches!(x.dtype, DType::I32 | DType::U32)) {
+        symbol_outermost(x)?;
+        if !self.takes(x.dtype) {
             return Err(TypeError::new(format!("{} of {x} is not defined", self.kind)));
         }
         let reduced = |axis: usize| axes.contains(&(axis as u32));
@@ -108,17 +107,26 @@ impl OpDef for Reduce {
     }
 
     fn role(&self, _: usize, _: &Tensor) -> Role {
-        Role::Weight
+        Role::Any
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = super::case::Values::new(31);
-        let op = Reduce { kind: ReduceKind::Max, axes: List(vec![1]), keep: false };
-        vec![Case::new("max of rows", op, vec![rng.floats([3, 40])], Tolerance::Exact)]
+        cases::all()
     }
 }
 
 impl Reduce {
+    /// A reduction along `axes`.
+    pub fn new(kind: ReduceKind, axes: &[u32], keep: bool) -> Reduce {
+        Reduce { kind, axes: List(axes.to_vec()), keep }
+    }
+
+    /// Whether it is defined for elements of this type.
+    pub fn takes(&self, dtype: DType) -> bool {
+        let mean = matches!(self.kind, ReduceKind::Mean | ReduceKind::MeanSquare);
+        is_float(dtype) || (!mean && matches!(dtype, DType::I32 | DType::U32))
+    }
+
     fn of(&self, x: &[f64], dtype: DType) -> Scalar {
         if !is_float(dtype) {
             return whole(self.kind, x, dtype);

@@ -1,11 +1,16 @@
 //! A case as a graph that a device can run.
 //!
-//! Devices take integers from outside and floats as weights only. So an activation becomes a table that `embed` reads
-//! row by row; quantised activations are quantised again inside; results that do not leave a device (quantised values,
-//! states) pass through another op.
+//! An activation becomes a table that `embed` reads row by row; quantised activations are quantised again inside; results
+//! that do not leave a device (quantised values, states) pass through another op. Inputs of general ops come from each
+//! place in turn ([`general`]).
+
+mod general;
+
+pub(crate) use general::is_general;
 
 use crate::setup::{Setup, State};
 use std::collections::HashMap;
+use std::fmt;
 use yirage_ir::op::{Attention, Case, Embed, Linear, Quantize, Role};
 use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId};
 use yirage_plan::Precision;
@@ -53,6 +58,44 @@ pub(crate) struct How {
     pub(crate) moved: Option<(usize, Origin)>,
     /// Whether all sizes are fixed, instead of a step's.
     pub(crate) fixed: bool,
+    /// Where the inputs of a general op come from.
+    pub(crate) from: From,
+}
+
+/// Where the inputs of a general op come from.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum From {
+    /// From where a model has them: the op is not general, or has no inputs.
+    #[default]
+    Model,
+    /// Input i from place `i + n` of [`Origin::ALL`].
+    Turn(usize),
+    /// The first from a slot, with a symbolic outermost dimension.
+    Symbol,
+}
+
+/// The ways to try a case.
+pub(crate) fn ways(case: &Case) -> Vec<How> {
+    let all = |from, lies: &[Lie]| lies.iter().map(|&lie| How { lie, from, ..How::default() }).collect::<Vec<_>>();
+    if !is_general(case) {
+        return all(From::Model, &Lie::ALL);
+    }
+    let mut ways = all(From::Turn(0), &[Lie::Dense]);
+    ways.extend(all(From::Turn(1), &[Lie::Dense, Lie::Transposed]));
+    ways.extend(all(From::Turn(2), &[Lie::Dense, Lie::Gaps]));
+    ways.extend(all(From::Symbol, &[Lie::Dense]));
+    ways
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.from {
+            From::Model => {}
+            From::Turn(turn) => write!(f, " ({:?} first)", Origin::ALL[turn % 3])?,
+            From::Symbol => f.write_str(" (symbol)")?,
+        }
+        if self.lie == Lie::Dense { Ok(()) } else { write!(f, " ({:?})", self.lie) }
+    }
 }
 
 /// How plain weights lie in memory.
@@ -68,7 +111,7 @@ pub(crate) enum Lie {
 }
 
 impl Lie {
-    pub(crate) const ALL: [Lie; 3] = [Lie::Dense, Lie::Gaps, Lie::Transposed];
+    const ALL: [Lie; 3] = [Lie::Dense, Lie::Gaps, Lie::Transposed];
 
     fn strides(self, shape: &[usize]) -> Option<Vec<u32>> {
         let (mut next, apart) = if self == Lie::Gaps { (2, 3) } else { (1, 0) };
@@ -82,7 +125,15 @@ impl Lie {
     }
 }
 
-pub(crate) fn wrap(case: &Case, how: How) -> Result<Setup, String> {
+/// None where the case has no such variant.
+pub(crate) fn wrap(case: &Case, how: How) -> Result<Option<Setup>, String> {
+    let places = match how.from {
+        From::Model => Vec::new(),
+        from => match general::places(case, from) {
+            Some(places) => places,
+            None => return Ok(None),
+        },
+    };
     let quantised = case.ins.iter().any(|t| t.dtype == DType::Q8A);
     let mut w = Wrapping {
         how,
@@ -92,20 +143,20 @@ pub(crate) fn wrap(case: &Case, how: How) -> Result<Setup, String> {
         states: Vec::new(),
         dims: Dims { tokens: 0, seqs: 1, blocks: 1, rows: 1 },
     };
-    let results = w.op(case).map_err(|e| e.to_string())?;
+    let results = w.op(case, &places).map_err(|e| e.to_string())?;
     results.into_iter().for_each(|r| w.builder.output(r));
-    Ok(Setup {
+    Ok(Some(Setup {
         graph: w.builder.finish(),
         weights: w.weights,
         slots: w.slots,
         states: w.states,
         dims: w.dims,
         precision: if quantised { Precision::Fast } else { Precision::Exact },
-    })
+    }))
 }
 
 impl Wrapping {
-    fn op(&mut self, case: &Case) -> Result<Vec<ValueId>, BuildError> {
+    fn op(&mut self, case: &Case, places: &[general::Place]) -> Result<Vec<ValueId>, BuildError> {
         let mut ins = Vec::new();
         for (i, t) in case.ins.iter().enumerate() {
             let moved = self.how.moved.filter(|(input, _)| *input == i).map(|(_, origin)| origin);
@@ -114,6 +165,7 @@ impl Wrapping {
                 Role::Weight => self.weight(&format!("w{i}"), t)?,
                 Role::Slot(syms) => self.slot(&format!("s{i}"), syms, t)?,
                 Role::State => self.state(case, t)?,
+                Role::Any => self.any(&format!("x{i}"), t, places[i])?,
             });
         }
         let types: Vec<Type> = ins.iter().map(|&i| self.builder.ty(i).clone()).collect();
@@ -123,9 +175,12 @@ impl Wrapping {
         if let Op::KvAppend(_) = &case.op {
             return Ok(vec![self.read_state(case, made[0])?]);
         }
-        made.into_iter()
-            .map(|y| if self.builder.ty(y).dtype == DType::Q8A { self.read_quantised(y) } else { Ok(y) })
-            .collect()
+        let read = |y| match self.builder.ty(y).dtype {
+            DType::Q8A => self.read_quantised(y),
+            DType::F32 | DType::I32 => Ok(y),
+            dtype => self.read_plain(y, dtype),
+        };
+        made.into_iter().map(read).collect()
     }
 
     fn weight(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {

@@ -1,6 +1,8 @@
 //! `view`: the same elements, seen otherwise.
 
-use super::{Case, OpDef, Role, Tolerance, arity};
+mod cases;
+
+use super::{Case, OpDef, Role, arity, plain};
 use crate::attr::AttrValue;
 use crate::dim::{Dim, Sym};
 use crate::op_struct;
@@ -121,9 +123,11 @@ impl View {
                 let Some(first) = shape.len().checked_sub(x.shape.len()) else {
                     return Err(wrong("no dimension goes away"));
                 };
-                let meets = |(to, from): (&Dim, &Dim)| to == from || *from == Dim::Const(1);
-                if !shape[first..].iter().zip(&x.shape).all(meets) {
-                    return Err(wrong("only a size of 1 becomes another"));
+                let meets =
+                    |(to, from): (&Dim, &Dim)| to == from || (*from == Dim::Const(1) && to.as_const().is_some());
+                let fixed = shape[..first].iter().all(|d| d.as_const().is_some());
+                if !fixed || !shape[first..].iter().zip(&x.shape).all(meets) {
+                    return Err(wrong("only a size of 1 becomes another, a fixed one"));
                 }
                 Ok(shape.clone())
             }
@@ -137,6 +141,7 @@ impl OpDef for View {
 
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=1)?;
+        plain(&ins[0])?;
         let out = Type { dtype: ins[0].dtype, shape: self.shape(&ins[0])?, strides: None };
         for ty in [&ins[0], &out] {
             if Strided::dense(&ty.shape).is_none() {
@@ -150,7 +155,7 @@ impl OpDef for View {
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
         let fixed = |sizes: &[usize]| sizes.iter().map(|&n| Dim::Const(n as u32)).collect::<Vec<_>>();
         // A symbol stands outermost in input and output alike, so the input's size is its value.
-        let size = |dim: &Dim| dim.as_const().unwrap_or(ins[0].shape[0]);
+        let size = |dim: &Dim| dim.as_const().unwrap_or_else(|| ins[0].shape[0]);
         let dense = Strided::dense(&fixed(&ins[0].shape)).and_then(|x| View { form: self.form.fixed(size) }.of(&x));
         let view = dense.unwrap_or_else(|| unreachable!("a dense tensor has every view"));
         let shape: Vec<usize> = view.shape.iter().map(size).collect();
@@ -168,13 +173,11 @@ impl OpDef for View {
     }
 
     fn role(&self, _: usize, _: &Tensor) -> Role {
-        Role::Weight
+        Role::Any
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = super::case::Values::new(33);
-        let op = View { form: Form::Permute(vec![1, 0]) };
-        vec![Case::new("transposed", op, vec![rng.floats([3, 40])], Tolerance::Exact)]
+        cases::all()
     }
 }
 
