@@ -1,8 +1,9 @@
 //! `sample`: from logits to tokens.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work};
-use crate::dim::{Dim, Dims, Sym};
+use super::{Case, OpDef, Role, Tolerance};
+use crate::cost::{Cost, Reads, StepSizes};
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::tensor::{Data, Tensor};
@@ -503,9 +504,11 @@ impl OpDef for Sample {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let row = ins[0].bytes(&Dims { rows: 1, ..*dims }) as f64;
-        Work { flops: row / 4.0 * f64::from(dims.seqs), bytes: row * f64::from(dims.seqs) }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let mut cost = Cost::reading(ins.len(), step.dims.seqs as usize);
+        // Of the logits the row of each sequence.
+        cost.reads[0] = Reads::Parts(f64::from(step.dims.seqs));
+        cost
     }
 }
 
