@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 /// All sixteen lanes.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512(__m512);
+pub(super) struct Avx512(pub(super) __m512);
 
 /// One mask bit for each of lanes `from..to`.
 #[inline(always)]
@@ -51,14 +51,6 @@ impl Lanes for Avx512 {
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         unsafe { Avx512(_mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen values.
-        unsafe {
-            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
-            Avx512(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide)))
-        }
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {

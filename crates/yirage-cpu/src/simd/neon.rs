@@ -9,7 +9,7 @@ use std::arch::aarch64::*;
 
 /// Lanes 0 to 3, 4 to 7, 8 to 11, 12 to 15.
 #[derive(Clone, Copy)]
-pub(super) struct Neon([float32x4_t; 4]);
+pub(super) struct Neon(pub(super) [float32x4_t; 4]);
 
 /// An expression for each of the four registers. A macro because a closure would not inherit "always inline".
 macro_rules! four {
@@ -74,10 +74,6 @@ impl Lanes for Neon {
     #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         four!(I => vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p.add(4 * I)))))
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        four!(I => vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p.add(4 * I)))))
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {

@@ -10,22 +10,22 @@ const DOWN: usize = 4;
 
 /// `sums += a b`. Each sum is one chain of fused multiply-adds, l ascending.
 #[derive(Clone, Copy)]
-pub(crate) struct Sweep<E> {
+pub(super) struct Sweep<E> {
     /// `[row][l]`.
-    pub(crate) a: *const f32,
+    pub(super) a: *const f32,
     /// From row to row of a.
-    pub(crate) line: usize,
+    pub(super) line: usize,
     /// Rows of elements that lie side by side.
-    pub(crate) b: *const E,
+    pub(super) b: *const E,
     /// Elements from row to row of b.
-    pub(crate) down: isize,
+    pub(super) down: isize,
     /// `[row][column]`.
-    pub(crate) sums: *mut f32,
+    pub(super) sums: *mut f32,
     /// From row to row of the sums.
-    pub(crate) pitch: usize,
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
-    pub(crate) depth: usize,
+    pub(super) pitch: usize,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) depth: usize,
 }
 
 impl<E: Float> Kernel for Sweep<E> {
