@@ -4,7 +4,7 @@ use crate::simd::{LANES, Lanes};
 use half::{bf16, f16};
 
 /// A float in memory; f32 holds it exactly.
-pub(super) trait Float: Copy {
+pub(crate) trait Float: Copy {
     /// Sixteen from anywhere.
     ///
     /// # Safety

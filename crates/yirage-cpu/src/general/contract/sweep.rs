@@ -10,22 +10,22 @@ const DOWN: usize = 4;
 
 /// `sums += a b`. Each sum is one chain of fused multiply-adds, l ascending.
 #[derive(Clone, Copy)]
-pub(super) struct Sweep<E> {
+pub(crate) struct Sweep<E> {
     /// `[row][l]`.
-    pub(super) a: *const f32,
+    pub(crate) a: *const f32,
     /// From row to row of a.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// Rows of elements that lie side by side.
-    pub(super) b: *const E,
+    pub(crate) b: *const E,
     /// Elements from row to row of b.
-    pub(super) down: isize,
+    pub(crate) down: isize,
     /// `[row][column]`.
-    pub(super) sums: *mut f32,
+    pub(crate) sums: *mut f32,
     /// From row to row of the sums.
-    pub(super) pitch: usize,
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    pub(super) depth: usize,
+    pub(crate) pitch: usize,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) depth: usize,
 }
 
 impl<E: Float> Kernel for Sweep<E> {
