@@ -130,7 +130,7 @@ impl Case {
 fn run(isa: Isa, product: Product<'_>, turned: bool) {
     let m = product.m * product.batch.iter().product::<usize>();
     // What a worker has in its scratch from before must not matter.
-    let mut scratch = vec![f32::NAN; Contract::scratch(m, product.n)];
+    let mut scratch = vec![f32::NAN; Contract::scratch_bytes(m, product.n) / 4];
     let call = Contract::new(product).unwrap();
     for i in 0..call.pieces() {
         let i = if turned { call.pieces() - 1 - i } else { i };

@@ -179,16 +179,17 @@ impl<'a> Contract<'a> {
         self.split.pieces
     }
 
-    /// Floats of scratch that a worker needs for results of up to `m` rows, those of all matrices together, and `n` columns.
-    pub fn scratch(m: usize, n: usize) -> usize {
-        split::scratch_floats(m, n)
+    /// Bytes of scratch that a worker needs for results of up to `m` rows, those of all matrices together, and `n`
+    /// columns.
+    pub fn scratch_bytes(m: usize, n: usize) -> usize {
+        split::scratch_floats(m, n) * size_of::<f32>()
     }
 }
 
 /// Computes some pieces.
 ///
 /// # Panics
-/// When the pieces do not exist, the level is not there, or the scratch is smaller than [`Contract::scratch`] says.
+/// When the pieces do not exist, the level is not there, or the scratch is smaller than [`Contract::scratch_bytes`] says.
 ///
 /// # Safety
 /// All elements of the operands exist for the product's sizes and strides, as [`Input::within`] and [`Output::within`]
