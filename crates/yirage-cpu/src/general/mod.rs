@@ -4,8 +4,10 @@
 //! the strides, nor which part of the output a call makes. Deliberately unknown here: plans, buffers, threads.
 
 mod convert;
+mod copy;
 mod elem;
 mod fold;
+mod hot;
 mod layout;
 mod map;
 mod operand;
@@ -14,6 +16,7 @@ mod reduce;
 mod step;
 mod strips;
 
+pub use copy::copy;
 pub use elem::{Elem, Held, NoElem};
 pub use map::map;
 pub use operand::{Input, OperandError, Output, Sizes, Strides};
