@@ -6,10 +6,12 @@
 mod concat;
 pub mod contract;
 mod convert;
+mod copy;
 mod elem;
 mod fill;
 mod fold;
 mod gather;
+mod hot;
 mod layout;
 mod map;
 mod operand;
@@ -20,6 +22,7 @@ mod step;
 mod strips;
 
 pub use concat::concat;
+pub use copy::copy;
 pub use elem::{Elem, Held, NoElem};
 pub use fill::{fill, iota};
 pub use gather::{Slices, gather};

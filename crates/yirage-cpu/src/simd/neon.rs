@@ -72,6 +72,11 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats.
+        unsafe { self.store(p) }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         four!(I => vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p.add(4 * I)))))
     }

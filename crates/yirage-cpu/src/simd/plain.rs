@@ -38,6 +38,11 @@ impl Lanes for Plain {
         unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats.
+        unsafe { self.store(p) }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
