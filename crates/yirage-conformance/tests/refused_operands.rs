@@ -110,7 +110,7 @@ fn operands_that_once_were_misread_are_read() {
     let device = cpu();
     for body in TAKEN {
         let setup = given(graph(body));
-        let got = setup.run(&*device).unwrap_or_else(|e| panic!("{body}: {e}"));
+        let got = setup.run(&*device).unwrap_or_else(|e| panic!("{body}: {e:?}"));
         for (got, want) in got.iter().zip(setup.reference().unwrap()) {
             let (Data::F32(got), Data::F32(want)) = (got, &want.data) else {
                 assert_eq!(*got, want.data, "{body}");
