@@ -1,9 +1,10 @@
 //! `sample`: from logits to tokens.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work};
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, Work};
 use crate::dim::{Dim, Dims, Sym};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::{Data, Tensor};
 use crate::types::{Type, TypeError};
@@ -485,6 +486,10 @@ impl OpDef for Sample {
             Some(SampleSlot::BiasAt | SampleSlot::Bias) => Role::Slot(&[Sym::Blocks]),
             _ => Role::Slot(&[Sym::Seqs]),
         }
+    }
+
+    fn lower(&self, _: &[Type]) -> Result<Graph, NoGeneralForm> {
+        Err(NoGeneralForm::Beyond("it sorts, and draws from a stream of random numbers"))
     }
 
     fn cases() -> Vec<Case> {
