@@ -241,7 +241,9 @@ fn rotations() {
             let spec = Rope { heads, width, rotary, interleaved, cos: &cos, sin: &sin };
             let row = heads * width;
             // SAFETY: `everywhere` gives three rows.
-            let got = everywhere(&x, row, &|isa, r, x, out| unsafe { rope(isa, r, spec, Some(&positions), x, out) });
+            let got = everywhere(&x, row, &|isa, r, x, out| unsafe {
+                rope(isa, r.clone(), spec, Some(&positions[r]), x, out)
+            });
             let mut want: Vec<f64> = x.iter().map(|&v| v.into()).collect();
             for (head, v) in want.chunks_mut(width).enumerate() {
                 let p = positions[head / heads] as usize;
@@ -254,15 +256,19 @@ fn rotations() {
             close(&got, &want, 5e-7, 2e-7, "rope");
             if rotary > 0 {
                 // SAFETY: as above.
-                let got =
-                    everywhere(&x, row, &|isa, r, x, out| unsafe { rope(isa, r, spec, Some(&[50, -1, 0]), x, out) });
+                let got = everywhere(&x, row, &|isa, r, x, out| unsafe {
+                    rope(isa, r.clone(), spec, Some(&[50, -1, 0][r]), x, out)
+                });
                 assert!(got[0].is_nan() && got[row].is_nan() && !got[2 * row].is_nan());
                 let by_row =
                     |t: &[f32]| positions.iter().flat_map(|&p| t[p as usize * half..][..half].to_vec()).collect();
                 let (cos, sin): (Vec<f32>, Vec<f32>) = (by_row(&cos), by_row(&sin));
-                let spec = Rope { cos: &cos, sin: &sin, ..spec };
                 // SAFETY: as above.
-                let got = everywhere(&x, row, &|isa, r, x, out| unsafe { rope(isa, r, spec, None, x, out) });
+                let got = everywhere(&x, row, &|isa, r, x, out| unsafe {
+                    let own = r.start * half..r.end * half;
+                    let spec = Rope { cos: &cos[own.clone()], sin: &sin[own], ..spec };
+                    rope(isa, r, spec, None, x, out)
+                });
                 close(&got, &want, 5e-7, 2e-7, "rope of each row");
             }
         }

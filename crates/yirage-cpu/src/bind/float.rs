@@ -1,17 +1,19 @@
 //! Numbers that kernels read.
 
 use super::run::Run;
+use super::spot::Spot;
 use crate::held::Rows;
 use crate::rows::Src;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use yirage_ir::{DType, Dim, Dims};
 
 /// Memory of a dense value of 32-bit elements.
 #[derive(Clone)]
 pub(super) enum Base {
-    /// From this byte of the arena on, a multiple of four.
-    Arena(usize),
+    /// In the arena.
+    Arena(Spot),
     /// A slot by number.
     Slot(usize),
     /// A weight held as plain rows.
@@ -19,11 +21,11 @@ pub(super) enum Base {
 }
 
 impl Base {
-    /// The address of the first element. `yirage_plan::verify` proves that arena values lie inside the arena,
+    /// The address of the first element. `yirage_plan::VerifiedPlan` proves that arena values lie inside the arena,
     /// [`super::slots`] that slots have as many words as their types, `Binder::weight` that weights have.
-    fn first(&self, run: &Run<'_>) -> *const f32 {
+    pub(super) fn first(&self, run: &Run<'_>) -> *const f32 {
         match self {
-            Base::Arena(offset) => run.arena.as_ptr().wrapping_add(*offset).cast::<f32>().cast_const(),
+            Base::Arena(spot) => spot.first(run.arena).cast::<f32>().cast_const(),
             Base::Slot(index) => run.slots[*index].as_ptr().cast(),
             Base::Weight(rows) => rows.values().as_ptr(),
         }
@@ -69,8 +71,20 @@ impl FloatRows {
     /// # Safety
     /// A computed value was written before and is not written meanwhile.
     pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [f32] {
+        // SAFETY: the caller's contract, and these are the rows that exist.
+        unsafe { self.some(run, 0..run.size(self.rows)) }
+    }
+
+    /// The elements of some rows.
+    ///
+    /// # Safety
+    /// The rows exist in this run; those of a computed value were written before and are not written meanwhile.
+    pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [f32] {
         // SAFETY: the value is whole in its memory (`Base::first`); the caller orders writes before.
-        unsafe { std::slice::from_raw_parts(self.base.first(run), run.size(self.rows) * self.width) }
+        unsafe {
+            let first = self.base.first(run).add(rows.start * self.width);
+            std::slice::from_raw_parts(first, rows.len() * self.width)
+        }
     }
 }
 
@@ -82,6 +96,11 @@ pub(crate) struct FloatRow {
 }
 
 impl FloatRow {
+    /// The first element.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
+        self.base.first(run)
+    }
+
     /// The row, again and again.
     pub(crate) fn src(&self, run: &Run<'_>) -> Src {
         Src::new(self.base.first(run), 0)
@@ -127,8 +146,21 @@ impl<T: Word> Array<T> {
     /// # Safety
     /// As [`FloatRows::all`].
     pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [T] {
-        let elems = self.shape.iter().map(|&dim| run.size(dim)).product();
-        // SAFETY: as in `FloatRows::all`; any word is a `T`, as `Word` says.
-        unsafe { std::slice::from_raw_parts(self.base.first(run).cast(), elems) }
+        let rows = self.shape.first().map_or(1, |&dim| run.size(dim));
+        // SAFETY: the caller's contract, and these are the rows that exist.
+        unsafe { self.some(run, 0..rows) }
+    }
+
+    /// Those of some rows, which run over the first dimension.
+    ///
+    /// # Safety
+    /// As [`FloatRows::some`].
+    pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [T] {
+        let row: usize = self.shape.iter().skip(1).map(|&dim| run.size(dim)).product();
+        // SAFETY: as in `FloatRows::some`; any word is a `T`, as `Word` says.
+        unsafe {
+            let first = self.base.first(run).cast::<T>().add(rows.start * row);
+            std::slice::from_raw_parts(first, rows.len() * row)
+        }
     }
 }

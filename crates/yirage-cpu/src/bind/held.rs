@@ -23,7 +23,7 @@ impl Packed {
 pub(crate) enum Table {
     /// Of floats.
     Rows(FloatRows),
-    /// Of one packed matrix, decoded when read.
+    /// Of packed matrices, decoded when read.
     Packed(Packed),
 }
 
@@ -51,9 +51,11 @@ impl Table {
         let Ok(id) = usize::try_from(id) else { return false };
         match self {
             Table::Packed(packed) => {
-                let there = id < packed.matrix().rows();
+                // The matrices of a stack lie one below the other.
+                let (matrix, rows) = (packed.matrix(), packed.matrix().rows().max(1));
+                let there = id / rows < matrix.count() && id % rows < matrix.rows();
                 if there {
-                    packed.matrix().unpack_row(run.isa, 0, id, out);
+                    matrix.unpack_row(run.isa, id / rows, id % rows, out);
                 }
                 there
             }

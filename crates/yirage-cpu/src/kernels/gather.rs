@@ -2,7 +2,7 @@
 
 use super::ways::{floats, integers};
 use super::{BoundKernel, Kernel, not_for, single};
-use crate::bind::{Array, Binder, FloatRows, Out, Run, Site};
+use crate::bind::{Array, Binder, FloatRows, Out, Run};
 use crate::rows;
 use crate::walk::Work;
 use yirage_hal::HalError;
@@ -26,7 +26,8 @@ struct Gather {
     out: Out<f32>,
 }
 
-fn bind(_: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let [site] = single(sites, KERNEL.name)?;
     let Op::Gather(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
     if op.axis != 0 || site.rank(1) != 1 {
@@ -43,8 +44,9 @@ impl BoundKernel for Gather {
         let (rows, count) = (run.size(self.out.rows()), run.size(self.x.rows()));
         // SAFETY: `Site` bound operands that lie whole in their memory; workers take disjoint rows of the output.
         unsafe {
-            let (width, ids) = (self.x.width(), self.ids.all(run));
-            rows::gather(work.share(rows), width, ids, self.x.src(run), count, self.out.dst(run));
+            let (share, width) = (work.share(rows), self.x.width());
+            let ids = self.ids.some(run, share.clone());
+            rows::gather(share, width, ids, self.x.src(run), count, self.out.dst(run));
         }
     }
 }

@@ -4,6 +4,7 @@ use super::case::Values;
 use super::lower::Lowering;
 use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, per_row};
 use crate::attr::F32;
+use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::graph::Graph;
@@ -71,6 +72,13 @@ impl OpDef for Embed {
         let rows = l.f32(rows)?;
         let y = if self.scale == F32(1.0) { rows } else { l.map(&format!("mul(x0, {})", self.scale), &[rows])? };
         l.finish(y)
+    }
+
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let tokens = ins[1].elems(&step.dims);
+        let mut cost = Cost::reading(2, tokens);
+        cost.reads[0] = Reads::Parts(tokens as f64);
+        cost
     }
 
     fn cases() -> Vec<Case> {

@@ -30,12 +30,12 @@ impl BindRow for Embed {
 impl RowOp for Embed {
     unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
-        let ids = unsafe { self.ids.all(run) };
-        for t in rows {
+        let ids = unsafe { self.ids.some(run, rows.clone()) };
+        for (t, &id) in rows.zip(ids) {
             // SAFETY: as above; this row is nobody else's, and the table was whole before the pass.
             unsafe {
                 let row = self.out.some(run, t..t + 1);
-                if !self.table.read(run, ids[t], row) {
+                if !self.table.read(run, id, row) {
                     row.fill(f32::NAN);
                 }
                 if self.scale != 1.0 {

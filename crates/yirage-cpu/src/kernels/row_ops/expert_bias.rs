@@ -35,7 +35,7 @@ impl RowOp for ExpertBias {
         let width = self.bias.width();
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         unsafe {
-            let (bias, chosen) = (self.bias.all(run), self.chosen.all(run));
+            let (bias, chosen) = (self.bias.all(run), self.chosen.some(run, rows.clone()));
             rows::expert_bias(rows, self.ranks, width, self.x.src(run), bias, chosen, self.out.dst(run));
         }
     }

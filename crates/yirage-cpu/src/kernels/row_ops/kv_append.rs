@@ -41,7 +41,8 @@ impl RowOp for KvAppend {
         let v = self.v.as_ref().map_or(k, |v| v.src(run));
         // SAFETY: the caller's contract; `Site` bound rows that lie whole in their memory and a cache of their widths; the
         // scheduler gives each token its own slot.
-        if let Err(why) = unsafe { self.cache.blocks().append(rows, k, v, self.slots.all(run)) } {
+        let done = unsafe { self.cache.blocks().append(rows.clone(), k, v, self.slots.some(run, rows)) };
+        if let Err(why) = done {
             run.fail(why);
         }
     }

@@ -13,6 +13,7 @@ pub(super) struct Rope {
     op: op::Rope,
     cos: FloatRows,
     sin: FloatRows,
+    /// Where rows are looked up in the tables; none where the tables have a row for each.
     positions: Option<Array<i32>>,
     x: FloatRows,
     out: Out<f32>,
@@ -30,8 +31,10 @@ impl BindRow for Rope {
     }
 
     fn bind(op: &op::Rope, site: &Site) -> Result<Rope, HalError> {
-        let positions = if op.per_row { None } else { Some(site.array(3)?) };
-        let (cos, sin) = (site.whole_rows(1)?, site.whole_rows(2)?);
+        let (cos, sin, positions) = match op.per_row {
+            true => (site.float_rows(1)?, site.float_rows(2)?, None),
+            false => (site.whole_rows(1)?, site.whole_rows(2)?, Some(site.array(3)?)),
+        };
         Ok(Rope { op: op.clone(), cos, sin, positions, x: site.float_rows(0)?, out: site.out(0)? })
     }
 }
@@ -40,15 +43,19 @@ impl RowOp for Rope {
     unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         unsafe {
+            let tables = [&self.cos, &self.sin].map(|t| match self.positions {
+                Some(_) => t.all(run),
+                None => t.some(run, rows.clone()),
+            });
             let rope = rows::Rope {
                 heads: self.x.width() / self.op.width as usize,
                 width: self.op.width as usize,
                 rotary: self.op.rotary as usize,
                 interleaved: self.op.interleaved,
-                cos: self.cos.all(run),
-                sin: self.sin.all(run),
+                cos: tables[0],
+                sin: tables[1],
             };
-            let positions = self.positions.as_ref().map(|p| p.all(run));
+            let positions = self.positions.as_ref().map(|p| p.some(run, rows.clone()));
             rows::rope(run.isa, rows, rope, positions, self.x.src(run), self.out.dst(run));
         }
     }
