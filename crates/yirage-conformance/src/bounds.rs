@@ -20,8 +20,7 @@ pub(crate) fn of(case: &Case, output: usize, want: &[f64]) -> Vec<f64> {
             _ => vec![0.0; want.len()],
         },
         Tolerance::SumOfProducts { c } => {
-            let magnitudes: Vec<Tensor> = case.ins.iter().map(magnitude).collect();
-            let sums = case.op.eval(&magnitudes.iter().collect::<Vec<_>>()).swap_remove(output);
+            let sums = magnitudes(case).swap_remove(output);
             let bound = |(s, w): (&f32, &f64)| {
                 let sum = f64::from(c) * f64::from(f32::EPSILON) * f64::from(*s);
                 finite(*w, sum + neighbour(case.ins[0].dtype, *w))
@@ -29,6 +28,12 @@ pub(crate) fn of(case: &Case, output: usize, want: &[f64]) -> Vec<f64> {
             sums.floats().iter().zip(want).map(bound).collect()
         }
     }
+}
+
+/// The outputs of magnitudes.
+pub(crate) fn magnitudes(case: &Case) -> Vec<Tensor> {
+    let magnitudes: Vec<Tensor> = case.ins.iter().map(magnitude).collect();
+    case.op.eval(&magnitudes.iter().collect::<Vec<_>>())
 }
 
 /// Infinities are none or the same.
