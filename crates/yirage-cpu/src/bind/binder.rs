@@ -1,8 +1,10 @@
 //! Where the values of a plan lie, once what it names is bound.
 
 use super::location::{Location, Operand};
+use super::scratch::Scratch;
 use super::scratch::ScratchSizes;
 use super::site::Site;
+use super::viewed::Whole;
 use crate::cuts::Cuts;
 use crate::held::{CpuState, CpuWeight};
 use crate::linear::Precision;
@@ -11,6 +13,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, HalError};
+use yirage_ir::region::Chain;
 use yirage_ir::{Dims, Graph, Node, NodeKind, Op, Source, Type, ValueId};
 use yirage_plan::Plan;
 
@@ -65,6 +68,29 @@ impl<'a> Binder<'a> {
                 region.graph.nodes.iter().map(bind).collect()
             }
         }
+    }
+
+    /// Node `n` as a whole.
+    ///
+    /// # Errors
+    /// As [`Binder::sites`].
+    pub(crate) fn whole(&self, n: usize) -> Result<Whole, HalError> {
+        let node = &self.plan.graph.nodes[n];
+        let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
+        let op = if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None };
+        Ok(Whole {
+            name: node.name().into(),
+            op,
+            chain: Chain::of_node(&self.plan.graph, node),
+            ins: operands(&node.ins)?,
+            outs: operands(&node.outs)?,
+            bucket: self.plan.bucket,
+        })
+    }
+
+    /// Scratch memory of this many bytes for each worker.
+    pub(crate) fn each_worker(&mut self, bytes: usize) -> Vec<Scratch> {
+        (0..self.shared.pool.count()).map(|_| self.scratch.take(bytes)).collect()
     }
 
     /// Where the plan's outputs lie.

@@ -22,7 +22,7 @@ pub(super) enum Base {
 impl Base {
     /// The address of the first element. `yirage_plan::VerifiedPlan` proves that arena values lie inside the arena,
     /// [`super::slots`] that slots have as many words as their types, `Binder::weight` that weights have.
-    fn first(&self, run: &Run<'_>) -> *const f32 {
+    pub(super) fn first(&self, run: &Run<'_>) -> *const f32 {
         match self {
             Base::Arena(offset) => run.arena.as_ptr().wrapping_add(*offset).cast::<f32>().cast_const(),
             Base::Slot(index) => run.slots[*index].as_ptr().cast(),
@@ -95,6 +95,11 @@ pub(crate) struct FloatRow {
 }
 
 impl FloatRow {
+    /// The first element.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
+        self.base.first(run)
+    }
+
     /// The row, again and again.
     pub(crate) fn src(&self, run: &Run<'_>) -> Src {
         Src::new(self.base.first(run), 0)

@@ -12,6 +12,7 @@ mod out;
 mod run;
 mod scratch;
 mod site;
+mod viewed;
 
 pub(crate) use binder::{Binder, Output};
 pub(crate) use float::{Array, FloatRow, FloatRows, Word};
@@ -20,3 +21,4 @@ pub(crate) use out::{Codes, Out};
 pub(crate) use run::{Run, slots};
 pub(crate) use scratch::Scratch;
 pub(crate) use site::{CacheShape, Site};
+pub(crate) use viewed::{Viewed, ViewedOut, Whole};

@@ -3,8 +3,20 @@
 //! They know sizes, strides, element types and instruction-set levels. A result's bits depend on neither the level, nor
 //! the strides, nor which part of the output a call makes. Deliberately unknown here: plans, buffers, threads.
 
+pub mod contract;
+mod convert;
 mod elem;
+mod fold;
+mod layout;
+mod map;
 mod operand;
+mod program;
+mod reduce;
+mod step;
+mod strips;
 
 pub use elem::{Elem, Held, NoElem};
+pub use map::map;
 pub use operand::{Input, OperandError, Output, Sizes, Strides};
+pub use program::{Program, ProgramError};
+pub use reduce::{Reduction, reduce};

@@ -82,6 +82,16 @@ impl Sizes {
         &self.sizes[..self.rank]
     }
 
+    /// The sizes of the dimensions that are marked, or of the others.
+    pub(super) fn only(&self, marked: &[bool; MAX_RANK], want: bool) -> Sizes {
+        let mut only = Sizes { rank: 0, sizes: [1; MAX_RANK] };
+        for (&size, _) in self.as_slice().iter().zip(marked).filter(|(_, is)| **is == want) {
+            only.sizes[only.rank] = size;
+            only.rank += 1;
+        }
+        only
+    }
+
     /// Elements of the loop.
     pub fn count(&self) -> usize {
         self.as_slice().iter().product()
@@ -118,6 +128,16 @@ impl Strides {
             next *= size.max(1) as i64;
         }
         Strides { rank: sizes.rank, strides }
+    }
+
+    /// The strides of the dimensions that are marked, or of the others.
+    pub(super) fn only(&self, marked: &[bool; MAX_RANK], want: bool) -> Strides {
+        let mut only = Strides { rank: 0, strides: [0; MAX_RANK] };
+        for (&stride, _) in self.as_slice().iter().zip(marked).filter(|(_, is)| **is == want) {
+            only.strides[only.rank] = stride;
+            only.rank += 1;
+        }
+        only
     }
 
     /// One for each dimension.

@@ -124,20 +124,18 @@ impl Map for Rsqrt {
 impl Map for Silu {
     #[inline(always)]
     fn at<V: Lanes>(&self, x: V) -> V {
-        x.mul(math::sigmoid(x))
+        math::silu(x)
     }
 }
 impl Map for GeluTanh {
     #[inline(always)]
     fn at<V: Lanes>(&self, x: V) -> V {
-        // 0.5 (1 + tanh u) = sigmoid(2u) keeps the small values of negative x.
-        let u = x.mul(x).mul(x).fma(V::splat(0.044_715), x).mul(V::splat(1.595_769));
-        x.mul(math::sigmoid(u))
+        math::gelu_tanh(x)
     }
 }
 impl Map for GeluErf {
     #[inline(always)]
     fn at<V: Lanes>(&self, x: V) -> V {
-        x.mul(math::normal_cdf(x))
+        math::gelu_erf(x)
     }
 }

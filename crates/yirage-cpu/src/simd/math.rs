@@ -11,10 +11,18 @@ pub(crate) fn exp<V: Lanes>(x: V) -> V {
     // ln 2 in two parts: n times the first is exact.
     let r = n.fma(V::splat(-0.693_359_4), x);
     let r = n.fma(V::splat(2.121_944_4e-4), r);
-    let mut p = V::splat(1.0 / 5040.0);
-    for c in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-        p = p.fma(r, V::splat(c));
-    }
+    scaled(exp_near(r), n)
+}
+
+/// `e^r` within half of ln 2 of 0.
+#[inline(always)]
+pub(super) fn exp_near<V: Lanes>(r: V) -> V {
+    polynomial(r, [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0])
+}
+
+/// `p 2^n` for a whole n from -252 to 254.
+#[inline(always)]
+pub(super) fn scaled<V: Lanes>(p: V, n: V) -> V {
     // Two factors, since 2^n itself may leave the normal range at both ends.
     let half = n.mul(V::splat(0.5)).round();
     p.mul(half.pow2()).mul(n.sub(half).pow2())
@@ -29,7 +37,7 @@ pub(crate) fn sigmoid<V: Lanes>(x: V) -> V {
 
 /// Horner's rule, highest coefficient first.
 #[inline(always)]
-fn polynomial<V: Lanes, const N: usize>(x: V, c: [f32; N]) -> V {
+pub(super) fn polynomial<V: Lanes, const N: usize>(x: V, c: [f32; N]) -> V {
     let mut p = V::splat(c[0]);
     for c in &c[1..] {
         p = p.fma(x, V::splat(*c));
@@ -87,4 +95,36 @@ pub(crate) fn normal_cdf<V: Lanes>(x: V) -> V {
     let tail = half.mul(exp(V::splat(0.0).sub(size.mul(size)))).mul(t.mul(q));
     let far = y.if_less(V::splat(0.0), tail, one.sub(tail));
     size.if_less(one, near, far)
+}
+
+/// `x sigmoid(x)`.
+#[inline(always)]
+pub(crate) fn silu<V: Lanes>(x: V) -> V {
+    x.mul(sigmoid(x))
+}
+
+/// `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))` (Hendrycks and Gimpel, 2016).
+#[inline(always)]
+pub(crate) fn gelu_tanh<V: Lanes>(x: V) -> V {
+    // 0.5 (1 + tanh u) = sigmoid(2u) keeps the small values of negative x.
+    let u = x.mul(x).mul(x).fma(V::splat(0.044_715), x).mul(V::splat(1.595_769));
+    x.mul(sigmoid(u))
+}
+
+/// `0.5 x (1 + erf(x / sqrt 2))`.
+#[inline(always)]
+pub(crate) fn gelu_erf<V: Lanes>(x: V) -> V {
+    x.mul(normal_cdf(x))
+}
+
+/// The larger; NaN where either is NaN.
+#[inline(always)]
+pub(crate) fn larger<V: Lanes>(a: V, b: V) -> V {
+    a.equal(a).choose(a.max(b), a)
+}
+
+/// The smaller; NaN where either is NaN.
+#[inline(always)]
+pub(crate) fn smaller<V: Lanes>(a: V, b: V) -> V {
+    a.equal(a).choose(a.min(b), a)
 }

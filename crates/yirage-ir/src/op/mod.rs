@@ -60,7 +60,7 @@ pub use linear::Linear;
 pub use map::Map;
 pub use matmul::MatMul;
 pub use quantize::{MAX_OUTLIERS, Quantize};
-pub use reduce::{Reduce, ReduceKind};
+pub use reduce::{PARTS, Reduce, ReduceKind, join as join_parts};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};

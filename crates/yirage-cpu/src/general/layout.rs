@@ -1,0 +1,136 @@
+//! A loop over several operands, with as few dimensions as it can have.
+
+use super::operand::{Sizes, Strides};
+use yirage_ir::expr::MAX_INPUTS;
+use yirage_ir::types::MAX_RANK;
+
+/// Most operands of a loop: inputs and an output.
+pub(super) const MAX_OPERANDS: usize = MAX_INPUTS + 1;
+
+/// Rows at least this long are gone over one by one; shorter ones together.
+const LONG: usize = 64;
+
+/// How the elements of an operand lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// One after the other through the whole loop.
+    Dense,
+    /// One element for the whole loop.
+    One,
+    /// As the strides say.
+    Strided,
+}
+
+/// The dimensions of a loop, and the strides of its operands.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    rank: usize,
+    sizes: [usize; MAX_RANK],
+    strides: [[i64; MAX_RANK]; MAX_OPERANDS],
+    ways: [Way; MAX_OPERANDS],
+}
+
+/// Where an element of the loop is.
+pub(super) type Coords = [usize; MAX_RANK];
+
+impl Layout {
+    /// Dimensions that lie without a gap in all operands become one, and those of size 1 none.
+    ///
+    /// # Panics
+    /// If an operand has not one stride a dimension, or there are too many operands.
+    pub(super) fn new(sizes: &Sizes, operands: impl Iterator<Item = Strides>) -> Layout {
+        let mut given = [[0; MAX_RANK]; MAX_OPERANDS];
+        let mut count = 0;
+        for strides in operands {
+            assert_eq!(strides.as_slice().len(), sizes.as_slice().len(), "strides of operand {count}");
+            given[count][..strides.as_slice().len()].copy_from_slice(strides.as_slice());
+            count += 1;
+        }
+        let mut layout = Layout {
+            rank: 0,
+            sizes: [1; MAX_RANK],
+            strides: [[0; MAX_RANK]; MAX_OPERANDS],
+            ways: [Way::Strided; MAX_OPERANDS],
+        };
+        for (axis, &size) in sizes.as_slice().iter().enumerate().filter(|(_, size)| **size != 1) {
+            let outer = layout.rank.wrapping_sub(1);
+            let joins = layout.rank > 0
+                && (0..count).all(|o| layout.strides[o][outer] == given[o][axis].wrapping_mul(size as i64));
+            let at = if joins { outer } else { layout.rank };
+            layout.sizes[at] = if joins { layout.sizes[at] * size } else { size };
+            (0..count).for_each(|o| layout.strides[o][at] = given[o][axis]);
+            layout.rank = at + 1;
+        }
+        layout.rank = layout.rank.max(1);
+        (0..count).for_each(|o| layout.ways[o] = layout.way(o));
+        layout
+    }
+
+    fn way(&self, operand: usize) -> Way {
+        let strides = &self.strides[operand][..self.rank];
+        let mut next = 1;
+        let dense = strides.iter().zip(&self.sizes[..self.rank]).rev().all(|(&stride, &size)| {
+            let fits = size == 1 || stride == next;
+            next *= size as i64;
+            fits
+        });
+        match dense {
+            true => Way::Dense,
+            false if strides.iter().all(|&s| s == 0) => Way::One,
+            false => Way::Strided,
+        }
+    }
+
+    /// How an operand lies.
+    pub(super) fn of(&self, operand: usize) -> Way {
+        self.ways[operand]
+    }
+
+    /// Elements of the innermost dimension.
+    pub(super) fn row(&self) -> usize {
+        self.sizes[self.rank - 1]
+    }
+
+    /// Elements between neighbours of the innermost dimension.
+    pub(super) fn inner(&self, operand: usize) -> i64 {
+        self.strides[operand][self.rank - 1]
+    }
+
+    /// Where element `flat` is, in row-major order.
+    pub(super) fn coords(&self, mut flat: usize) -> Coords {
+        let mut coords = [0; MAX_RANK];
+        for axis in (1..self.rank).rev() {
+            coords[axis] = flat % self.sizes[axis];
+            flat /= self.sizes[axis];
+        }
+        coords[0] = flat;
+        coords
+    }
+
+    /// Elements of an operand from the loop's first to the one at `coords`.
+    pub(super) fn offset(&self, operand: usize, coords: &Coords) -> isize {
+        let strides = &self.strides[operand][..self.rank];
+        strides.iter().zip(coords).map(|(&stride, &at)| stride as isize * at as isize).sum()
+    }
+
+    /// Elements from `coords` to the end of their row.
+    pub(super) fn left(&self, coords: &Coords) -> usize {
+        self.row() - coords[self.rank - 1]
+    }
+
+    /// Moves on by `n` elements of a row.
+    pub(super) fn advance(&self, coords: &mut Coords, n: usize) {
+        let mut axis = self.rank - 1;
+        coords[axis] += n;
+        while axis > 0 && coords[axis] == self.sizes[axis] {
+            coords[axis] = 0;
+            axis -= 1;
+            coords[axis] += 1;
+        }
+    }
+
+    /// Elements that are taken together from `coords` on, of `most`: none past a long row's end.
+    pub(super) fn together(&self, coords: &Coords, most: usize) -> usize {
+        if self.row() < LONG { most } else { most.min(self.left(coords)) }
+    }
+}

@@ -1,0 +1,201 @@
+//! Programs: expressions made into steps on strips of lanes, once.
+
+use super::elem::{Elem, Held, NoElem};
+use super::step::Code;
+use crate::simd::LANES;
+use thiserror::Error;
+use yirage_ir::dtype::DType;
+use yirage_ir::expr::{Expr, Func, Scalar, Term};
+use yirage_ir::types::TypeError;
+
+/// Words of a worker's strips: they stay in the first-level cache.
+pub(super) const SCRATCH: usize = 8192;
+
+/// Why an expression is no program.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ProgramError {
+    /// The expression does not fit its inputs.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// An input or the result is of no type that is computed with.
+    #[error(transparent)]
+    Elem(#[from] NoElem),
+}
+
+/// Where a step's argument is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// An input.
+    Input(u16),
+    /// A constant.
+    Constant(u16),
+    /// A strip.
+    Strip(u16),
+}
+
+/// One step of a program. The last one makes the result, which has a place of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Step {
+    pub(super) code: Code,
+    pub(super) args: [Place; 3],
+    pub(super) out: u16,
+}
+
+/// An expression for elements of certain types.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Program {
+    pub(super) inputs: Vec<Elem>,
+    pub(super) result: Elem,
+    pub(super) steps: Vec<Step>,
+    /// Each in all lanes.
+    pub(super) constants: Vec<[f32; LANES]>,
+    /// Strips beside those of the inputs and of the result.
+    pub(super) strips: usize,
+}
+
+impl Program {
+    /// The expression for inputs of these types.
+    ///
+    /// # Errors
+    /// An expression that does not fit them.
+    pub fn new(expr: &Expr, inputs: &[DType]) -> Result<Program, ProgramError> {
+        let types = expr.infer(inputs)?;
+        let elems = |types: &[DType]| types.iter().map(|&t| Elem::try_from(t)).collect::<Result<Vec<_>, _>>();
+        let (inputs, types) = (elems(inputs)?, elems(&types)?);
+        let mut made = Making { types: &types, steps: Vec::new(), constants: Vec::new(), places: Vec::new() };
+        for (at, term) in expr.terms().iter().enumerate() {
+            let place = made.term(at, term);
+            made.places.push(place);
+        }
+        let (last, result) = (made.places[types.len() - 1], types[types.len() - 1]);
+        if !matches!(last, Place::Strip(_)) {
+            made.step(Code::Move, &[last]);
+        }
+        let Making { mut steps, constants, .. } = made;
+        let strips = reuse(&mut steps);
+        Ok(Program { inputs, result, steps, constants, strips })
+    }
+
+    /// The elements as they are.
+    ///
+    /// # Errors
+    /// A type that is not computed with.
+    pub fn identity(dtype: DType) -> Result<Program, ProgramError> {
+        Program::new(&Expr::input(0), &[dtype])
+    }
+
+    /// The types of its inputs.
+    pub fn inputs(&self) -> &[Elem] {
+        &self.inputs
+    }
+
+    /// The type of its result. Floats may also be stored as others: they are rounded once then.
+    pub fn result(&self) -> Elem {
+        self.result
+    }
+
+    /// Elements of a strip.
+    pub(super) fn strip(&self) -> usize {
+        let strips = self.inputs.len() + self.strips + 1;
+        // The most terms and inputs that an expression may have leave a vector for each.
+        (SCRATCH / strips / LANES * LANES).min(512)
+    }
+}
+
+struct Making<'a> {
+    types: &'a [Elem],
+    steps: Vec<Step>,
+    constants: Vec<[f32; LANES]>,
+    /// Of the terms.
+    places: Vec<Place>,
+}
+
+impl Making<'_> {
+    fn term(&mut self, at: usize, term: &Term) -> Place {
+        match *term {
+            Term::Input(i) => Place::Input(i as u16),
+            Term::Const(value) => {
+                self.constants.push([f32::from_bits(word(value)); LANES]);
+                Place::Constant(self.constants.len() as u16 - 1)
+            }
+            Term::Cast(_, x) => self.cast(self.types[x as usize], self.types[at], self.places[x as usize]),
+            Term::Call(func, args) => {
+                let args = &args[..func.arity()];
+                let held = self.types[args[if func == Func::Select { 1 } else { 0 }] as usize].held();
+                let places: Vec<Place> = args.iter().map(|&a| self.places[a as usize]).collect();
+                self.step(Code::Call(func, held), &places)
+            }
+        }
+    }
+
+    fn cast(&mut self, from: Elem, to: Elem, mut at: Place) -> Place {
+        let same_bits = |a: Held, b: Held| {
+            a == b || !matches!(a, Held::Float | Held::Mask) && !matches!(b, Held::Float | Held::Mask)
+        };
+        if !same_bits(from.held(), to.held()) {
+            at = self.step(Code::Hold(from.held(), to.held()), &[at]);
+        }
+        match to {
+            Elem::F16 if from != to => self.step(Code::Halve, &[at]),
+            Elem::BF16 if from != to => self.step(Code::Shorten, &[at]),
+            _ => at,
+        }
+    }
+
+    /// A step with a strip of its own.
+    fn step(&mut self, code: Code, args: &[Place]) -> Place {
+        let mut all = [args[0]; 3];
+        all[..args.len()].copy_from_slice(args);
+        let out = self.steps.len() as u16;
+        self.steps.push(Step { code, args: all, out });
+        Place::Strip(out)
+    }
+}
+
+/// The word of a lane that holds a value.
+fn word(value: Scalar) -> u32 {
+    match value {
+        Scalar::F32(x) => x.0.to_bits(),
+        Scalar::I32(x) => x as u32,
+        Scalar::U32(x) => x,
+        Scalar::Bool(x) => u32::from(x).wrapping_neg(),
+    }
+}
+
+/// Gives steps the strips of others that nobody reads any more; how many there are, the result's not among them.
+fn reuse(steps: &mut [Step]) -> usize {
+    let mut last_read = vec![0; steps.len()];
+    for (at, step) in steps.iter().enumerate() {
+        for place in step.args {
+            if let Place::Strip(s) = place {
+                last_read[s as usize] = at;
+            }
+        }
+    }
+    let (mut strips, mut free) = (0, Vec::new());
+    let mut now = vec![0u16; steps.len()];
+    for at in 0..steps.len() {
+        let mut args = steps[at].args;
+        for arg in &mut args {
+            if let Place::Strip(s) = *arg {
+                let own = now[s as usize];
+                // Once, though it may be read by several arguments.
+                if last_read[s as usize] == at && !free.contains(&own) {
+                    free.push(own);
+                }
+                *arg = Place::Strip(own);
+            }
+        }
+        if at + 1 == steps.len() {
+            steps[at] = Step { args, out: 0, ..steps[at] };
+            break;
+        }
+        let out = free.pop().unwrap_or_else(|| {
+            strips += 1;
+            strips - 1
+        });
+        now[at] = out;
+        steps[at] = Step { args, out, ..steps[at] };
+    }
+    strips as usize
+}

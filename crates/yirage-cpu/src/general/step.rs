@@ -1,0 +1,179 @@
+//! Steps of a program: one function of strips of lanes.
+
+use super::convert::{floats_of_unsigned, not, rounded_to_bf16, signed, unsigned};
+use super::elem::Held;
+use crate::simd::math::{self, larger, smaller};
+use crate::simd::power::{log, pow};
+use crate::simd::{LANES, Lanes};
+use yirage_ir::expr::Func;
+
+/// What a step does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Code {
+    /// The same.
+    Move,
+    /// A function of arguments held so; of `Select`, all but the first.
+    Call(Func, Held),
+    /// What is held so, held otherwise.
+    Hold(Held, Held),
+    /// A float as narrow as a half.
+    Halve,
+    /// A float as narrow as a bf16.
+    Shorten,
+}
+
+/// Lanes that a step reads: one after the other, or the same sixteen again and again.
+#[derive(Clone, Copy)]
+pub(super) struct Source {
+    base: *const f32,
+    mask: usize,
+}
+
+impl Source {
+    /// Elements one after the other.
+    #[inline(always)]
+    pub(super) fn run(base: *const f32) -> Source {
+        Source { base, mask: usize::MAX }
+    }
+
+    /// Sixteen that are the same.
+    #[inline(always)]
+    pub(super) fn same(base: *const f32) -> Source {
+        Source { base, mask: 0 }
+    }
+
+    /// The address of element `i`.
+    ///
+    /// # Safety
+    /// It exists.
+    #[inline(always)]
+    pub(super) unsafe fn at(self, i: usize) -> *const f32 {
+        // SAFETY: the contract.
+        unsafe { self.base.add(i & self.mask) }
+    }
+}
+
+/// `self < b` of numbers without sign.
+#[inline(always)]
+fn below<V: Lanes>(a: V, b: V) -> V {
+    let sign = V::word(1 << 31);
+    a.xor(sign).whole_less(b.xor(sign))
+}
+
+/// For each vector of up to `$n` elements.
+macro_rules! each {
+    ($n:ident, $out:ident, $($x:ident),+ => $e:expr) => {{
+        let mut i = 0;
+        while i < $n {
+            // SAFETY: the contract of the function that this is in.
+            unsafe {
+                $(let $x = V::load($x.at(i));)+
+                $e.store($out.add(i));
+            }
+            i += LANES;
+        }
+    }};
+}
+
+/// The step on `n` elements, up to a multiple of sixteen.
+///
+/// # Safety
+/// The arguments that it reads and `out` have as many.
+#[inline(always)]
+pub(super) unsafe fn run<V: Lanes>(code: Code, n: usize, args: [Source; 3], out: *mut f32) {
+    let [a, b, c] = args;
+    match code {
+        Code::Move => each!(n, out, a => a),
+        Code::Halve => each!(n, out, a => a.halves()),
+        Code::Shorten => each!(n, out, a => rounded_to_bf16(a)),
+        // SAFETY: the contract, for all three.
+        Code::Hold(from, to) => unsafe { hold::<V>(from, to, n, a, out) },
+        Code::Call(Func::Select, _) => each!(n, out, a, b, c => a.choose(b, c)),
+        Code::Call(func, Held::Float) => unsafe { float::<V>(func, n, args, out) },
+        Code::Call(func, held) => unsafe { whole::<V>(func, held, n, args, out) },
+    }
+}
+
+#[inline(always)]
+unsafe fn hold<V: Lanes>(from: Held, to: Held, n: usize, a: Source, out: *mut f32) {
+    match (from, to) {
+        (Held::Float, Held::I32) => each!(n, out, a => signed(a)),
+        (Held::Float, Held::U32) => each!(n, out, a => unsigned(a)),
+        (Held::Float, Held::Mask) => each!(n, out, a => not(a.equal(V::splat(0.0)))),
+        (Held::I32, Held::Float) => each!(n, out, a => a.floats()),
+        (Held::U32, Held::Float) => each!(n, out, a => floats_of_unsigned(a)),
+        (Held::Mask, Held::Float) => each!(n, out, a => a.and(V::splat(1.0))),
+        (Held::Mask, Held::I32 | Held::U32) => each!(n, out, a => a.and(V::word(1))),
+        (Held::I32 | Held::U32, Held::Mask) => each!(n, out, a => not(a.whole_equal(V::word(0)))),
+        // The same bits.
+        _ => each!(n, out, a => a),
+    }
+}
+
+#[inline(always)]
+unsafe fn float<V: Lanes>(func: Func, n: usize, [a, b, c]: [Source; 3], out: *mut f32) {
+    match func {
+        Func::Add => each!(n, out, a, b => a.add(b)),
+        Func::Sub => each!(n, out, a, b => a.sub(b)),
+        Func::Mul => each!(n, out, a, b => a.mul(b)),
+        Func::Div => each!(n, out, a, b => a.div(b)),
+        Func::Pow => each!(n, out, a, b => pow(a, b)),
+        Func::Min => each!(n, out, a, b => smaller(a, b)),
+        Func::Max => each!(n, out, a, b => larger(a, b)),
+        Func::Neg => each!(n, out, a => a.xor(V::word(1 << 31))),
+        Func::Abs => each!(n, out, a => a.abs()),
+        Func::Exp => each!(n, out, a => math::exp(a)),
+        Func::Log => each!(n, out, a => log(a)),
+        Func::Sqrt => each!(n, out, a => a.sqrt()),
+        Func::Rsqrt => each!(n, out, a => V::splat(1.0).div(a.sqrt())),
+        Func::Recip => each!(n, out, a => V::splat(1.0).div(a)),
+        Func::Square => each!(n, out, a => a.mul(a)),
+        Func::Tanh => each!(n, out, a => math::tanh(a)),
+        Func::Sigmoid => each!(n, out, a => math::sigmoid(a)),
+        Func::Silu => each!(n, out, a => math::silu(a)),
+        Func::GeluErf => each!(n, out, a => math::gelu_erf(a)),
+        Func::GeluTanh => each!(n, out, a => math::gelu_tanh(a)),
+        // The order keeps NaN.
+        Func::Relu => each!(n, out, a => V::splat(0.0).max(a)),
+        Func::Clamp => each!(n, out, a, b, c => smaller(larger(a, b), c)),
+        Func::Less => each!(n, out, a, b => a.less(b)),
+        Func::LessEqual => each!(n, out, a, b => a.less_equal(b)),
+        Func::Equal => each!(n, out, a, b => a.equal(b)),
+        Func::NotEqual => each!(n, out, a, b => not(a.equal(b))),
+        Func::Select => unreachable!("`run` has chosen"),
+    }
+}
+
+#[inline(always)]
+unsafe fn whole<V: Lanes>(func: Func, held: Held, n: usize, [a, b, c]: [Source; 3], out: *mut f32) {
+    let signed = held == Held::I32;
+    match func {
+        Func::Add => each!(n, out, a, b => a.wrapping_add(b)),
+        Func::Sub => each!(n, out, a, b => a.wrapping_sub(b)),
+        Func::Mul => each!(n, out, a, b => a.wrapping_mul(b)),
+        Func::Square => each!(n, out, a => a.wrapping_mul(a)),
+        Func::Neg => each!(n, out, a => V::word(0).wrapping_sub(a)),
+        Func::Equal => each!(n, out, a, b => a.whole_equal(b)),
+        Func::NotEqual => each!(n, out, a, b => not(a.whole_equal(b))),
+        Func::Abs if signed => each!(n, out, a => a.whole_less(V::word(0)).choose(V::word(0).wrapping_sub(a), a)),
+        Func::Relu if signed => each!(n, out, a => a.whole_less(V::word(0)).choose(V::word(0), a)),
+        Func::Abs | Func::Relu => each!(n, out, a => a),
+        Func::Less if signed => each!(n, out, a, b => a.whole_less(b)),
+        Func::Less => each!(n, out, a, b => below(a, b)),
+        Func::LessEqual if signed => each!(n, out, a, b => not(b.whole_less(a))),
+        Func::LessEqual => each!(n, out, a, b => not(below(b, a))),
+        Func::Min if signed => each!(n, out, a, b => a.whole_less(b).choose(a, b)),
+        Func::Min => each!(n, out, a, b => below(a, b).choose(a, b)),
+        Func::Max if signed => each!(n, out, a, b => a.whole_less(b).choose(b, a)),
+        Func::Max => each!(n, out, a, b => below(a, b).choose(b, a)),
+        Func::Clamp if signed => each!(n, out, a, b, c => {
+            let low = a.whole_less(b).choose(b, a);
+            low.whole_less(c).choose(low, c)
+        }),
+        Func::Clamp => each!(n, out, a, b, c => {
+            let low = below(a, b).choose(b, a);
+            below(low, c).choose(low, c)
+        }),
+        other => unreachable!("{} of whole numbers, which `Expr::infer` refuses", other.name()),
+    }
+}

@@ -1,0 +1,303 @@
+//! Programs over strided operands, strip by strip.
+
+use super::convert::{read, spread, write};
+use super::elem::Elem;
+use super::layout::{Coords, Layout, Way};
+use super::operand::{Input, Sizes, Strides};
+use super::program::{Place, Program, SCRATCH, Step};
+use super::step::{self, Source};
+use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, Lanes, launch};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use yirage_ir::expr::MAX_INPUTS;
+
+/// A worker's strips.
+#[repr(align(64))]
+struct Scratch([MaybeUninit<f32>; SCRATCH]);
+
+/// Where the first elements of a loop lie.
+#[derive(Clone, Copy)]
+pub(super) struct Bases {
+    pub(super) inputs: [*const u8; MAX_INPUTS],
+    pub(super) out: *mut u8,
+}
+
+impl Bases {
+    pub(super) fn of(inputs: &[Input], out: *mut u8) -> Bases {
+        let mut bases = Bases { inputs: [std::ptr::null(); MAX_INPUTS], out };
+        bases.inputs.iter_mut().zip(inputs).for_each(|(base, input)| *base = input.base);
+        bases
+    }
+}
+
+/// A program and the layout of its operands.
+pub(super) struct Bound<'a> {
+    program: &'a Program,
+    layout: Layout,
+    stored: Elem,
+}
+
+impl<'a> Bound<'a> {
+    /// Checks that types and dimensions fit.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(super) fn new(
+        program: &'a Program,
+        sizes: &Sizes,
+        inputs: impl Iterator<Item = (Elem, Strides)>,
+        output: (Elem, Strides),
+    ) -> Bound<'a> {
+        let stored = output.0;
+        assert_eq!(stored.held(), program.result.held(), "a result of {:?} as {stored:?}", program.result);
+        let mut count = 0;
+        let checked = inputs.inspect(|(elem, _)| {
+            assert_eq!(Some(elem), program.inputs.get(count), "input {count}");
+            count += 1;
+        });
+        let layout = Layout::new(sizes, checked.map(|(_, strides)| strides).chain([output.1]));
+        assert_eq!(count, program.inputs.len(), "inputs of a program");
+        Bound { program, layout, stored }
+    }
+
+    /// Output elements `range`, in row-major order.
+    ///
+    /// # Safety
+    /// All elements of the range exist; the output's memory is one input's at the same places, or none's.
+    pub(super) unsafe fn run(&self, isa: Isa, bases: &Bases, range: Range<usize>) {
+        launch(isa, Run { bound: self, bases, range });
+    }
+}
+
+struct Run<'a> {
+    bound: &'a Bound<'a>,
+    bases: &'a Bases,
+    range: Range<usize>,
+}
+
+impl Kernel for Run<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let Run { bound, bases, range } = self;
+        if range.is_empty() {
+            return;
+        }
+        let mut scratch = Scratch([MaybeUninit::uninit(); SCRATCH]);
+        let mut pass = Pass {
+            bound,
+            bases,
+            strip: bound.program.strip(),
+            scratch: scratch.0.as_mut_ptr().cast(),
+            sources: [Source::run(std::ptr::null()); MAX_INPUTS],
+        };
+        let mut coords = bound.layout.coords(range.start);
+        let mut at = range.start;
+        // SAFETY: the contract of `Bound::run`; strips are taken from within the range.
+        unsafe {
+            pass.ones::<V>();
+            while at < range.end {
+                let n = bound.layout.together(&coords, pass.strip.min(range.end - at));
+                coords = pass.strip::<V>(at, coords, n);
+                at += n;
+            }
+        }
+    }
+}
+
+/// What goes over a range.
+struct Pass<'a> {
+    bound: &'a Bound<'a>,
+    bases: &'a Bases,
+    strip: usize,
+    scratch: *mut f32,
+    sources: [Source; MAX_INPUTS],
+}
+
+impl Pass<'_> {
+    /// The strip of an input, of a step, or of the result.
+    #[inline(always)]
+    fn slot(&self, index: usize) -> *mut f32 {
+        // `Program::strip` has divided the scratch by their number.
+        self.scratch.wrapping_add(index * self.strip)
+    }
+
+    /// Inputs of one element, once.
+    #[inline(always)]
+    unsafe fn ones<V: Lanes>(&mut self) {
+        let Bound { program, layout, .. } = self.bound;
+        for (i, &elem) in program.inputs.iter().enumerate().filter(|(i, _)| layout.of(*i) == Way::One) {
+            let slot = self.slot(i);
+            // SAFETY: the contract of `Bound::run`.
+            unsafe { spread::<V>(elem, self.bases.inputs[i], slot) };
+            self.sources[i] = Source::same(slot);
+        }
+    }
+
+    /// Elements `at..at + n`, of which the first is at `coords`; where the one after them is.
+    #[inline(always)]
+    unsafe fn strip<V: Lanes>(&mut self, at: usize, coords: Coords, n: usize) -> Coords {
+        let Bound { program, layout, .. } = self.bound;
+        let end = moved(layout, coords, n);
+        // SAFETY: the contract of `Bound::run`.
+        unsafe {
+            for (i, &elem) in program.inputs.iter().enumerate().filter(|(i, _)| layout.of(*i) != Way::One) {
+                self.sources[i] = self.input::<V>(i, elem, at, coords, n);
+            }
+            let direct = self.direct(at, &coords, n);
+            let result = direct.unwrap_or_else(|| self.slot(program.inputs.len() + program.strips));
+            self.steps::<V>(n, result);
+            if direct.is_none() {
+                self.store::<V>(result, at, coords, n);
+            }
+        }
+        end
+    }
+
+    #[inline(always)]
+    unsafe fn steps<V: Lanes>(&self, n: usize, result: *mut f32) {
+        let program = self.bound.program;
+        let first = program.inputs.len();
+        let Some((last, steps)) = program.steps.split_last() else { return };
+        let source = |place: Place| match place {
+            Place::Input(i) => self.sources[i as usize],
+            Place::Constant(c) => Source::same(program.constants[c as usize].as_ptr()),
+            Place::Strip(s) => Source::run(self.slot(first + s as usize)),
+        };
+        // One call, so that what all functions compile to is there once.
+        for (i, Step { code, args, out }) in steps.iter().chain([last]).enumerate() {
+            let out = if i == steps.len() { result } else { self.slot(first + *out as usize) };
+            // SAFETY: each source and strip has n elements, up to a multiple of sixteen, or sixteen that are the same.
+            unsafe { step::run::<V>(*code, n, args.map(source), out) };
+        }
+    }
+
+    /// The elements of an input: where they lie, if a step may read them there, else in its strip.
+    #[inline(always)]
+    unsafe fn input<V: Lanes>(&self, i: usize, elem: Elem, at: usize, coords: Coords, n: usize) -> Source {
+        let layout = &self.bound.layout;
+        let (base, slot, bytes) = (self.bases.inputs[i], self.slot(i), elem.bytes() as isize);
+        let in_row = n <= layout.left(&coords);
+        // SAFETY: the contract of `Bound::run`; a strip has room for n elements up to a multiple of sixteen.
+        unsafe {
+            let (first, stride) = match layout.of(i) {
+                Way::Dense => (base.offset(at as isize * bytes), 1),
+                _ => (base.offset(layout.offset(i, &coords) * bytes), layout.inner(i)),
+            };
+            if layout.of(i) != Way::Dense && !in_row {
+                gather::<V>(layout, i, (base, elem), coords, n, slot);
+                return Source::run(slot);
+            }
+            if stride == 0 {
+                spread::<V>(elem, first, slot);
+                return Source::same(slot);
+            }
+            if stride == 1 && is_held(elem) && n.is_multiple_of(LANES) {
+                return Source::run(first.cast());
+            }
+            read::<V>(elem, first, stride, n, slot);
+        }
+        Source::run(slot)
+    }
+
+    /// Where the last step may write the output's elements themselves.
+    #[inline(always)]
+    unsafe fn direct(&self, at: usize, coords: &Coords, n: usize) -> Option<*mut f32> {
+        let Bound { program, layout, stored } = self.bound;
+        let operand = program.inputs.len();
+        let first = match layout.of(operand) {
+            Way::Dense => at as isize,
+            _ if layout.inner(operand) == 1 && n <= layout.left(coords) => layout.offset(operand, coords),
+            _ => return None,
+        };
+        // SAFETY: the contract of `Bound::run`.
+        (is_held(*stored) && n.is_multiple_of(LANES)).then(|| unsafe { self.bases.out.offset(4 * first).cast() })
+    }
+
+    /// The result to the output's elements.
+    #[inline(always)]
+    unsafe fn store<V: Lanes>(&self, result: *const f32, at: usize, mut coords: Coords, n: usize) {
+        let Bound { program, layout, stored } = self.bound;
+        let (operand, out, bytes) = (program.inputs.len(), self.bases.out, stored.bytes() as isize);
+        // SAFETY: the contract of `Bound::run`.
+        unsafe {
+            if layout.of(operand) == Way::Dense {
+                return write::<V>(*stored, result, out.offset(at as isize * bytes), 1, n);
+            }
+            let mut done = 0;
+            while done < n {
+                let run = layout.left(&coords).min(n - done);
+                let first = out.offset(layout.offset(operand, &coords) * bytes);
+                // A run may start anywhere in the strip: what follows it there is read as well, and not stored.
+                scatter::<V>(*stored, result.add(done), first, layout.inner(operand), run);
+                layout.advance(&mut coords, run);
+                done += run;
+            }
+        }
+    }
+}
+
+/// Whether an element in memory is what it is held as.
+fn is_held(elem: Elem) -> bool {
+    matches!(elem, Elem::F32 | Elem::I32 | Elem::U32)
+}
+
+/// `n` elements on.
+#[inline(always)]
+fn moved(layout: &Layout, mut coords: Coords, n: usize) -> Coords {
+    let mut left = n;
+    while left > 0 {
+        let run = layout.left(&coords).min(left);
+        layout.advance(&mut coords, run);
+        left -= run;
+    }
+    coords
+}
+
+/// Elements of several rows, one after the other.
+#[inline(always)]
+unsafe fn gather<V: Lanes>(
+    layout: &Layout,
+    operand: usize,
+    (base, elem): (*const u8, Elem),
+    mut coords: Coords,
+    n: usize,
+    out: *mut f32,
+) {
+    let mut row = [0f32; LANES];
+    let mut done = 0;
+    while done < n {
+        let left = layout.left(&coords).min(n - done);
+        // Sixteen at a time, so that what `read` fills up does not reach past the strip.
+        let run = left.min(LANES);
+        // SAFETY: the contract of `Bound::run`; the strip has room for n elements.
+        unsafe {
+            let first = base.offset(layout.offset(operand, &coords) * elem.bytes() as isize);
+            read::<V>(elem, first, layout.inner(operand), run, row.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(row.as_ptr(), out.add(done), run);
+        }
+        layout.advance(&mut coords, run);
+        done += run;
+    }
+    // SAFETY: the strip has room up to a multiple of sixteen.
+    (n..n.next_multiple_of(LANES)).for_each(|i| unsafe { out.add(i).write(0.0) });
+}
+
+/// A run of a strip to elements a stride apart.
+#[inline(always)]
+unsafe fn scatter<V: Lanes>(elem: Elem, from: *const f32, p: *mut u8, stride: i64, n: usize) {
+    let step = stride as isize * elem.bytes() as isize;
+    let mut row = [0f32; LANES];
+    let mut done = 0;
+    while done < n {
+        let run = LANES.min(n - done);
+        // SAFETY: the caller vouches for n elements at both.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.add(done), row.as_mut_ptr(), run);
+            write::<V>(elem, row.as_ptr(), p.offset(done as isize * step), stride, run);
+        }
+        done += run;
+    }
+}

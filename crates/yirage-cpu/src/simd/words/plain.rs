@@ -1,0 +1,128 @@
+//! Words without intrinsics.
+
+use super::Words;
+use crate::simd::LANES;
+use crate::simd::plain::Plain;
+
+macro_rules! each {
+    ($i:ident => $e:expr) => {{
+        let mut out = [0f32; LANES];
+        let mut $i = 0;
+        while $i < LANES {
+            out[$i] = f32::from_bits($e);
+            $i += 1;
+        }
+        Plain(out)
+    }};
+}
+
+/// All bits, or none.
+#[inline(always)]
+fn mask(set: bool) -> u32 {
+    u32::from(set).wrapping_neg()
+}
+
+impl Words for Plain {
+    #[inline(always)]
+    fn word(bits: u32) -> Self {
+        Plain([f32::from_bits(bits); LANES])
+    }
+    #[inline(always)]
+    fn and(self, b: Self) -> Self {
+        each!(i => self.0[i].to_bits() & b.0[i].to_bits())
+    }
+    #[inline(always)]
+    fn or(self, b: Self) -> Self {
+        each!(i => self.0[i].to_bits() | b.0[i].to_bits())
+    }
+    #[inline(always)]
+    fn xor(self, b: Self) -> Self {
+        each!(i => self.0[i].to_bits() ^ b.0[i].to_bits())
+    }
+    #[inline(always)]
+    fn shl<const N: u32>(self) -> Self {
+        each!(i => self.0[i].to_bits() << N)
+    }
+    #[inline(always)]
+    fn shr<const N: u32>(self) -> Self {
+        each!(i => self.0[i].to_bits() >> N)
+    }
+    #[inline(always)]
+    fn wrapping_add(self, b: Self) -> Self {
+        each!(i => self.0[i].to_bits().wrapping_add(b.0[i].to_bits()))
+    }
+    #[inline(always)]
+    fn wrapping_sub(self, b: Self) -> Self {
+        each!(i => self.0[i].to_bits().wrapping_sub(b.0[i].to_bits()))
+    }
+    #[inline(always)]
+    fn wrapping_mul(self, b: Self) -> Self {
+        each!(i => self.0[i].to_bits().wrapping_mul(b.0[i].to_bits()))
+    }
+    #[inline(always)]
+    fn whole_less(self, b: Self) -> Self {
+        each!(i => mask((self.0[i].to_bits() as i32) < b.0[i].to_bits() as i32))
+    }
+    #[inline(always)]
+    fn whole_equal(self, b: Self) -> Self {
+        each!(i => mask(self.0[i].to_bits() == b.0[i].to_bits()))
+    }
+    #[inline(always)]
+    fn less(self, b: Self) -> Self {
+        each!(i => mask(self.0[i] < b.0[i]))
+    }
+    #[inline(always)]
+    fn less_equal(self, b: Self) -> Self {
+        each!(i => mask(self.0[i] <= b.0[i]))
+    }
+    #[inline(always)]
+    fn equal(self, b: Self) -> Self {
+        each!(i => mask(self.0[i] == b.0[i]))
+    }
+    #[inline(always)]
+    fn choose(self, x: Self, y: Self) -> Self {
+        each!(i => (self.0[i].to_bits() & x.0[i].to_bits()) | (!self.0[i].to_bits() & y.0[i].to_bits()))
+    }
+    #[inline(always)]
+    fn floats(self) -> Self {
+        each!(i => (self.0[i].to_bits() as i32 as f32).to_bits())
+    }
+    #[inline(always)]
+    fn cut(self) -> Self {
+        each!(i => self.0[i] as i32 as u32)
+    }
+    #[inline(always)]
+    fn halves(self) -> Self {
+        each!(i => half::f16::from_f32(self.0[i]).to_f32().to_bits())
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, p: *mut u16) {
+        let halves: [u16; LANES] = std::array::from_fn(|i| half::f16::from_f32(self.0[i]).to_bits());
+        // SAFETY: the caller vouches for sixteen halves.
+        unsafe { p.cast::<[u16; LANES]>().write_unaligned(halves) }
+    }
+    #[inline(always)]
+    unsafe fn load_u16(p: *const u16) -> Self {
+        // SAFETY: the caller vouches for sixteen words.
+        let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
+        each!(i => u32::from(raw[i]))
+    }
+    #[inline(always)]
+    unsafe fn store_u16(self, p: *mut u16) {
+        let low: [u16; LANES] = std::array::from_fn(|i| self.0[i].to_bits() as u16);
+        // SAFETY: the caller vouches for sixteen words.
+        unsafe { p.cast::<[u16; LANES]>().write_unaligned(low) }
+    }
+    #[inline(always)]
+    unsafe fn load_u8(p: *const u8) -> Self {
+        // SAFETY: the caller vouches for sixteen bytes.
+        let raw = unsafe { p.cast::<[u8; LANES]>().read_unaligned() };
+        each!(i => u32::from(raw[i]))
+    }
+    #[inline(always)]
+    unsafe fn store_u8(self, p: *mut u8) {
+        let low: [u8; LANES] = std::array::from_fn(|i| self.0[i].to_bits() as u8);
+        // SAFETY: the caller vouches for sixteen bytes.
+        unsafe { p.cast::<[u8; LANES]>().write_unaligned(low) }
+    }
+}
