@@ -3,7 +3,8 @@
 use super::draft::Draft;
 use crate::setup::State;
 use std::sync::LazyLock;
-use yirage_ir::op::{Case, Role};
+use yirage_ir::attr::F32;
+use yirage_ir::op::{Attention, Case, KvAppend, Role};
 use yirage_ir::{BuildError, DType, Dim, Op, Source, Sym, Type, ValueId};
 
 /// Small ones of ops whose inputs are not drawn.
@@ -34,6 +35,10 @@ impl Draft<'_> {
         if state && !self.states.is_empty() {
             return Ok(());
         }
+        let append = matches!(case.op, Op::KvAppend(_));
+        if append && (self.taken.contains(&Sym::Seqs) || self.taken.contains(&Sym::Blocks)) {
+            return Ok(());
+        }
         // Symbols have one value a step.
         for (i, t) in case.ins.iter().enumerate() {
             for (sym, n) in symbols(case, i).iter().zip(&t.shape) {
@@ -46,7 +51,42 @@ impl Draft<'_> {
         for i in 0..case.ins.len() {
             ins.push(self.given_by(case, i)?);
         }
-        self.node(case.op.clone(), &ins).map(drop)
+        if let Op::KvAppend(op) = &case.op {
+            self.append(case, op, &ins)
+        } else {
+            self.node(case.op.clone(), &ins).map(drop)
+        }
+    }
+
+    /// A cache is read through attention alone: each token's over what lies up to its own slot.
+    fn append(&mut self, case: &Case, op: &KvAppend, ins: &[ValueId]) -> Result<(), BuildError> {
+        let name = self.name();
+        let state = self.builder.op(&name, op.clone(), ins)?;
+        let (heads, latent) = (op.kv_heads, ins.len() == 3);
+        let k = case.ins[1].width() as u32 / heads;
+        let v = if latent { k } else { case.ins[2].width() as u32 / heads };
+        let tokens = self.dims.tokens as usize;
+        let blocks = case.ins[0].shape[0] as u32;
+        (self.dims.seqs, self.dims.blocks) = (1, blocks);
+        self.taken.extend([Sym::Seqs, Sym::Blocks]);
+        let q = self.input(Type::rows(Sym::Tokens, heads * k))?;
+        let per_token = || Type::new(DType::I32, [Sym::Tokens]);
+        let seqs = self.given(per_token(), vec![0; tokens])?;
+        let table = Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]);
+        let table = self.given(table, (0..blocks as i32).collect())?;
+        let attention = Attention {
+            heads,
+            kv_heads: heads,
+            k_width: k,
+            v_width: v,
+            scale: F32(1.0),
+            softcap: F32(0.0),
+            window: 0,
+            causal: true,
+            cached: true,
+            v_in_k: latent,
+        };
+        self.op(attention, &[q, state, ins[ins.len() - 1], seqs, table]).map(drop)
     }
 
     fn given_by(&mut self, case: &Case, input: usize) -> Result<ValueId, BuildError> {
