@@ -40,19 +40,28 @@ fn check(backend: &dyn Backend, options: &OpenOptions, exclusions: &[Exclusion],
     assert!(passed > 200);
 }
 
-#[test]
-fn cpu_at_every_level() {
+fn at_every_level(threads: usize, guarded: bool) {
     for isa in Isa::ALL {
         if !isa.available() {
             skipped::note(&format!("level {isa}"), "this processor lacks it");
             continue;
         }
-        for threads in [1, 3] {
-            let options =
-                OpenOptions { threads: Some(threads), isa: Some(isa.name().into()), ..OpenOptions::default() };
-            check(&yirage_cpu::Cpu, &options, CPU, &[]);
-        }
+        let isa = Some(isa.name().into());
+        check(&yirage_cpu::Cpu, &OpenOptions { threads: Some(threads), isa, guarded }, CPU, &[]);
     }
+}
+
+#[test]
+fn cpu_at_every_level() {
+    at_every_level(1, false);
+    at_every_level(3, false);
+}
+
+/// Each value ends at a page that nobody may touch: a kernel that reads or writes past an end faults.
+#[test]
+#[cfg(unix)]
+fn cpu_guarded_at_every_level() {
+    at_every_level(2, true);
 }
 
 #[test]

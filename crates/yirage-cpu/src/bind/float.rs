@@ -1,6 +1,7 @@
 //! Numbers that kernels read.
 
 use super::run::Run;
+use super::spot::Spot;
 use crate::held::Rows;
 use crate::rows::Src;
 use std::marker::PhantomData;
@@ -11,8 +12,8 @@ use yirage_ir::{DType, Dim, Dims};
 /// Memory of a dense value of 32-bit elements.
 #[derive(Clone)]
 pub(super) enum Base {
-    /// From this byte of the arena on, a multiple of four.
-    Arena(usize),
+    /// In the arena.
+    Arena(Spot),
     /// A slot by number.
     Slot(usize),
     /// A weight held as plain rows.
@@ -24,7 +25,7 @@ impl Base {
     /// [`super::slots`] that slots have as many words as their types, `Binder::weight` that weights have.
     pub(super) fn first(&self, run: &Run<'_>) -> *const f32 {
         match self {
-            Base::Arena(offset) => run.arena.as_ptr().wrapping_add(*offset).cast::<f32>().cast_const(),
+            Base::Arena(spot) => spot.first(run.arena).cast::<f32>().cast_const(),
             Base::Slot(index) => run.slots[*index].as_ptr().cast(),
             Base::Weight(rows) => rows.values().as_ptr(),
         }

@@ -100,8 +100,8 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
         sinks: if site.inputs() > 5 { Some(site.float_row(5)?) } else { None },
         out: site.out(0)?,
         cut: binder.cuts.add(kind),
-        parts: binder.scratch.take(parts.saturating_mul(size_of::<f32>())),
-        own: binder.scratch.take(workers.saturating_mul(own_bytes(&shape))),
+        parts: binder.scratch.take(parts.saturating_mul(size_of::<f32>()))?,
+        own: binder.scratch.take(workers.saturating_mul(own_bytes(&shape)))?,
     }))
 }
 
