@@ -125,7 +125,7 @@ fn cpu_at_every_level() {
             skipped::note(&format!("level {isa}"), "this processor lacks it");
             continue;
         }
-        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()) };
+        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()), ..OpenOptions::default() };
         check_all(&format!("cpu {isa}"), &*open(&yirage_cpu::Cpu, &options), !CPU_RUNS_ALL);
     }
 }

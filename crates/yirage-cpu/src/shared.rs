@@ -1,6 +1,7 @@
 //! What a device shares with all that it holds and runs: its threads, its instruction set, and the account of its memory.
 
 use crate::isa::Isa;
+use crate::memory::Supply;
 use crate::pool::Pool;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_hal::{MemoryReport, PoolBytes};
@@ -9,6 +10,8 @@ use yirage_hal::{MemoryReport, PoolBytes};
 pub(crate) struct Shared {
     pub(crate) isa: Isa,
     pub(crate) pool: Pool,
+    /// Where memory for what kernels touch comes from.
+    pub(crate) supply: Supply,
     memory: Mutex<MemoryReport>,
 }
 
@@ -29,8 +32,8 @@ pub(crate) struct Booked {
 
 impl Shared {
     /// With nothing booked.
-    pub(crate) fn new(isa: Isa, pool: Pool) -> Shared {
-        Shared { isa, pool, memory: Mutex::default() }
+    pub(crate) fn new(isa: Isa, pool: Pool, supply: Supply) -> Shared {
+        Shared { isa, pool, supply, memory: Mutex::default() }
     }
 
     /// Bytes held, by purpose.

@@ -23,6 +23,9 @@ pub struct OpenOptions {
     pub threads: Option<usize>,
     /// Instruction-set level; by default the best available.
     pub isa: Option<String>,
+    /// Whether all memory that kernels touch ends at a page that nobody may touch, value by value, so that reading or
+    /// writing past an end is a fault. An instrument of tests: it is slow and takes much memory.
+    pub guarded: bool,
 }
 
 /// A family of devices.

@@ -1,18 +1,23 @@
 //! Where the values of a plan lie, once what it names is bound.
 
 use super::location::{Location, Operand};
+use super::scratch::Scratch;
 use super::scratch::ScratchSizes;
 use super::site::Site;
+use super::spot::Spot;
+use super::viewed::Whole;
 use crate::cuts::Cuts;
 use crate::held::{CpuState, CpuWeight};
 use crate::linear::Precision;
+use crate::memory::{OutOfMemory, Supply};
 use crate::shared::Shared;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, HalError};
-use yirage_ir::{Dims, Graph, Node, NodeKind, Op, Source, Type, ValueId};
-use yirage_plan::Plan;
+use yirage_ir::region::Chain;
+use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, Source, Type, ValueId};
+use yirage_plan::{Place, Plan};
 
 /// What binding a kernel needs to know, and what it adds to: scratch memory and cuts of batches.
 pub(crate) struct Binder<'a> {
@@ -25,22 +30,29 @@ pub(crate) struct Binder<'a> {
     /// Quantised values held token by token (those that chosen experts read), and in how many parts a token's row.
     token_parts: HashMap<ValueId, usize>,
     slots: HashMap<ValueId, usize>,
+    /// Where placed values lie: of the graph, and of a node's region.
+    spots: HashMap<(Option<u32>, ValueId), Spot>,
 }
 
 /// A place of an output of the plan; none for cache states, which stay where they are.
-pub(crate) type Output = Option<(usize, Type)>;
+pub(crate) type Output = Option<(Spot, Type)>;
 
 impl<'a> Binder<'a> {
     /// For a verified plan.
-    pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Binder<'a> {
+    ///
+    /// # Errors
+    /// A guarded device that has no memory left.
+    pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
         let precision = match plan.precision {
             yirage_plan::Precision::Exact => Precision::Exact,
             yirage_plan::Precision::Fast => Precision::Fast,
         };
         let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
         let token_parts = token_parts(&plan.graph);
-        let (scratch, cuts) = (ScratchSizes::default(), Cuts::default());
-        Binder { shared, plan, bindings, precision, scratch, cuts, token_parts, slots }
+        let (scratch, cuts) = (ScratchSizes::new(shared.supply), Cuts::default());
+        let spot = |place: &Place| Ok(((place.region, place.value), spot(shared.supply, plan, place)?));
+        let spots = plan.places.iter().map(spot).collect::<Result<_, HalError>>()?;
+        Ok(Binder { shared, plan, bindings, precision, scratch, cuts, token_parts, slots, spots })
     }
 
     /// The largest sizes of a step.
@@ -67,6 +79,29 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Node `n` as a whole.
+    ///
+    /// # Errors
+    /// As [`Binder::sites`].
+    pub(crate) fn whole(&self, n: usize) -> Result<Whole, HalError> {
+        let node = &self.plan.graph.nodes[n];
+        let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
+        let op = if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None };
+        Ok(Whole {
+            name: node.name().into(),
+            op,
+            chain: Chain::of_node(&self.plan.graph, node),
+            ins: operands(&node.ins)?,
+            outs: operands(&node.outs)?,
+            bucket: self.plan.bucket,
+        })
+    }
+
+    /// Scratch memory of this many bytes for each worker.
+    pub(crate) fn each_worker(&mut self, bytes: usize) -> Vec<Scratch> {
+        (0..self.shared.pool.count()).map(|_| self.scratch.take(bytes)).collect()
+    }
+
     /// Where the plan's outputs lie.
     ///
     /// # Errors
@@ -75,7 +110,7 @@ impl<'a> Binder<'a> {
         let output = |&id: &ValueId| {
             let operand = self.value(id)?;
             match operand.location {
-                Location::Arena(offset) => Ok(Some((offset, operand.ty))),
+                Location::Arena(spot) => Ok(Some((spot, operand.ty))),
                 Location::State(_) => Ok(None),
                 _ => Err(HalError::Load(format!("the output {operand} is not a computed value"))),
             }
@@ -151,11 +186,26 @@ impl<'a> Binder<'a> {
 
     fn placed(&self, region: Option<u32>, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
         let value = graph.value(id);
-        let place = self.plan.place(region, id);
-        let place = place.ok_or_else(|| HalError::Load(format!("`{}` has no place", value.name)))?;
-        let location = Location::Arena(place.offset as usize);
+        let spot = self.spots.get(&(region, id));
+        let spot = spot.ok_or_else(|| HalError::Load(format!("`{}` has no place", value.name)))?;
+        let location = Location::Arena(spot.clone());
         Ok(Operand { name: value.name.clone(), ty: value.ty.clone(), location, inner: false })
     }
+}
+
+/// Where a placed value lies. Words of their own end where the value does, others where the place does.
+fn spot(supply: Supply, plan: &Plan, place: &Place) -> Result<Spot, HalError> {
+    let graph = match place.region.map(|n| &plan.graph.nodes[n as usize].kind) {
+        Some(NodeKind::Region(region)) => &region.graph,
+        _ => &plan.graph,
+    };
+    let ty = graph.ty(place.value);
+    let (bytes, align) = match ty.dtype {
+        DType::Q8A => (place.bytes as usize, 64),
+        _ => (ty.bytes(&plan.bucket), align_of::<f32>()),
+    };
+    let refused = |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
+    Spot::new(supply, place.offset as usize, bytes, align).map_err(refused)
 }
 
 /// What a handle holds, if it is this device's.

@@ -1,6 +1,7 @@
 //! Numbers that kernels read.
 
 use super::run::Run;
+use super::spot::Spot;
 use crate::held::Rows;
 use crate::rows::Src;
 use std::marker::PhantomData;
@@ -11,8 +12,8 @@ use yirage_ir::{DType, Dim, Dims};
 /// Memory of a dense value of 32-bit elements.
 #[derive(Clone)]
 pub(super) enum Base {
-    /// From this byte of the arena on, a multiple of four.
-    Arena(usize),
+    /// In the arena.
+    Arena(Spot),
     /// A slot by number.
     Slot(usize),
     /// A weight held as plain rows.
@@ -22,9 +23,9 @@ pub(super) enum Base {
 impl Base {
     /// The address of the first element. `yirage_plan::VerifiedPlan` proves that arena values lie inside the arena,
     /// [`super::slots`] that slots have as many words as their types, `Binder::weight` that weights have.
-    fn first(&self, run: &Run<'_>) -> *const f32 {
+    pub(super) fn first(&self, run: &Run<'_>) -> *const f32 {
         match self {
-            Base::Arena(offset) => run.arena.as_ptr().wrapping_add(*offset).cast::<f32>().cast_const(),
+            Base::Arena(spot) => spot.first(run.arena).cast::<f32>().cast_const(),
             Base::Slot(index) => run.slots[*index].as_ptr().cast(),
             Base::Weight(rows) => rows.values().as_ptr(),
         }
@@ -95,6 +96,11 @@ pub(crate) struct FloatRow {
 }
 
 impl FloatRow {
+    /// The first element.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
+        self.base.first(run)
+    }
+
     /// The row, again and again.
     pub(crate) fn src(&self, run: &Run<'_>) -> Src {
         Src::new(self.base.first(run), 0)

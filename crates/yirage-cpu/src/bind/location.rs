@@ -1,5 +1,6 @@
 //! Where a value of a plan lies.
 
+use super::spot::Spot;
 use crate::held::{CpuState, CpuWeight};
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub(super) struct Operand {
 /// Memory of a value.
 #[derive(Clone)]
 pub(super) enum Location {
-    /// Computed: from this byte of the arena on.
-    Arena(usize),
+    /// Computed: in the arena.
+    Arena(Spot),
     /// A slot by number.
     Slot(usize),
     /// A weight.

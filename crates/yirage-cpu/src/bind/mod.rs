@@ -12,6 +12,8 @@ mod out;
 mod run;
 mod scratch;
 mod site;
+mod spot;
+mod viewed;
 
 pub(crate) use binder::{Binder, Output};
 pub(crate) use float::{Array, FloatRow, FloatRows, Word};
@@ -20,3 +22,5 @@ pub(crate) use out::{Codes, Out};
 pub(crate) use run::{Run, slots};
 pub(crate) use scratch::Scratch;
 pub(crate) use site::{CacheShape, Site};
+pub(crate) use spot::shared_bytes;
+pub(crate) use viewed::{Viewed, ViewedOut, Whole};

@@ -2,15 +2,16 @@
 
 use super::float::Word;
 use super::run::Run;
+use super::spot::Spot;
 use crate::rows::Dst;
 use std::marker::PhantomData;
 use std::ops::Range;
 use yirage_ir::Dim;
 
 /// Rows of words that a kernel writes; a value of one dimension has rows of one element.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Out<T> {
-    pub(super) offset: usize,
+    pub(super) spot: Spot,
     pub(super) rows: Dim,
     pub(super) width: usize,
     pub(super) of: PhantomData<T>,
@@ -30,7 +31,7 @@ impl<T: Word> Out<T> {
     /// The first element; rows follow each other without gaps. `yirage_plan::VerifiedPlan` proves that all of them lie inside
     /// the arena.
     pub(crate) fn first(&self, run: &Run<'_>) -> *mut T {
-        run.arena.as_ptr().wrapping_add(self.offset).cast()
+        self.spot.first(run.arena).cast()
     }
 
     /// Some of the rows.
@@ -55,9 +56,9 @@ impl Out<f32> {
 }
 
 /// Quantised activations in the arena, as the activation layouts of this crate lay them out.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Codes {
-    pub(super) offset: usize,
+    pub(super) spot: Spot,
     pub(super) rows: Dim,
 }
 
@@ -70,6 +71,6 @@ impl Codes {
     /// The first byte. `yirage_plan::VerifiedPlan` proves that the bytes which the target's storage size gives lie inside the
     /// arena.
     pub(crate) fn first(&self, run: &Run<'_>) -> *mut u8 {
-        run.arena.as_ptr().wrapping_add(self.offset)
+        self.spot.first(run.arena)
     }
 }

@@ -90,9 +90,9 @@ impl Site {
     pub(crate) fn array<T: Word>(&self, input: usize) -> Result<Array<T>, HalError> {
         let wanted = format!("{} in a slot, or computed", T::DTYPE);
         let operand = self.input(input, &wanted)?;
-        let base = match operand.location {
-            Location::Arena(offset) if operand.ty.dtype == T::DTYPE => Base::Arena(offset),
-            Location::Slot(index) if operand.ty.dtype == T::DTYPE => Base::Slot(index),
+        let base = match &operand.location {
+            Location::Arena(spot) if operand.ty.dtype == T::DTYPE => Base::Arena(spot.clone()),
+            Location::Slot(index) if operand.ty.dtype == T::DTYPE => Base::Slot(*index),
             _ => return Err(self.refuse(input, operand, &wanted)),
         };
         Ok(Array { base, shape: operand.ty.shape.clone(), of: PhantomData })
@@ -178,8 +178,10 @@ impl Site {
             [rows, Dim::Const(width)] => (rows, width as usize),
             _ => return Err(self.found(Part::Output, output, operand, &wanted)),
         };
-        match operand.location {
-            Location::Arena(offset) if operand.ty.dtype == T::DTYPE => Ok(Out { offset, rows, width, of: PhantomData }),
+        match &operand.location {
+            Location::Arena(spot) if operand.ty.dtype == T::DTYPE => {
+                Ok(Out { spot: spot.clone(), rows, width, of: PhantomData })
+            }
             _ => Err(self.found(Part::Output, output, operand, &wanted)),
         }
     }
@@ -196,7 +198,7 @@ impl Site {
             Part::Output => self.output(number, wanted)?,
         };
         match (&operand.location, &operand.ty.shape[..], operand.ty.dtype) {
-            (Location::Arena(offset), [rows, Dim::Const(_)], DType::Q8A) => Ok(Codes { offset: *offset, rows: *rows }),
+            (Location::Arena(spot), [rows, Dim::Const(_)], DType::Q8A) => Ok(Codes { spot: spot.clone(), rows: *rows }),
             _ => Err(self.found(part, number, operand, wanted)),
         }
     }
@@ -205,7 +207,7 @@ impl Site {
     fn floats(&self, input: usize, wanted: &str) -> Result<Base, HalError> {
         let operand = self.input(input, wanted)?;
         match &operand.location {
-            Location::Arena(offset) if operand.ty.dtype == DType::F32 => Ok(Base::Arena(*offset)),
+            Location::Arena(spot) if operand.ty.dtype == DType::F32 => Ok(Base::Arena(spot.clone())),
             Location::Slot(index) if operand.ty.dtype == DType::F32 => Ok(Base::Slot(*index)),
             Location::Weight(weight) => match &**weight {
                 CpuWeight::Rows(rows) => Ok(Base::Weight(rows.clone())),

@@ -2,6 +2,7 @@
 
 use super::on_cpu::CpuDevice;
 use crate::isa::{Isa, IsaError};
+use crate::memory::{GUARDS, Supply};
 use crate::pool::{Facts, Pool, PoolError};
 use crate::room::{self, Room};
 use crate::shared::Shared;
@@ -31,6 +32,11 @@ impl Backend for Cpu {
             Some(name) => Isa::parse(name).map_err(isa_error)?,
             None => Isa::detect(),
         };
+        let supply = if options.guarded { Supply::Guarded } else { Supply::Plain };
+        if options.guarded && !GUARDS {
+            let why = "this system has no pages that cannot be touched".into();
+            return Err(HalError::Option { option: "guarded", why });
+        }
         let facts = Facts::read();
         let (budget, most) = (facts.budget(options.threads), facts.most());
         if budget.0 > most {
@@ -59,7 +65,7 @@ impl Backend for Cpu {
         } else if let Some(why) = pool.pinning_refused() {
             notes.push(format!("threads are not pinned: {why}"));
         }
-        Ok((Arc::new(CpuDevice::new(info(isa, &budget, room), Shared::new(isa, pool))), notes))
+        Ok((Arc::new(CpuDevice::new(info(isa, &budget, room), Shared::new(isa, pool, supply))), notes))
     }
 }
 

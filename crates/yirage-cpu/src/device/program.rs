@@ -1,9 +1,9 @@
 //! A plan loaded on the CPU: kernels bound to their operands, and the task programs that walk them.
 
-use crate::bind::{Binder, Output, Run, slots};
+use crate::bind::{Binder, Output, Run, shared_bytes, slots};
 use crate::cuts::Cuts;
 use crate::kernels::{self, BoundKernel};
-use crate::memory::HugeBuf;
+use crate::memory::{HugeBuf, OutOfMemory, Supply};
 use crate::shared::{Booked, Purpose, Shared, book};
 use crate::walk::{Tasks, Walker, Work};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct CpuProgram {
 
 impl CpuProgram {
     pub(super) fn new(shared: &Arc<Shared>, plan: &Plan, bindings: &Bindings) -> Result<CpuProgram, HalError> {
-        let mut binder = Binder::new(shared, plan, bindings);
+        let mut binder = Binder::new(shared, plan, bindings)?;
         let mut bound = Vec::new();
         for (s, step) in plan.steps.iter().enumerate() {
             if s > 0 && plan.steps[s - 1].phase != step.phase {
@@ -42,7 +42,8 @@ impl CpuProgram {
         let slots = slots.map(|value| (value.name.clone(), value.ty.clone())).collect();
         let walkers = plan.programs.iter().map(|p| (p.kind, Walker::new(plan, p))).collect();
         let outputs = binder.outputs()?;
-        let (arena, scratch) = (memory(plan.arena as usize)?, memory(binder.scratch.peak())?);
+        let held = |bytes| memory(shared_bytes(shared.supply, bytes));
+        let (arena, scratch) = (held(plan.arena as usize)?, held(binder.scratch.peak())?);
         let booked = book(shared, Purpose::Arena, (arena.len() + scratch.len()) as u64);
         let (shared, cuts, bucket) = (shared.clone(), binder.cuts, plan.bucket);
         Ok(CpuProgram {
@@ -61,17 +62,18 @@ impl CpuProgram {
 }
 
 fn memory(bytes: usize) -> Result<HugeBuf, HalError> {
-    let refused = |e: crate::memory::OutOfMemory| HalError::OutOfMemory {
-        pool: "arena",
-        wanted: bytes as u64,
-        detail: e.to_string(),
-    };
-    HugeBuf::zeroed(bytes).map_err(refused)
+    HugeBuf::zeroed(bytes).map_err(|e| out_of_memory(bytes, &e))
+}
+
+fn out_of_memory(bytes: usize, why: &OutOfMemory) -> HalError {
+    HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: why.to_string() }
 }
 
 impl Program for CpuProgram {
     fn run(&mut self, kind: ExecutorKind, dims: &Dims, given: &[Slot<'_>]) -> Result<(), HalError> {
         let words = slots(&self.slots, &self.bucket, dims, given)?;
+        let staged = staged(self.shared.supply, &words)?;
+        let words = staged.as_ref().map_or(words, |staged| staged.iter().map(as_words).collect());
         self.cuts.prepare(dims, &words, self.shared.pool.count())?;
         let run = Run::new(self.shared.isa, dims, &self.cuts, &words, &self.arena, &self.scratch);
         // Waking the others costs more than what one worker does anyway.
@@ -86,8 +88,8 @@ impl Program for CpuProgram {
 
     fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError> {
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
-        let (offset, ty) = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
-        let (first, elems) = (self.arena.as_ptr().wrapping_add(*offset), ty.elems(dims));
+        let (spot, ty) = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
+        let (first, elems) = (spot.first(&self.arena), ty.elems(dims));
         // SAFETY: `yirage_plan::VerifiedPlan` proves that the whole value lies inside the arena, 64-byte aligned; nothing runs
         // meanwhile.
         unsafe {
@@ -98,6 +100,26 @@ impl Program for CpuProgram {
             }
         }
     }
+}
+
+/// On a guarded device, the words of each slot in memory of their own.
+fn staged(supply: Supply, slots: &[&[i32]]) -> Result<Option<Vec<HugeBuf>>, HalError> {
+    if supply == Supply::Plain {
+        return Ok(None);
+    }
+    let copy = |words: &&[i32]| {
+        let mut own = supply.zeroed(size_of_val(*words), align_of::<i32>()).map_err(|e| out_of_memory(e.wanted, &e))?;
+        // SAFETY: the buffer was made for these words, at a multiple of four; any bytes are words.
+        unsafe { own.as_mut_slice().align_to_mut::<i32>().1 }.copy_from_slice(words);
+        Ok(own)
+    };
+    slots.iter().map(copy).collect::<Result<_, _>>().map(Some)
+}
+
+/// The words of a buffer made by [`staged`].
+fn as_words(buf: &HugeBuf) -> &[i32] {
+    // SAFETY: as there.
+    unsafe { buf.as_slice().align_to::<i32>().1 }
 }
 
 /// The kernels of a program in one run.

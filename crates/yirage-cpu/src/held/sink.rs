@@ -1,6 +1,7 @@
 //! Weights as they come from files: a piece at a time, repacked by all threads.
 
 use super::weight::{CpuWeight, packed_bytes, sizes};
+use crate::memory::HugeBuf;
 use crate::pack::{PANEL_ROWS, PackError, PackedMatrix};
 use crate::shared::Shared;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,15 +13,6 @@ use yirage_plan::weights::ROWS;
 
 fn no_memory(wanted: u64, entry: &WeightEntry, detail: String) -> HalError {
     HalError::OutOfMemory { pool: "weights", wanted, detail: format!("weight `{}`: {detail}", entry.name) }
-}
-
-/// So many bytes of zeros.
-fn zeros(bytes: u64, entry: &WeightEntry) -> Result<Vec<f32>, HalError> {
-    let mut values = Vec::new();
-    let len = bytes as usize / size_of::<f32>();
-    values.try_reserve_exact(len).map_err(|e| no_memory(bytes, entry, e.to_string()))?;
-    values.resize(len, 0.0);
-    Ok(values)
 }
 
 /// Takes a weight piece by piece.
@@ -36,16 +28,19 @@ pub(crate) struct Sink {
 
 enum Into {
     Packed(PackedMatrix),
-    Rows(Vec<f32>),
+    Rows(HugeBuf),
 }
 
 impl Sink {
     pub(crate) fn new(shared: &Arc<Shared>, entry: &WeightEntry) -> Result<Sink, HalError> {
         let (format, count, rows, k) = sizes(entry)?;
         let into = if entry.layout == ROWS {
-            Into::Rows(zeros(packed_bytes(entry)?, entry)?)
+            let bytes = packed_bytes(entry)?;
+            let len = usize::try_from(bytes).map_err(|e| no_memory(bytes, entry, e.to_string()))?;
+            let values = shared.supply.zeroed(len, align_of::<f32>());
+            Into::Rows(values.map_err(|e| no_memory(bytes, entry, e.to_string()))?)
         } else {
-            let packed = PackedMatrix::stacked(format, count, rows, k);
+            let packed = PackedMatrix::supplied(shared.supply, format, count, rows, k);
             Into::Packed(packed.map_err(|e| match e {
                 PackError::Memory(e) => no_memory(e.wanted as u64, entry, e.to_string()),
                 e => HalError::Weight { name: entry.name.clone(), why: e.to_string() },
@@ -83,6 +78,12 @@ impl Sink {
     }
 }
 
+/// The floats of a buffer made for some.
+fn floats(buf: &mut HugeBuf) -> &mut [f32] {
+    // SAFETY: any bytes are floats. `Sink::new` got a multiple of four bytes, which begins at one, so nothing is cut off.
+    unsafe { buf.as_mut_slice().align_to_mut::<f32>().1 }
+}
+
 impl WeightSink for Sink {
     fn row_step(&self) -> usize {
         match self.into {
@@ -99,7 +100,7 @@ impl WeightSink for Sink {
             return Err(self.error(format!("{} bytes from row {first_row} do not fit", bytes.len())));
         }
         if let Into::Rows(values) = &mut self.into {
-            (self.format.info().decode)(bytes, &mut values[first_row * self.k..(first_row + rows) * self.k]);
+            (self.format.info().decode)(bytes, &mut floats(values)[first_row * self.k..(first_row + rows) * self.k]);
         }
         match &self.into {
             Into::Rows(_) => Ok(()),

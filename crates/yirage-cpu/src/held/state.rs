@@ -49,7 +49,7 @@ impl CpuState {
     ) -> Result<CpuState, HalError> {
         let shape = CpuState::shape(block, k_width)?;
         let bytes = blocks.saturating_mul(shape.block_bytes());
-        let buf = HugeBuf::zeroed(bytes).map_err(|e| HalError::OutOfMemory {
+        let buf = shared.supply.zeroed(bytes, 4).map_err(|e| HalError::OutOfMemory {
             pool: "cache",
             wanted: bytes as u64,
             detail: e.to_string(),

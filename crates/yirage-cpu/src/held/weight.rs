@@ -1,5 +1,6 @@
 //! Weights in memory: repacked matrices, or plain f32 rows.
 
+use crate::memory::HugeBuf;
 use crate::pack::PackedMatrix;
 use crate::shared::{Booked, Purpose, Shared, book};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub(crate) struct Rows {
 
 enum Values {
     /// In memory of their own.
-    Own(Vec<f32>),
+    Own(HugeBuf),
     /// In a file that an earlier run wrote, at a multiple of four.
     Mapped(WeightImage),
 }
@@ -46,8 +47,8 @@ impl CpuWeight {
     }
 
     /// Values that are whole.
-    pub(super) fn own(shared: &Arc<Shared>, values: Vec<f32>) -> CpuWeight {
-        let booked = book(shared, Purpose::Weights, size_of_val(&values[..]) as u64);
+    pub(super) fn own(shared: &Arc<Shared>, values: HugeBuf) -> CpuWeight {
+        let booked = book(shared, Purpose::Weights, values.len() as u64);
         CpuWeight::Rows(Arc::new(Rows { values: Values::Own(values), _booked: booked }))
     }
 
@@ -83,20 +84,16 @@ impl Matrix {
 impl Rows {
     fn bytes(&self) -> &[u8] {
         match &self.values {
-            // SAFETY: floats are four bytes each without padding, and any byte is a valid `u8`.
-            Values::Own(v) => unsafe { std::slice::from_raw_parts(v.as_ptr().cast(), size_of_val(&v[..])) },
+            Values::Own(buf) => buf.as_slice(),
             Values::Mapped(image) => image.bytes(),
         }
     }
 
     /// The values.
     pub(crate) fn values(&self) -> &[f32] {
-        match &self.values {
-            Values::Own(v) => v,
-            // SAFETY: any four bytes are a valid `f32`; `adopt` checks where the image begins, so nothing is cut off at
-            // either end.
-            Values::Mapped(image) => unsafe { image.bytes().align_to::<f32>().1 },
-        }
+        // SAFETY: any four bytes are a valid `f32`. `Sink::new` and `adopt` see to it that there is a multiple of four
+        // which begins at one, so nothing is cut off.
+        unsafe { self.bytes().align_to::<f32>().1 }
     }
 }
 
@@ -126,9 +123,11 @@ pub(super) fn sizes(entry: &WeightEntry) -> Result<(Format, usize, usize, usize)
     let DType::Stored(format) = entry.ty.dtype else { return Err(bad(format!("{} is no stored format", entry.ty))) };
     let shape: Vec<usize> = entry.ty.shape.iter().map(|d| d.get(&Dims::default())).collect();
     match shape[..] {
+        [] => Ok((format, 1, 1, 1)),
         [k] => Ok((format, 1, 1, k)),
         [n, k] => Ok((format, entry.groups as usize, n / entry.groups.max(1) as usize, k)),
         [e, n, k] => Ok((format, e, n, k)),
+        [ref outer @ .., k] if entry.layout == ROWS => Ok((format, 1, outer.iter().product(), k)),
         _ => Err(bad(format!("{}: one to three dimensions wanted", entry.ty))),
     }
 }

@@ -67,7 +67,8 @@ struct Attention {
     own: Scratch,
 }
 
-fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let [site] = single(sites, KERNEL.name)?;
     let Op::Attention(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
     let q = site.float_rows(0)?;
@@ -99,8 +100,8 @@ fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel
         sinks: if site.inputs() > 5 { Some(site.float_row(5)?) } else { None },
         out: site.out(0)?,
         cut: binder.cuts.add(kind),
-        parts: binder.scratch.take(parts.saturating_mul(size_of::<f32>())),
-        own: binder.scratch.take(workers.saturating_mul(own_bytes(&shape))),
+        parts: binder.scratch.take(parts.saturating_mul(size_of::<f32>()))?,
+        own: binder.scratch.take(workers.saturating_mul(own_bytes(&shape)))?,
     }))
 }
 

@@ -61,7 +61,8 @@ struct Experts {
     stacks: Vec<Stack>,
 }
 
-fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let first = one_input(&sites)?;
     let x = Input::of(first)?;
     let stacks = sites.iter().map(|site| stack(binder, &x, site)).collect::<Result<_, _>>()?;
@@ -85,10 +86,10 @@ fn stack(binder: &mut Binder<'_>, x: &Input, site: &Site) -> Result<Stack, HalEr
             let k = matrix.k();
             return Err(HalError::Load(format!("quantised parts of {k} elements do not lie whole in a row")));
         }
-        Input::Codes(codes) => Rows::Codes(*codes),
-        Input::Floats(floats) => Rows::Floats(floats.clone(), take(binder, parts)),
+        Input::Codes(codes) => Rows::Codes(codes.clone()),
+        Input::Floats(floats) => Rows::Floats(floats.clone(), take(binder, parts)?),
     };
-    let gathered = take(binder, top_k);
+    let gathered = take(binder, top_k)?;
     let (chosen, out) = (site.array(2)?, site.out(0)?);
     Ok(Stack { weight, kernel, rows, chosen, out, top_k, shared: op.shared, gathered })
 }

@@ -67,7 +67,6 @@ impl Input {
 }
 
 /// Where a product finds its activations.
-#[derive(Clone, Copy)]
 enum Activations {
     /// As they were quantised.
     Codes(Codes),
@@ -123,7 +122,8 @@ pub(super) fn one_input(sites: &[Site]) -> Result<&Site, HalError> {
     }
 }
 
-fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let first = one_input(&sites)?;
     let mut made = Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new() };
     for site in &sites {
@@ -142,22 +142,22 @@ impl Products {
         let wanted = precision(self.x.quantised(), matrix.format().info().block, binder.precision);
         let kernel = linear::Kernel::new(binder.shared.isa, wanted, matrix.format());
         let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
-        let activations = match self.x {
-            Input::Codes(codes) => Activations::Codes(codes),
-            Input::Floats(_) => Activations::Staged(self.stage(binder, kernel.form(), groups, matrix.k())),
+        let activations = match &self.x {
+            Input::Codes(codes) => Activations::Codes(codes.clone()),
+            Input::Floats(_) => Activations::Staged(self.stage(binder, kernel.form(), groups, matrix.k())?),
         };
         Ok(Product { weight, kernel, groups, out, activations })
     }
 
     /// Scratch for the input in `form`, shared by all products that read it so.
-    fn stage(&mut self, binder: &mut Binder<'_>, form: Form, groups: usize, k: usize) -> usize {
+    fn stage(&mut self, binder: &mut Binder<'_>, form: Form, groups: usize, k: usize) -> Result<usize, HalError> {
         if let Some(i) = self.staging.iter().position(|s| s.form == form && s.groups == groups) {
-            return i;
+            return Ok(i);
         }
         let tokens = self.x.most(binder.bucket());
-        let scratch = binder.scratch.take(groups.saturating_mul(Layout::new(form, tokens, k).bytes()));
+        let scratch = binder.scratch.take(groups.saturating_mul(Layout::new(form, tokens, k).bytes()))?;
         self.staging.push(Staging { form, groups, scratch });
-        self.staging.len() - 1
+        Ok(self.staging.len() - 1)
     }
 
     /// Makes this worker's share of tokens in each form.
@@ -187,9 +187,9 @@ impl Products {
         let matrix = p.matrix();
         let layout = Layout::new(p.kernel.form(), tokens, matrix.k());
         for g in 0..p.groups {
-            let activations = match p.activations {
+            let activations = match &p.activations {
                 Activations::Codes(codes) => codes.first(run),
-                Activations::Staged(i) => self.staging[i].scratch.at(run, g * layout.bytes()),
+                Activations::Staged(i) => self.staging[*i].scratch.at(run, g * layout.bytes()),
             };
             let job = Linear {
                 kernel: &p.kernel,

@@ -62,7 +62,8 @@ struct SampleTokens {
     _booked: Booked,
 }
 
-fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let [site] = &single(sites, KERNEL.name)?;
     let Op::Sample(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
     let ins = Inputs { site, slots: op.slots() };

@@ -26,6 +26,8 @@ pub(crate) const LANES: usize = 16;
 pub(crate) trait Lanes: Words {
     /// Rows that a register tile of two vectors a row may hold without spilling.
     const ROWS: usize;
+    /// Whether the registers hold twelve rows of two vectors of sums and not only six of one.
+    const WIDE: bool;
     /// The same value in all lanes.
     fn splat(x: f32) -> Self;
     /// Sixteen floats from anywhere.
@@ -34,6 +36,10 @@ pub(crate) trait Lanes: Words {
     unsafe fn store(self, p: *mut f32);
     /// Sixteen IEEE halves.
     unsafe fn load_f16(p: *const u16) -> Self;
+    /// Sixteen bf16 values.
+    unsafe fn load_bf16(p: *const u16) -> Self;
+    /// Four columns of sixteen rows: value j of each row is vector j.
+    unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4];
     /// Sixteen signed bytes.
     unsafe fn load_i8(p: *const i8) -> Self;
     /// Thirty-two bf16 values: those at even places, then those at odd places.
@@ -158,6 +164,11 @@ mod tests {
             // SAFETY: there are twice sixteen halves.
             let (half, (even, odd)) =
                 unsafe { (V::load_f16(self.halves.as_ptr()), V::load_bf16_pairs(self.halves.as_ptr())) };
+            // SAFETY: there are twice sixteen values, and four of each array from each of twelve places on.
+            let (narrow, turned) = unsafe {
+                let rows = std::array::from_fn(|i| self.lanes[i % 3][4 * (i % 4)..][..4].as_ptr());
+                (V::load_bf16(self.halves.as_ptr().add(3)), V::turn(&rows))
+            };
             // SAFETY: there are four times sixteen bytes.
             let byte = unsafe { V::load_i8(self.halves.as_ptr().cast()) };
             let whole = a.round().max(V::splat(-126.0)).min(V::splat(126.0)); // a number for NaN too
@@ -172,6 +183,8 @@ mod tests {
                 a.if_less(b, c, a),
                 V::splat(self.lanes[0][5]),
             ]);
+            out.push(narrow);
+            out.extend(turned);
             for (from, to) in (0..=LANES).flat_map(|to| (0..=to).map(move |from| (from, to))) {
                 out.push(a.keep(from, to, b));
             }

@@ -3,6 +3,7 @@
 use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, per_row};
 use crate::attr::F32;
+use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -57,6 +58,13 @@ impl OpDef for Embed {
             0 => Role::Weight,
             _ => Role::Slot(&[Sym::Tokens]),
         }
+    }
+
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let tokens = ins[1].elems(&step.dims);
+        let mut cost = Cost::reading(2, tokens);
+        cost.reads[0] = Reads::Parts(tokens as f64);
+        cost
     }
 
     fn cases() -> Vec<Case> {

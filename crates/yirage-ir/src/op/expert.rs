@@ -1,8 +1,10 @@
 //! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity, f32_rows, times};
-use crate::dim::{Dim, Dims, Sym};
+use super::linear::product_format;
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, times};
+use crate::cost::{Cost, Reads, StepSizes};
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -129,10 +131,16 @@ impl OpDef for ExpertLinear {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let rows = ins[0].shape[0].get(dims) as f64 * f64::from(self.top_k);
-        let one = ins[1].elems(dims) as f64 / ins[1].shape[0].get(dims).max(1) as f64;
-        Work { flops: 2.0 * rows * one, bytes: ins[1].bytes(dims) as f64 }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let (of, tokens) = (ins[1].shape[0].get(&step.dims).max(1) as f64, ins[0].shape[0].get(&step.dims) as f64);
+        let (chosen, one) = (f64::from(self.top_k), ins[1].elems(&step.dims) as f64 / of);
+        // Experts that at least one of the tokens is expected to choose, if they choose evenly.
+        let met = of * (1.0 - (1.0 - chosen / of).max(0.0).powf(tokens));
+        Cost {
+            ops: 2.0 * one * chosen * tokens,
+            format: product_format(&ins[0], &ins[1]),
+            reads: vec![Reads::Whole, Reads::Parts(met), Reads::Whole],
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::case::Values;
 use super::{BLOCK, Case, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times};
+use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -94,6 +95,11 @@ impl OpDef for KvAppend {
             _ if like.dtype == DType::I32 => Role::Slot(&[Sym::Tokens]),
             _ => Role::Activation,
         }
+    }
+
+    fn work(&self, _: &[Type], _: &StepSizes<'_>) -> Cost {
+        // Appending reads nothing that is kept.
+        Cost::reading(0, 0)
     }
 
     fn cases() -> Vec<Case> {

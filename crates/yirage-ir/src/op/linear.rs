@@ -1,8 +1,9 @@
 //! `linear`: activations times a weight matrix.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity, times};
-use crate::dim::{Dim, Dims};
+use super::{Case, OpDef, Role, Tolerance, arity, times};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -20,6 +21,12 @@ op_struct! {
         /// Number of groups.
         groups: u32,
     }
+}
+
+/// The format whose ceiling a product meets; none where a quantised weight meets f32 activations.
+pub(super) fn product_format(x: &Type, w: &Type) -> Option<Format> {
+    let DType::Stored(format) = w.dtype else { return None };
+    (x.dtype == DType::Q8A || format.info().block == 1).then_some(format)
 }
 
 impl OpDef for Linear {
@@ -101,9 +108,11 @@ impl OpDef for Linear {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let rows = ins[0].shape[0].get(dims) as f64;
-        let weights = ins[1].elems(dims) as f64;
-        Work { flops: 2.0 * rows * weights, bytes: ins[1].bytes(dims) as f64 + ins[0].bytes(dims) as f64 }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let rows = ins[0].shape[0].get(&step.dims);
+        let ops = 2.0 * rows as f64 * ins[1].elems(&step.dims) as f64;
+        // Slices of a row stay f32, and so does their arithmetic.
+        let format = product_format(&ins[0], &ins[1]).filter(|_| self.groups == 1);
+        Cost { ops, format, ..Cost::reading(2, rows) }
     }
 }

@@ -5,7 +5,8 @@
 //! device, layout or kernel.
 
 use crate::attr::AttrError;
-use crate::dim::{Dims, Sym};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Sym;
 use crate::dtype::DType;
 use crate::expr::is_float;
 use crate::tensor::Tensor;
@@ -73,15 +74,6 @@ pub use view::{Cut, Form, View};
 /// Positions of one cache block.
 pub const BLOCK: usize = 32;
 
-/// Arithmetic and memory an op needs: the cost model's and the roofline's numbers.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Work {
-    /// Multiplications and additions.
-    pub flops: f64,
-    /// Bytes that must move at least once.
-    pub bytes: f64,
-}
-
 /// Where an input of an op comes from in a model, when nothing in the graph computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -138,10 +130,10 @@ pub trait OpDef: Attrs {
     }
     /// Shapes and values to test a kernel with.
     fn cases() -> Vec<Case>;
-    /// Arithmetic and bytes at these sizes.
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let bytes = ins.iter().map(|t| t.bytes(dims) as f64).sum::<f64>() * 2.0;
-        Work { flops: ins.first().map_or(0.0, |t| t.elems(dims) as f64), bytes }
+    /// What it has to do at least in a step, the only place where that is said: by default read all its inputs.
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let rows = ins.first().and_then(|t| t.shape.first()).map_or(1, |d| d.get(&step.dims));
+        Cost::reading(ins.len(), rows)
     }
 }
 
@@ -204,8 +196,8 @@ macro_rules! ops {
                 match self { $(Op::$name(op) => op.whole(input, ty)),* }
             }
             /// See [`OpDef::work`].
-            pub fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-                match self { $(Op::$name(op) => op.work(ins, dims)),* }
+            pub fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+                match self { $(Op::$name(op) => op.work(ins, step)),* }
             }
             /// The cases of every op.
             pub fn all_cases() -> Vec<Case> {

@@ -80,7 +80,7 @@ impl EngineSettings {
         Ok(EngineSettings {
             backend: backends::named(layers.text("backend").unwrap_or_default())?,
             ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
-            open: OpenOptions { threads, isa: layers.text("isa").map(str::to_owned) },
+            open: OpenOptions { threads, isa: layers.text("isa").map(str::to_owned), ..OpenOptions::default() },
             options,
             draft,
             note,

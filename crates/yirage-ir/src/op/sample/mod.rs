@@ -9,8 +9,9 @@ mod sequence;
 mod slot;
 mod weight;
 
-use super::{Case, OpDef, Role, Work};
-use crate::dim::{Dim, Dims, Sym};
+use super::{Case, OpDef, Role};
+use crate::cost::{Cost, Reads, StepSizes};
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -157,8 +158,10 @@ impl OpDef for Sample {
         cases::cases()
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let row = ins[0].bytes(&Dims { rows: 1, ..*dims }) as f64;
-        Work { flops: row / 4.0 * f64::from(dims.seqs), bytes: row * f64::from(dims.seqs) }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let mut cost = Cost::reading(ins.len(), step.dims.seqs as usize);
+        // Of the logits the row of each sequence.
+        cost.reads[0] = Reads::Parts(f64::from(step.dims.seqs));
+        cost
     }
 }
