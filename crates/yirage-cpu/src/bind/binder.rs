@@ -98,7 +98,10 @@ impl<'a> Binder<'a> {
     }
 
     /// Scratch memory of this many bytes for each worker.
-    pub(crate) fn each_worker(&mut self, bytes: usize) -> Vec<Scratch> {
+    ///
+    /// # Errors
+    /// A device that has no memory left.
+    pub(crate) fn each_worker(&mut self, bytes: usize) -> Result<Vec<Scratch>, HalError> {
         (0..self.shared.pool.count()).map(|_| self.scratch.take(bytes)).collect()
     }
 

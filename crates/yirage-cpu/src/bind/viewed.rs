@@ -3,6 +3,7 @@
 use super::float::Base;
 use super::location::{Location, Operand};
 use super::run::Run;
+use super::spot::Spot;
 use crate::general::{Elem, Input, Output, Strides};
 use crate::held::CpuWeight;
 use yirage_hal::HalError;
@@ -30,8 +31,10 @@ pub(crate) struct Viewed {
 
 /// Elements that a kernel writes.
 pub(crate) struct ViewedOut {
-    arena: usize,
+    spot: Spot,
     elem: Elem,
+    /// Bytes from the value's first element to the first that is written.
+    offset: isize,
     strides: Vec<i64>,
 }
 
@@ -85,7 +88,7 @@ impl Whole {
         let operand = self.input(read.input)?;
         let wanted = "plain elements, computed, in a slot or of a weight held as plain rows";
         let (base, dtype) = match &operand.location {
-            Location::Arena(offset) => (Base::Arena(*offset), operand.ty.dtype),
+            Location::Arena(spot) => (Base::Arena(spot.clone()), operand.ty.dtype),
             Location::Slot(index) if operand.ty.dtype.row_bytes(1) == size_of::<i32>() => {
                 (Base::Slot(*index), operand.ty.dtype)
             }
@@ -107,10 +110,10 @@ impl Whole {
     pub(crate) fn written(&self, at: &Strided) -> Result<ViewedOut, HalError> {
         let operand = self.output()?;
         let wanted = "plain elements that are computed";
-        let Location::Arena(arena) = operand.location else { return Err(self.refuse(operand, wanted)) };
+        let Location::Arena(spot) = &operand.location else { return Err(self.refuse(operand, wanted)) };
         let elem = Elem::try_from(operand.ty.dtype).map_err(|_| self.refuse(operand, wanted))?;
-        let first = self.inside(operand, at, elem)?;
-        Ok(ViewedOut { arena: arena.wrapping_add_signed(first), elem, strides: at.strides.clone() })
+        let offset = self.inside(operand, at, elem)?;
+        Ok(ViewedOut { spot: spot.clone(), elem, offset, strides: at.strides.clone() })
     }
 
     /// Bytes to the first element, all of them being elements of the operand in the largest step; in a smaller one fewer
@@ -179,6 +182,6 @@ impl ViewedOut {
 
     /// The elements as a kernel takes them.
     pub(crate) fn output(&self, run: &Run<'_>, strides: Strides) -> Output {
-        Output::at(run.arena.as_ptr().wrapping_add(self.arena), self.elem, strides)
+        Output::at(self.spot.first(run.arena).wrapping_byte_offset(self.offset), self.elem, strides)
     }
 }

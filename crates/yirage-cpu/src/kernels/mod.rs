@@ -5,6 +5,7 @@
 
 mod attention;
 mod chain;
+mod contract;
 mod experts;
 mod gather;
 mod products;
@@ -22,6 +23,7 @@ use yirage_plan::rules::OpRule;
 /// All of them, most wanted first.
 pub(crate) static KERNELS: &[Kernel] = &[
     chain::KERNEL,
+    contract::KERNEL,
     row_ops::KERNEL,
     products::KERNEL,
     experts::KERNEL,
