@@ -1,14 +1,45 @@
 //! Any text as a plan: what parses prints to text that parses to the same plan. Shared by the fuzz target and the test
 //! that replays its corpus.
 
-use yirage_plan::{text, verify};
+use yirage_ir::{Op, RegionKind};
+use yirage_plan::rules::{OpRule, Way};
+use yirage_plan::{ExecutorKind, KernelFacts, Plan, Target, VerifiedPlan, text};
 
-/// Parses, verifies, prints and parses again.
+/// Parses, proves, prints and parses again.
 pub(crate) fn run(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else { return };
     let Ok(plan) = text::parse(source) else { return };
-    let _verdict = verify(&plan);
     let printed = text::print(&plan);
     let again = text::parse(&printed).map(|p| text::print(&p)).map_err(|e| e.to_string());
     assert_eq!(again, Ok(printed), "{source}");
+    let target = target(&plan);
+    let _verdict = VerifiedPlan::new(plan, &target);
+}
+
+/// A target that has what the plan names, so that its proof goes as far as it can.
+fn target(plan: &Plan) -> Target {
+    let mut words = plan.target.split(' ');
+    let mut word = || words.next().unwrap_or_default();
+    let (family, arch, workers) = (word().to_owned(), word().to_owned(), word());
+    let rules: Vec<OpRule> = Op::NAMES.iter().map(|op| OpRule::new(op, vec![Way::anything()])).collect();
+    let kernel = |k: &yirage_plan::KernelRef| KernelFacts {
+        name: k.name.clone(),
+        variant: k.variant.clone(),
+        regions: RegionKind::ALL.to_vec(),
+        rules: rules.clone(),
+        stages: k.stages.clone(),
+        scratch: k.scratch,
+    };
+    let layouts = plan.weights.entries.iter().map(|e| &e.layout);
+    Target {
+        family,
+        arch,
+        workers: workers.strip_prefix("workers=").and_then(|n| n.parse().ok()).unwrap_or(1),
+        product_layout: layouts.max().map_or_else(|| "rows".into(), Clone::clone),
+        q8a_block_bytes: 72,
+        q8a_row_multiple: 64,
+        align: 64,
+        executors: plan.programs.iter().map(|p| p.kind).filter(|&k| k != ExecutorKind::Replay).collect(),
+        kernels: plan.kernels.iter().take(16).map(kernel).collect(),
+    }
 }

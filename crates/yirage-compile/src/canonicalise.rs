@@ -1,12 +1,13 @@
 //! Removes what nothing reads and computes equal things once.
 
+use crate::Options;
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::{Graph, NodeKind, ValueId};
 use yirage_plan::Target;
 
-pub(crate) fn run(graph: &Graph, _: &Target) -> Result<Graph, CompileError> {
+pub(crate) fn run(graph: &Graph, _: &Target, _: &Options) -> Result<Graph, CompileError> {
     let live = live_values(graph);
     let mut r = Rebuild::new(graph, |i| live[i.index()])?;
     let mut seen: HashMap<(NodeKind, Vec<ValueId>), Vec<ValueId>> = HashMap::new();

@@ -3,7 +3,7 @@
 use thiserror::Error;
 use yirage_ir::BuildError;
 use yirage_ir::verify::VerifyError;
-use yirage_plan::PlanError;
+use yirage_plan::{PlanError, Refusal};
 
 /// Why a graph cannot be compiled for a target.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -14,7 +14,8 @@ pub enum CompileError {
     /// A pass made something that does not hold together: a bug of the compiler, with its facts.
     #[error("pass output: {0}")]
     Pass(#[from] BuildError),
-    /// The plan does not hold together: a bug of the compiler, with its facts.
+    /// No plan can be made: a size that no memory has, an output that is not computed; or a bug of the compiler, with
+    /// its facts.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// No target can run this.
@@ -30,12 +31,12 @@ pub enum CompileError {
     NoKernel {
         /// The target.
         target: String,
-        /// The op or fusion pattern.
+        /// The op or the region's kind.
         op: String,
         /// Its input types.
         types: String,
-        /// What the target's kernels do accept.
-        why: String,
+        /// What is refused, and what would be taken.
+        why: Box<Refusal>,
     },
     /// The weight plan was made for another graph.
     #[error("the weight plan does not fit the graph: `{name}` is {graph} in the graph, {plan} in the plan")]

@@ -4,21 +4,24 @@
 //! region (one pass over the tokens, no waiting between the ops); then all other nodes that are ready run side by
 //! side, products of the same input as one region, whatever the formats of their weights.
 
+use crate::Options;
 use crate::error::CompileError;
+use crate::group;
+use crate::readers::Readers;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
-use yirage_ir::{Dim, Graph, GraphBuilder, Node, NodeKind, Op, Region, Source, ValueId};
+use yirage_ir::region::{MAX_REGION_OPS, is_product, row_dim};
+use yirage_ir::{Dim, Graph, Node, NodeKind, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Step, Target};
 
-/// Pattern of regions of row-wise ops.
-pub(crate) const ROWS: &str = "rows";
-/// Pattern of regions of products with a shared input.
-pub(crate) const PRODUCTS: &str = "products";
-
-pub(crate) fn run(graph: &Graph, _: &Target) -> Result<Graph, CompileError> {
+pub(crate) fn run(graph: &Graph, _: &Target, options: &Options) -> Result<Graph, CompileError> {
+    if !options.fuse {
+        return Ok(graph.clone());
+    }
     let mut r = Rebuild::new(graph, |_| true)?;
+    let readers = Readers::of(graph);
     for group in groups(graph) {
-        emit(graph, &group, &mut r)?;
+        emit(graph, &group, &readers, &mut r)?;
     }
     Ok(r.finish())
 }
@@ -66,14 +69,9 @@ fn is_ready(graph: &Graph, n: usize, done: &[bool]) -> bool {
     })
 }
 
-fn is_row_wise(node: &Node) -> bool {
-    matches!(&node.kind, NodeKind::Op(op) if op.row_wise())
-}
-
-/// The token dimension a row-wise node runs over.
-fn row_dim(graph: &Graph, node: &Node) -> Option<Dim> {
-    let like = if matches!(&node.kind, NodeKind::Op(Op::KvAppend(_))) { node.ins[1] } else { node.outs[0] };
-    graph.ty(like).shape.first().copied()
+/// Whether a row of what the node makes may depend on all of input `at`.
+fn reads_whole(node: &Node, at: usize, ty: &Type) -> bool {
+    matches!(&node.kind, NodeKind::Op(op) if op.whole(at, ty))
 }
 
 /// Ready row-wise nodes and all that follow from them row by row, one group a token dimension.
@@ -82,24 +80,27 @@ fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<Dim>, Vec<usize>)> = Vec::new();
     let mut dim_of: HashMap<usize, Option<Dim>> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
-        if done[n] || !is_row_wise(node) || !is_ready(graph, n, &done) {
+        if done[n] || row_dim(graph, node).is_none() || !is_ready(graph, n, &done) {
             continue;
         }
         let dim = row_dim(graph, node);
-        // A producer fused in this round must run over the same rows.
-        let crosses = node.ins.iter().any(|&i| match graph.value(i).source {
-            Source::Node { node, .. } => dim_of.get(&(node as usize)).is_some_and(|d| *d != dim),
+        // A producer fused in this round must run over the same rows, and what it makes be read row by row.
+        let crosses = node.ins.iter().enumerate().any(|(at, &i)| match graph.value(i).source {
+            Source::Node { node: maker, .. } => dim_of
+                .get(&(maker as usize))
+                .is_some_and(|d| *d != dim || (reads_whole(node, at, graph.ty(i)) && graph.state_of(i).is_none())),
             _ => false,
         });
         if crosses {
             continue;
         }
-        done[n] = true;
-        dim_of.insert(n, dim);
         match groups.iter_mut().find(|(d, _)| *d == dim) {
+            Some((_, members)) if members.len() == MAX_REGION_OPS => continue,
             Some((_, members)) => members.push(n),
             None => groups.push((dim, vec![n])),
         }
+        done[n] = true;
+        dim_of.insert(n, dim);
     }
     groups.into_iter().map(|(_, members)| members).collect()
 }
@@ -108,12 +109,12 @@ fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
 fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (n, node) in graph.nodes.iter().enumerate() {
-        if done[n] || is_row_wise(node) || !is_ready(graph, n, done) {
+        if done[n] || row_dim(graph, node).is_some() || !is_ready(graph, n, done) {
             continue;
         }
         let shared = |g: &&mut Vec<usize>| {
             let other = &graph.nodes[g[0]];
-            is_product(node) && other.name() == node.name() && other.ins[0] == node.ins[0]
+            is_product(node) && other.name() == node.name() && other.ins[0] == node.ins[0] && g.len() < MAX_REGION_OPS
         };
         match groups.iter_mut().find(shared) {
             Some(group) => group.push(n),
@@ -123,67 +124,14 @@ fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
     groups
 }
 
-fn is_product(node: &Node) -> bool {
-    matches!(&node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)))
-}
-
-fn emit(graph: &Graph, group: &[usize], r: &mut Rebuild) -> Result<(), CompileError> {
-    if let [n] = group {
+fn emit(graph: &Graph, members: &[usize], readers: &Readers, r: &mut Rebuild) -> Result<(), CompileError> {
+    if let [n] = members {
         let ins: Vec<ValueId> = graph.nodes[*n].ins.iter().map(|&i| r.get(i)).collect();
         return Ok(r.copy(*n, &ins)?);
     }
-    let pattern = if is_product(&graph.nodes[group[0]]) { PRODUCTS } else { ROWS };
-    let (region, ins, outs) = make_region(graph, group, pattern)?;
-    let new_ins: Vec<ValueId> = ins.iter().map(|&i| r.get(i)).collect();
-    let names: Vec<String> = outs.iter().map(|&o| graph.value(o).name.clone()).collect();
-    let new_outs = r.add(NodeKind::Region(Box::new(region)), &new_ins, &names)?;
-    outs.into_iter().zip(new_outs).for_each(|(old, new)| r.bind(old, new));
-    Ok(())
-}
-
-/// The region of `group`, with the old values that are its inputs and outputs.
-fn make_region(
-    graph: &Graph,
-    group: &[usize],
-    pattern: &str,
-) -> Result<(Region, Vec<ValueId>, Vec<ValueId>), CompileError> {
-    let mut builder = GraphBuilder::new(pattern);
-    let mut map: HashMap<ValueId, ValueId> = HashMap::new();
-    let mut ins = Vec::new();
-    for &n in group {
-        for &i in &graph.nodes[n].ins {
-            let made_inside =
-                matches!(graph.value(i).source, Source::Node { node, .. } if group.contains(&(node as usize)));
-            if made_inside || map.contains_key(&i) {
-                continue;
-            }
-            let source = match graph.value(i).source {
-                Source::Node { .. } if graph.state_of(i).is_some() => Source::State,
-                Source::Node { .. } => Source::Slot,
-                other => other,
-            };
-            map.insert(i, builder.declare(&graph.value(i).name, graph.ty(i).clone(), source)?);
-            ins.push(i);
-        }
-    }
-    let mut outs = Vec::new();
-    for &n in group {
-        let node = &graph.nodes[n];
-        let inner: Vec<ValueId> = node.ins.iter().map(|i| map[i]).collect();
-        let names: Vec<String> = node.outs.iter().map(|&o| graph.value(o).name.clone()).collect();
-        let made = builder.node(node.kind.clone(), &inner, &names)?;
-        for (&old, new) in node.outs.iter().zip(made) {
-            map.insert(old, new);
-            if read_outside(graph, old, group) {
-                builder.output(new);
-                outs.push(old);
-            }
-        }
-    }
-    Ok((Region { pattern: pattern.to_string(), graph: builder.finish() }, ins, outs))
-}
-
-fn read_outside(graph: &Graph, value: ValueId, group: &[usize]) -> bool {
-    let read = |(n, node): (usize, &Node)| !group.contains(&n) && node.ins.contains(&value);
-    graph.outputs.contains(&value) || graph.nodes.iter().enumerate().any(read)
+    let kind = if is_product(&graph.nodes[members[0]]) { RegionKind::Products } else { RegionKind::Rows };
+    let made = members.iter().flat_map(|&n| &graph.nodes[n].outs);
+    let outside = |id: &&ValueId| readers.is_output(**id) || readers.all(**id).iter().any(|n| !members.contains(n));
+    let outs: Vec<ValueId> = made.filter(outside).copied().collect();
+    group::emit(graph, members, &outs, kind, r)
 }

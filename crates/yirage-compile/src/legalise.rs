@@ -2,6 +2,7 @@
 //!
 //! Each input is quantised once, however many products read it, whatever the formats of their weights.
 
+use crate::Options;
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
@@ -9,14 +10,14 @@ use yirage_ir::op::Quantize;
 use yirage_ir::{DType, Graph, NodeKind, Op, ValueId};
 use yirage_plan::{Precision, Target};
 
-pub(crate) fn run(graph: &Graph, target: &Target) -> Result<Graph, CompileError> {
+pub(crate) fn run(graph: &Graph, target: &Target, options: &Options) -> Result<Graph, CompileError> {
     let mut r = Rebuild::new(graph, |_| true)?;
     // Products with chosen experts read their activations token by token, the others in tiles of tokens: the two do
     // not share a quantised value, because a target may hold them differently.
     let mut quantised: HashMap<(ValueId, Option<u32>), ValueId> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         let mut ins: Vec<ValueId> = node.ins.iter().map(|&i| r.get(i)).collect();
-        if target.precision == Precision::Fast && wants_int8(graph, n, target) {
+        if options.precision == Precision::Fast && wants_int8(graph, n, target) {
             let x = node.ins[0];
             let by_expert = expert_parts(&node.kind);
             let q = match quantised.get(&(x, by_expert)) {

@@ -5,33 +5,41 @@
 #![forbid(unsafe_code)]
 
 mod canonicalise;
+mod chains;
+mod compose;
 mod error;
 mod fuse;
+mod group;
 mod legalise;
 mod memory;
+mod options;
+mod readers;
 mod rebuild;
 mod select;
 mod tasks;
 mod weights;
 
 pub use error::CompileError;
+pub use options::Options;
 pub use weights::plan_weights;
 
 use yirage_ir::{Dims, Graph};
-use yirage_plan::{Plan, Target, WeightPlan};
+use yirage_plan::{Plan, Target, VerifiedPlan, WeightPlan};
 
 /// A pass from graph to graph.
 pub struct Pass {
     /// Its name, as filetests call it.
     pub name: &'static str,
     /// What it does.
-    pub run: fn(&Graph, &Target) -> Result<Graph, CompileError>,
+    pub run: fn(&Graph, &Target, &Options) -> Result<Graph, CompileError>,
 }
 
 /// The graph passes, in order.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "canonicalise", run: canonicalise::run },
     Pass { name: "legalise", run: legalise::run },
+    Pass { name: "compose", run: compose::run },
+    Pass { name: "chains", run: chains::run },
     Pass { name: "fuse", run: fuse::run },
 ];
 
@@ -39,23 +47,44 @@ pub const PIPELINE: &[Pass] = &[
 pub type Bucket = Dims;
 
 /// Compiles `graph` for the sizes of `bucket` on `target`, with weights laid out as `weights` says.
-pub fn compile(graph: &Graph, bucket: Bucket, target: &Target, weights: &WeightPlan) -> Result<Plan, CompileError> {
+///
+/// # Errors
+/// What no kernel of the target runs, sizes that no memory has, and what else a plan cannot be made of.
+pub fn compile(
+    graph: &Graph,
+    bucket: Bucket,
+    target: &Target,
+    weights: &WeightPlan,
+    options: &Options,
+) -> Result<VerifiedPlan, CompileError> {
     yirage_ir::verify(graph)?;
     check_strides(graph)?;
     weights::check(graph, weights)?;
     let mut lowered = graph.clone();
     for pass in PIPELINE {
-        lowered = (pass.run)(&lowered, target)?;
+        lowered = (pass.run)(&lowered, target, options)?;
         if cfg!(debug_assertions) {
             yirage_ir::verify(&lowered)?;
         }
     }
-    let (kernels, chosen) = select::run(&lowered, target)?;
+    let weights = weights::of_graph(&lowered, weights);
+    let (kernels, chosen) = select::run(&lowered, target, &weights)?;
     let steps = fuse::steps(&lowered, &chosen);
-    let mut plan = memory::place(lowered, bucket, target, kernels, steps);
-    plan.programs = tasks::programs(&plan, &target.executors, target.workers)?;
-    yirage_plan::verify(&plan)?;
-    Ok(plan)
+    let mut plan = Plan {
+        target: target.describe(),
+        precision: options.precision,
+        bucket,
+        graph: lowered,
+        weights,
+        kernels,
+        arena: 0,
+        places: Vec::new(),
+        steps,
+        programs: Vec::new(),
+    };
+    memory::place(&mut plan, target)?;
+    plan.programs = tasks::programs(&plan, &target.executors, target.queues())?;
+    Ok(VerifiedPlan::new(plan, target)?)
 }
 
 /// Weights may be views: loading writes their rows one by one. Everything else lies dense, as kernels read it.

@@ -1,77 +1,75 @@
 //! Places every value in one arena so that values alive at the same time never share bytes.
 
-use yirage_ir::{Dims, Graph, ValueId};
-use yirage_plan::verify::lifetimes;
-use yirage_plan::{KernelRef, Place, Plan, Step, Target};
+use crate::error::CompileError;
+use yirage_ir::{NodeKind, Value};
+use yirage_plan::limits::MAX_ARENA;
+use yirage_plan::{Lifetime, Place, Plan, Target, lifetimes};
 
 /// A value to place.
 struct Item {
-    region: Option<u32>,
-    value: ValueId,
-    from: u32,
-    to: u32,
+    life: Lifetime,
     bytes: u64,
 }
 
-/// The finished plan: greedy by size, each value at the lowest offset where it meets no value of its lifetime.
-pub(crate) fn place(graph: Graph, bucket: Dims, target: &Target, kernels: Vec<KernelRef>, steps: Vec<Step>) -> Plan {
-    let mut phase = vec![0; graph.nodes.len()];
-    steps.iter().for_each(|s| phase[s.node as usize] = s.phase);
-    let mut plan = Plan {
-        target: target.describe(),
-        bucket,
-        graph,
-        kernels,
-        arena: 0,
-        places: Vec::new(),
-        steps,
-        programs: Vec::new(),
-    };
-    let mut items = items(&plan, &phase, target);
-    items.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.from, i.region, i.value));
+/// Places the values of a plan whose graph and steps are final: greedy by size, each value at the lowest offset where it
+/// meets no value of its lifetime.
+pub(crate) fn place(plan: &mut Plan, target: &Target) -> Result<(), CompileError> {
+    let mut phase = vec![0; plan.graph.nodes.len()];
+    plan.steps.iter().for_each(|s| phase[s.node as usize] = s.phase);
+    let mut items =
+        lifetimes(plan, &phase).into_iter().map(|life| item(plan, life, target)).collect::<Result<Vec<_>, _>>()?;
+    items.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.life.from, i.life.region, i.life.value));
     let mut placed: Vec<(Item, u64)> = Vec::new();
     for item in items {
         let offset = lowest_fit(&item, &placed, u64::from(target.align));
-        plan.arena = plan.arena.max(offset + item.bytes);
+        let end = offset.and_then(|offset| offset.checked_add(item.bytes)).filter(|&end| end <= MAX_ARENA);
+        let (Some(offset), Some(end)) = (offset, end) else { return Err(too_large(plan, &item.life)) };
+        plan.arena = plan.arena.max(end);
         placed.push((item, offset));
     }
-    placed.sort_by_key(|(i, _)| (i.region, i.value));
-    plan.places = placed
-        .into_iter()
-        .map(|(i, offset)| Place { region: i.region, value: i.value, offset, bytes: i.bytes })
-        .collect();
-    plan
+    placed.sort_by_key(|(i, _)| (i.life.region, i.life.value));
+    let place = |(i, offset): (Item, u64)| Place { region: i.life.region, value: i.life.value, offset, bytes: i.bytes };
+    plan.places = placed.into_iter().map(place).collect();
+    Ok(())
 }
 
-fn items(plan: &Plan, phase: &[u32], target: &Target) -> Vec<Item> {
-    let align = u64::from(target.align);
-    let item = |(region, value, from, to): (Option<u32>, ValueId, u32, u32)| {
-        let graph = match region {
-            None => &plan.graph,
-            Some(n) => match &plan.graph.nodes[n as usize].kind {
-                yirage_ir::NodeKind::Region(r) => &r.graph,
-                yirage_ir::NodeKind::Op(_) => &plan.graph,
-            },
-        };
-        let bytes = target.storage_bytes(graph.ty(value), &plan.bucket).next_multiple_of(align);
-        Item { region, value, from, to, bytes }
+fn item(plan: &Plan, life: Lifetime, target: &Target) -> Result<Item, CompileError> {
+    let bytes = target.storage_bytes(&value(plan, &life).ty, &plan.bucket);
+    let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(u64::from(target.align)));
+    Ok(Item { bytes: bytes.ok_or_else(|| too_large(plan, &life))?, life })
+}
+
+/// The value that lives so.
+fn value<'a>(plan: &'a Plan, life: &Lifetime) -> &'a Value {
+    let graph = match life.region.map(|n| &plan.graph.nodes[n as usize].kind) {
+        Some(NodeKind::Region(r)) => &r.graph,
+        _ => &plan.graph,
     };
-    lifetimes(plan, phase).into_iter().map(item).collect()
+    graph.value(life.value)
 }
 
-fn lowest_fit(item: &Item, placed: &[(Item, u64)], align: u64) -> u64 {
+fn too_large(plan: &Plan, life: &Lifetime) -> CompileError {
+    let Value { name, ty, .. } = value(plan, life);
+    CompileError::Unsupported {
+        what: format!("`{name}` of {ty} in the bucket {:?}", plan.bucket),
+        why: format!("computed values take more than {MAX_ARENA} bytes together"),
+    }
+}
+
+/// The lowest offset at which the value meets no other; none where that is no number.
+fn lowest_fit(item: &Item, placed: &[(Item, u64)], align: u64) -> Option<u64> {
     let mut busy: Vec<(u64, u64)> = placed
         .iter()
-        .filter(|(other, _)| other.from <= item.to && item.from <= other.to)
+        .filter(|(other, _)| other.life.from <= item.life.to && item.life.from <= other.life.to)
         .map(|(other, offset)| (*offset, offset + other.bytes))
         .collect();
     busy.sort_unstable();
-    let mut at = 0;
+    let mut at: u64 = 0;
     for (from, to) in busy {
-        if at + item.bytes <= from {
+        if at.checked_add(item.bytes)? <= from {
             break;
         }
-        at = at.max(to.next_multiple_of(align));
+        at = at.max(to.checked_next_multiple_of(align)?);
     }
-    at
+    Some(at)
 }

@@ -2,17 +2,21 @@
 
 use crate::error::CompileError;
 use std::collections::HashMap;
-use yirage_ir::{DType, Graph, Node, NodeKind, Op};
-use yirage_plan::{Accepts, KernelRef, Target};
+use yirage_ir::{Graph, Node};
+use yirage_plan::{KernelRef, Lying, Refusal, Target, WeightPlan, check_quantised, choose};
 
 /// The kernels used and, for each node, which of them runs it.
-pub(crate) fn run(graph: &Graph, target: &Target) -> Result<(Vec<KernelRef>, Vec<u32>), CompileError> {
+pub(crate) fn run(
+    graph: &Graph,
+    target: &Target,
+    weights: &WeightPlan,
+) -> Result<(Vec<KernelRef>, Vec<u32>), CompileError> {
     let mut used: Vec<KernelRef> = Vec::new();
     let mut index: HashMap<usize, u32> = HashMap::new();
     let mut chosen = Vec::with_capacity(graph.nodes.len());
+    let lying = Lying::new(graph, weights, target);
     for node in &graph.nodes {
-        let at = target.kernels.iter().position(|k| accepts(&k.accepts, graph, node));
-        let at = at.ok_or_else(|| no_kernel(graph, node, target))?;
+        let at = choose(target, &lying, node).map_err(|why| no_kernel(graph, node, target, why))?;
         let kernel = *index.entry(at).or_insert_with(|| {
             let facts = &target.kernels[at];
             let (name, variant) = (facts.name.clone(), facts.variant.clone());
@@ -21,42 +25,17 @@ pub(crate) fn run(graph: &Graph, target: &Target) -> Result<(Vec<KernelRef>, Vec
         });
         chosen.push(kernel);
     }
+    check_quantised(graph, target)
+        .map_err(|why| CompileError::Unsupported { what: "this use of a quantised value".into(), why })?;
     Ok((used, chosen))
 }
 
-fn accepts(accepts: &Accepts, graph: &Graph, node: &Node) -> bool {
-    match (accepts, &node.kind) {
-        (Accepts::Op(name), NodeKind::Op(op)) => op.name() == name,
-        (Accepts::Op(_), NodeKind::Region(_)) => false,
-        (Accepts::Rows(ops), NodeKind::Op(op)) => op.row_wise() && ops.iter().any(|o| o == op.name()),
-        (Accepts::Rows(ops), NodeKind::Region(r)) => {
-            r.pattern == crate::fuse::ROWS && inner_ops(&r.graph).all(|op| ops.iter().any(|o| o == op.name()))
-        }
-        (Accepts::Products { ops, formats }, NodeKind::Op(op)) => {
-            let format_fits = matches!(node.ins.get(1).map(|&w| graph.ty(w).dtype),
-                Some(DType::Stored(f)) if formats.contains(&f));
-            ops.iter().any(|o| o == op.name()) && format_fits
-        }
-        (products @ Accepts::Products { .. }, NodeKind::Region(r)) => {
-            r.pattern == crate::fuse::PRODUCTS && r.graph.nodes.iter().all(|n| self::accepts(products, &r.graph, n))
-        }
-    }
-}
-
-fn inner_ops(graph: &Graph) -> impl Iterator<Item = &Op> {
-    graph.nodes.iter().filter_map(|n| match &n.kind {
-        NodeKind::Op(op) => Some(op),
-        NodeKind::Region(_) => None,
-    })
-}
-
-fn no_kernel(graph: &Graph, node: &Node, target: &Target) -> CompileError {
+fn no_kernel(graph: &Graph, node: &Node, target: &Target, why: Refusal) -> CompileError {
     let types: Vec<String> = node.ins.iter().map(|&i| graph.ty(i).to_string()).collect();
-    let names: Vec<&str> = target.kernels.iter().map(|k| k.name.as_str()).collect();
     CompileError::NoKernel {
         target: target.describe(),
         op: node.name().to_string(),
         types: types.join(", "),
-        why: format!("its kernels are {}", names.join(", ")),
+        why: Box::new(why),
     }
 }

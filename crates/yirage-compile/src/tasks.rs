@@ -5,7 +5,6 @@ use yirage_plan::{ExecutorKind, Part, Plan, PlanError, Sharing, Task, TaskProgra
 
 /// The programs of a plan whose steps and places are final, in the order of `kinds`.
 pub(crate) fn programs(plan: &Plan, kinds: &[ExecutorKind], workers: u32) -> Result<Vec<TaskProgram>, PlanError> {
-    let workers = workers.max(1);
     let program = |&kind: &ExecutorKind| match kind {
         ExecutorKind::Steps => Some(Ok(steps(plan, workers))),
         ExecutorKind::Persistent => Some(persistent(plan, workers)),

@@ -6,34 +6,36 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use yirage_compile::{PIPELINE, compile, plan_weights};
-use yirage_ir::{Dims, Format, Op, text, verify};
-use yirage_plan::{Accepts, ExecutorKind, KernelFacts, Precision, Sharing, Stage, Target};
+use yirage_compile::{Options, PIPELINE, compile, plan_weights};
+use yirage_ir::{Dims, Format, Op, RegionKind, text, verify};
+use yirage_plan::rules::{OpRule, OperandKind, Way, WeightLayout};
+use yirage_plan::{ExecutorKind, KernelFacts, Precision, Sharing, Stage, Target, VerifiedPlan};
 
-fn target(precision: Precision) -> Target {
-    let kernel = |name: &str, accepts: Accepts| {
+fn target() -> Target {
+    let any = |op: &str| OpRule::new(op, vec![Way::anything()]);
+    let kernel = |name: &str, regions: &[RegionKind], rules: Vec<OpRule>| {
         let stages = vec![Stage::always(if name == "test/products@1" { Sharing::Drained } else { Sharing::Shares })];
-        KernelFacts { name: name.into(), variant: "test".into(), accepts, stages, scratch: false }
+        let (name, variant, regions) = (name.into(), "test".into(), regions.to_vec());
+        KernelFacts { name, variant, regions, rules, stages, scratch: false }
     };
-    let products = Accepts::Products {
-        ops: vec!["linear".into(), "expert_linear".into()],
-        formats: Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect(),
-    };
+    let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect();
+    let weight = vec![Way::new(OperandKind::Weight(WeightLayout::Product), formats)];
+    let product = |op: &str| OpRule::new(op, vec![Way::anything(), weight.clone(), Way::anything()]);
+    let row_wise = Op::NAMES.iter().filter(|op| !["linear", "expert_linear", "attention", "gather"].contains(*op));
     Target {
         family: "test".into(),
         arch: "none".into(),
         workers: 2,
-        precision,
         product_layout: "tiles".into(),
         q8a_block_bytes: 72,
         q8a_row_multiple: 32,
         align: 64,
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
-            kernel("test/rows@1", Accepts::Rows(Op::NAMES.iter().map(|n| n.to_string()).collect())),
-            kernel("test/products@1", products),
-            kernel("test/attention@1", Accepts::Op("attention".into())),
-            kernel("test/gather@1", Accepts::Op("gather".into())),
+            kernel("test/rows@1", &[RegionKind::Rows], row_wise.map(|op| any(op)).collect()),
+            kernel("test/products@1", &[RegionKind::Products], vec![product("linear"), product("expert_linear")]),
+            kernel("test/attention@1", &[], vec![any("attention")]),
+            kernel("test/gather@1", &[], vec![any("gather")]),
         ],
     }
 }
@@ -63,7 +65,7 @@ fn passes_give_the_checked_text() {
         let (input, pass, precision, want) = parts(&content);
         let graph = text::parse(input).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let pass = PIPELINE.iter().find(|p| p.name == pass).unwrap_or_else(|| panic!("no pass {pass}"));
-        let out = (pass.run)(&graph, &target(precision)).unwrap();
+        let out = (pass.run)(&graph, &target(), &Options::new(precision)).unwrap();
         verify(&out).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let got = text::print(&out);
         if std::env::var_os("YIRAGE_BLESS").is_some() {
@@ -80,14 +82,17 @@ fn plans_round_trip_and_are_byte_identical() {
     for file in files() {
         let content = fs::read_to_string(&file).unwrap();
         let graph = text::parse(parts(&content).0).unwrap();
-        let target = target(Precision::Fast);
+        let target = target();
         let weights = plan_weights(&graph, &target).unwrap();
         let bucket = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
-        let plan = compile(&graph, bucket, &target, &weights).unwrap();
+        let plan = compile(&graph, bucket, &target, &weights, &Options::default()).unwrap();
         let printed = yirage_plan::text::print(&plan);
-        assert_eq!(yirage_plan::text::print(&compile(&graph, bucket, &target, &weights).unwrap()), printed);
+        assert_eq!(
+            yirage_plan::text::print(&compile(&graph, bucket, &target, &weights, &Options::default()).unwrap()),
+            printed
+        );
         let again = yirage_plan::text::parse(&printed).unwrap();
-        yirage_plan::verify(&again).unwrap();
+        let again = VerifiedPlan::new(again, &target).unwrap();
         assert_eq!(yirage_plan::text::print(&again), printed);
     }
 }
@@ -97,13 +102,14 @@ fn broken_plans_are_refused() {
     let file = files().into_iter().find(|f| f.ends_with("layer_fuse.txt")).unwrap();
     let content = fs::read_to_string(file).unwrap();
     let graph = text::parse(parts(&content).0).unwrap();
-    let target = target(Precision::Fast);
+    let target = target();
     let weights = plan_weights(&graph, &target).unwrap();
-    let plan = compile(&graph, Dims { tokens: 8, seqs: 1, blocks: 2, rows: 1 }, &target, &weights).unwrap();
+    let plan = compile(&graph, Dims { tokens: 8, seqs: 1, blocks: 2, rows: 1 }, &target, &weights, &Options::default())
+        .unwrap();
     let broken = |change: &dyn Fn(&mut yirage_plan::Plan)| {
-        let mut plan = plan.clone();
+        let mut plan = plan.clone().into_plan();
         change(&mut plan);
-        yirage_plan::verify(&plan).unwrap_err().to_string()
+        VerifiedPlan::new(plan, &target).unwrap_err().to_string()
     };
     assert!(broken(&|p| p.steps.iter_mut().for_each(|s| s.phase = 0)).contains("before it is whole"));
     assert!(broken(&|p| p.steps.truncate(p.steps.len() - 1)).contains("never runs"));
@@ -125,11 +131,18 @@ fn a_missing_kernel_names_op_types_and_target() {
          %y = linear{groups=1}(%x, %w): f32[Tokens, 64] output %y }",
     )
     .unwrap();
-    let target = target(Precision::Fast);
+    let target = target();
     let weights = plan_weights(&graph, &target).unwrap();
-    let error = compile(&graph, Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 }, &target, &weights).unwrap_err();
+    let error =
+        compile(&graph, Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 }, &target, &weights, &Options::default())
+            .unwrap_err();
     let message = error.to_string();
     assert!(message.contains("linear") && message.contains("iq4_nl") && message.contains("test none"), "{message}");
     let other = yirage_plan::WeightPlan::default();
-    assert!(compile(&graph, Dims::default(), &target, &other).unwrap_err().to_string().contains("does not fit"));
+    assert!(
+        compile(&graph, Dims::default(), &target, &other, &Options::default())
+            .unwrap_err()
+            .to_string()
+            .contains("does not fit")
+    );
 }

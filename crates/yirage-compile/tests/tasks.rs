@@ -2,24 +2,26 @@
 //! interpreter, and spoilt in every way that the two must notice.
 #![allow(clippy::unwrap_used)]
 
-use yirage_compile::{compile, plan_weights};
-use yirage_ir::{Dims, Format, Op, text};
+use yirage_compile::{Options, compile, plan_weights};
+use yirage_ir::{Dims, RegionKind, text};
+use yirage_plan::rules::{OpRule, Way};
 use yirage_plan::tasks::vm::{Fault, Watch, walk};
 use yirage_plan::{
-    Accepts, ExecutorKind, KernelFacts, Part, Plan, Precision, Sharing, Stage, Target, TaskProgram, Wait, When,
+    ExecutorKind, KernelFacts, Part, Plan, PlanError, Precision, Sharing, Stage, Target, TaskProgram, VerifiedPlan,
+    Wait, When,
 };
 use yirage_testkit::rng::Rng;
 
 /// A device whose kernels have stages of every kind.
 fn target(workers: u32) -> Target {
-    let kernel = |name: &str, accepts: Accepts, stages: &[Stage]| KernelFacts {
+    let kernel = |name: &str, regions: &[RegionKind], ops: &[&str], stages: &[Stage]| KernelFacts {
         name: format!("test/{name}@1"),
         variant: "test".into(),
-        accepts,
+        regions: regions.to_vec(),
+        rules: ops.iter().map(|op| OpRule::new(op, vec![Way::anything()])).collect(),
         stages: stages.to_vec(),
         scratch: false,
     };
-    let products = Accepts::Products { ops: vec!["linear".into()], formats: Format::ALL.to_vec() };
     let (shares, drained) = (Stage::always(Sharing::Shares), Stage::always(Sharing::Drained));
     let staging = Stage { sharing: Sharing::Shares, when: When::FloatInput };
     let filling = Stage { sharing: Sharing::Shares, when: When::NoState };
@@ -27,17 +29,16 @@ fn target(workers: u32) -> Target {
         family: "test".into(),
         arch: "none".into(),
         workers,
-        precision: Precision::Exact,
         product_layout: "tiles".into(),
         q8a_block_bytes: 72,
         q8a_row_multiple: 32,
         align: 64,
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
-            kernel("rows", Accepts::Rows(Op::NAMES.iter().map(|n| n.to_string()).collect()), &[shares]),
-            kernel("products", products, &[staging, drained]),
-            kernel("attention", Accepts::Op("attention".into()), &[filling, drained, shares]),
-            kernel("gather", Accepts::Op("gather".into()), &[shares]),
+            kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "binary"], &[shares]),
+            kernel("products", &[RegionKind::Products], &["linear"], &[staging, drained]),
+            kernel("attention", &[], &["attention"], &[filling, drained, shares]),
+            kernel("gather", &[], &["gather"], &[shares]),
         ],
     }
 }
@@ -117,7 +118,15 @@ fn plan(shape: &str, workers: u32, tokens: u32) -> Plan {
     let graph = text::parse(&format!("{HEAD}{shape}\n}}")).unwrap();
     let target = target(workers);
     let weights = plan_weights(&graph, &target).unwrap();
-    compile(&graph, Dims { tokens, seqs: 1, blocks: 1, rows: 1 }, &target, &weights).unwrap()
+    let options = Options::new(Precision::Exact);
+    let plan = compile(&graph, Dims { tokens, seqs: 1, blocks: 1, rows: 1 }, &target, &weights, &options);
+    plan.unwrap().into_plan()
+}
+
+/// Proves a plan for the target that it says it is for.
+fn verify(plan: &Plan) -> Result<VerifiedPlan, PlanError> {
+    let workers = plan.target.rsplit('=').next().unwrap().parse().unwrap();
+    VerifiedPlan::new(plan.clone(), &target(workers))
 }
 
 /// Every shape on every grid.
@@ -149,7 +158,7 @@ fn walk_in_order(plan: &Plan, program: &TaskProgram, order: u64) -> Result<Vec<u
 #[test]
 fn all_shapes_run_in_all_orders() {
     for (name, plan) in plans() {
-        yirage_plan::verify(&plan).unwrap();
+        verify(&plan).unwrap();
         assert_eq!(plan.programs.len(), 2, "{name}");
         for program in &plan.programs {
             for order in 0..200 {
@@ -183,7 +192,7 @@ fn a_missing_wait_is_found_twice() {
                 for w in 0..task.waits.len() {
                     let mut bad = plan.clone();
                     bad.programs[p].tasks[t].waits.remove(w);
-                    let why = yirage_plan::verify(&bad).map_err(|e| e.to_string());
+                    let why = verify(&bad).map_err(|e| e.to_string());
                     // A barrier may be stronger than what the steps need; then nothing can go wrong.
                     let seen = (0..400).any(|order| walk_in_order(&bad, &bad.programs[p], order).is_err());
                     assert_eq!(why.is_err(), seen, "{name}, task {t}: {why:?}");
@@ -204,7 +213,7 @@ fn unsound_programs_are_refused_with_the_facts() {
     let refused = |change: &dyn Fn(&mut TaskProgram)| {
         let mut bad = plan.clone();
         change(&mut bad.programs[at]);
-        yirage_plan::verify(&bad).unwrap_err().to_string()
+        verify(&bad).unwrap_err().to_string()
     };
     let last = plan.programs[at].tasks.len() as u32 - 1;
     type Spoil<'a> = &'a dyn Fn(&mut TaskProgram);

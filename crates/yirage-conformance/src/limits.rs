@@ -5,6 +5,7 @@
 //! Our arithmetic is f32, so the rows are those of F32 wherever there is one.
 
 use yirage_ir::Op;
+use yirage_ir::expr::Func;
 use yirage_ir::op::{Tolerance, UnaryKind};
 
 /// A row of the source: no case's tolerance may be wider.
@@ -34,6 +35,8 @@ impl Limit {
         match tolerance {
             Tolerance::Exact => true,
             Tolerance::Close { abs, rel } => abs <= self.abs && rel <= self.rel,
+            // Each function by itself: see [`of_function`].
+            Tolerance::Terms => true,
             // Of a product whose terms do not cancel, the sum of the magnitudes is the result's.
             Tolerance::SumOfProducts { c } => c * f32::EPSILON <= self.rel,
         }
@@ -82,6 +85,18 @@ pub fn of(op: &Op) -> Limit {
     }
 }
 
+/// The limit of a function in an expression.
+pub fn of_function(func: Func) -> Limit {
+    match func {
+        Func::Silu => SILU,
+        Func::GeluErf | Func::GeluTanh => GELU,
+        Func::Tanh | Func::Sigmoid | Func::Exp | Func::Log | Func::Pow | Func::Rsqrt => {
+            GELU.because("an element-wise function of several operations")
+        }
+        _ => EXACT.because("one operation that rounds once, or none"),
+    }
+}
+
 fn unary(kind: UnaryKind) -> Limit {
     match kind {
         UnaryKind::Silu => SILU,
@@ -112,6 +127,15 @@ mod tests {
         let cases = Op::all_cases();
         let found: Vec<String> = cases.iter().filter_map(looser).collect();
         assert!(cases.len() > 200 && found.is_empty(), "{}", found.join("\n"));
+    }
+
+    #[test]
+    fn no_function_is_looser_than_its_limit() {
+        for &func in Func::ALL {
+            let (abs, rel) = func.tolerance();
+            let (limit, close) = (of_function(func), Tolerance::Close { abs: abs as f32, rel: rel as f32 });
+            assert!(limit.allows(close), "{}: {close:?} is wider than {limit:?}", func.name());
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A graph with everything it reads: what the reference and any device can run.
 
 use std::collections::HashMap;
-use yirage_compile::{compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, StateHandle, Values, WeightHandle, write_view};
+use yirage_compile::{Options, compile, plan_weights};
+use yirage_hal::{Bindings, Device, Executor, HalError, StateHandle, Values, WeightHandle, write_view};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Source, Sym, Tensor, Type};
@@ -36,6 +36,29 @@ pub struct State {
     pub k_width: u32,
 }
 
+/// Why a device gave nothing.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Trouble {
+    /// The compiler has no plan for it, or the device does not take the plan: a typed refusal.
+    Refused(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<Trouble> for String {
+    fn from(trouble: Trouble) -> String {
+        match trouble {
+            Trouble::Refused(why) | Trouble::Failed(why) => why,
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Trouble {
+        Trouble::Failed(why)
+    }
+}
+
 impl State {
     /// The type of one block.
     fn block(&self) -> Type {
@@ -64,7 +87,7 @@ impl Setup {
     ///
     /// # Errors
     /// Whatever the compiler or the device says, and executors that do not give the same bytes.
-    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, String> {
+    pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, Trouble> {
         let mut bindings = Bindings::default();
         for state in &self.states {
             let handle = device.state(&state.block(), state.k_width, state.values.shape[0]);
@@ -78,11 +101,11 @@ impl Setup {
             executor.force(kind).map_err(|e| e.to_string())?;
             let got = self.step(executor)?;
             if first.as_ref().is_some_and(|first| !first.iter().zip(&got).all(|(a, b)| same_bits(a, b))) {
-                return Err(format!("the executor `{kind}` gives other bytes than the first"));
+                return Err(format!("the executor `{kind}` gives other bytes than the first").into());
             }
             first.get_or_insert(got);
         }
-        first.ok_or_else(|| "the device has no executor".into())
+        first.ok_or_else(|| Trouble::Failed("the device has no executor".into()))
     }
 
     /// One step.
@@ -98,15 +121,22 @@ impl Setup {
         (0..self.graph.outputs.len()).map(output).collect()
     }
 
-    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, String> {
-        let target = device.target(self.precision);
-        let weights = plan_weights(&self.graph, &target).map_err(|e| e.to_string())?;
+    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, Trouble> {
+        let target = device.target();
+        let weights = plan_weights(&self.graph, &target).map_err(|e| Trouble::Refused(e.to_string()))?;
         for entry in &weights.entries {
             let values = self.weights.get(&entry.name).ok_or_else(|| format!("no weight `{}` is given", entry.name))?;
             bindings.weights.insert(entry.name.clone(), weight(device, entry, values)?);
         }
-        let plan = compile(&self.graph, self.dims, &target, &weights).map_err(|e| e.to_string())?;
-        Executor::new(device, &plan, bindings).map_err(|e| e.to_string())
+        // A step may be of no rows at all; a plan is made for some.
+        let Dims { tokens, seqs, blocks, rows } = self.dims;
+        let bucket = Dims { tokens: tokens.max(1), seqs: seqs.max(1), blocks: blocks.max(1), rows: rows.max(1) };
+        let plan = compile(&self.graph, bucket, &target, &weights, &Options::new(self.precision));
+        let plan = plan.map_err(|e| Trouble::Refused(e.to_string()))?;
+        Executor::new(device, &plan, bindings).map_err(|e| match e {
+            HalError::Load(_) | HalError::Unsupported { .. } => Trouble::Refused(e.to_string()),
+            e => Trouble::Failed(e.to_string()),
+        })
     }
 }
 
@@ -117,14 +147,19 @@ fn same_bits(a: &Data, b: &Data) -> bool {
     }
 }
 
-fn weight(device: &dyn Device, entry: &WeightEntry, t: &Tensor) -> Result<WeightHandle, String> {
+fn weight(device: &dyn Device, entry: &WeightEntry, t: &Tensor) -> Result<WeightHandle, Trouble> {
+    let refused = |e: HalError| match e {
+        HalError::Weight { .. } | HalError::Unsupported { .. } => Trouble::Refused(e.to_string()),
+        e => Trouble::Failed(e.to_string()),
+    };
+    let mut sink = device.weight(entry).map_err(refused)?;
     let bytes: Vec<u8> = match &t.data {
         Data::Blocks(bytes) => bytes.clone(),
+        Data::I32(_) | Data::U32(_) => t.words().iter().flat_map(|x| x.to_le_bytes()).collect(),
         _ => spread(&entry.ty, t.floats()).iter().flat_map(|x| x.to_le_bytes()).collect(),
     };
-    let mut sink = device.weight(entry).map_err(|e| e.to_string())?;
-    write_view(&mut *sink, &entry.name, &entry.ty, &bytes).map_err(|e| e.to_string())?;
-    sink.finish().map_err(|e| e.to_string())
+    write_view(&mut *sink, &entry.name, &entry.ty, &bytes).map_err(refused)?;
+    sink.finish().map_err(refused)
 }
 
 /// A buffer in which the elements lie where the type's strides say, NaN between them.
@@ -144,7 +179,7 @@ fn spread(ty: &Type, values: &[f32]) -> Vec<f32> {
 }
 
 /// Writes a whole state through `kv_append`, the only way a device lets anything in.
-fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), String> {
+fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), Trouble> {
     let shape = &state.values.shape;
     let (cells, heads, width, k) = (shape[0] * BLOCK, shape[2], shape[3], state.k_width as usize);
     let part = |from: usize, to: usize| {
@@ -163,7 +198,7 @@ fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), 
     bindings.states.insert("state".into(), handle.clone());
     let mut executor = setup.load(device, &mut bindings)?;
     executor.set("ids", setup.slots["ids"].iter().copied());
-    executor.run(&setup.dims).map_err(|e| e.to_string())
+    Ok(executor.run(&setup.dims).map_err(|e| e.to_string())?)
 }
 
 fn fill_graph(state: &State, weights: &HashMap<String, Tensor>) -> Result<Graph, yirage_ir::BuildError> {

@@ -1,12 +1,12 @@
 //! What cannot be a view says so.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
-use yirage_compile::{CompileError, compile, plan_weights};
+use yirage_compile::{CompileError, Options, compile, plan_weights};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, HalError, OpenOptions, write_view};
 use yirage_ir::op::Softmax;
 use yirage_ir::{DType, Dims, Format, GraphBuilder, Type};
-use yirage_plan::{Precision, WeightEntry, WeightPlan};
+use yirage_plan::{WeightEntry, WeightPlan};
 
 fn view(dtype: DType, shape: [u32; 2], strides: [u32; 2]) -> Type {
     Type { strides: Some(strides.into()), ..Type::new(dtype, shape) }
@@ -21,10 +21,10 @@ fn a_strided_slot_is_not_supported() {
     assert_eq!(b.ty(y).strides, None, "results lie dense");
     b.output(y);
     let graph = b.finish();
-    let target = device.target(Precision::Exact);
+    let target = device.target();
     let weights = plan_weights(&graph, &target).unwrap();
     assert_eq!(weights, WeightPlan::default());
-    let error = compile(&graph, Dims::default(), &target, &weights).unwrap_err();
+    let error = compile(&graph, Dims::default(), &target, &weights, &Options::default()).unwrap_err();
     assert!(matches!(&error, CompileError::Unsupported { what, .. } if what.contains("`x`")), "{error}");
 }
 

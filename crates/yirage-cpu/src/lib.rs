@@ -2,10 +2,14 @@
 
 pub mod activation;
 pub mod attention;
+mod bind;
 mod cgroup;
+mod cuts;
 mod device;
 pub mod general;
+mod held;
 pub mod isa;
+mod kernels;
 mod limits;
 pub mod linear;
 pub mod memory;
@@ -14,6 +18,7 @@ pub mod pool;
 mod room;
 pub mod rows;
 pub mod sample;
+mod shared;
 mod simd;
 mod walk;
 

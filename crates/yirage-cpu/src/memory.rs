@@ -1,6 +1,10 @@
 //! Zeroed memory for weights, caches and activations: huge pages for big buffers, cache-line alignment for small
 //! ones. Knows nothing of what lies in it.
 
+mod guarded;
+
+pub(crate) use guarded::SUPPORTED as GUARDS;
+
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,6 +61,32 @@ pub struct OutOfMemory {
 pub struct HugeBuf {
     ptr: NonNull<u8>,
     len: usize,
+    /// The mapping, if it ends at a page that nobody may touch.
+    guarded: Option<guarded::Mapping>,
+}
+
+/// How a device gets memory for what kernels touch.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Supply {
+    /// As is fastest.
+    #[default]
+    Plain,
+    /// Each buffer ends at a page that nobody may touch.
+    Guarded,
+}
+
+impl Supply {
+    /// A zeroed buffer of `len` bytes. A guarded one begins at a multiple of `align` bytes, which divides 64: it ends at
+    /// the page if `len` is one too, and less than `align` bytes before it if not.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] when the system refuses.
+    pub(crate) fn zeroed(self, len: usize, align: usize) -> Result<HugeBuf, OutOfMemory> {
+        match self {
+            Supply::Plain => HugeBuf::zeroed(len),
+            Supply::Guarded => HugeBuf::guarded(len, align),
+        }
+    }
 }
 
 // SAFETY: the buffer is plain bytes owned by this value; sharing is governed by references like a `Vec<u8>`.
@@ -73,7 +103,14 @@ impl HugeBuf {
         let error = || OutOfMemory { wanted: len, in_use: bytes_in_use() };
         let ptr = system::get(len).ok_or_else(error)?;
         IN_USE.fetch_add(len, Ordering::Relaxed);
-        Ok(HugeBuf { ptr, len })
+        Ok(HugeBuf { ptr, len, guarded: None })
+    }
+
+    fn guarded(len: usize, align: usize) -> Result<HugeBuf, OutOfMemory> {
+        let error = || OutOfMemory { wanted: len, in_use: bytes_in_use() };
+        let mapping = guarded::Mapping::new(len, align).ok_or_else(error)?;
+        IN_USE.fetch_add(len, Ordering::Relaxed);
+        Ok(HugeBuf { ptr: mapping.first(), len, guarded: Some(mapping) })
     }
 
     /// Bytes in the buffer.
@@ -107,7 +144,10 @@ impl HugeBuf {
 
 impl Drop for HugeBuf {
     fn drop(&mut self) {
-        system::give_back(self.ptr, self.len);
+        match &self.guarded {
+            Some(mapping) => mapping.give_back(),
+            None => system::give_back(self.ptr, self.len),
+        }
         IN_USE.fetch_sub(self.len, Ordering::Relaxed);
     }
 }

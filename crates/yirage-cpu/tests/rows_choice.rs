@@ -2,6 +2,7 @@
 
 use yirage_cpu::isa::Isa;
 use yirage_cpu::rows::*;
+use yirage_ir::op::Scoring;
 use yirage_testkit::rng::Rng;
 
 /// Multiples of 1/8 from -`size` to `size`, so that there are ties.

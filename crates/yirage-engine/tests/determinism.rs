@@ -10,8 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use yirage_engine::sampling::{Logprobs, SamplingParams};
 use yirage_engine::scheduler::{LogitsWanted, SeqId, Stats};
-use yirage_engine::speculate::{Control, Speculation};
-use yirage_engine::{Engine, EngineOptions, Event, Request};
+use yirage_engine::{Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::interp::Eval;
@@ -109,7 +108,7 @@ fn run_shuffled(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec
 
 /// Guesses whenever there is one, right or wrong.
 fn guessing(most: u32) -> Speculation {
-    Speculation { most, lookup: true, control: Control::Most }
+    Speculation { most, lookup: true, control: SpeculationControl::Most }
 }
 
 /// Requests run alone and mixed by one random schedule.
@@ -150,7 +149,8 @@ fn check(model: &Path, precision: Precision, seeds: u64) -> Stats {
 }
 
 fn check_with(model: &Path, base: &EngineOptions, seeds: u64) -> Stats {
-    let cpu = |threads| yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(threads), isa: None }).unwrap().0;
+    let cpu =
+        |threads| yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap().0;
     let mut sum = Stats::default();
     for seed in 0..seeds {
         let compared = compare(model, base.clone(), seed, &cpu);
@@ -255,7 +255,7 @@ fn a_real_model() {
 #[test]
 fn the_same_request_draws_the_same_tokens_again() {
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-model/tests/golden/tiny/safetensors");
-    let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(1), isa: None }).unwrap();
+    let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(1), ..OpenOptions::default() }).unwrap();
     let base = EngineOptions { context: Some(64), max_seqs: 4, ..options(Precision::Exact) };
     let mut engine = engine_on(&tiny.join("llama-llama3"), &base, device);
     let choice = |choice| Request {

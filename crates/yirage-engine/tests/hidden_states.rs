@@ -56,7 +56,7 @@ fn logits_are_the_head_times_the_hidden_states() {
         let capped = config.contains("final_logit_softcapping");
         let load = |hidden: bool| {
             let options = EngineOptions { precision: Precision::Exact, chunk: 16, hidden, ..EngineOptions::default() };
-            let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(2), isa: None }).unwrap();
+            let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(2), ..OpenOptions::default() }).unwrap();
             Engine::load(&checkpoint, device, &options, &mut |_, _| {}).unwrap()
         };
         let prompt = [1, 5, 9, 2, 7];

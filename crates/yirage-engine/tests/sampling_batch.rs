@@ -74,7 +74,8 @@ fn neither_the_batch_nor_the_device_matters() {
     assert_eq!(want.iter().filter(|s| s.is_err()).count(), 16, "two rows of seven cannot be used");
     for isa in Isa::ALL.iter().filter(|isa| isa.available()) {
         for threads in [1, 3] {
-            let options = OpenOptions { threads: Some(threads), isa: Some(isa.name().into()) };
+            let options =
+                OpenOptions { threads: Some(threads), isa: Some(isa.name().into()), ..OpenOptions::default() };
             let (together, alone) = both(Cpu.open(0, &options).unwrap().0);
             assert_eq!(together, want, "{isa}, {threads} threads");
             assert_eq!(alone, want, "{isa}, {threads} threads, alone");
@@ -84,7 +85,7 @@ fn neither_the_batch_nor_the_device_matters() {
 
 #[test]
 fn a_row_that_is_not_there_is_an_error() {
-    let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(1), isa: None }).unwrap();
+    let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(1), ..OpenOptions::default() }).unwrap();
     let params = SamplingParams::greedy().checked(4).unwrap();
     let counts = TokenCounts::default();
     let pick = Pick { row: 2, params: &params, counts: &counts, allowed: None, position: 0 };

@@ -6,7 +6,8 @@ use yirage_hal::{Backend, OpenOptions};
 
 /// A sampler on the processor's best instruction set.
 fn new_sampler() -> Sampler {
-    let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(1), isa: None }).expect("the CPU is always there");
+    let (device, _) =
+        Cpu.open(0, &OpenOptions { threads: Some(1), ..OpenOptions::default() }).expect("the CPU is always there");
     Sampler::new(device, 1)
 }
 

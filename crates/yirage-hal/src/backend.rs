@@ -2,25 +2,9 @@
 
 use crate::device::Device;
 use crate::error::HalError;
+use crate::info::DeviceInfo;
 use std::sync::Arc;
 use thiserror::Error;
-
-/// A device that could be opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeviceInfo {
-    /// The backend it belongs to.
-    pub backend: &'static str,
-    /// Its number there.
-    pub ordinal: u32,
-    /// What the maker calls it.
-    pub name: String,
-    /// Architecture and instruction set.
-    pub arch: String,
-    /// Bytes of memory it could use now.
-    pub memory_bytes: u64,
-    /// Further facts, as (name, value).
-    pub facts: Vec<(&'static str, String)>,
-}
 
 /// Why a backend has no device here.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -39,6 +23,9 @@ pub struct OpenOptions {
     pub threads: Option<usize>,
     /// Instruction-set level; by default the best available.
     pub isa: Option<String>,
+    /// Whether all memory that kernels touch ends at a page that nobody may touch, value by value, so that reading or
+    /// writing past an end is a fault. An instrument of tests: it is slow and takes much memory.
+    pub guarded: bool,
 }
 
 /// A family of devices.

@@ -1,14 +1,14 @@
 //! What a device does.
 
-use crate::backend::DeviceInfo;
 use crate::error::HalError;
 use crate::image::WeightImage;
+use crate::info::DeviceInfo;
 use crate::limit::{Limit, Probe};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_ir::{Dims, Format, Type};
-use yirage_plan::{ExecutorKind, Plan, Precision, Target, WeightEntry};
+use yirage_plan::{ExecutorKind, Precision, Target, VerifiedPlan, WeightEntry};
 
 /// Bytes of one pool of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -98,7 +98,7 @@ pub trait Device: Send + Sync {
     /// What it is.
     fn info(&self) -> &DeviceInfo;
     /// The facts the compiler needs.
-    fn target(&self, precision: Precision) -> Target;
+    fn target(&self) -> Target;
     /// Bytes held, by purpose.
     fn memory(&self) -> MemoryReport;
     /// Bytes that the weight will take.
@@ -124,8 +124,11 @@ pub trait Device: Send + Sync {
     /// Grants `blocks` blocks of a state. `k_width` splits a block's width into keys and values (all keys for a latent
     /// cache).
     fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError>;
-    /// Loads a plan: resolves its kernels, grants its arena.
-    fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError>;
+    /// Loads a plan that was proved for [`Device::target`]: resolves its kernels, grants its arena.
+    ///
+    /// # Errors
+    /// A plan that was proved for another target, and bindings that are not of its types.
+    fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError>;
     /// Sets up a measurement of what the hardware can do at most, for as long as the probe is kept.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::error::HalError;
 use std::collections::HashMap;
 use std::time::Instant;
 use yirage_ir::{DType, Dims, Source, Type};
-use yirage_plan::{ExecutorKind, Plan};
+use yirage_plan::{ExecutorKind, VerifiedPlan};
 
 /// A plan loaded on a device, with its slots.
 ///
@@ -25,9 +25,11 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Loads `plan` on `device`.
-    pub fn new(device: &dyn Device, plan: &Plan, bindings: &Bindings) -> Result<Executor, HalError> {
-        yirage_plan::verify(plan).map_err(|e| HalError::Load(e.to_string()))?;
+    /// Loads `plan` on `device`, whose target it was proved for.
+    ///
+    /// # Errors
+    /// What the device says of it.
+    pub fn new(device: &dyn Device, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Executor, HalError> {
         let workers = plan.programs.first().map_or(1, |p| p.queues.len());
         let slots: Vec<_> = plan.graph.inputs_of(Source::Slot).map(|i| plan.graph.value(i)).collect();
         let types: Vec<(String, Type)> = slots.iter().map(|v| (v.name.clone(), v.ty.clone())).collect();

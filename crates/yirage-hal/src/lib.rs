@@ -14,12 +14,13 @@ mod device;
 mod error;
 mod executor;
 mod image;
+mod info;
 mod limit;
 pub mod null;
 pub mod reference;
 mod view;
 
-pub use backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
+pub use backend::{Backend, OpenOptions, Unavailable};
 pub use choice::Why;
 pub use device::{
     Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
@@ -27,5 +28,6 @@ pub use device::{
 pub use error::HalError;
 pub use executor::Executor;
 pub use image::WeightImage;
+pub use info::DeviceInfo;
 pub use limit::{Limit, Probe, Readings};
 pub use view::write_view;

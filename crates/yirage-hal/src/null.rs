@@ -6,9 +6,10 @@
 //! and `state`; `load`; then one kernel after another, each added to `Target::kernels` when it passes its op's cases.
 //! Exclusions carry their reason: a permanent `Unsupported`, or a case expected to fail that must fail.
 
-use crate::backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
+use crate::backend::{Backend, OpenOptions, Unavailable};
 use crate::device::Device;
 use crate::error::HalError;
+use crate::info::DeviceInfo;
 use std::sync::Arc;
 
 /// A backend without devices.

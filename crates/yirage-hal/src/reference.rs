@@ -3,17 +3,20 @@
 //! Slow by design, on one thread, and independent of every kernel: the second opinion on any device. It claims no
 //! speed and no memory bound beyond the weights themselves.
 
-use crate::backend::{Backend, DeviceInfo, OpenOptions, Unavailable};
+use crate::backend::{Backend, OpenOptions, Unavailable};
 use crate::device::{
     Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
 };
 use crate::error::HalError;
+use crate::info::DeviceInfo;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_ir::interp::Eval;
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Dims, Graph, Op, Source, Tensor, Type};
-use yirage_plan::{Accepts, ExecutorKind, KernelFacts, Plan, Precision, Target, WeightEntry};
+use yirage_ir::{DType, Dims, Graph, Op, RegionKind, Source, Tensor, Type};
+use yirage_plan::rules::{OpRule, Way};
+use yirage_plan::weights::ROWS;
+use yirage_plan::{ExecutorKind, KernelFacts, Target, VerifiedPlan, WeightEntry};
 
 /// The reference backend.
 pub struct Reference {
@@ -84,16 +87,12 @@ impl Device for ReferenceDevice {
         &self.info
     }
 
-    fn target(&self, precision: Precision) -> Target {
-        let rows = Accepts::Rows(Op::NAMES.iter().map(|n| n.to_string()).collect());
-        let ops = vec!["linear".to_string(), "expert_linear".to_string()];
-        let products = Accepts::Products { ops, formats: yirage_ir::Format::ALL.to_vec() };
-        let mut accepted = vec![("rows", rows), ("products", products)];
-        accepted.extend(Op::NAMES.iter().map(|n| (*n, Accepts::Op(n.to_string()))));
-        let kernel = |(name, accepts): (&str, Accepts)| KernelFacts {
-            name: format!("reference/{name}@1"),
+    fn target(&self) -> Target {
+        let kernel = KernelFacts {
+            name: "reference/eval@1".into(),
             variant: "scalar".into(),
-            accepts,
+            regions: RegionKind::ALL.to_vec(),
+            rules: Op::NAMES.iter().map(|op| OpRule::new(op, vec![Way::anything()])).collect(),
             // It evaluates the graph, node by node.
             stages: Vec::new(),
             scratch: false,
@@ -102,13 +101,12 @@ impl Device for ReferenceDevice {
             family: "reference".into(),
             arch: "scalar".into(),
             workers: 1,
-            precision,
-            product_layout: "rows".into(),
+            product_layout: ROWS.into(),
             q8a_block_bytes: DType::Q8A.row_bytes(32) as u32,
             q8a_row_multiple: 32,
             align: 64,
             executors: vec![ExecutorKind::Steps],
-            kernels: accepted.into_iter().map(kernel).collect(),
+            kernels: vec![kernel],
         }
     }
 
@@ -139,17 +137,27 @@ impl Device for ReferenceDevice {
         Ok(StateHandle(Arc::new(Mutex::new(Tensor { dtype: block.dtype, shape, data }))))
     }
 
-    fn load(&self, plan: &Plan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+    fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        if *plan.target() != self.target() {
+            return Err(HalError::Load(format!("it was proved for {}", plan.target().describe())));
+        }
         let mut weights = HashMap::new();
         for id in plan.graph.inputs_of(Source::Weight) {
             let name = &plan.graph.value(id).name;
             let handle = bindings.weights.get(name).and_then(|w| w.0.downcast_ref::<Tensor>());
-            weights.insert(name.clone(), handle.ok_or_else(|| not_bound("weight", name))?.clone());
+            let tensor = handle.filter(|t| is_of(t.dtype, &t.shape, plan.graph.ty(id)));
+            weights.insert(name.clone(), tensor.ok_or_else(|| not_bound("weight", name))?.clone());
         }
         let mut states = Vec::new();
         for id in plan.graph.inputs_of(Source::State) {
             let name = &plan.graph.value(id).name;
             let handle = bindings.states.get(name).ok_or_else(|| not_bound("state", name))?;
+            let state = handle.0.downcast_ref::<Mutex<Tensor>>().ok_or_else(|| not_bound("state", name))?;
+            let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            if !is_of(state.dtype, state.shape.get(1..).unwrap_or(&[]), plan.graph.ty(id)) {
+                return Err(not_bound("state", name));
+            }
+            drop(state);
             states.push((name.clone(), handle.clone()));
         }
         let graph = plan.graph.clone();
@@ -157,8 +165,13 @@ impl Device for ReferenceDevice {
     }
 }
 
+/// Whether elements of this type and these sizes are of the type `ty`, which has fixed dimensions.
+fn is_of(dtype: DType, shape: &[usize], ty: &Type) -> bool {
+    dtype == ty.dtype && shape.iter().copied().eq(ty.shape.iter().map(|d| d.get(&Dims::default())))
+}
+
 fn not_bound(kind: &str, name: &str) -> HalError {
-    HalError::Load(format!("{kind} `{name}` is not bound to memory of the reference device"))
+    HalError::Load(format!("{kind} `{name}` is not bound to memory of the reference device of the plan's type"))
 }
 
 struct Sink {

@@ -31,10 +31,10 @@ impl DType {
     pub fn row_bytes(self, elems: usize) -> usize {
         match self {
             DType::Stored(f) => f.info().row_bytes(elems),
-            DType::I32 | DType::U32 => elems * 4,
+            DType::I32 | DType::U32 => elems.saturating_mul(4),
             DType::Bool => elems,
             // codes, scale, and a word that says which numbers the outliers are
-            DType::Q8A => elems / 32 * (32 + 4 + 4 + 4 * MAX_OUTLIERS),
+            DType::Q8A => (elems / 32).saturating_mul(32 + 4 + 4 + 4 * MAX_OUTLIERS),
         }
     }
 

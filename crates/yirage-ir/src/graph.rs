@@ -4,6 +4,7 @@
 //! prefill and decode, because its token dimension is symbolic.
 
 use crate::op::Op;
+use crate::region::Region;
 use crate::types::{Type, TypeError};
 use std::collections::HashSet;
 use thiserror::Error;
@@ -58,15 +59,6 @@ pub enum NodeKind {
     Region(Box<Region>),
 }
 
-/// A fused node: a nested graph whose inputs and outputs are, in order, the node's.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Region {
-    /// The fusion pattern that made it: what a kernel is selected by.
-    pub pattern: String,
-    /// The ops.
-    pub graph: Graph,
-}
-
 /// A node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Node {
@@ -79,11 +71,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// The op's name or the region's pattern.
+    /// The op's name or the region's kind.
     pub fn name(&self) -> &str {
         match &self.kind {
             NodeKind::Op(op) => op.name(),
-            NodeKind::Region(r) => &r.pattern,
+            NodeKind::Region(r) => r.kind.name(),
         }
     }
 }
@@ -115,19 +107,22 @@ impl Graph {
     }
 
     /// The state input that a value names, possibly after appends, in regions too; none for other values.
-    pub fn state_of(&self, id: ValueId) -> Option<ValueId> {
-        let Source::Node { node, output } = self.value(id).source else {
-            return (self.value(id).source == Source::State).then_some(id);
-        };
-        let node = &self.nodes[node as usize];
-        match &node.kind {
-            NodeKind::Op(Op::KvAppend(_)) => self.state_of(node.ins[0]),
-            NodeKind::Op(_) => None,
-            NodeKind::Region(r) => {
-                let inner = r.graph.state_of(r.graph.outputs[output as usize])?;
-                let at = r.graph.inputs.iter().position(|&i| i == inner)?;
-                self.state_of(node.ins[at])
-            }
+    pub fn state_of(&self, mut id: ValueId) -> Option<ValueId> {
+        // A chain of appends may be long: one turn an append.
+        loop {
+            let Source::Node { node, output } = self.value(id).source else {
+                return (self.value(id).source == Source::State).then_some(id);
+            };
+            let node = &self.nodes[node as usize];
+            id = match &node.kind {
+                NodeKind::Op(Op::KvAppend(_)) => node.ins[0],
+                NodeKind::Op(_) => return None,
+                NodeKind::Region(r) => {
+                    let inner = r.graph.state_of(r.graph.outputs[output as usize])?;
+                    let at = r.graph.inputs.iter().position(|&i| i == inner)?;
+                    node.ins[at]
+                }
+            };
         }
     }
 
@@ -139,6 +134,17 @@ impl Graph {
     /// Inputs of one kind, in declaration order.
     pub fn inputs_of(&self, source: Source) -> impl Iterator<Item = ValueId> {
         self.inputs.iter().copied().filter(move |&id| self.value(id).source == source)
+    }
+}
+
+/// Checks a value's type, and that what outlives a step has a size that no step changes.
+pub(crate) fn check_value(ty: &Type, source: Source) -> Result<(), TypeError> {
+    ty.check()?;
+    match source {
+        Source::Weight | Source::State if !ty.is_fixed() => {
+            Err(TypeError::new(format!("{ty}: weights and states have fixed dimensions")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -191,7 +197,11 @@ impl GraphBuilder {
         if name.is_empty() || !name.chars().all(legal) {
             return Err(BuildError::BadName(name));
         }
-        ty.check().map_err(|source| BuildError::Type { value: name.clone(), op: "type".into(), source })?;
+        check_value(&ty, source).map_err(|source| BuildError::Type {
+            value: name.clone(),
+            op: "type".into(),
+            source,
+        })?;
         if !self.names.insert(name.clone()) {
             return Err(BuildError::Duplicate(name));
         }
@@ -236,15 +246,14 @@ impl GraphBuilder {
         let label = || names.first().cloned().unwrap_or_default();
         let op_name = match &kind {
             NodeKind::Op(op) => op.name().to_string(),
-            NodeKind::Region(r) => format!("region {}", r.pattern),
+            NodeKind::Region(r) => format!("region {}", r.kind.name()),
         };
-        let types: Vec<Type> = ins.iter().map(|&i| self.ty(i).dense()).collect();
+        let types: Vec<Type> = ins.iter().map(|&i| self.ty(i).clone()).collect();
         let outs = match &kind {
-            NodeKind::Op(op) => {
-                op.infer(&types).map_err(|source| BuildError::Type { value: label(), op: op_name.clone(), source })?
-            }
-            NodeKind::Region(r) => r.graph.outputs.iter().map(|&o| r.graph.ty(o).clone()).collect(),
+            NodeKind::Op(op) => op.infer(&types.iter().map(Type::dense).collect::<Vec<_>>()),
+            NodeKind::Region(r) => r.infer(&types),
         };
+        let outs = outs.map_err(|source| BuildError::Type { value: label(), op: op_name.clone(), source })?;
         if outs.len() != names.len() {
             return Err(BuildError::Outputs { value: label(), op: op_name, outputs: outs.len() });
         }

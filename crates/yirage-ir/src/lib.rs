@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attr;
+pub mod cost;
 pub mod dim;
 pub mod dtype;
 pub mod expr;
@@ -15,6 +16,7 @@ pub mod hash;
 pub mod interp;
 pub mod op;
 pub mod quant;
+pub mod region;
 pub mod rng;
 pub mod strided;
 pub mod tensor;
@@ -26,9 +28,10 @@ pub use attr::F32;
 pub use dim::{Dim, Dims, Sym};
 pub use dtype::DType;
 pub use expr::Expr;
-pub use graph::{BuildError, Graph, GraphBuilder, Node, NodeKind, Region, Source, Value, ValueId};
+pub use graph::{BuildError, Graph, GraphBuilder, Node, NodeKind, Source, Value, ValueId};
 pub use op::Op;
 pub use quant::Format;
+pub use region::{Region, RegionKind};
 pub use strided::Strided;
 pub use tensor::Tensor;
 pub use types::{Type, TypeError};

@@ -23,6 +23,9 @@ pub struct Type {
 /// Highest number of dimensions a value may have.
 pub const MAX_RANK: usize = 8;
 
+/// Most bytes that the fixed dimensions of a value may stand for.
+pub const MAX_FIXED_BYTES: usize = 1 << 48;
+
 impl Type {
     /// A dense row-major type.
     pub fn new(dtype: DType, shape: impl IntoIterator<Item = impl Into<Dim>>) -> Type {
@@ -42,8 +45,9 @@ impl Type {
     /// Elements from the first of a value of fixed shape to past its last, gaps included; `None` where that is no number.
     pub fn span(&self) -> Option<usize> {
         let dims = Dims::default();
-        let Some(strides) = &self.strides else { return Some(self.elems(&dims)) };
-        if self.elems(&dims) == 0 {
+        let elems = self.checked_elems(&dims)?;
+        let Some(strides) = &self.strides else { return Some(elems) };
+        if elems == 0 {
             return Some(0);
         }
         let reach = |n: &Dim, stride: &u32| (n.get(&dims) - 1).checked_mul(*stride as usize);
@@ -55,19 +59,40 @@ impl Type {
         self.shape.last().and_then(|d| d.as_const())
     }
 
-    /// Number of elements under `dims`.
-    pub fn elems(&self, dims: &Dims) -> usize {
-        self.shape.iter().map(|d| d.get(dims)).product()
+    /// Number of elements under `dims`; `None` where that is no number.
+    pub fn checked_elems(&self, dims: &Dims) -> Option<usize> {
+        product(self.shape.iter().map(|d| d.get(dims)))
     }
 
-    /// Bytes of a dense value under `dims`.
+    /// Bytes of a dense value under `dims`; `None` where that is no number.
+    pub fn checked_bytes(&self, dims: &Dims) -> Option<usize> {
+        let Some((last, outer)) = self.shape.split_last() else { return Some(self.dtype.row_bytes(1)) };
+        product(outer.iter().map(|d| d.get(dims)).chain([self.dtype.row_bytes(last.get(dims))]))
+    }
+
+    /// Number of elements under `dims`, where they are known to be a number: those of a verified plan's values in its
+    /// bucket are. The largest number where they are not, which no memory has.
+    pub fn elems(&self, dims: &Dims) -> usize {
+        self.checked_elems(dims).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of a dense value under `dims`, as [`Type::elems`] counts.
     pub fn bytes(&self, dims: &Dims) -> usize {
-        match self.shape.split_last() {
-            None => self.dtype.row_bytes(1),
-            Some((last, outer)) => {
-                outer.iter().map(|d| d.get(dims)).product::<usize>() * self.dtype.row_bytes(last.get(dims))
-            }
-        }
+        self.checked_bytes(dims).unwrap_or(usize::MAX)
+    }
+
+    /// Whether no dimension changes from step to step.
+    pub fn is_fixed(&self) -> bool {
+        self.shape.iter().all(|d| d.as_const().is_some())
+    }
+
+    /// Whether the fixed dimensions alone are more than any memory has.
+    fn is_too_large(&self) -> bool {
+        // A size of 0 does not make the others small.
+        let one = |d: &Dim| d.as_const().unwrap_or(1).max(1);
+        let Some((last, outer)) = self.shape.split_last() else { return false };
+        let bytes = product(outer.iter().map(one).chain([self.dtype.row_bytes(one(last))]));
+        bytes.is_none_or(|bytes| bytes > MAX_FIXED_BYTES)
     }
 
     /// Checks what holds for every type: rank, whole quantisation blocks, strides that fit.
@@ -83,15 +108,29 @@ impl Type {
         if block > 1 && !self.width().is_some_and(|w| w.is_multiple_of(block)) {
             return Err(TypeError::new(format!("{self}: the last dimension must be a multiple of {block}")));
         }
+        if self.is_too_large() {
+            return Err(TypeError::new(format!("{self}: the fixed dimensions are more than {MAX_FIXED_BYTES} bytes")));
+        }
         let Some(strides) = &self.strides else { return Ok(()) };
         if strides.len() != self.shape.len() || block > 1 {
             return Err(TypeError::new(format!("{self}: one stride a dimension is needed, of a plain element type")));
         }
-        if self.shape.iter().any(|d| d.as_const().is_none()) {
+        if !self.is_fixed() {
             return Err(TypeError::new(format!("{self}: only values of fixed shape may be strided")));
+        }
+        if self.span().is_none_or(|span| span > MAX_FIXED_BYTES) {
+            return Err(TypeError::new(format!("{self}: the strides reach over more than {MAX_FIXED_BYTES} elements")));
         }
         Ok(())
     }
+}
+
+/// The product, where it is a number; a factor of 0 makes it 0 whatever the others are.
+fn product(factors: impl Iterator<Item = usize> + Clone) -> Option<usize> {
+    if factors.clone().any(|n| n == 0) {
+        return Some(0);
+    }
+    factors.into_iter().try_fold(1usize, usize::checked_mul)
 }
 
 impl fmt::Display for Type {

@@ -1,6 +1,6 @@
 //! What must hold for every graph. Each pass's output is checked with this in tests and debug builds.
 
-use crate::graph::{Graph, NodeKind, Source, ValueId};
+use crate::graph::{Graph, NodeKind, Source, ValueId, check_value};
 use crate::types::Type;
 use std::collections::HashSet;
 use thiserror::Error;
@@ -30,7 +30,7 @@ fn check(graph: &Graph, depth: usize) -> Result<(), String> {
     }
     let mut names = HashSet::new();
     for v in &graph.values {
-        v.ty.check().map_err(|e| format!("`{}`: {e}", v.name))?;
+        check_value(&v.ty, v.source).map_err(|e| format!("`{}`: {e}", v.name))?;
         if !names.insert(&v.name) {
             return Err(format!("the name `{}` is used twice", v.name));
         }
@@ -68,12 +68,7 @@ fn check_node(graph: &Graph, n: usize, ready: &mut [bool], depth: usize) -> Resu
             .map_err(|e| format!("node {n} ({}): {e}", node.name()))?,
         NodeKind::Region(region) => {
             check(&region.graph, depth + 1).map_err(|e| format!("region of node {n}: {e}"))?;
-            let inner = &region.graph;
-            let wanted: Vec<Type> = inner.inputs.iter().map(|&i| inner.ty(i).clone()).collect();
-            if wanted != ins {
-                return Err(format!("the inputs of node {n} are not those of its region `{}`", region.pattern));
-            }
-            inner.outputs.iter().map(|&o| inner.ty(o).clone()).collect()
+            region.infer(&ins).map_err(|e| format!("node {n}: {e}"))?
         }
     };
     if types.len() != node.outs.len() {

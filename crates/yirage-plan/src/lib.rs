@@ -1,20 +1,34 @@
 //! Plans as pure data: target facts, weight plans, memory placement, steps and task programs, with text forms that round-trip.
 //!
 //! A plan holds no pointer and names kernels by string; a device resolves the names when it loads the plan. So plans
-//! can be saved, compared, checked and shown. This crate knows no device, no kernel's code and no request.
+//! can be saved, compared, proved ([`VerifiedPlan`]) and shown. This crate knows no device, no kernel's code and no
+//! request.
 #![forbid(unsafe_code)]
 
-mod limits;
+mod accept;
+mod error;
+mod fields;
+mod lifetimes;
+pub mod limits;
 pub mod plan;
+mod precision;
+mod program;
+mod readers;
+pub mod rules;
 pub mod target;
 pub mod tasks;
 pub mod text;
-pub mod verify;
+mod verify;
 pub mod weights;
 pub mod work;
 
+pub use accept::{Lying, Refusal, RefusedInput, choose};
+pub use error::PlanError;
+pub use lifetimes::{Lifetime, lifetimes};
 pub use plan::{KernelRef, Place, Plan, Step};
-pub use target::{Accepts, KernelFacts, Precision, Target};
-pub use tasks::{ExecutorKind, Part, Sharing, Stage, Task, TaskProgram, Wait, When};
-pub use verify::{PlanError, verify};
+pub use precision::Precision;
+pub use program::{ExecutorKind, Part, Sharing, Stage, Task, TaskProgram, Wait, When};
+pub use readers::{matrices, readers};
+pub use target::{KernelFacts, Target};
+pub use verify::{VerifiedPlan, check_quantised};
 pub use weights::{WeightEntry, WeightPlan, WeightTextError};

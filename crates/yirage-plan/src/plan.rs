@@ -1,7 +1,9 @@
 //! The plan: the lowered graph, which kernel runs each node, where each value lies, and in which order.
 
-use crate::tasks::{Stage, TaskProgram};
-use yirage_ir::{Dims, Graph, ValueId};
+use crate::precision::Precision;
+use crate::program::{ExecutorKind, Sharing, Stage, TaskProgram, When};
+use crate::weights::WeightPlan;
+use yirage_ir::{DType, Dims, Graph, ValueId};
 
 /// A kernel by name, resolved when a device loads the plan.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -45,10 +47,14 @@ pub struct Step {
 pub struct Plan {
     /// The target, in one line.
     pub target: String,
+    /// How closely products are computed.
+    pub precision: Precision,
     /// The largest sizes the plan can run.
     pub bucket: Dims,
     /// The graph after all passes.
     pub graph: Graph,
+    /// How the weights of the graph lie.
+    pub weights: WeightPlan,
     /// Kernels used.
     pub kernels: Vec<KernelRef>,
     /// Bytes of the arena that holds all placed values.
@@ -72,8 +78,28 @@ impl Plan {
         self.steps.last().map_or(0, |s| s.phase + 1)
     }
 
-    /// The key of the plan: a hash of its text form.
-    pub fn stable_hash(&self) -> u128 {
-        yirage_ir::hash::fnv128(crate::text::print(self).as_bytes())
+    /// The stages that step `step` has, by number.
+    pub fn stages(&self, step: usize) -> impl Iterator<Item = (u32, Sharing)> {
+        let s = &self.steps[step];
+        let node = &self.graph.nodes[s.node as usize];
+        let of_node = |when: When| match when {
+            When::Always => true,
+            When::FloatInput => node.ins.first().is_some_and(|&x| self.graph.ty(x).dtype != DType::Q8A),
+            When::NoState => !node.ins.iter().any(|&i| self.graph.state_of(i).is_some()),
+        };
+        let stages = self.kernels[s.kernel as usize].stages.iter().enumerate();
+        stages.filter(move |(_, stage)| of_node(stage.when)).map(|(i, stage)| (i as u32, stage.sharing))
+    }
+
+    /// The program for `kind`.
+    pub fn program(&self, kind: ExecutorKind) -> Option<&TaskProgram> {
+        self.programs.iter().find(|p| p.kind == kind)
+    }
+
+    /// What a step is, for people: the node's name and the first value it makes.
+    pub fn step_name(&self, step: usize) -> String {
+        let node = &self.graph.nodes[self.steps[step].node as usize];
+        let made = node.outs.first().map_or("", |&o| self.graph.value(o).name.as_str());
+        format!("{} `{made}`", node.name())
     }
 }

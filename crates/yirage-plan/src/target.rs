@@ -1,55 +1,8 @@
 //! What the compiler is told of a device: facts, as data.
 
-use crate::tasks::{ExecutorKind, Stage};
-use std::fmt;
-use std::str::FromStr;
-use yirage_ir::{DType, Dims, Format, Type};
-
-/// How matrix products are computed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Precision {
-    /// f32 activations and accumulation; weights de-quantised exactly.
-    Exact,
-    /// int8 activations in blocks of 32 for quantised weights, bf16 products for BF16 weights.
-    #[default]
-    Fast,
-}
-
-impl fmt::Display for Precision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Precision::Exact => "exact",
-            Precision::Fast => "fast",
-        })
-    }
-}
-
-impl FromStr for Precision {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Precision, String> {
-        match s {
-            "exact" => Ok(Precision::Exact),
-            "fast" => Ok(Precision::Fast),
-            _ => Err(format!("`{s}` is no precision: `exact` or `fast` wanted")),
-        }
-    }
-}
-
-/// Which nodes a kernel can run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Accepts {
-    /// Single ops of this name.
-    Op(String),
-    /// Regions of row-wise ops, all of them listed here; also a single such op.
-    Rows(Vec<String>),
-    /// Regions of products that share one input, and single products.
-    Products {
-        /// Names of the ops.
-        ops: Vec<String>,
-        /// Weight formats.
-        formats: Vec<Format>,
-    },
-}
+use crate::program::{ExecutorKind, Stage};
+use crate::rules::OpRule;
+use yirage_ir::{DType, Dims, RegionKind, Type};
 
 /// A kernel a target has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,8 +11,10 @@ pub struct KernelFacts {
     pub name: String,
     /// The variant the device will run (its instruction set).
     pub variant: String,
-    /// What it runs.
-    pub accepts: Accepts,
+    /// Kinds of regions it runs, beside single ops.
+    pub regions: Vec<RegionKind>,
+    /// The ops it runs, single or in such regions, and what each may read.
+    pub rules: Vec<OpRule>,
     /// Its stages, in order.
     pub stages: Vec<Stage>,
     /// Whether it uses scratch memory that the device divides among the kernels of a phase.
@@ -75,9 +30,7 @@ pub struct Target {
     pub arch: String,
     /// Workers that share a step.
     pub workers: u32,
-    /// How products are computed.
-    pub precision: Precision,
-    /// Whether weights that only products and look-ups read are repacked, and the name of that layout.
+    /// The layout of weights that only products and look-ups read; [`crate::weights::ROWS`] where they stay as they are.
     pub product_layout: String,
     /// Bytes of one block of 32 quantised activations as the target stores it.
     pub q8a_block_bytes: u32,
@@ -92,21 +45,32 @@ pub struct Target {
 }
 
 impl Target {
-    /// Bytes that a value takes in the target's memory.
-    pub fn storage_bytes(&self, ty: &Type, dims: &Dims) -> u64 {
+    /// Bytes that a value takes in the target's memory; `None` where that is no number.
+    pub fn storage_bytes(&self, ty: &Type, dims: &Dims) -> Option<u64> {
         match ty.dtype {
             DType::Q8A => {
-                let width = ty.width().unwrap_or(0);
-                let rows = ty.elems(dims).checked_div(width).unwrap_or(0);
-                let padded = width.next_multiple_of(self.q8a_row_multiple as usize);
-                (rows * padded / 32) as u64 * u64::from(self.q8a_block_bytes)
+                let width = ty.width()?;
+                let rows = ty.checked_elems(dims)?.checked_div(width).unwrap_or(0);
+                let padded = width.checked_next_multiple_of(self.q8a_row_multiple as usize)?;
+                let blocks = rows.checked_mul(padded)? / 32;
+                u64::try_from(blocks).ok()?.checked_mul(u64::from(self.q8a_block_bytes))
             }
-            _ => ty.bytes(dims) as u64,
+            _ => u64::try_from(ty.checked_bytes(dims)?).ok(),
         }
+    }
+
+    /// Workers, of which there is always one.
+    pub fn queues(&self) -> u32 {
+        self.workers.max(1)
+    }
+
+    /// The kernel called `name`.
+    pub fn kernel(&self, name: &str) -> Option<&KernelFacts> {
+        self.kernels.iter().find(|k| k.name == name)
     }
 
     /// One line that names the target in plans and cache keys.
     pub fn describe(&self) -> String {
-        format!("{} {} {} workers={}", self.family, self.arch, self.precision, self.workers)
+        format!("{} {} workers={}", self.family, self.arch, self.workers)
     }
 }

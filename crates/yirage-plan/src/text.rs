@@ -1,9 +1,11 @@
 //! The text form of plans; printing and parsing round-trip exactly.
 //!
 //! ```text
-//! plan cpu x86_64/avx512 fast workers=2
+//! plan cpu x86_64/avx512 workers=2
+//! precision fast
 //! bucket tokens=512 seqs=16 blocks=64 rows=16
 //! arena 1048576
+//! weight %norm: f32[64] layout=rows groups=1 shard=-
 //! kernel cpu/rows@1 avx512 shares
 //! place - 7 offset=0 bytes=4096
 //! step node=0 kernel=0 phase=0
@@ -15,8 +17,11 @@
 //! }
 //! ```
 
+use crate::fields::field;
 use crate::plan::{KernelRef, Place, Plan, Step};
+use crate::precision::Precision;
 use crate::tasks;
+use crate::weights::{WeightEntry, WeightPlan};
 use std::fmt::Write;
 use thiserror::Error;
 use yirage_ir::{Dims, ValueId};
@@ -37,8 +42,10 @@ pub fn print(plan: &Plan) -> String {
     let b = &plan.bucket;
     // Writing to a String cannot fail.
     let _ = writeln!(out, "plan {}", plan.target);
+    let _ = writeln!(out, "precision {}", plan.precision);
     let _ = writeln!(out, "bucket tokens={} seqs={} blocks={} rows={}", b.tokens, b.seqs, b.blocks, b.rows);
     let _ = writeln!(out, "arena {}", plan.arena);
+    out.push_str(&plan.weights.print());
     for k in &plan.kernels {
         let _ = write!(out, "kernel {} {}", k.name, k.variant);
         for stage in &k.stages {
@@ -58,7 +65,7 @@ pub fn print(plan: &Plan) -> String {
     out
 }
 
-/// Parses a plan. The result still has to pass [`crate::verify()`].
+/// Parses a plan. The result still has to be proved ([`crate::VerifiedPlan`]).
 pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
     let graph_at = text.find("\ngraph ").map(|i| i + 1).ok_or(PlanTextError { line: 1, what: "no graph".into() })?;
     let head_lines = text[..graph_at].lines().count();
@@ -66,8 +73,10 @@ pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
         .map_err(|e| PlanTextError { line: head_lines + e.line, what: e.what })?;
     let mut plan = Plan {
         target: String::new(),
+        precision: Precision::default(),
         bucket: Dims::default(),
         graph,
+        weights: WeightPlan::default(),
         kernels: Vec::new(),
         arena: 0,
         places: Vec::new(),
@@ -78,6 +87,12 @@ pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
         head_line(&mut plan, line)
             .ok_or_else(|| PlanTextError { line: i + 1, what: format!("cannot read `{line}`") })?;
     }
+    for word in ["plan", "precision", "bucket", "arena"] {
+        let lines = text[..graph_at].lines().filter(|l| l.split(' ').next() == Some(word)).count();
+        if lines != 1 {
+            return Err(PlanTextError { line: 1, what: format!("{lines} lines begin with `{word}`, one is wanted") });
+        }
+    }
     Ok(plan)
 }
 
@@ -86,6 +101,8 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
     let mut words = rest.split(' ');
     match word {
         "plan" => plan.target = rest.to_string(),
+        "precision" => plan.precision = rest.parse().ok()?,
+        "weight" => plan.weights.entries.push(WeightEntry::parse(line).ok()?),
         "arena" => plan.arena = rest.parse().ok()?,
         "bucket" => {
             plan.bucket = Dims {
@@ -127,10 +144,6 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
         }),
         _ => return None,
     }
-    words.next().is_none().then_some(()).or((word == "plan" || word == "arena").then_some(()))
-}
-
-pub(crate) fn field<T: std::str::FromStr>(word: &str, name: &str) -> Option<T> {
-    let (key, value) = word.split_once('=')?;
-    (key == name).then(|| value.parse().ok()).flatten()
+    let taken_whole = matches!(word, "plan" | "precision" | "arena" | "weight");
+    (taken_whole || words.next().is_none()).then_some(())
 }

@@ -66,7 +66,7 @@ impl WeightPlan {
         let mut names = HashSet::new();
         for (i, line) in text.lines().enumerate() {
             let error = |what: String| WeightTextError { line: i + 1, what };
-            let entry = parse_entry(line).map_err(error)?;
+            let entry = WeightEntry::parse(line).map_err(error)?;
             if !names.insert(entry.name.clone()) {
                 return Err(error(format!("the weight `{}` has a line already", entry.name)));
             }
@@ -81,28 +81,34 @@ impl WeightPlan {
     }
 }
 
-fn parse_entry(line: &str) -> Result<WeightEntry, String> {
-    let form = "`weight %NAME: TYPE layout=NAME groups=N shard=AXIS`";
-    let wanted = || format!("{form} wanted, `{line:.80}` found");
-    let (name, rest) = line.strip_prefix("weight %").and_then(|l| l.split_once(": ")).ok_or_else(wanted)?;
-    let (ty, rest) = rest.split_once(" layout=").ok_or_else(wanted)?;
-    let (layout, rest) = rest.split_once(" groups=").ok_or_else(wanted)?;
-    let (groups, shard) = rest.split_once(" shard=").ok_or_else(wanted)?;
-    let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.@-".contains(c));
-    if !word(name) || !word(layout) {
-        return Err(format!(
-            "the name `{name:.80}` or the layout `{layout:.80}` is no word of letters, digits, `_.@-`"
-        ));
+impl WeightEntry {
+    /// Reads one line.
+    pub(crate) fn parse(line: &str) -> Result<WeightEntry, String> {
+        let form = "`weight %NAME: TYPE layout=NAME groups=N shard=AXIS`";
+        let wanted = || format!("{form} wanted, `{line:.80}` found");
+        let (name, rest) = line.strip_prefix("weight %").and_then(|l| l.split_once(": ")).ok_or_else(wanted)?;
+        let (ty, rest) = rest.split_once(" layout=").ok_or_else(wanted)?;
+        let (layout, rest) = rest.split_once(" groups=").ok_or_else(wanted)?;
+        let (groups, shard) = rest.split_once(" shard=").ok_or_else(wanted)?;
+        let word =
+            |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.@-".contains(c));
+        if !word(name) || !word(layout) {
+            return Err(format!(
+                "the name `{name:.80}` or the layout `{layout:.80}` is no word of letters, digits, `_.@-`"
+            ));
+        }
+        let ty = yirage_ir::text::parse_type(ty).map_err(|e| format!("type of `{name}`: {}", e.what))?;
+        let groups: u32 = groups.parse().map_err(|_| format!("groups of `{name}`: `{groups:.40}` is no number"))?;
+        let shard_axis = match shard {
+            "-" => None,
+            axis => {
+                Some(axis.parse::<u32>().map_err(|_| format!("shard axis of `{name}`: `{axis:.40}` is no number"))?)
+            }
+        };
+        let rank = ty.shape.len() as u32;
+        if groups == 0 || shard_axis.is_some_and(|axis| axis >= rank) {
+            return Err(format!("`{name}`: {groups} groups, shard axis {shard} of {rank} dimensions"));
+        }
+        Ok(WeightEntry { name: name.into(), ty, layout: layout.into(), groups, shard_axis })
     }
-    let ty = yirage_ir::text::parse_type(ty).map_err(|e| format!("type of `{name}`: {}", e.what))?;
-    let groups: u32 = groups.parse().map_err(|_| format!("groups of `{name}`: `{groups:.40}` is no number"))?;
-    let shard_axis = match shard {
-        "-" => None,
-        axis => Some(axis.parse::<u32>().map_err(|_| format!("shard axis of `{name}`: `{axis:.40}` is no number"))?),
-    };
-    let rank = ty.shape.len() as u32;
-    if groups == 0 || shard_axis.is_some_and(|axis| axis >= rank) {
-        return Err(format!("`{name}`: {groups} groups, shard axis {shard} of {rank} dimensions"));
-    }
-    Ok(WeightEntry { name: name.into(), ty, layout: layout.into(), groups, shard_axis })
 }

@@ -4,10 +4,11 @@
 //! ops do not have (a softmax over the middle of a shape, heads before positions) are a matter of how the table is
 //! written, and the expected values are brought into the same order.
 
+use super::case::{Array, Element, Values};
 use std::collections::HashMap;
 use yirage_conformance::{Setup, State};
-use yirage_ir::op::Embed;
-use yirage_ir::{BuildError, DType, Dims, F32, GraphBuilder, Tensor, Type, ValueId};
+use yirage_ir::op::{Embed, Map};
+use yirage_ir::{BuildError, DType, Dim, Dims, Expr, F32, Format, GraphBuilder, Tensor, Type, ValueId};
 use yirage_plan::Precision;
 
 /// The graph so far, and what its outputs must be.
@@ -79,9 +80,75 @@ impl Import {
         self.wanted.push(Wanted::I32(values));
     }
 
+    /// An input as a device takes it: floats of 32 bits and numbers from outside, floats of 16 bits as weights.
+    pub(crate) fn tensor(&mut self, name: &str, array: &Array) -> Result<ValueId, String> {
+        let shape = array.shape.iter().map(|&n| n as u32);
+        let (dtype, words) = match (array.element, &array.values) {
+            (Element::F16, Values::F32(v)) => return self.narrow(name, Format::F16, &array.shape, v),
+            (Element::BF16, Values::F32(v)) => return self.narrow(name, Format::BF16, &array.shape, v),
+            (_, Values::F32(v)) => (DType::F32, v.iter().map(|x| x.to_bits() as i32).collect()),
+            (Element::U32, Values::Int(v)) => (DType::U32, v.iter().map(|&x| x as u32 as i32).collect()),
+            (Element::Bool, Values::Int(v)) => (DType::Bool, v.iter().map(|&x| x as i32).collect()),
+            (_, Values::Int(v)) => (DType::I32, fitting(v)?),
+        };
+        self.slots.insert(name.into(), words);
+        self.builder.slot(name, Type::new(dtype, shape)).map_err(|e| e.to_string())
+    }
+
+    fn narrow(&mut self, name: &str, format: Format, shape: &[usize], values: &[f32]) -> Result<ValueId, String> {
+        let info = format.info();
+        let mut bytes = vec![0; info.row_bytes(values.len())];
+        info.encode.unwrap()(values, &mut bytes);
+        self.weights.insert(name.into(), Tensor::stored(format, shape, bytes));
+        let ty = Type::new(format.into(), shape.iter().map(|&n| n as u32));
+        self.builder.weight(name, ty).map_err(|e| e.to_string())
+    }
+
+    /// Devices give back f32 and i32 alone, so another output is read through a cast, which is exact.
+    pub(crate) fn want_array(&mut self, output: ValueId, array: &Array) -> Result<(), String> {
+        let ty = self.builder.ty(output).clone();
+        let sizes: Vec<Dim> = array.shape.iter().map(|&n| Dim::Const(n as u32)).collect();
+        if ty.shape != sizes || ty.dtype != dtype(array.element) {
+            return Err(format!("the output is {ty}, {:?} of {:?} wanted", array.element, array.shape));
+        }
+        let read = match ty.dtype {
+            DType::I32 => None,
+            DType::U32 | DType::Bool => Some(DType::I32),
+            dtype => (dtype != DType::F32).then_some(DType::F32),
+        };
+        let name = format!("read{}", self.wanted.len());
+        let read = read.map(|to| self.builder.op(&name, Map { expr: Expr::input(0).cast(to) }, &[output]));
+        self.builder.output(read.transpose().map_err(|e| e.to_string())?.unwrap_or(output));
+        self.wanted.push(match &array.values {
+            Values::F32(v) => Wanted::F32(v.clone()),
+            Values::Int(v) if array.element == Element::U32 => {
+                Wanted::I32(v.iter().map(|&x| x as u32 as i32).collect())
+            }
+            Values::Int(v) => Wanted::I32(fitting(v)?),
+        });
+        Ok(())
+    }
+
     pub(crate) fn finish(self) -> (Setup, Vec<Wanted>) {
         let Import { builder, weights, slots, states, dims, wanted } = self;
         let setup = Setup { graph: builder.finish(), weights, slots, states, dims, precision: Precision::Exact };
         (setup, wanted)
     }
+}
+
+/// The type in which ours are computed with; numbers of 64 bits are of 32, if they fit.
+pub(crate) fn dtype(element: Element) -> DType {
+    match element {
+        Element::F32 => DType::F32,
+        Element::F16 => Format::F16.into(),
+        Element::BF16 => Format::BF16.into(),
+        Element::I32 | Element::I64 => DType::I32,
+        Element::U32 => DType::U32,
+        Element::Bool => DType::Bool,
+    }
+}
+
+fn fitting(values: &[i64]) -> Result<Vec<i32>, String> {
+    let fit = |&x: &i64| i32::try_from(x).map_err(|_| format!("{x} is no number of 32 bits"));
+    values.iter().map(fit).collect()
 }

@@ -2,26 +2,45 @@
 
 mod attention;
 mod case;
+mod general;
 mod import;
 mod nodes;
+
+use case::{Array, Element};
 
 pub(crate) use case::{Case, read};
 pub(crate) use import::{Import, Wanted};
 
-/// The case as a graph of our ops, with what its outputs must be.
-pub(crate) fn import(case: &Case) -> Result<Import, String> {
+/// The case as graphs of our ops, each with what its outputs must be: of the named ops, of the general ones, or of both.
+pub(crate) fn import(case: &Case) -> Result<Vec<Import>, String> {
+    let mut made = Vec::new();
     let mut import = Import::new(&case.name);
-    let done = match case.op.as_str() {
-        "Attention" => attention::attention(case, &mut import),
-        "RotaryEmbedding" => nodes::rotary_embedding(case, &mut import),
-        "RMSNormalization" => nodes::rms_normalization(case, &mut import),
-        "LayerNormalization" => nodes::layer_normalization(case, &mut import),
-        "Softmax" => nodes::softmax(case, &mut import),
-        "MatMul" => nodes::matmul(case, &mut import),
-        "Gelu" => nodes::gelu(case, &mut import),
-        "TopK" => nodes::top_k(case, &mut import),
-        other => return Err(format!("no node `{other}`")),
+    let named = match case.op.as_str() {
+        "Attention" => Some(attention::attention(case, &mut import)),
+        "RotaryEmbedding" => Some(nodes::rotary_embedding(case, &mut import)),
+        "RMSNormalization" => Some(nodes::rms_normalization(case, &mut import)),
+        "LayerNormalization" => Some(nodes::layer_normalization(case, &mut import)),
+        "Softmax" if rows(case) => Some(nodes::softmax(case, &mut import)),
+        "MatMul" if rows(case) => Some(nodes::matmul(case, &mut import)),
+        "Gelu" if rows(case) => Some(nodes::gelu(case, &mut import)),
+        "TopK" => Some(nodes::top_k(case, &mut import)),
+        _ => None,
     };
-    done.map_err(|e| e.to_string())?;
-    Ok(import)
+    if let Some(done) = named {
+        done.map_err(|e| e.to_string())?;
+        made.push(import);
+    }
+    let mut import = Import::new(&case.name);
+    if let Some(done) = general::import(case, &mut import) {
+        done?;
+        made.push(import);
+    }
+    if made.is_empty() { Err(format!("no node `{}`", case.op)) } else { Ok(made) }
+}
+
+/// Whether rows of f32 can be made of all inputs, as the named ops read them; what was another function before version 13
+/// is not theirs.
+fn rows(case: &Case) -> bool {
+    let row = |array: &Array| array.element == Element::F32 && array.shape.iter().product::<usize>() > 0;
+    case.opset >= 13 && case.ins.iter().all(|(_, a)| a.as_ref().is_some_and(|a| row(a) && !a.shape.is_empty()))
 }

@@ -11,7 +11,7 @@ fn last(rank: usize, axis: usize) -> Vec<usize> {
 }
 
 pub(crate) fn softmax(case: &Case, import: &mut Import) -> Result<(), BuildError> {
-    let x = case.input("x");
+    let x = case.at(0);
     let order = last(x.shape.len(), case.axis(x.shape.len()));
     let x = x.permuted(&order);
     let input = import.activation("x", x.shape[x.shape.len() - 1], x.floats())?;
@@ -22,7 +22,7 @@ pub(crate) fn softmax(case: &Case, import: &mut Import) -> Result<(), BuildError
 
 pub(crate) fn gelu(case: &Case, import: &mut Import) -> Result<(), BuildError> {
     let tanh = case.attr("approximate", "none".to_string()) == "tanh";
-    let x = case.input("x");
+    let x = case.at(0);
     let input = import.activation("x", x.shape[x.shape.len() - 1], x.floats())?;
     let kind = if tanh { UnaryKind::GeluTanh } else { UnaryKind::GeluErf };
     let y = import.builder.op("y", Unary::new(kind), &[input])?;
@@ -73,7 +73,7 @@ pub(crate) fn layer_normalization(case: &Case, import: &mut Import) -> Result<()
 
 /// A batch is rows; broadcasting is a choice of rows; a vector is a matrix of one row or column.
 pub(crate) fn matmul(case: &Case, import: &mut Import) -> Result<(), BuildError> {
-    let (a, b) = (case.input("a"), case.input("b"));
+    let (a, b) = (case.at(0), case.at(1));
     let (mut a_shape, mut b_shape) = (a.shape.clone(), b.shape.clone());
     if a_shape.len() == 1 {
         a_shape.insert(0, 1);
@@ -110,11 +110,11 @@ fn broadcast(from: &[usize], to: &[usize]) -> Vec<i32> {
 
 /// Integers are ranked as floats, which must hold them exactly.
 pub(crate) fn top_k(case: &Case, import: &mut Import) -> Result<(), BuildError> {
-    let x = case.input("x");
+    let x = case.at(0);
     let order = last(x.shape.len(), case.axis(x.shape.len()));
     let x = x.permuted(&order);
     let op = TopK {
-        k: case.input("k").ints()[0] as u32,
+        k: case.at(1).ints()[0] as u32,
         largest: case.attr("largest", 1) == 1,
         sorted: case.attr("sorted", 1) == 1,
     };

@@ -50,8 +50,8 @@ impl Cache {
         unsafe { self.base.add((block * self.shape.kv_heads + head) * self.shape.head_bytes()) }
     }
 
-    /// Writes keys `[token][kv_heads * k_width]` and values `[token][kv_heads * v_width]` of a range of tokens to their
-    /// slots (`block * 32 + offset`; a negative slot is skipped). `v` is not read with `v_in_k`.
+    /// Writes keys `[token][kv_heads * k_width]` and values `[token][kv_heads * v_width]` of a range of tokens to
+    /// `slots`, one for each of them (`block * 32 + offset`; a negative slot is skipped). `v` is not read with `v_in_k`.
     ///
     /// # Safety
     /// The rows of the range must be readable, and no other thread may write the same slots or read their heads' blocks
@@ -60,11 +60,11 @@ impl Cache {
     /// # Errors
     /// [`AttentionError::Length`], [`AttentionError::Slot`]; tokens before the wrong one are written.
     pub unsafe fn append(&self, tokens: Range<usize>, k: Src, v: Src, slots: &[i32]) -> Result<(), AttentionError> {
-        if slots.len() < tokens.end {
-            return Err(AttentionError::Length { what: "slots", got: slots.len(), wanted: tokens.end });
+        if slots.len() != tokens.len() {
+            return Err(AttentionError::Length { what: "slots", got: slots.len(), wanted: tokens.len() });
         }
-        for token in tokens {
-            let Ok(slot) = usize::try_from(slots[token]) else { continue };
+        for (token, &slot) in tokens.zip(slots) {
+            let Ok(slot) = usize::try_from(slot) else { continue };
             if slot >= self.blocks * BLOCK {
                 let slots = self.blocks * BLOCK;
                 return Err(AttentionError::Slot { token, slot: slot as i32, slots });

@@ -1,20 +1,10 @@
-//! The CPU as a device: glue between plans and kernels.
+//! The CPU as a device: plans are loaded and run on one pool of threads.
 //!
-//! One pool walks the phases of a plan; within a phase each worker runs its share of every kernel. Nothing here
-//! computes: kernels live beside this module and know neither plans nor this glue.
+//! Nothing here computes: kernels are bound in their own room and know nothing of this one.
 
-mod attend;
-mod cpu;
-mod experts;
-mod gather;
-mod operand;
+mod backend;
+mod on_cpu;
 mod probe;
-mod products;
 mod program;
-mod row_op;
-mod rows_kernel;
-mod sample;
-mod state;
-mod weight;
 
-pub use cpu::Cpu;
+pub use backend::Cpu;

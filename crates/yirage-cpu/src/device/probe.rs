@@ -1,9 +1,9 @@
 //! The ceilings of this machine, measured on the device's own threads.
 
-use super::cpu::Shared;
 use crate::limits::{self, Arithmetic};
 use crate::memory::HugeBuf;
 use crate::room;
+use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_instruction_set_without_the_instruction_says_so() {
-        let options = OpenOptions { threads: Some(1), isa: Some("scalar".into()) };
+        let options = OpenOptions { threads: Some(1), isa: Some("scalar".into()), ..OpenOptions::default() };
         let (device, _) = crate::Cpu.open(0, &options).unwrap();
         let Err(HalError::Unsupported { what, why }) = device.probe(Limit::Bf16) else { panic!("scalar has no bf16") };
         assert!(what.contains("bf16") && why.contains("scalar"), "{what}: {why}");

@@ -43,7 +43,7 @@ pub(crate) use tile::{Codes, Scales, Tile, decode_column};
 
 use crate::isa::Isa;
 use crate::linear::unpack;
-use crate::memory::{HugeBuf, OutOfMemory};
+use crate::memory::{HugeBuf, OutOfMemory, Supply};
 use thiserror::Error;
 use yirage_hal::WeightImage;
 use yirage_ir::Format;
@@ -208,7 +208,18 @@ impl PackedMatrix {
     /// [`PackError::PartBlock`] when k is not a whole number of the format's blocks, [`PackError::TooLarge`],
     /// [`PackError::Memory`].
     pub fn stacked(format: Format, count: usize, rows: usize, k: usize) -> Result<PackedMatrix, PackError> {
-        PackedMatrix::with_store(format, count, rows, k, |bytes| Ok(Store::Own(HugeBuf::zeroed(bytes)?)))
+        PackedMatrix::supplied(Supply::Plain, format, count, rows, k)
+    }
+
+    /// As [`PackedMatrix::stacked`], in memory from this supply.
+    pub(crate) fn supplied(
+        supply: Supply,
+        format: Format,
+        count: usize,
+        rows: usize,
+        k: usize,
+    ) -> Result<PackedMatrix, PackError> {
+        PackedMatrix::with_store(format, count, rows, k, |bytes| Ok(Store::Own(supply.zeroed(bytes, BLOCK_ALIGN)?)))
     }
 
     /// Matrices from their [`PackedMatrix::packed_bytes`], which stay where they are.

@@ -4,19 +4,7 @@ use super::{Dst, Map2, Src, map2};
 use crate::isa::Isa;
 use crate::simd::{Kernel, Lanes, launch};
 use std::ops::Range;
-
-/// Which operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BinaryKind {
-    /// `a + b`.
-    Add,
-    /// `a * b`.
-    Mul,
-    /// `a - b`.
-    Sub,
-    /// `a / b`.
-    Div,
-}
+use yirage_ir::op::BinaryKind;
 
 /// `out = a (op) b`, `width` elements a row. A stride of 0 repeats a row.
 ///
@@ -29,15 +17,6 @@ pub unsafe fn binary(isa: Isa, rows: Range<usize>, width: usize, kind: BinaryKin
         BinaryKind::Sub => launch(isa, Each { rows, width, a, b, out, f: Sub }),
         BinaryKind::Div => launch(isa, Each { rows, width, a, b, out, f: Div }),
     }
-}
-
-/// `out = a (op) b` with one `b` for all rows.
-///
-/// # Safety
-/// The rows of the range exist with `b.len()` elements; `out` is `a` or does not overlap it.
-pub unsafe fn binary_row(isa: Isa, rows: Range<usize>, kind: BinaryKind, a: Src, b: &[f32], out: Dst) {
-    // SAFETY: stride 0 keeps all rows of b inside the slice.
-    unsafe { binary(isa, rows, b.len(), kind, a, Src::new(b.as_ptr(), 0), out) };
 }
 
 struct Each<F> {

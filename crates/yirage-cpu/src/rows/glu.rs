@@ -5,19 +5,7 @@ use super::{Dst, Map, Map2, Src, map2};
 use crate::isa::Isa;
 use crate::simd::{Kernel, Lanes, launch, math};
 use std::ops::Range;
-
-/// Which gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GluKind {
-    /// `silu(gate) * up`.
-    Silu,
-    /// `gelu_tanh(gate) * up`.
-    GeluTanh,
-    /// `gelu_erf(gate) * up`.
-    GeluErf,
-    /// gpt-oss: gate at most 7, up within 7 of 0, `(up + 1) * gate * sigmoid(1.702 gate)`.
-    GptOss,
-}
+use yirage_ir::op::GluKind;
 
 /// The unit over `width` elements of each row.
 ///

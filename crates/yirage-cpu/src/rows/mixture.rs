@@ -45,13 +45,13 @@ impl Kernel for SumKernel {
 }
 
 /// `out[t][r * width ..] = x[t][r * width ..] + bias[chosen[t][r]]` for each rank r; an expert that does not exist gives
-/// NaN.
+/// NaN. `chosen` is `[rows.len()][ranks]`, the range's own part.
 ///
 /// # Safety
 /// Rows of the range exist in `x` and `out` with `ranks * width` elements; `out` is `x` or does not overlap it.
 ///
 /// # Panics
-/// If `chosen` (`[rows][ranks]`) is too short.
+/// If `chosen` has another length.
 pub unsafe fn expert_bias(
     rows: Range<usize>,
     ranks: usize,
@@ -61,34 +61,34 @@ pub unsafe fn expert_bias(
     chosen: &[i32],
     out: Dst,
 ) {
-    assert!(chosen.len() >= rows.end * ranks, "{} chosen experts for rows to {}", chosen.len(), rows.end);
-    for t in rows {
+    assert!(chosen.len() == rows.len() * ranks, "{} chosen experts for {} rows", chosen.len(), rows.len());
+    for (i, t) in rows.enumerate() {
         for r in 0..ranks {
-            let expert = usize::try_from(chosen[t * ranks + r]).ok();
+            let expert = usize::try_from(chosen[i * ranks + r]).ok();
             let at = expert.and_then(|e| e.checked_mul(width));
             let row = at.and_then(|a| bias.get(a..a.checked_add(width)?));
-            for i in 0..width {
-                let b = row.map_or(f32::NAN, |b| b[i]);
+            for j in 0..width {
+                let b = row.map_or(f32::NAN, |b| b[j]);
                 // SAFETY: the contract.
-                unsafe { *out.row(t).add(r * width + i) = *x.row(t).add(r * width + i) + b };
+                unsafe { *out.row(t).add(r * width + j) = *x.row(t).add(r * width + j) + b };
             }
         }
     }
 }
 
-/// `out[r] = x[ids[r]]` for the range; ids outside `0..count` give NaN.
+/// `out[r] = x[id]` for the range, whose rows' ids are `ids`; ids outside `0..count` give NaN.
 ///
 /// # Safety
 /// `x` has `count` rows, `out` has the rows of the range; they do not overlap.
 ///
 /// # Panics
-/// If there are too few ids.
+/// If there is another number of ids.
 pub unsafe fn gather(rows: Range<usize>, width: usize, ids: &[i32], x: Src, count: usize, out: Dst) {
-    assert!(ids.len() >= rows.end, "{} ids for rows to {}", ids.len(), rows.end);
-    for r in rows {
+    assert!(ids.len() == rows.len(), "{} ids for {} rows", ids.len(), rows.len());
+    for (r, &id) in rows.zip(ids) {
         // SAFETY: the contract; the source row exists.
         unsafe {
-            match usize::try_from(ids[r]).ok().filter(|&i| i < count) {
+            match usize::try_from(id).ok().filter(|&i| i < count) {
                 Some(i) => std::ptr::copy_nonoverlapping(x.row(i), out.row(r), width),
                 None => std::slice::from_raw_parts_mut(out.row(r), width).fill(f32::NAN),
             }

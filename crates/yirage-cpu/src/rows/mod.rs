@@ -17,17 +17,17 @@ mod softmax;
 mod top_k;
 mod unary;
 
-pub use binary::{BinaryKind, binary, binary_row};
-pub use glu::{GluKind, glu};
+pub use binary::binary;
+pub use glu::glu;
 pub use hadamard::hadamard;
 pub use matmul::{MatMul, matmul};
 pub use mixture::{expert_bias, expert_sum, gather};
 pub use norm::{LayerNorm, RmsNorm, layer_norm, rms_norm};
 pub use rope::{Rope, rope};
-pub use route::{MAX_EXPERTS, Route, Scoring, route};
+pub use route::{MAX_EXPERTS, Route, route};
 pub use softmax::softmax;
 pub use top_k::{TopK, top_k};
-pub use unary::{UnaryKind, unary};
+pub use unary::unary;
 
 use crate::simd::{LANES, Lanes};
 

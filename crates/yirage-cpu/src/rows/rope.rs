@@ -16,14 +16,14 @@ pub struct Rope<'a> {
     pub rotary: usize,
     /// Pairs are neighbours `(2i, 2i + 1)` instead of `(i, i + rotary / 2)`.
     pub interleaved: bool,
-    /// `[positions][rotary / 2]` cosines, or those of each row.
+    /// `[positions][rotary / 2]` cosines; without positions, those of the range's rows.
     pub cos: &'a [f32],
     /// As many sines.
     pub sin: &'a [f32],
 }
 
-/// Pair `(a, b)` with `(c, s)` of the row's position (without positions: of the row) becomes `(a c - b s, b c + a s)`. Positions outside the tables give
-/// NaN.
+/// Pair `(a, b)` with `(c, s)` of the row's position becomes `(a c - b s, b c + a s)`. `positions` are those of the range's
+/// rows; without them, row i of the range has row i of the tables. Positions outside the tables give NaN.
 ///
 /// # Safety
 /// The rows of the range exist in `x` and `out`; `out` is `x` or does not overlap it.
@@ -41,7 +41,7 @@ pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: Rope<'_>, positions: Opti
         rope.sin.len()
     );
     if let Some(positions) = positions {
-        assert!(positions.len() >= rows.end, "{} positions for rows to {}", positions.len(), rows.end);
+        assert!(positions.len() == rows.len(), "{} positions for {} rows", positions.len(), rows.len());
     }
     launch(isa, RopeKernel { rows, rope, positions, x, out });
 }
@@ -60,8 +60,8 @@ impl Kernel for RopeKernel<'_> {
     fn run<V: Lanes>(self) {
         let r = &self.rope;
         let half = r.rotary / 2;
-        for row in self.rows {
-            let at = self.positions.map_or(Ok(row), |p| usize::try_from(p[row]));
+        for (i, row) in self.rows.enumerate() {
+            let at = self.positions.map_or(Ok(i), |p| usize::try_from(p[i]));
             let at = at.ok().map(|p| p.saturating_mul(half));
             let at = at.filter(|&a| a.checked_add(half).is_some_and(|end| end <= r.cos.len()));
             for h in 0..r.heads {

@@ -5,20 +5,10 @@ use super::{Map, Src, map, reduce};
 use crate::isa::Isa;
 use crate::simd::{Kernel, Lanes, launch, math};
 use std::ops::Range;
+use yirage_ir::op::Scoring;
 
 /// Most experts of a layer.
 pub const MAX_EXPERTS: usize = 1024;
-
-/// How logits become scores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scoring {
-    /// Softmax over all experts, then the choice (qwen3moe, mixtral).
-    Softmax,
-    /// The choice by logit, then softmax over the chosen (gpt-oss).
-    SoftmaxTopK,
-    /// Sigmoid of each logit (deepseek-v3).
-    Sigmoid,
-}
 
 /// How experts are chosen and weighted.
 #[derive(Clone, Copy, Debug)]

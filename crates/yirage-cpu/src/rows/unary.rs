@@ -4,44 +4,17 @@ use super::{Dst, Map, Src, map};
 use crate::isa::Isa;
 use crate::simd::{Kernel, Lanes, launch, math};
 use std::ops::Range;
+use yirage_ir::op::UnaryKind;
 
-/// Which function.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum UnaryKind {
-    /// `c * x`.
-    Scale(f32),
-    /// `x * sigmoid(x)`.
-    Silu,
-    /// `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))` (Hendrycks and Gimpel, 2016).
-    GeluTanh,
-    /// `0.5 x (1 + erf(x / sqrt 2))`.
-    GeluErf,
-    /// `tanh x`.
-    Tanh,
-    /// `1 / (1 + e^-x)`.
-    Sigmoid,
-    /// `max(x, 0)`.
-    Relu,
-    /// `e^x`.
-    Exp,
-    /// `c * tanh(x / c)`.
-    Softcap(f32),
-    /// `x^2`.
-    Square,
-    /// The square root.
-    Sqrt,
-    /// `1 / sqrt(x + c)`.
-    Rsqrt(f32),
-}
-
-/// The function of `width` elements of each row.
+/// The function of `width` elements of each row, with the parameter that some have.
 ///
 /// # Safety
 /// The rows of the range exist in `x` and `out`; `out` is `x` or does not overlap it.
-pub unsafe fn unary(isa: Isa, rows: Range<usize>, width: usize, kind: UnaryKind, x: Src, out: Dst) {
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn unary(isa: Isa, rows: Range<usize>, width: usize, kind: UnaryKind, c: f32, x: Src, out: Dst) {
     let call = Call { rows, width, x, out };
     match kind {
-        UnaryKind::Scale(c) => launch(isa, Each(call, Scale(c))),
+        UnaryKind::Scale => launch(isa, Each(call, Scale(c))),
         UnaryKind::Silu => launch(isa, Each(call, Silu)),
         UnaryKind::GeluTanh => launch(isa, Each(call, GeluTanh)),
         UnaryKind::GeluErf => launch(isa, Each(call, GeluErf)),
@@ -49,10 +22,10 @@ pub unsafe fn unary(isa: Isa, rows: Range<usize>, width: usize, kind: UnaryKind,
         UnaryKind::Sigmoid => launch(isa, Each(call, Sigmoid)),
         UnaryKind::Relu => launch(isa, Each(call, Relu)),
         UnaryKind::Exp => launch(isa, Each(call, Exp)),
-        UnaryKind::Softcap(c) => launch(isa, Each(call, Softcap(c))),
+        UnaryKind::Softcap => launch(isa, Each(call, Softcap(c))),
         UnaryKind::Square => launch(isa, Each(call, Square)),
         UnaryKind::Sqrt => launch(isa, Each(call, Sqrt)),
-        UnaryKind::Rsqrt(c) => launch(isa, Each(call, Rsqrt(c))),
+        UnaryKind::Rsqrt => launch(isa, Each(call, Rsqrt(c))),
     }
 }
 

@@ -208,7 +208,7 @@ pub(crate) fn step_rows(
         let share = count * ctx.index / ctx.count..count * (ctx.index + 1) / ctx.count;
         // SAFETY: rows exist for all tokens; tokens, items and joins are each done by one worker, with barriers between.
         unsafe {
-            call.cache.append(share, k, v, slots).unwrap();
+            call.cache.append(share.clone(), k, v, &slots[share]).unwrap();
             ctx.barrier();
             for item in plan.share(ctx.index, ctx.count) {
                 run_item(manner.isa, call, item, &mut scratch);

@@ -4,10 +4,12 @@
 //! bf16 exist where values come in and where a cast makes them, so a result is narrow only where the expression says so.
 //! Whole numbers wrap around. Deliberately unknown here: shapes, tensors, how terms are evaluated fast.
 
+mod bound;
 mod func;
 mod text;
 mod value;
 
+pub use bound::Bounded;
 pub use func::{Func, gelu_erf, gelu_tanh, is_float, silu};
 pub use text::ExprError;
 pub use value::Scalar;
@@ -72,7 +74,7 @@ impl Expr {
 
     /// A constant.
     pub fn constant(value: impl Into<Scalar>) -> Expr {
-        Expr { terms: vec![Term::Const(value.into())] }
+        Expr { terms: vec![Term::Const(value.into().canonical())] }
     }
 
     /// A function of expressions.
@@ -177,20 +179,26 @@ impl Expr {
         }) as u32
     }
 
-    /// Only the terms that `result` depends on, it last.
+    /// Only the terms that `result` depends on, it last, each behind its arguments, which come in their order: equal
+    /// expressions have equal lists.
     fn closed(self, result: u32) -> Expr {
-        let mut live = vec![false; self.terms.len()];
-        live[result as usize] = true;
-        for (at, term) in self.terms.iter().enumerate().rev() {
-            if live[at] {
-                term.args().iter().for_each(|&a| live[a as usize] = true);
-            }
-        }
-        let mut names = vec![0; self.terms.len()];
+        let mut names: Vec<Option<u32>> = vec![None; self.terms.len()];
+        let name = |names: &[Option<u32>], t: u32| names[t as usize].unwrap_or(0);
         let mut terms = Vec::new();
-        for (at, term) in self.terms.iter().enumerate().filter(|(at, _)| live[*at]) {
-            names[at] = terms.len() as u32;
-            terms.push(term.renamed(|t| names[t as usize]));
+        let mut open = vec![result];
+        while let Some(&at) = open.last() {
+            let term = self.terms[at as usize];
+            let done = open.len();
+            open.extend(term.args().iter().rev().filter(|&&a| names[a as usize].is_none()));
+            if open.len() > done {
+                continue;
+            }
+            open.pop();
+            if names[at as usize].is_none() {
+                let renamed = term.renamed(|t| name(&names, t));
+                names[at as usize] = Some(terms.len() as u32);
+                terms.push(renamed);
+            }
         }
         Expr { terms }
     }

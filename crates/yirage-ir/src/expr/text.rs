@@ -85,13 +85,24 @@ impl FromStr for Expr {
             let mut parser = Parser { rest: body.trim(), names: &names, out: &mut out };
             let value = parser.term(0)?;
             parser.end()?;
-            match name {
-                Some(name) => names.insert(name, value),
-                None => return Ok(out.closed(value)),
-            };
+            let Some(name) = name else { return whole(out.closed(value)) };
+            let word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if !word || leaf(name).is_some() {
+                return Err(ExprError(format!("`{name}` cannot name a term")));
+            }
+            if names.insert(name, value).is_some() {
+                return Err(ExprError(format!("two terms are called `{name}`")));
+            }
         }
         Err(ExprError("it is empty".into()))
     }
+}
+
+fn whole(expr: Expr) -> Result<Expr, ExprError> {
+    if expr.terms.len() > MAX_TERMS {
+        return Err(ExprError(format!("more than {MAX_TERMS} terms")));
+    }
+    Ok(expr)
 }
 
 struct Parser<'a, 'b> {

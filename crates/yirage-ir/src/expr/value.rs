@@ -42,6 +42,12 @@ impl From<bool> for Scalar {
 }
 
 impl Scalar {
+    /// The same number; of all NaN the one that the text form knows.
+    #[must_use]
+    pub fn canonical(self) -> Scalar {
+        if let Scalar::F32(x) = self { Scalar::from(x.0) } else { self }
+    }
+
     /// The type it is computed with as.
     pub fn dtype(self) -> DType {
         match self {
@@ -104,7 +110,7 @@ impl Expr {
     }
 }
 
-fn call(func: Func, args: &[Scalar]) -> Scalar {
+pub(super) fn call(func: Func, args: &[Scalar]) -> Scalar {
     if func == Func::Select {
         return args[if args[0].as_f64() != 0.0 { 1 } else { 2 }];
     }

@@ -3,9 +3,10 @@
 
 use super::case::Values;
 use super::kv_append::{state_shape, whole_blocks};
-use super::{BLOCK, Case, OpDef, Role, Tolerance, Work, arity, f32_rows, per_row, vector};
+use super::{BLOCK, Case, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times, vector};
 use crate::attr::F32;
-use crate::dim::{Dims, Sym};
+use crate::cost::{Cost, Reads, Span, StepSizes};
+use crate::dim::Sym;
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -53,9 +54,14 @@ impl Attention {
         5
     }
 
+    /// Elements of a head that a cache keeps: its key and its value, unless that is part of the key.
+    fn kept_width(&self) -> Result<u32, TypeError> {
+        if self.v_in_k { Ok(self.k_width) } else { plus(self.k_width, self.v_width, "key and value") }
+    }
+
     fn check_keys(&self, ins: &[Type]) -> Result<(), TypeError> {
-        let width = if self.v_in_k { self.k_width } else { self.k_width + self.v_width };
         if self.cached {
+            let width = self.kept_width()?;
             let (heads, w) = state_shape(&ins[1])?;
             if (heads, w) != (self.kv_heads, width) {
                 return Err(TypeError::new(format!("state is {}, {} heads of {width} wanted", ins[1], self.kv_heads)));
@@ -68,7 +74,8 @@ impl Attention {
             return Ok(());
         }
         let (k, v) = (f32_rows(&ins[1], "k")?, f32_rows(&ins[2], "v")?);
-        if (k, v) != (self.kv_heads * self.k_width, self.kv_heads * self.v_width) || self.v_in_k {
+        let wanted = (times(self.kv_heads, self.k_width, "keys")?, times(self.kv_heads, self.v_width, "values")?);
+        if (k, v) != wanted || self.v_in_k {
             return Err(TypeError::new(format!("k of {k} and v of {v} do not match {self:?}")));
         }
         Ok(())
@@ -106,8 +113,9 @@ impl OpDef for Attention {
         let base = self.base_inputs();
         arity(ins, base..=base + 1)?;
         let q = f32_rows(&ins[0], "q")?;
-        let heads_fit = self.kv_heads > 0 && self.heads.is_multiple_of(self.kv_heads);
-        if !heads_fit || q != self.heads * self.k_width || (self.cached && !self.causal) {
+        let sizes = [self.heads, self.kv_heads, self.k_width, self.v_width];
+        let heads_fit = sizes.iter().all(|&n| n > 0) && self.heads.is_multiple_of(self.kv_heads);
+        if !heads_fit || q != times(self.heads, self.k_width, "queries")? || (self.cached && !self.causal) {
             return Err(TypeError::new(format!("q is {} for {self:?}", ins[0])));
         }
         if self.v_in_k && self.v_width > self.k_width {
@@ -120,7 +128,7 @@ impl OpDef for Attention {
         if let Some(sinks) = ins.get(base) {
             vector(sinks, self.heads, "sinks")?;
         }
-        Ok(vec![Type::rows(ins[0].shape[0], self.heads * self.v_width)])
+        Ok(vec![Type::rows(ins[0].shape[0], times(self.heads, self.v_width, "values of all heads")?)])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
@@ -159,23 +167,46 @@ impl OpDef for Attention {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let tokens = ins[0].shape[0].get(dims) as f64;
-        let seen = f64::from(dims.blocks) * BLOCK as f64;
-        let seen = if self.window > 0 { seen.min(f64::from(self.window)) } else { seen };
-        let (k, v) = (f64::from(self.k_width), f64::from(self.v_width));
-        let kept = if self.v_in_k { self.k_width } else { self.k_width + self.v_width };
-        let row = f64::from(self.kv_heads) * ins[1].dtype.row_bytes(kept as usize) as f64;
-        let bytes = f64::from(dims.seqs) * seen * row;
-        Work { flops: 2.0 * tokens * seen * f64::from(self.heads) * (k + v), bytes }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let ops = step.spans.iter().map(|span| self.span_ops(span)).sum();
+        let positions = step.spans.iter().map(|span| self.positions_read(span)).sum();
+        let mut cost = Cost { ops, ..Cost::reading(ins.len(), ins[0].shape[0].get(&step.dims)) };
+        if self.cached {
+            cost.reads[1] = Reads::Positions(positions);
+        }
+        cost
     }
 }
 
 impl Attention {
+    /// Cached positions that a span's tokens see between them, each counted once.
+    fn positions_read(&self, span: &Span) -> f64 {
+        let end = f64::from(span.start) + f64::from(span.tokens);
+        match self.window {
+            _ if span.tokens == 0 => 0.0,
+            0 => end,
+            window => end.min(f64::from(window) + f64::from(span.tokens) - 1.0),
+        }
+    }
+
+    /// Multiplications and additions of scores and sums of values, for each pair of a token and a position that it sees.
+    fn span_ops(&self, span: &Span) -> f64 {
+        let (start, tokens) = (u128::from(span.start), u128::from(span.tokens));
+        let window = if self.window == 0 { u128::MAX } else { u128::from(self.window) };
+        // What the first n positions of a sequence see: one more each, until the window is full.
+        let seen =
+            |n: u128| if n <= window { n * (n + 1) / 2 } else { window * (window + 1) / 2 + (n - window) * window };
+        let pairs = if self.causal { seen(start + tokens) - seen(start) } else { tokens * tokens };
+        let width = f64::from(self.k_width) + f64::from(self.v_width);
+        2.0 * pairs as f64 * f64::from(self.heads) * width
+    }
+
     fn visible<'a>(&self, ins: &[&'a Tensor], positions: &[i32], seqs: &[i32], t: usize, head: usize) -> Visible<'a> {
         let (kw, vw, kv_heads) = (self.k_width as usize, self.v_width as usize, self.kv_heads as usize);
         let mut seen = Visible { keys: Vec::new(), values: Vec::new() };
-        let first = if self.window > 0 { positions[t] - self.window as i32 + 1 } else { 0 };
+        // A window that is longer than positions can be hides nothing.
+        let window = i32::try_from(self.window).unwrap_or(0);
+        let first = if window > 0 { positions[t].saturating_sub(window - 1) } else { 0 };
         if self.cached {
             let (cells, table) = (ins[1].floats(), ins[4]);
             let width = ins[1].width();

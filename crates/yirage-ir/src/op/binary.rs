@@ -58,6 +58,10 @@ impl OpDef for Binary {
         vec![Tensor::f32(ins[0].shape.clone(), out)]
     }
 
+    fn whole(&self, input: usize, ty: &Type) -> bool {
+        input == 1 && ty.shape.len() == 1
+    }
+
     fn role(&self, input: usize, like: &Tensor) -> Role {
         // One row for all is a weight.
         if input == 1 && like.shape.len() == 1 { Role::Weight } else { Role::Activation }

@@ -10,8 +10,10 @@ pub(super) fn shape(ins: &[Type]) -> Result<Vec<Dim>, TypeError> {
     let rank = ins.iter().map(|t| t.shape.len()).max().unwrap_or(0);
     let mut out = vec![Dim::Const(1); rank];
     for ty in ins {
-        if let Some(dim) = ty.shape.iter().skip(1).find(|d| d.as_const().is_none()) {
-            return Err(TypeError::new(format!("{ty}: {dim} may only be the outermost dimension")));
+        // Outermost in the result, too: not below dimensions that only others have.
+        let below = usize::from(ty.shape.len() == rank);
+        if let Some(dim) = ty.shape.iter().skip(below).find(|d| d.as_const().is_none()) {
+            return Err(TypeError::new(format!("{ty}: {dim} may only be the outermost of {rank} dimensions")));
         }
         let first = rank - ty.shape.len();
         for (have, &dim) in out[first..].iter_mut().zip(&ty.shape) {

@@ -1,6 +1,8 @@
 //! Test cases of ops: concrete inputs, and how close a kernel must come.
 
 use super::Op;
+use crate::dtype::DType;
+use crate::expr::Scalar;
 use crate::quant::Format;
 use crate::rng::Rng;
 use crate::tensor::{Data, Tensor};
@@ -8,7 +10,7 @@ use crate::tensor::{Data, Tensor};
 /// How far a kernel's result may be from the reference's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Tolerance {
-    /// Every bit the same.
+    /// Every bit the same, but for the sign of a zero and the bits of NaN.
     Exact,
     /// |error| <= `abs` + `rel` * |reference|.
     Close {
@@ -17,7 +19,9 @@ pub enum Tolerance {
         /// Relative part.
         rel: f32,
     },
-    /// A sum of products: |error| <= `c` * eps(f32) * sum |a_i b_i|. The constant covers the roundings of a
+    /// What the functions of the expression allow, carried through it ([`crate::expr::Expr::bound`]).
+    Terms,
+    /// A sum of products, or of elements: |error| <= `c` * eps(f32) * sum |a_i b_i|. The constant covers the roundings of a
     /// fixed-chunk f32 accumulation.
     SumOfProducts {
         /// The constant.
@@ -45,6 +49,10 @@ impl Case {
     }
 }
 
+/// The types whose elements lie one by one.
+pub(crate) const PLAIN: [DType; 6] =
+    [DType::F32, DType::Stored(Format::F16), DType::Stored(Format::BF16), DType::I32, DType::U32, DType::Bool];
+
 /// Values of cases.
 pub(crate) struct Values(Rng);
 
@@ -70,6 +78,18 @@ impl Values {
         let shape = shape.into();
         let n = shape.iter().product();
         Tensor::f32(shape, (0..n).map(|_| self.float()).collect())
+    }
+
+    /// Values of any plain type, rounded to it.
+    pub(crate) fn rounded(&mut self, dtype: DType, shape: &[usize]) -> Tensor {
+        let n = shape.iter().product();
+        let value = |rng: &mut Values| match dtype {
+            DType::I32 | DType::U32 => Scalar::from(rng.below(19) as i32 - 9).cast(dtype),
+            DType::Bool => (rng.below(2) == 1).into(),
+            _ => Scalar::from(rng.float() * 4.0),
+        };
+        let values: Vec<Scalar> = (0..n).map(|_| value(self)).collect();
+        Tensor::from_scalars(dtype, shape, &values)
     }
 
     /// Floats of which one channel in 67 is 40 times as large in most rows, as in the residual streams of models.
@@ -103,7 +123,7 @@ impl Values {
 
     /// A cache state filled with values its format can hold.
     pub(crate) fn state(&mut self, format: Format, shape: [usize; 4]) -> Tensor {
-        let dtype = crate::dtype::DType::Stored(format);
+        let dtype = DType::Stored(format);
         let mut t = self.floats(shape);
         if let Data::F32(v) = &mut t.data {
             crate::tensor::round_to(dtype, v);

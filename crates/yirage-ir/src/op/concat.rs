@@ -1,7 +1,7 @@
 //! `concat`: values one after the other along a dimension.
 
-use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity};
+use super::case::{PLAIN, Values};
+use super::{Case, OpDef, Role, Tolerance, arity, plain, symbol_outermost};
 use crate::dim::Dim;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -27,6 +27,7 @@ impl OpDef for Concat {
         let axis = self.axis as usize;
         let mut sum = 0u32;
         for ty in ins {
+            plain(ty)?;
             let Some(Dim::Const(n)) = ty.shape.get(axis) else {
                 return Err(TypeError::new(format!("{ty} has no dimension {axis} of a fixed size")));
             };
@@ -38,6 +39,7 @@ impl OpDef for Concat {
         }
         let mut out = ins[0].clone();
         out.shape[axis] = Dim::Const(sum);
+        symbol_outermost(&out)?;
         out.check()?;
         Ok(vec![out])
     }
@@ -54,12 +56,36 @@ impl OpDef for Concat {
     }
 
     fn role(&self, _: usize, _: &Tensor) -> Role {
-        Role::Weight
+        Role::Any
     }
 
     fn cases() -> Vec<Case> {
         let mut rng = Values::new(34);
-        let ins = vec![rng.floats([3, 2, 4]), rng.floats([3, 5, 4])];
-        vec![Case::new("middle", Concat { axis: 1 }, ins, Tolerance::Exact)]
+        let mut cases = Vec::new();
+        let shapes: [(u32, &[&[usize]]); 9] = [
+            (1, &[&[3, 2, 4], &[3, 5, 4]]),
+            (0, &[&[1, 7], &[4, 7], &[2, 7]]),
+            (2, &[&[2, 3, 1], &[2, 3, 16], &[2, 3, 5]]),
+            (0, &[&[3]]),
+            (0, &[&[0], &[5], &[0]]),
+            (1, &[&[0, 3], &[0, 2]]),
+            (7, &[&[1, 2, 1, 2, 1, 2, 1, 3], &[1, 2, 1, 2, 1, 2, 1, 1]]),
+            (3, &[&[2, 1, 2, 1, 2, 1, 2, 1], &[2, 1, 2, 3, 2, 1, 2, 1]]),
+            (1, &[&[1, 64], &[1, 1], &[1, 33]]),
+        ];
+        for (axis, parts) in shapes {
+            for dtype in PLAIN {
+                let ins = parts.iter().map(|s| rng.rounded(dtype, s)).collect();
+                cases.push(Case::new(
+                    format!("{parts:?} along {axis} {dtype}"),
+                    Concat { axis },
+                    ins,
+                    Tolerance::Exact,
+                ));
+            }
+        }
+        let many = (0..MAX_PARTS).map(|n| rng.floats([2, n % 3])).collect();
+        cases.push(Case::new("as many as can be", Concat { axis: 1 }, many, Tolerance::Exact));
+        cases
     }
 }

@@ -1,7 +1,7 @@
 //! `concat_heads`: two activations side by side, head by head.
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows};
+use super::{Case, OpDef, Tolerance, arity, f32_rows, plus};
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -28,7 +28,7 @@ impl OpDef for ConcatHeads {
         if ins[0].shape[0] != ins[1].shape[0] {
             return Err(TypeError::new(format!("a is {} and b is {}: their rows differ", ins[0], ins[1])));
         }
-        Ok(vec![Type::rows(ins[0].shape[0], a + b)])
+        Ok(vec![Type::rows(ins[0].shape[0], plus(a, b, "both")?)])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {

@@ -1,9 +1,13 @@
 //! `contract`: products of matrices, a batch of them.
 
-use super::{Case, OpDef, Role, Tolerance, Work, arity, broadcast};
-use crate::dim::{Dim, Dims};
+use super::case::Values;
+use super::{Case, OpDef, Role, Tolerance, arity, broadcast};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::expr::{Scalar, is_float};
 use crate::op_struct;
+use crate::quant::Format;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
@@ -35,7 +39,9 @@ impl OpDef for Contract {
         if let Some(dim) = inner.iter().find(|d| d.as_const().is_none()) {
             return Err(TypeError::new(format!("a is {a}, b is {b}: {dim} may only be the outermost dimension")));
         }
-        Ok(vec![Type { dtype: a.dtype, shape, strides: None }])
+        let out = Type { dtype: a.dtype, shape, strides: None };
+        out.check()?;
+        Ok(vec![out])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
@@ -64,18 +70,44 @@ impl OpDef for Contract {
     }
 
     fn role(&self, _: usize, _: &Tensor) -> Role {
-        Role::Weight
+        Role::Any
     }
 
     fn cases() -> Vec<Case> {
-        let mut rng = super::case::Values::new(32);
-        let ins = vec![rng.floats([2, 3, 5]), rng.floats([5, 7])];
-        vec![Case::new("one right side", Contract {}, ins, Tolerance::SumOfProducts { c: 40.0 })]
+        let mut rng = Values::new(32);
+        let mut cases = Vec::new();
+        let shapes: [(&[usize], &[usize]); 17] = [
+            (&[1, 1], &[1, 1]),
+            (&[1, 33], &[33, 40]),
+            (&[2, 64], &[64, 7]),
+            (&[5, 17], &[17, 65]),
+            (&[33, 48], &[48, 19]),
+            (&[1, 300], &[300, 129]),
+            (&[2, 3, 5], &[5, 7]),
+            (&[3, 5], &[4, 5, 6]),
+            (&[4, 1, 9], &[4, 9, 31]),
+            (&[1, 5, 16], &[3, 16, 16]),
+            (&[2, 1, 2, 11], &[1, 3, 11, 4]),
+            (&[2, 3, 1, 8], &[3, 8, 5]),
+            (&[1, 2, 1, 2, 1, 2, 2, 3], &[2, 1, 2, 1, 2, 1, 3, 2]),
+            (&[0, 4], &[4, 3]),
+            (&[3, 4], &[4, 0]),
+            (&[3, 0], &[0, 2]),
+            (&[0, 2, 3], &[1, 3, 2]),
+        ];
+        for (a, b) in shapes {
+            for dtype in [DType::F32, DType::Stored(Format::F16), DType::Stored(Format::BF16)] {
+                let ins = vec![rng.rounded(dtype, a), rng.rounded(dtype, b)];
+                // A chain of f32 additions, k of them, each off by half a rounding.
+                let tolerance = Tolerance::SumOfProducts { c: 16.0 + a[a.len() - 1] as f32 / 2.0 };
+                cases.push(Case::new(format!("{a:?} by {b:?} {dtype}"), Contract {}, ins, tolerance));
+            }
+        }
+        cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let n = ins[1].width().unwrap_or(0) as f64;
-        let bytes = ins.iter().map(|t| t.bytes(dims) as f64).sum();
-        Work { flops: 2.0 * ins[0].elems(dims) as f64 * n, bytes }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let (a, n) = (ins[0].elems(&step.dims), ins[1].width().unwrap_or(0));
+        Cost { ops: 2.0 * a as f64 * n as f64, ..Cost::reading(2, a) }
     }
 }

@@ -3,6 +3,7 @@
 use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, per_row};
 use crate::attr::F32;
+use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -28,6 +29,9 @@ impl OpDef for Embed {
         let [Dim::Const(_), Dim::Const(width)] = ins[0].shape[..] else {
             return Err(TypeError::new(format!("table is {}, [vocab, width] wanted", ins[0])));
         };
+        if width == 0 {
+            return Err(TypeError::new(format!("table is {}: rows of no element", ins[0])));
+        }
         let out = Type::new(DType::F32, [ins[1].shape.first().copied().unwrap_or(Dim::Const(1)), Dim::Const(width)]);
         per_row(&ins[1], &out, "ids")?;
         Ok(vec![out])
@@ -45,11 +49,22 @@ impl OpDef for Embed {
         vec![Tensor::f32([ids.len(), table.width()], out)]
     }
 
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        input == 0
+    }
+
     fn role(&self, input: usize, _: &Tensor) -> Role {
         match input {
             0 => Role::Weight,
             _ => Role::Slot(&[Sym::Tokens]),
         }
+    }
+
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let tokens = ins[1].elems(&step.dims);
+        let mut cost = Cost::reading(2, tokens);
+        cost.reads[0] = Reads::Parts(tokens as f64);
+        cost
     }
 
     fn cases() -> Vec<Case> {

@@ -1,8 +1,10 @@
 //! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity, f32_rows};
-use crate::dim::{Dim, Dims, Sym};
+use super::linear::product_format;
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, times};
+use crate::cost::{Cost, Reads, StepSizes};
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -56,12 +58,15 @@ impl OpDef for ExpertLinear {
         let [Dim::Const(_), Dim::Const(n), Dim::Const(k)] = ins[1].shape[..] else {
             return Err(TypeError::new(format!("w is {}, [experts, n, k] wanted", ins[1])));
         };
-        let want = if self.shared { k } else { k * self.top_k };
+        if n == 0 || k == 0 || self.top_k == 0 {
+            return Err(TypeError::new(format!("w is {} for {self:?}: sizes above 0 wanted", ins[1])));
+        }
+        let want = if self.shared { k } else { times(k, self.top_k, "x of all experts")? };
         let float = matches!(ins[0].dtype, DType::Stored(Format::F32) | DType::Q8A);
         if !float || ins[0].shape.len() != 2 || ins[0].shape[1] != Dim::Const(want) {
             return Err(TypeError::new(format!("x is {}, f32 or q8a [Tokens, {want}] wanted", ins[0])));
         }
-        Ok(vec![Type::rows(ins[0].shape[0], n * self.top_k)])
+        Ok(vec![Type::rows(ins[0].shape[0], times(n, self.top_k, "results of all experts")?)])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
@@ -126,10 +131,16 @@ impl OpDef for ExpertLinear {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let rows = ins[0].shape[0].get(dims) as f64 * f64::from(self.top_k);
-        let one = ins[1].elems(dims) as f64 / ins[1].shape[0].get(dims).max(1) as f64;
-        Work { flops: 2.0 * rows * one, bytes: ins[1].bytes(dims) as f64 }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let (of, tokens) = (ins[1].shape[0].get(&step.dims).max(1) as f64, ins[0].shape[0].get(&step.dims) as f64);
+        let (chosen, one) = (f64::from(self.top_k), ins[1].elems(&step.dims) as f64 / of);
+        // Experts that at least one of the tokens is expected to choose, if they choose evenly.
+        let met = of * (1.0 - (1.0 - chosen / of).max(0.0).powf(tokens));
+        Cost {
+            ops: 2.0 * one * chosen * tokens,
+            format: product_format(&ins[0], &ins[1]),
+            reads: vec![Reads::Whole, Reads::Parts(met), Reads::Whole],
+        }
     }
 }
 
@@ -142,7 +153,7 @@ impl OpDef for ExpertBias {
         check_chosen(&ins[2], self.top_k)?;
         let row = f32_rows(&ins[0], "x")?;
         match ins[1].shape[..] {
-            [Dim::Const(_), Dim::Const(n)] if n * self.top_k == row => Ok(vec![ins[0].clone()]),
+            [Dim::Const(_), Dim::Const(n)] if n.checked_mul(self.top_k) == Some(row) => Ok(vec![ins[0].clone()]),
             _ => Err(TypeError::new(format!("x is {}, bias {}: they do not match", ins[0], ins[1]))),
         }
     }
@@ -154,6 +165,10 @@ impl OpDef for ExpertBias {
             part.iter_mut().zip(ins[1].row(e as usize)).for_each(|(x, b)| *x += b);
         }
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        input == 1
     }
 
     fn role(&self, input: usize, _: &Tensor) -> Role {

@@ -35,7 +35,13 @@ impl OpDef for Fill {
     }
 
     fn cases() -> Vec<Case> {
-        let shape = List(vec![3, 40]);
-        vec![Case::new("one and a half", Fill { value: 1.5.into(), shape }, vec![], Tolerance::Exact)]
+        let values = [1.5.into(), f32::NAN.into(), (-0.0f32).into(), (-3).into(), u32::MAX.into(), true.into()];
+        let shapes: [&[u32]; 6] = [&[3, 40], &[], &[1], &[0, 5], &[2, 1, 2, 1, 2, 1, 2, 3], &[1027]];
+        let each = shapes.into_iter().flat_map(|shape| values.map(|value| (shape, value)));
+        let case = |(shape, value): (&[u32], Scalar)| {
+            let name = format!("{value} in {shape:?}");
+            Case::new(name, Fill { value, shape: List(shape.to_vec()) }, vec![], Tolerance::Exact)
+        };
+        each.map(case).collect()
     }
 }

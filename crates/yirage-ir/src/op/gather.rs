@@ -1,8 +1,8 @@
 //! `gather`: chosen slices of a value.
 
-use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity};
-use crate::dim::Sym;
+use super::case::{PLAIN, Values};
+use super::{Case, OpDef, Role, Tolerance, arity, plain, symbol_outermost};
+use crate::cost::{Cost, Reads, StepSizes};
 use crate::dtype::DType;
 use crate::expr::{Scalar, is_float};
 use crate::op_struct;
@@ -26,15 +26,15 @@ impl OpDef for Gather {
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 2..=2)?;
         let (x, at, axis) = (&ins[0], &ins[1], self.axis as usize);
-        let plain = is_float(x.dtype) || matches!(x.dtype, DType::I32 | DType::U32 | DType::Bool);
-        if !plain || at.dtype != DType::I32 || axis >= x.shape.len() {
-            return Err(TypeError::new(format!("dimension {axis} of {x} by {at}: a plain value and i32 are wanted")));
+        plain(x)?;
+        if at.dtype != DType::I32 || axis >= x.shape.len() {
+            return Err(TypeError::new(format!(
+                "dimension {axis} of {x} by {at}: one that it has, and i32, are wanted"
+            )));
         }
         let shape = [&x.shape[..axis], &at.shape[..], &x.shape[axis + 1..]].concat();
         let out = Type { dtype: x.dtype, shape, strides: None };
-        if let Some(dim) = out.shape.iter().skip(1).find(|d| d.as_const().is_none()) {
-            return Err(TypeError::new(format!("{x} by {at}: {dim} may only be the outermost dimension")));
-        }
+        symbol_outermost(&out)?;
         out.check()?;
         Ok(vec![out])
     }
@@ -56,17 +56,51 @@ impl OpDef for Gather {
         vec![Tensor::from_scalars(x.dtype, shape, &out)]
     }
 
-    fn role(&self, input: usize, _: &Tensor) -> Role {
-        if input == 1 { Role::Slot(&[Sym::Rows]) } else { Role::Activation }
+    fn role(&self, _: usize, _: &Tensor) -> Role {
+        Role::Any
+    }
+
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let slices = ins[1].elems(&step.dims);
+        let mut cost = Cost::reading(2, slices);
+        if self.axis == 0 {
+            cost.reads[0] = Reads::Parts(slices as f64);
+        }
+        cost
     }
 
     fn cases() -> Vec<Case> {
         let mut rng = Values::new(2);
         let x = rng.floats([6, 33]);
         let rows = Gather { axis: 0 };
-        vec![
+        let mut cases = vec![
             Case::new("some", rows.clone(), vec![x.clone(), Tensor::i32([3], vec![5, 0, 5])], Tolerance::Exact),
-            Case::new("none", rows, vec![x, Tensor::i32([0], vec![])], Tolerance::Exact),
-        ]
+            Case::new("none", rows.clone(), vec![x.clone(), Tensor::i32([0], vec![])], Tolerance::Exact),
+            Case::new("one", rows, vec![x, Tensor::i32([], vec![4])], Tolerance::Exact),
+        ];
+        let shapes: [(u32, &[usize], &[usize]); 8] = [
+            (0, &[5], &[7]),
+            (1, &[2, 5], &[3]),
+            (1, &[2, 5, 3], &[2, 2]),
+            (2, &[2, 1, 9], &[1, 4]),
+            (0, &[3, 2, 2, 2], &[2, 1, 2, 1]),
+            (3, &[2, 2, 2, 6, 2], &[3, 1]),
+            (0, &[0, 4], &[2]),
+            (7, &[1, 2, 1, 2, 1, 2, 1, 3], &[4]),
+        ];
+        for (axis, x, at) in shapes {
+            for dtype in PLAIN {
+                // Some lie outside, as far as can be.
+                let n = x[axis as usize] as i32;
+                let outside = [-1, n, i32::MIN, i32::MAX, -n];
+                let mut index =
+                    |i: usize| if i % 4 == 3 { outside[i / 4 % 5] } else { rng.below(n.max(1) as u64) as i32 };
+                let ids = (0..at.iter().product()).map(&mut index).collect();
+                let ins = vec![rng.rounded(dtype, x), Tensor::i32(at, ids)];
+                let name = format!("{at:?} of {x:?} along {axis} {dtype}");
+                cases.push(Case::new(name, Gather { axis }, ins, Tolerance::Exact));
+            }
+        }
+        cases
     }
 }

@@ -1,6 +1,6 @@
 //! `iota`: numbers that count along a dimension.
 
-use super::{Case, OpDef, Role, Tolerance, arity};
+use super::{Case, OpDef, Tolerance, arity};
 use crate::attr::List;
 use crate::dtype::DType;
 use crate::op_struct;
@@ -39,11 +39,20 @@ impl OpDef for Iota {
         vec![Tensor::i32(shape, data)]
     }
 
-    fn role(&self, _: usize, _: &Tensor) -> Role {
-        Role::Activation
-    }
-
     fn cases() -> Vec<Case> {
-        vec![Case::new("middle", Iota { shape: List(vec![2, 5, 3]), axis: 1 }, vec![], Tolerance::Exact)]
+        let shapes: [(&[u32], u32); 7] = [
+            (&[2, 5, 3], 1),
+            (&[1], 0),
+            (&[0], 0),
+            (&[1027], 0),
+            (&[4, 17], 0),
+            (&[4, 17], 1),
+            (&[2, 1, 2, 3, 1, 2, 2, 1], 3),
+        ];
+        let case = |(shape, axis): (&[u32], u32)| {
+            let op = Iota { shape: List(shape.to_vec()), axis };
+            Case::new(format!("{shape:?} along {axis}"), op, vec![], Tolerance::Exact)
+        };
+        shapes.into_iter().map(case).collect()
     }
 }

@@ -1,7 +1,8 @@
 //! `kv_append`: keys and values into the paged cache.
 
 use super::case::Values;
-use super::{BLOCK, Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
+use super::{BLOCK, Case, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times};
+use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::op_struct;
@@ -52,9 +53,9 @@ impl OpDef for KvAppend {
         let (heads, width) = state_shape(&ins[0])?;
         let mut given = f32_rows(&ins[1], "k")?;
         if ins.len() == 4 {
-            given += f32_rows(&ins[2], "v")?;
+            given = plus(given, f32_rows(&ins[2], "v")?, "k and v")?;
         }
-        if heads != self.kv_heads || given != heads * width {
+        if heads != self.kv_heads || given != times(heads, width, "a state's position")? {
             return Err(TypeError::new(format!(
                 "{given} elements a token for {} heads do not fill a state of {}",
                 self.kv_heads, ins[0]
@@ -84,12 +85,21 @@ impl OpDef for KvAppend {
         vec![state]
     }
 
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        input == 0
+    }
+
     fn role(&self, input: usize, like: &Tensor) -> Role {
         match input {
             0 => Role::State,
             _ if like.dtype == DType::I32 => Role::Slot(&[Sym::Tokens]),
             _ => Role::Activation,
         }
+    }
+
+    fn work(&self, _: &[Type], _: &StepSizes<'_>) -> Cost {
+        // Appending reads nothing that is kept.
+        Cost::reading(0, 0)
     }
 
     fn cases() -> Vec<Case> {

@@ -44,6 +44,10 @@ impl OpDef for LayerNorm {
         vec![Tensor::f32(ins[0].shape.clone(), out)]
     }
 
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        input > 0
+    }
+
     fn role(&self, input: usize, _: &Tensor) -> Role {
         match input {
             1 | 2 => Role::Weight,

@@ -1,8 +1,9 @@
 //! `linear`: activations times a weight matrix.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity};
-use crate::dim::{Dim, Dims};
+use super::{Case, OpDef, Role, Tolerance, arity, times};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::quant::Format;
@@ -22,6 +23,12 @@ op_struct! {
     }
 }
 
+/// The format whose ceiling a product meets; none where a quantised weight meets f32 activations.
+pub(super) fn product_format(x: &Type, w: &Type) -> Option<Format> {
+    let DType::Stored(format) = w.dtype else { return None };
+    (x.dtype == DType::Q8A || format.info().block == 1).then_some(format)
+}
+
 impl OpDef for Linear {
     const NAME: &'static str = "linear";
     const ROW_WISE: bool = false;
@@ -34,13 +41,11 @@ impl OpDef for Linear {
         if !matches!(ins[0].dtype, DType::Stored(Format::F32) | DType::Q8A) {
             return Err(TypeError::new(format!("x is {}, f32 or q8a wanted", ins[0])));
         }
-        if self.groups == 0 || *width != self.groups * k || !n.is_multiple_of(self.groups) {
+        let wanted = times(self.groups, *k, "x of all groups")?;
+        if wanted == 0 || *n == 0 || *width != wanted || !n.is_multiple_of(self.groups) {
             return Err(TypeError::new(format!(
-                "x is {} and w is {}: with {} groups x must be {} wide and the rows of w divide by the groups",
-                ins[0],
-                ins[1],
-                self.groups,
-                self.groups * k
+                "x is {} and w is {}: with {} groups x must be {wanted} wide and the rows of w divide by the groups",
+                ins[0], ins[1], self.groups
             )));
         }
         Ok(vec![Type::new(DType::F32, [*rows, Dim::Const(*n)])])
@@ -103,9 +108,11 @@ impl OpDef for Linear {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let rows = ins[0].shape[0].get(dims) as f64;
-        let weights = ins[1].elems(dims) as f64;
-        Work { flops: 2.0 * rows * weights, bytes: (ins[1].bytes(dims) + ins[0].bytes(dims)) as f64 }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let rows = ins[0].shape[0].get(&step.dims);
+        let ops = 2.0 * rows as f64 * ins[1].elems(&step.dims) as f64;
+        // Slices of a row stay f32, and so does their arithmetic.
+        let format = product_format(&ins[0], &ins[1]).filter(|_| self.groups == 1);
+        Cost { ops, format, ..Cost::reading(2, rows) }
     }
 }

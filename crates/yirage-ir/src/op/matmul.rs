@@ -1,8 +1,8 @@
 //! `matmul`: products of two activations.
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, Work, arity, f32_rows};
-use crate::dim::Dims;
+use super::{Case, OpDef, Tolerance, arity, f32_rows, times};
+use crate::cost::{Cost, StepSizes};
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -34,9 +34,7 @@ impl OpDef for MatMul {
                 ins[0], ins[1], self.m, self.n
             )));
         }
-        let width = self.m.checked_mul(self.n);
-        let width = width.ok_or_else(|| TypeError::new(format!("{} x {} elements a row", self.m, self.n)))?;
-        Ok(vec![Type::rows(ins[0].shape[0], width)])
+        Ok(vec![Type::rows(ins[0].shape[0], times(self.m, self.n, "a product")?)])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
@@ -63,9 +61,8 @@ impl OpDef for MatMul {
         sizes.into_iter().chain([(0, 2, 3, 4)]).map(case).collect()
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let rows = ins[0].shape[0].get(dims) as f64;
-        let bytes = (ins[0].bytes(dims) + ins[1].bytes(dims)) as f64 + rows * f64::from(self.m * self.n) * 4.0;
-        Work { flops: 2.0 * ins[0].elems(dims) as f64 * f64::from(self.n), bytes }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let a = ins[0].elems(&step.dims);
+        Cost { ops: 2.0 * a as f64 * f64::from(self.n), ..Cost::reading(2, a) }
     }
 }

@@ -5,8 +5,10 @@
 //! device, layout or kernel.
 
 use crate::attr::AttrError;
-use crate::dim::{Dims, Sym};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Sym;
 use crate::dtype::DType;
+use crate::expr::is_float;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
@@ -72,15 +74,6 @@ pub use view::{Cut, Form, View};
 /// Positions of one cache block.
 pub const BLOCK: usize = 32;
 
-/// Arithmetic and memory an op needs: the cost model's and the roofline's numbers.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Work {
-    /// Multiplications and additions.
-    pub flops: f64,
-    /// Bytes that must move at least once.
-    pub bytes: f64,
-}
-
 /// Where an input of an op comes from in a model, when nothing in the graph computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -92,6 +85,8 @@ pub enum Role {
     Slot(&'static [Sym]),
     /// Cache memory.
     State,
+    /// From anywhere: the op is general, and so are its kernels.
+    Any,
 }
 
 /// Attributes as text.
@@ -122,13 +117,30 @@ pub trait OpDef: Attrs {
             _ => Role::Activation,
         }
     }
+    /// [`OpDef::ROW_WISE`] for inputs of these types.
+    fn row_wise(&self, ins: &[Type]) -> bool {
+        let _ = ins;
+        Self::ROW_WISE
+    }
+    /// Whether each row of the output may depend on all of input `input`, of type `ty`: a table, a weight, one row for
+    /// all. The other inputs of a row-wise op are read row by row.
+    fn whole(&self, input: usize, ty: &Type) -> bool {
+        let _ = (input, ty);
+        false
+    }
     /// Shapes and values to test a kernel with.
     fn cases() -> Vec<Case>;
-    /// Arithmetic and bytes at these sizes.
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let bytes = ins.iter().map(|t| t.bytes(dims) as f64).sum::<f64>() * 2.0;
-        Work { flops: ins.first().map_or(0.0, |t| t.elems(dims) as f64), bytes }
+    /// What it has to do at least in a step, the only place where that is said: by default read all its inputs.
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let rows = ins.first().and_then(|t| t.shape.first()).map_or(1, |d| d.get(&step.dims));
+        Cost::reading(ins.len(), rows)
     }
+}
+
+/// An op as one of all.
+pub trait Variant: OpDef {
+    /// The op itself, if `op` is one of this kind.
+    fn of(op: &Op) -> Option<&Self>;
 }
 
 macro_rules! ops {
@@ -140,6 +152,12 @@ macro_rules! ops {
 
         $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })*
 
+        $(impl Variant for $name {
+            fn of(op: &Op) -> Option<&$name> {
+                if let Op::$name(op) = op { Some(op) } else { None }
+            }
+        })*
+
         impl Op {
             /// Names of all ops.
             pub const NAMES: &'static [&'static str] = &[$($name::NAME),*];
@@ -148,9 +166,9 @@ macro_rules! ops {
             pub fn name(&self) -> &'static str {
                 match self { $(Op::$name(_) => $name::NAME),* }
             }
-            /// See [`OpDef::ROW_WISE`].
-            pub fn row_wise(&self) -> bool {
-                match self { $(Op::$name(_) => $name::ROW_WISE),* }
+            /// See [`OpDef::row_wise`].
+            pub fn row_wise(&self, ins: &[Type]) -> bool {
+                match self { $(Op::$name(op) => op.row_wise(ins)),* }
             }
             /// Attribute names and values.
             pub fn attrs(&self) -> Vec<(&'static str, String)> {
@@ -173,9 +191,13 @@ macro_rules! ops {
             pub fn role(&self, input: usize, like: &Tensor) -> Role {
                 match self { $(Op::$name(op) => op.role(input, like)),* }
             }
+            /// See [`OpDef::whole`].
+            pub fn whole(&self, input: usize, ty: &Type) -> bool {
+                match self { $(Op::$name(op) => op.whole(input, ty)),* }
+            }
             /// See [`OpDef::work`].
-            pub fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-                match self { $(Op::$name(op) => op.work(ins, dims)),* }
+            pub fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+                match self { $(Op::$name(op) => op.work(ins, step)),* }
             }
             /// The cases of every op.
             pub fn all_cases() -> Vec<Case> {
@@ -196,6 +218,22 @@ ops! {
     Sample,
 }
 
+/// Checks that elements of `ty` lie one by one: a float, a whole number or a bool, not a block.
+pub(crate) fn plain(ty: &Type) -> Result<(), TypeError> {
+    if is_float(ty.dtype) || matches!(ty.dtype, DType::I32 | DType::U32 | DType::Bool) {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("{ty}: elements of f32, f16, bf16, i32, u32 or bool wanted")))
+}
+
+/// Checks that only the outermost dimension of `ty` is symbolic.
+pub(crate) fn symbol_outermost(ty: &Type) -> Result<(), TypeError> {
+    match ty.shape.iter().skip(1).find(|d| d.as_const().is_none()) {
+        None => Ok(()),
+        Some(dim) => Err(TypeError::new(format!("{ty}: {dim} may only be the outermost dimension"))),
+    }
+}
+
 /// Checks the number of inputs.
 pub(crate) fn arity(ins: &[Type], want: std::ops::RangeInclusive<usize>) -> Result<(), TypeError> {
     if want.contains(&ins.len()) {
@@ -204,11 +242,21 @@ pub(crate) fn arity(ins: &[Type], want: std::ops::RangeInclusive<usize>) -> Resu
     Err(TypeError::new(format!("{} inputs given, {} to {} wanted", ins.len(), want.start(), want.end())))
 }
 
+/// `a * b` elements of something; an error where that is no size.
+pub(crate) fn times(a: u32, b: u32, what: &str) -> Result<u32, TypeError> {
+    a.checked_mul(b).ok_or_else(|| TypeError::new(format!("{what}: {a} x {b} elements are no size")))
+}
+
+/// `a + b` elements of something; an error where that is no size.
+pub(crate) fn plus(a: u32, b: u32, what: &str) -> Result<u32, TypeError> {
+    a.checked_add(b).ok_or_else(|| TypeError::new(format!("{what}: {a} + {b} elements are no size")))
+}
+
 /// Checks that `ty` is an f32 matrix and returns its fixed width.
 pub(crate) fn f32_rows(ty: &Type, what: &str) -> Result<u32, TypeError> {
     match (ty.dtype == DType::F32, ty.shape.as_slice()) {
-        (true, [_, crate::dim::Dim::Const(w)]) => Ok(*w),
-        _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width] wanted"))),
+        (true, [_, crate::dim::Dim::Const(w)]) if *w > 0 => Ok(*w),
+        _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width above 0] wanted"))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `quantize`: activations to int8 blocks of 32, but for the few that are much larger than the others.
 
 use super::case::{Values, with_extremes};
-use super::{Case, OpDef, Tolerance, arity, f32_rows};
+use super::{Case, OpDef, Tolerance, arity, f32_rows, times};
 use crate::dtype::DType;
 use crate::op_struct;
 use crate::tensor::{Data, Tensor};
@@ -44,7 +44,7 @@ impl OpDef for Quantize {
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=1)?;
         let width = f32_rows(&ins[0], "x")?;
-        if self.parts == 0 || !width.is_multiple_of(32 * self.parts) {
+        if self.parts == 0 || !width.is_multiple_of(times(32, self.parts, "a part of whole blocks")?) {
             let (x, parts) = (&ins[0], self.parts);
             return Err(TypeError::new(format!("x is {x}: {parts} parts of whole blocks of 32 wanted")));
         }

@@ -51,6 +51,10 @@ impl OpDef for RmsNorm {
         vec![Tensor::f32(ins[0].shape.clone(), out)]
     }
 
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        input == 1
+    }
+
     fn role(&self, input: usize, _: &Tensor) -> Role {
         match input {
             1 => Role::Weight,

@@ -2,6 +2,7 @@
 
 use super::case::Values;
 use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
+use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -80,6 +81,10 @@ impl OpDef for Rope {
         vec![Tensor::f32(ins[0].shape.clone(), out)]
     }
 
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        matches!(input, 1 | 2) && !self.per_row
+    }
+
     fn role(&self, input: usize, _: &Tensor) -> Role {
         match input {
             0 => Role::Activation,
@@ -87,6 +92,11 @@ impl OpDef for Rope {
             1 | 2 => Role::Weight,
             _ => Role::Slot(&[Sym::Tokens]),
         }
+    }
+
+    fn work(&self, _: &[Type], _: &StepSizes<'_>) -> Cost {
+        // Of a table of rotations the same few rows are read in every layer.
+        Cost::reading(0, 0)
     }
 
     fn cases() -> Vec<Case> {

@@ -1,7 +1,7 @@
 //! `route`: the choice of experts.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
+use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, times, vector};
 use crate::attr::F32;
 use crate::attr_enum;
 use crate::dtype::DType;
@@ -114,7 +114,7 @@ impl OpDef for Route {
             vector(bias, experts, "bias")?;
         }
         let groups_fit = self.groups > 0 && experts.is_multiple_of(self.groups) && self.top_groups <= self.groups;
-        let reachable = experts / self.groups.max(1) * self.top_groups;
+        let reachable = times(experts / self.groups.max(1), self.top_groups, "experts of the best groups")?;
         if !groups_fit || self.top_k == 0 || self.top_k > reachable {
             return Err(TypeError::new(format!("{experts} experts for {self:?}")));
         }
@@ -133,6 +133,10 @@ impl OpDef for Route {
         let shape = vec![ins[0].rows(), self.top_k as usize];
         let experts = Tensor { dtype: DType::I32, shape: shape.clone(), data: Data::I32(experts) };
         vec![Tensor::f32(shape, weights), experts]
+    }
+
+    fn whole(&self, input: usize, _: &Type) -> bool {
+        input == 1
     }
 
     fn role(&self, input: usize, _: &Tensor) -> Role {

@@ -45,7 +45,7 @@ pub struct FormatInfo {
 impl FormatInfo {
     /// Bytes of a row of `elems` weights; `elems` must be a multiple of the block length.
     pub fn row_bytes(&self, elems: usize) -> usize {
-        elems / self.block * self.bytes
+        (elems / self.block).saturating_mul(self.bytes)
     }
 }
 

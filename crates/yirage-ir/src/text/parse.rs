@@ -3,8 +3,9 @@
 use super::lexer::{Token, tokens};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
-use crate::graph::{Graph, GraphBuilder, NodeKind, Region, Source, ValueId};
+use crate::graph::{Graph, GraphBuilder, NodeKind, Source, ValueId};
 use crate::op::Op;
+use crate::region::{Region, RegionKind};
 use crate::types::{MAX_RANK, Type};
 use crate::verify::MAX_REGION_DEPTH;
 use std::collections::HashMap;
@@ -149,8 +150,8 @@ impl<'a> Parser<'a> {
         }
         self.expect("=")?;
         let op = self.next()?;
-        let pattern = if op == "region" { Some(self.next()?.to_string()) } else { None };
-        let attrs = self.attrs()?;
+        let kind = if op == "region" { Some(self.region_kind()?) } else { None };
+        let attrs = if kind.is_none() { self.attrs()? } else { Vec::new() };
         self.expect("(")?;
         let ins = if self.peek() == Some(")") { Vec::new() } else { self.operands(names)? };
         self.expect(")")?;
@@ -159,8 +160,8 @@ impl<'a> Parser<'a> {
         while self.accept(",") {
             types.push(self.ty()?);
         }
-        let kind = match pattern {
-            Some(pattern) => NodeKind::Region(Box::new(Region { pattern, graph: self.graph(depth + 1)? })),
+        let kind = match kind {
+            Some(kind) => NodeKind::Region(Box::new(Region { kind, graph: self.graph(depth + 1)? })),
             None => match Op::from_attrs(op, attrs) {
                 None => return Err(self.error(format!("there is no op `{op}`"))),
                 Some(made) => NodeKind::Op(made.map_err(|e| self.error(format!("{op}: {e}")))?),
@@ -174,6 +175,11 @@ impl<'a> Parser<'a> {
             names.insert(name, id);
         }
         Ok(())
+    }
+
+    fn region_kind(&mut self) -> Result<RegionKind, ParseError> {
+        let name = self.next()?;
+        RegionKind::parse(name).ok_or_else(|| self.error(format!("there is no kind of region `{name}`")))
     }
 
     fn attrs(&mut self) -> Result<Vec<(String, String)>, ParseError> {

@@ -45,7 +45,7 @@ fn print_node(graph: &Graph, node: &Node, indent: usize, out: &mut String) {
             let _ = writeln!(out, "{pad}{outs} = {}{attrs}({ins}): {types}", op.name());
         }
         NodeKind::Region(region) => {
-            let _ = writeln!(out, "{pad}{outs} = region {}({ins}): {types}", region.pattern);
+            let _ = writeln!(out, "{pad}{outs} = region {}({ins}): {types}", region.kind.name());
             print_graph(&region.graph, indent + 1, out);
         }
     }

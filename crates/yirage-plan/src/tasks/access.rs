@@ -1,7 +1,7 @@
 //! Which memory each step touches.
 
+use crate::error::PlanError;
 use crate::plan::{Place, Plan};
-use crate::verify::PlanError;
 use std::collections::HashMap;
 use yirage_ir::{NodeKind, Source, ValueId};
 

@@ -1,7 +1,7 @@
 //! What has certainly ended before each task begins: vector clocks over the workers' queues.
 
-use super::TaskProgram;
-use crate::verify::PlanError;
+use crate::error::PlanError;
+use crate::program::TaskProgram;
 
 /// For each task and worker: how many tasks of that worker's queue have ended before the task begins.
 pub(crate) struct Clocks {

@@ -7,7 +7,8 @@
 //! queue 0 1
 //! ```
 
-use super::{ExecutorKind, Part, Sharing, Stage, Task, TaskProgram, Wait, When};
+use crate::fields::field;
+use crate::program::{ExecutorKind, Part, Sharing, Stage, Task, TaskProgram, Wait, When};
 use std::fmt::Write;
 
 /// The lines of a program.
@@ -39,8 +40,8 @@ pub(crate) fn line(program: &mut TaskProgram, word: &str, rest: &str) -> Option<
     let mut words = rest.split(' ').filter(|w| !w.is_empty());
     match word {
         "task" => {
-            let step = crate::text::field(words.next()?, "step")?;
-            let stage = crate::text::field(words.next()?, "stage")?;
+            let step = field(words.next()?, "step")?;
+            let stage = field(words.next()?, "stage")?;
             let part = part(words.next()?)?;
             let mut next = words.next()?;
             let waits = match next.strip_prefix("waits=") {
@@ -50,7 +51,7 @@ pub(crate) fn line(program: &mut TaskProgram, word: &str, rest: &str) -> Option<
                     list.split(',').map(wait).collect::<Option<_>>()?
                 }
             };
-            program.tasks.push(Task { step, stage, part, waits, signals: crate::text::field(next, "signals")? });
+            program.tasks.push(Task { step, stage, part, waits, signals: field(next, "signals")? });
         }
         "queue" => {
             let tasks: Vec<u32> = words.by_ref().map(|w| w.parse().ok()).collect::<Option<_>>()?;
@@ -65,7 +66,7 @@ pub(crate) fn line(program: &mut TaskProgram, word: &str, rest: &str) -> Option<
 pub(crate) fn head(rest: &str) -> Option<TaskProgram> {
     let (kind, counters) = rest.split_once(' ')?;
     let kind: ExecutorKind = kind.parse().ok()?;
-    let counters = crate::text::field(counters, "counters")?;
+    let counters = field(counters, "counters")?;
     Some(TaskProgram { kind, counters, tasks: Vec::new(), queues: Vec::new() })
 }
 

@@ -2,10 +2,11 @@
 
 use super::access::predecessors;
 use super::order::Clocks;
-use super::{ExecutorKind, Part, Sharing, Task, TaskProgram};
-use crate::limits::{MAX_TASKS, MAX_WORKERS};
+use crate::error::PlanError;
+use crate::limits::{MAX_CLOCKS, MAX_TASKS, MAX_WORKERS};
 use crate::plan::Plan;
-use crate::verify::PlanError;
+use crate::program::{ExecutorKind, Part, Sharing, Task, TaskProgram};
+use crate::target::Target;
 
 fn error(kind: ExecutorKind, what: String) -> PlanError {
     PlanError(format!("program `{kind}`: {what}"))
@@ -13,21 +14,22 @@ fn error(kind: ExecutorKind, what: String) -> PlanError {
 
 /// Checks all programs of a plan whose graph, steps and places are sound:
 ///
+/// - there is one for each executor of the target that runs one, in its order, with a queue for each worker;
 /// - every worker's queue and the waits have a common linear extension (the list of tasks is one), and every threshold
 ///   is reached: so the program ends, whatever the speed of the workers;
 /// - every stage of every step runs exactly once, in as many shares as it is divided into;
 /// - a stage begins after all of the stage before it, and a step after all of every earlier step that writes what it
 ///   reads or touches what it writes: so there is no race, and every read sees its write.
-pub fn verify(plan: &Plan) -> Result<(), PlanError> {
-    if plan.programs.is_empty() {
-        return Ok(());
+pub fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
+    // A device records a replay by itself.
+    let wanted = target.executors.iter().copied().filter(|&k| k != ExecutorKind::Replay);
+    if !plan.programs.iter().map(|p| p.kind).eq(wanted) {
+        let given: Vec<&str> = plan.programs.iter().map(|p| p.kind.name()).collect();
+        return Err(PlanError(format!("programs for {given:?}; the target has the executors {:?}", target.executors)));
     }
     let before = predecessors(plan)?;
-    for (i, program) in plan.programs.iter().enumerate() {
-        if plan.programs[..i].iter().any(|p| p.kind == program.kind) {
-            return Err(error(program.kind, "is there twice".into()));
-        }
-        check_sizes(program)?;
+    for program in &plan.programs {
+        check_sizes(program, target.queues() as usize)?;
         let clocks = Clocks::of(program).map_err(|e| error(program.kind, e.0))?;
         let stages = stages(plan, program)?;
         check_order(plan, program, &clocks, &stages, &before)?;
@@ -35,11 +37,15 @@ pub fn verify(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_sizes(program: &TaskProgram) -> Result<(), PlanError> {
-    let (tasks, workers, counters) = (program.tasks.len(), program.queues.len(), program.counters as usize);
-    if workers == 0 || workers > MAX_WORKERS || tasks > MAX_TASKS || counters > MAX_TASKS {
-        let limits = format!("1 to {MAX_WORKERS} workers, {MAX_TASKS} tasks and counters");
-        return Err(error(program.kind, format!("{tasks} tasks, {counters} counters, {workers} workers; {limits}")));
+fn check_sizes(program: &TaskProgram, workers: usize) -> Result<(), PlanError> {
+    let (tasks, queues, counters) = (program.tasks.len(), program.queues.len(), program.counters as usize);
+    if queues != workers || workers > MAX_WORKERS {
+        let what = format!("it is for {queues} workers, the target has {workers} of at most {MAX_WORKERS}");
+        return Err(error(program.kind, what));
+    }
+    if tasks > MAX_TASKS || counters > MAX_TASKS || tasks * workers > MAX_CLOCKS {
+        let what = format!("{tasks} tasks, {counters} counters; at most {MAX_TASKS}, and {MAX_CLOCKS} tasks x workers");
+        return Err(error(program.kind, what));
     }
     Ok(())
 }
@@ -59,7 +65,8 @@ fn stages(plan: &Plan, program: &TaskProgram) -> Result<Vec<Vec<Vec<u32>>>, Plan
         for (at, of_stage) in stages.iter().enumerate() {
             let parts: Vec<Part> = of_stage.iter().map(|&t| program.tasks[t as usize].part).collect();
             let (stage, sharing) = numbers[step][at];
-            if !whole(&parts, sharing) {
+            // More parts than workers would be no sharing, and comparing their orders would take long.
+            if parts.len() > program.queues.len() || !whole(&parts, sharing) {
                 let what = format!("stage {stage} of step {step} ({}) is not done once", plan.step_name(step));
                 return Err(error(program.kind, what));
             }

@@ -3,10 +3,10 @@
 //! It knows nothing of the proofs in [`super::verify`]; it looks at what happens. A program that passes there must run
 //! here to its end without a fault in every order, and a planted fault must be seen by one of them or by both.
 
-use super::TaskProgram;
 use super::access::{Access, accesses};
+use crate::error::PlanError;
 use crate::plan::Plan;
-use crate::verify::PlanError;
+use crate::program::TaskProgram;
 use std::fmt;
 use thiserror::Error;
 use yirage_ir::{Source, ValueId};

@@ -1,0 +1,110 @@
+//! Makes chains: maps and views join the reduction or contraction beside them, so that nothing between them is in memory.
+//!
+//! A view goes to each of its readers, since it costs nothing there; a map goes to its only one. What does not make a
+//! chain ([`Chain::of`](yirage_ir::region::Chain::of)) stays a node, and a view that stays is a copy.
+
+use crate::Options;
+use crate::error::CompileError;
+use crate::group;
+use crate::readers::Readers;
+use crate::rebuild::Rebuild;
+use yirage_ir::{Graph, NodeKind, Op, RegionKind, Source, Type, ValueId};
+use yirage_plan::Target;
+
+pub(crate) fn run(graph: &Graph, _: &Target, options: &Options) -> Result<Graph, CompileError> {
+    if !options.fuse {
+        return Ok(graph.clone());
+    }
+    let units = Units::of(graph);
+    let mut r = Rebuild::new(graph, |_| true)?;
+    for n in units.needed() {
+        match &units.of_node[n][..] {
+            [n] => {
+                let ins: Vec<ValueId> = graph.nodes[*n].ins.iter().map(|&i| r.get(i)).collect();
+                r.copy(*n, &ins)?;
+            }
+            members => group::emit(graph, members, &graph.nodes[n].outs, RegionKind::Chain, &mut r)?,
+        }
+    }
+    Ok(r.finish())
+}
+
+/// What is computed together.
+struct Units<'a> {
+    graph: &'a Graph,
+    readers: Readers,
+    /// For each node the nodes that are computed with it to make its value, ascending, itself last.
+    of_node: Vec<Vec<usize>>,
+}
+
+fn joins(graph: &Graph, n: usize) -> bool {
+    let general = |op: &Op| matches!(op, Op::Map(_) | Op::View(_) | Op::Reduce(_) | Op::Contract(_));
+    matches!(&graph.nodes[n].kind, NodeKind::Op(op) if general(op))
+}
+
+fn is_view(graph: &Graph, n: usize) -> bool {
+    matches!(&graph.nodes[n].kind, NodeKind::Op(Op::View(_)))
+}
+
+impl<'a> Units<'a> {
+    fn of(graph: &'a Graph) -> Units<'a> {
+        let of_node = (0..graph.nodes.len()).map(|n| vec![n]).collect();
+        let mut units = Units { graph, readers: Readers::of(graph), of_node };
+        for n in (0..graph.nodes.len()).filter(|&n| joins(graph, n)) {
+            units.of_node[n] = units.grow(n);
+        }
+        units
+    }
+
+    /// The nodes whose values are in memory, ascending: what the graph gives back, and what other units read of them.
+    fn needed(&self) -> Vec<usize> {
+        let maker = |id: ValueId| match self.graph.value(id).source {
+            Source::Node { node, .. } => Some(node as usize),
+            _ => None,
+        };
+        let mut needed = vec![false; self.graph.nodes.len()];
+        self.graph.outputs.iter().filter_map(|&o| maker(o)).for_each(|n| needed[n] = true);
+        for n in (0..needed.len()).rev().filter(|&n| needed[n]).collect::<Vec<_>>() {
+            let members = &self.of_node[n];
+            let read = members.iter().flat_map(|&m| &self.graph.nodes[m].ins).filter_map(|&i| maker(i));
+            read.filter(|m| !members.contains(m)).for_each(|m| needed[m] = true);
+        }
+        (0..needed.len()).filter(|&n| needed[n]).collect()
+    }
+
+    /// The chain that ends with node `n`, as large as it may be.
+    fn grow(&self, n: usize) -> Vec<usize> {
+        let mut members = vec![n];
+        let mut refused: Vec<usize> = Vec::new();
+        loop {
+            let inputs = members.iter().flat_map(|&m| &self.graph.nodes[m].ins);
+            let makers = inputs.filter_map(|&i| match self.graph.value(i).source {
+                Source::Node { node, .. } => Some((node as usize, i)),
+                _ => None,
+            });
+            let open = |(m, value): &(usize, ValueId)| {
+                let new = !members.contains(m) && !refused.contains(m) && joins(self.graph, *m);
+                new && (is_view(self.graph, *m) || self.only_inside(*value, &members))
+            };
+            // The latest first: what is nearest joins before what it reads.
+            let Some((next, _)) = makers.filter(open).max_by_key(|(m, _)| *m) else { return members };
+            let mut wider = [&members[..], &[next]].concat();
+            wider.sort_unstable();
+            if self.is_chain(&wider, n) { members = wider } else { refused.push(next) }
+        }
+    }
+
+    /// Whether a value is read once, for the value that the members make; views on the way are read once too.
+    fn only_inside(&self, value: ValueId, members: &[usize]) -> bool {
+        let Some(reader) = self.readers.only(value).filter(|reader| members.contains(reader)) else { return false };
+        let last = members.last() == Some(&reader);
+        last || !is_view(self.graph, reader) || self.only_inside(self.graph.nodes[reader].outs[0], members)
+    }
+
+    fn is_chain(&self, members: &[usize], last: usize) -> bool {
+        let made = group::region(self.graph, members, &self.graph.nodes[last].outs, RegionKind::Chain);
+        let Ok((region, ins)) = made else { return false };
+        let types: Vec<Type> = ins.iter().map(|&i| self.graph.ty(i).clone()).collect();
+        region.infer(&types).is_ok()
+    }
+}

@@ -1,0 +1,55 @@
+//! Nodes that become a region.
+
+use crate::error::CompileError;
+use crate::rebuild::Rebuild;
+use std::collections::HashMap;
+use yirage_ir::{Graph, GraphBuilder, NodeKind, Region, RegionKind, Source, ValueId};
+
+/// Adds the region of `members`, nodes of the old graph in their order, which gives `outs`.
+pub(crate) fn emit(
+    graph: &Graph,
+    members: &[usize],
+    outs: &[ValueId],
+    kind: RegionKind,
+    r: &mut Rebuild,
+) -> Result<(), CompileError> {
+    let (region, ins) = region(graph, members, outs, kind)?;
+    let new_ins: Vec<ValueId> = ins.iter().map(|&i| r.get(i)).collect();
+    let names: Vec<String> = outs.iter().map(|&o| graph.value(o).name.clone()).collect();
+    let made = r.add(NodeKind::Region(Box::new(region)), &new_ins, &names)?;
+    outs.iter().zip(made).for_each(|(&old, new)| r.bind(old, new));
+    Ok(())
+}
+
+/// The region, with the old values that are its inputs.
+pub(crate) fn region(
+    graph: &Graph,
+    members: &[usize],
+    outs: &[ValueId],
+    kind: RegionKind,
+) -> Result<(Region, Vec<ValueId>), CompileError> {
+    let mut builder = GraphBuilder::new(kind.name());
+    let mut map: HashMap<ValueId, ValueId> = HashMap::new();
+    let mut ins = Vec::new();
+    for &i in members.iter().flat_map(|&n| &graph.nodes[n].ins) {
+        let source = match graph.value(i).source {
+            Source::Node { node, .. } if members.contains(&(node as usize)) => continue,
+            Source::Node { .. } if graph.state_of(i).is_some() => Source::State,
+            Source::Node { .. } => Source::Slot,
+            other => other,
+        };
+        if !map.contains_key(&i) {
+            map.insert(i, builder.declare(&graph.value(i).name, graph.ty(i).clone(), source)?);
+            ins.push(i);
+        }
+    }
+    for &n in members {
+        let node = &graph.nodes[n];
+        let inner: Vec<ValueId> = node.ins.iter().map(|i| map[i]).collect();
+        let names: Vec<String> = node.outs.iter().map(|&o| graph.value(o).name.clone()).collect();
+        let made = builder.node(node.kind.clone(), &inner, &names)?;
+        map.extend(node.outs.iter().copied().zip(made));
+    }
+    outs.iter().for_each(|o| builder.output(map[o]));
+    Ok((Region { kind, graph: builder.finish() }, ins))
+}

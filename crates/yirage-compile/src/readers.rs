@@ -1,0 +1,44 @@
+//! Who reads each value of a graph.
+
+use yirage_ir::{Graph, ValueId};
+
+/// The nodes that read each value, each once, ascending; and what the graph gives back.
+pub(crate) struct Readers {
+    nodes: Vec<Vec<usize>>,
+    output: Vec<bool>,
+}
+
+impl Readers {
+    pub(crate) fn of(graph: &Graph) -> Readers {
+        let mut nodes = vec![Vec::new(); graph.values.len()];
+        for (n, node) in graph.nodes.iter().enumerate() {
+            for i in &node.ins {
+                let readers: &mut Vec<usize> = &mut nodes[i.index()];
+                if readers.last() != Some(&n) {
+                    readers.push(n);
+                }
+            }
+        }
+        let mut output = vec![false; graph.values.len()];
+        graph.outputs.iter().for_each(|o| output[o.index()] = true);
+        Readers { nodes, output }
+    }
+
+    /// The nodes that read a value.
+    pub(crate) fn all(&self, id: ValueId) -> &[usize] {
+        &self.nodes[id.index()]
+    }
+
+    /// Whether the graph gives a value back.
+    pub(crate) fn is_output(&self, id: ValueId) -> bool {
+        self.output[id.index()]
+    }
+
+    /// The node that reads a value, if nothing else does.
+    pub(crate) fn only(&self, id: ValueId) -> Option<usize> {
+        match self.all(id) {
+            [reader] if !self.is_output(id) => Some(*reader),
+            _ => None,
+        }
+    }
+}

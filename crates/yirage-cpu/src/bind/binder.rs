@@ -1,0 +1,234 @@
+//! Where the values of a plan lie, once what it names is bound.
+
+use super::location::{Location, Operand};
+use super::scratch::Scratch;
+use super::scratch::ScratchSizes;
+use super::site::Site;
+use super::spot::Spot;
+use super::viewed::Whole;
+use crate::cuts::Cuts;
+use crate::held::{CpuState, CpuWeight};
+use crate::linear::Precision;
+use crate::memory::{OutOfMemory, Supply};
+use crate::shared::Shared;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_hal::{Bindings, HalError};
+use yirage_ir::region::Chain;
+use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, Source, Type, ValueId};
+use yirage_plan::{Place, Plan};
+
+/// What binding a kernel needs to know, and what it adds to: scratch memory and cuts of batches.
+pub(crate) struct Binder<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) precision: Precision,
+    pub(crate) scratch: ScratchSizes,
+    pub(crate) cuts: Cuts,
+    plan: &'a Plan,
+    bindings: &'a Bindings,
+    /// Quantised values held token by token (those that chosen experts read), and in how many parts a token's row.
+    token_parts: HashMap<ValueId, usize>,
+    slots: HashMap<ValueId, usize>,
+    /// Where placed values lie: of the graph, and of a node's region.
+    spots: HashMap<(Option<u32>, ValueId), Spot>,
+}
+
+/// A place of an output of the plan; none for cache states, which stay where they are.
+pub(crate) type Output = Option<(Spot, Type)>;
+
+impl<'a> Binder<'a> {
+    /// For a verified plan.
+    ///
+    /// # Errors
+    /// A guarded device that has no memory left.
+    pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
+        let precision = match plan.precision {
+            yirage_plan::Precision::Exact => Precision::Exact,
+            yirage_plan::Precision::Fast => Precision::Fast,
+        };
+        let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
+        let token_parts = token_parts(&plan.graph);
+        let (scratch, cuts) = (ScratchSizes::new(shared.supply), Cuts::default());
+        let spot = |place: &Place| Ok(((place.region, place.value), spot(shared.supply, plan, place)?));
+        let spots = plan.places.iter().map(spot).collect::<Result<_, HalError>>()?;
+        Ok(Binder { shared, plan, bindings, precision, scratch, cuts, token_parts, slots, spots })
+    }
+
+    /// The largest sizes of a step.
+    pub(crate) fn bucket(&self) -> &Dims {
+        &self.plan.bucket
+    }
+
+    /// The ops of node `n` with their operands: itself, or those of its region.
+    ///
+    /// # Errors
+    /// A value without a place or a binding, and what is bound to something else than its type says.
+    pub(crate) fn sites(&self, n: usize) -> Result<Vec<Site>, HalError> {
+        let node = &self.plan.graph.nodes[n];
+        match &node.kind {
+            NodeKind::Op(op) => {
+                let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
+                let parts = node.outs.iter().find_map(|o| self.token_parts.get(o)).copied();
+                Ok(vec![Site { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, parts }])
+            }
+            NodeKind::Region(region) => {
+                let bind = |inner: &Node| self.inner_site(n, node, &region.graph, inner);
+                region.graph.nodes.iter().map(bind).collect()
+            }
+        }
+    }
+
+    /// Node `n` as a whole.
+    ///
+    /// # Errors
+    /// As [`Binder::sites`].
+    pub(crate) fn whole(&self, n: usize) -> Result<Whole, HalError> {
+        let node = &self.plan.graph.nodes[n];
+        let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
+        let op = if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None };
+        Ok(Whole {
+            name: node.name().into(),
+            op,
+            chain: Chain::of_node(&self.plan.graph, node),
+            ins: operands(&node.ins)?,
+            outs: operands(&node.outs)?,
+            bucket: self.plan.bucket,
+        })
+    }
+
+    /// Scratch memory of this many bytes for each worker.
+    ///
+    /// # Errors
+    /// A device that has no memory left.
+    pub(crate) fn each_worker(&mut self, bytes: usize) -> Result<Vec<Scratch>, HalError> {
+        (0..self.shared.pool.count()).map(|_| self.scratch.take(bytes)).collect()
+    }
+
+    /// Where the plan's outputs lie.
+    ///
+    /// # Errors
+    /// An output that nothing computes.
+    pub(crate) fn outputs(&self) -> Result<Vec<Output>, HalError> {
+        let output = |&id: &ValueId| {
+            let operand = self.value(id)?;
+            match operand.location {
+                Location::Arena(spot) => Ok(Some((spot, operand.ty))),
+                Location::State(_) => Ok(None),
+                _ => Err(HalError::Load(format!("the output {operand} is not a computed value"))),
+            }
+        };
+        self.plan.graph.outputs.iter().map(output).collect()
+    }
+
+    fn inner_site(&self, n: usize, outer: &Node, graph: &Graph, inner: &Node) -> Result<Site, HalError> {
+        let NodeKind::Op(op) = &inner.kind else {
+            return Err(HalError::Load("this device runs no region inside a region".into()));
+        };
+        let operands = |ids: &[ValueId]| {
+            let of = |&id: &ValueId| self.inner_value(n, outer, graph, id);
+            ids.iter().map(of).collect::<Result<Vec<_>, _>>()
+        };
+        let leaves = |id: &ValueId| {
+            let at = graph.outputs.iter().position(|o| o == id);
+            at.and_then(|at| self.token_parts.get(&outer.outs[at]))
+        };
+        let parts = inner.outs.iter().find_map(leaves).copied();
+        Ok(Site { op: op.clone(), ins: operands(&inner.ins)?, outs: operands(&inner.outs)?, parts })
+    }
+
+    fn inner_value(&self, n: usize, outer: &Node, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
+        if let Some(state) = graph.state_of(id) {
+            let at = graph.inputs.iter().position(|&i| i == state);
+            let at = at.ok_or_else(|| HalError::Load("a region's state is not its input".into()))?;
+            return self.value(outer.ins[at]);
+        }
+        if let Some(at) = graph.inputs.iter().position(|&i| i == id) {
+            return self.value(outer.ins[at]);
+        }
+        let made = match graph.outputs.iter().position(|&o| o == id) {
+            Some(at) => self.value(outer.outs[at])?,
+            None => self.placed(Some(n as u32), graph, id)?,
+        };
+        Ok(Operand { inner: true, ..made })
+    }
+
+    fn value(&self, id: ValueId) -> Result<Operand, HalError> {
+        let graph = &self.plan.graph;
+        let value = graph.value(id);
+        if let Some(state) = graph.state_of(id) {
+            return self.state(&graph.value(state).name, &value.ty);
+        }
+        let location = match value.source {
+            Source::Slot => {
+                let index = self.slots.get(&id).copied();
+                Location::Slot(index.ok_or_else(|| HalError::Load(format!("`{}` is no slot of the plan", value.name)))?)
+            }
+            Source::Weight => Location::Weight(self.weight(&value.name, &value.ty)?),
+            _ => return self.placed(None, graph, id),
+        };
+        Ok(Operand { name: value.name.clone(), ty: value.ty.dense(), location, inner: false })
+    }
+
+    fn weight(&self, name: &str, ty: &Type) -> Result<Arc<CpuWeight>, HalError> {
+        let handle = self.bindings.weights.get(name);
+        let handle = handle.ok_or_else(|| HalError::Load(format!("weight `{name}` is not bound")))?;
+        let weight = own::<CpuWeight>(&handle.0, "weight", name)?;
+        if !weight.holds(ty) {
+            return Err(HalError::Load(format!("weight `{name}` is {ty}; what is bound to it is of another size")));
+        }
+        Ok(weight)
+    }
+
+    fn state(&self, name: &str, ty: &Type) -> Result<Operand, HalError> {
+        let handle = self.bindings.states.get(name);
+        let handle = handle.ok_or_else(|| HalError::Load(format!("state `{name}` is not bound")))?;
+        let location = Location::State(own::<CpuState>(&handle.0, "state", name)?);
+        Ok(Operand { name: name.into(), ty: ty.clone(), location, inner: false })
+    }
+
+    fn placed(&self, region: Option<u32>, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
+        let value = graph.value(id);
+        let spot = self.spots.get(&(region, id));
+        let spot = spot.ok_or_else(|| HalError::Load(format!("`{}` has no place", value.name)))?;
+        let location = Location::Arena(spot.clone());
+        Ok(Operand { name: value.name.clone(), ty: value.ty.clone(), location, inner: false })
+    }
+}
+
+/// Where a placed value lies. Words of their own end where the value does, others where the place does.
+fn spot(supply: Supply, plan: &Plan, place: &Place) -> Result<Spot, HalError> {
+    let graph = match place.region.map(|n| &plan.graph.nodes[n as usize].kind) {
+        Some(NodeKind::Region(region)) => &region.graph,
+        _ => &plan.graph,
+    };
+    let ty = graph.ty(place.value);
+    let (bytes, align) = match ty.dtype {
+        DType::Q8A => (place.bytes as usize, 64),
+        _ => (ty.bytes(&plan.bucket), align_of::<f32>()),
+    };
+    let refused = |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
+    Spot::new(supply, place.offset as usize, bytes, align).map_err(refused)
+}
+
+/// What a handle holds, if it is this device's.
+fn own<T: Any + Send + Sync>(handle: &Arc<dyn Any + Send + Sync>, what: &str, name: &str) -> Result<Arc<T>, HalError> {
+    let foreign = |_| HalError::Load(format!("{what} `{name}` is bound to memory of another device"));
+    handle.clone().downcast::<T>().map_err(foreign)
+}
+
+/// The values that products with chosen experts read, with the parts of a row that are read apart.
+fn token_parts(graph: &Graph) -> HashMap<ValueId, usize> {
+    let parts = |op: &Op| match op {
+        Op::ExpertLinear(e) => Some(if e.shared { 1 } else { e.top_k as usize }),
+        _ => None,
+    };
+    let of = |node: &Node| match &node.kind {
+        NodeKind::Op(op) => parts(op),
+        NodeKind::Region(r) => r.graph.nodes.iter().find_map(|n| match &n.kind {
+            NodeKind::Op(op) => parts(op),
+            NodeKind::Region(_) => None,
+        }),
+    };
+    graph.nodes.iter().filter_map(|n| Some((n.ins.first().copied()?, of(n)?))).collect()
+}

@@ -1,0 +1,166 @@
+//! Numbers that kernels read.
+
+use super::run::Run;
+use super::spot::Spot;
+use crate::held::Rows;
+use crate::rows::Src;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+use yirage_ir::{DType, Dim, Dims};
+
+/// Memory of a dense value of 32-bit elements.
+#[derive(Clone)]
+pub(super) enum Base {
+    /// In the arena.
+    Arena(Spot),
+    /// A slot by number.
+    Slot(usize),
+    /// A weight held as plain rows.
+    Weight(Arc<Rows>),
+}
+
+impl Base {
+    /// The address of the first element. `yirage_plan::VerifiedPlan` proves that arena values lie inside the arena,
+    /// [`super::slots`] that slots have as many words as their types, `Binder::weight` that weights have.
+    pub(super) fn first(&self, run: &Run<'_>) -> *const f32 {
+        match self {
+            Base::Arena(spot) => spot.first(run.arena).cast::<f32>().cast_const(),
+            Base::Slot(index) => run.slots[*index].as_ptr().cast(),
+            Base::Weight(rows) => rows.values().as_ptr(),
+        }
+    }
+}
+
+/// Rows of floats.
+#[derive(Clone)]
+pub(crate) struct FloatRows {
+    pub(super) base: Base,
+    pub(super) rows: Dim,
+    pub(super) width: usize,
+}
+
+impl FloatRows {
+    /// Elements of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> Dim {
+        self.rows
+    }
+
+    /// As many rows as there are at most.
+    pub(crate) fn most(&self, bucket: &Dims) -> usize {
+        self.rows.get(bucket)
+    }
+
+    /// The rows.
+    pub(crate) fn src(&self, run: &Run<'_>) -> Src {
+        Src::new(self.base.first(run), self.width)
+    }
+
+    /// The first element; rows follow each other without gaps.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
+        self.base.first(run)
+    }
+
+    /// All elements.
+    ///
+    /// # Safety
+    /// A computed value was written before and is not written meanwhile.
+    pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [f32] {
+        // SAFETY: the caller's contract, and these are the rows that exist.
+        unsafe { self.some(run, 0..run.size(self.rows)) }
+    }
+
+    /// The elements of some rows.
+    ///
+    /// # Safety
+    /// The rows exist in this run; those of a computed value were written before and are not written meanwhile.
+    pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [f32] {
+        // SAFETY: the value is whole in its memory (`Base::first`); the caller orders writes before.
+        unsafe {
+            let first = self.base.first(run).add(rows.start * self.width);
+            std::slice::from_raw_parts(first, rows.len() * self.width)
+        }
+    }
+}
+
+/// One row of floats, which every row of another operand meets.
+#[derive(Clone)]
+pub(crate) struct FloatRow {
+    pub(super) base: Base,
+    pub(super) width: usize,
+}
+
+impl FloatRow {
+    /// The first element.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
+        self.base.first(run)
+    }
+
+    /// The row, again and again.
+    pub(crate) fn src(&self, run: &Run<'_>) -> Src {
+        Src::new(self.base.first(run), 0)
+    }
+
+    /// Its elements.
+    ///
+    /// # Safety
+    /// As [`FloatRows::all`].
+    pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [f32] {
+        // SAFETY: as in `FloatRows::all`.
+        unsafe { std::slice::from_raw_parts(self.base.first(run), self.width) }
+    }
+}
+
+/// Elements that are one 32-bit word each, of which any bits are a value.
+pub(crate) trait Word: Copy {
+    /// The type in graphs.
+    const DTYPE: DType;
+}
+
+impl Word for i32 {
+    const DTYPE: DType = DType::I32;
+}
+impl Word for u32 {
+    const DTYPE: DType = DType::U32;
+}
+impl Word for f32 {
+    const DTYPE: DType = DType::F32;
+}
+
+/// Words of any shape: ids, positions, choices; given in a slot or computed.
+#[derive(Clone)]
+pub(crate) struct Array<T> {
+    pub(super) base: Base,
+    pub(super) shape: Vec<Dim>,
+    pub(super) of: PhantomData<T>,
+}
+
+impl<T: Word> Array<T> {
+    /// All of them.
+    ///
+    /// # Safety
+    /// As [`FloatRows::all`].
+    pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [T] {
+        let rows = self.shape.first().map_or(1, |&dim| run.size(dim));
+        // SAFETY: the caller's contract, and these are the rows that exist.
+        unsafe { self.some(run, 0..rows) }
+    }
+
+    /// Those of some rows, which run over the first dimension.
+    ///
+    /// # Safety
+    /// As [`FloatRows::some`].
+    pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [T] {
+        let row: usize = self.shape.iter().skip(1).map(|&dim| run.size(dim)).product();
+        // SAFETY: as in `FloatRows::some`; any word is a `T`, as `Word` says.
+        unsafe {
+            let first = self.base.first(run).cast::<T>().add(rows.start * row);
+            std::slice::from_raw_parts(first, rows.len() * row)
+        }
+    }
+}

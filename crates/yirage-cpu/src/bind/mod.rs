@@ -1,0 +1,26 @@
+//! Operands, checked once and bound into types that cannot fail.
+//!
+//! [`Binder`] finds where each value of a plan lies; [`Site`] gives a kernel its op's operands, each as the type that the
+//! kernel reads ([`FloatRows`], [`Array`], [`Table`], [`Packed`], ...), or says which operand of which op is something else.
+//! What a bound operand gives in a [`Run`] is an address or a slice, without a second look. Knows no kernel.
+
+mod binder;
+mod float;
+mod held;
+mod location;
+mod out;
+mod run;
+mod scratch;
+mod site;
+mod spot;
+mod viewed;
+
+pub(crate) use binder::{Binder, Output};
+pub(crate) use float::{Array, FloatRow, FloatRows, Word};
+pub(crate) use held::{Cache, Packed, Table};
+pub(crate) use out::{Codes, Out};
+pub(crate) use run::{Run, slots};
+pub(crate) use scratch::Scratch;
+pub(crate) use site::{CacheShape, Site};
+pub(crate) use spot::shared_bytes;
+pub(crate) use viewed::{Viewed, ViewedOut, Whole};

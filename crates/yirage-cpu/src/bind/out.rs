@@ -1,0 +1,76 @@
+//! What kernels write: always in the arena.
+
+use super::float::Word;
+use super::run::Run;
+use super::spot::Spot;
+use crate::rows::Dst;
+use std::marker::PhantomData;
+use std::ops::Range;
+use yirage_ir::Dim;
+
+/// Rows of words that a kernel writes; a value of one dimension has rows of one element.
+#[derive(Clone)]
+pub(crate) struct Out<T> {
+    pub(super) spot: Spot,
+    pub(super) rows: Dim,
+    pub(super) width: usize,
+    pub(super) of: PhantomData<T>,
+}
+
+impl<T: Word> Out<T> {
+    /// Elements of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> Dim {
+        self.rows
+    }
+
+    /// The first element; rows follow each other without gaps. `yirage_plan::VerifiedPlan` proves that all of them lie inside
+    /// the arena.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *mut T {
+        self.spot.first(run.arena).cast()
+    }
+
+    /// Some of the rows.
+    ///
+    /// # Safety
+    /// The rows exist in this run, and nobody else uses them meanwhile.
+    #[allow(clippy::mut_from_ref)] // the arena is shared by address, its rows are not
+    pub(crate) unsafe fn some<'a>(&self, run: &'a Run<'_>, rows: Range<usize>) -> &'a mut [T] {
+        // SAFETY: the value is whole in the arena (`Out::first`); the caller gives the rest.
+        unsafe {
+            let first = self.first(run).add(rows.start * self.width);
+            std::slice::from_raw_parts_mut(first, rows.len() * self.width)
+        }
+    }
+}
+
+impl Out<f32> {
+    /// The rows.
+    pub(crate) fn dst(&self, run: &Run<'_>) -> Dst {
+        Dst::new(self.first(run), self.width)
+    }
+}
+
+/// Quantised activations in the arena, as the activation layouts of this crate lay them out.
+#[derive(Clone)]
+pub(crate) struct Codes {
+    pub(super) spot: Spot,
+    pub(super) rows: Dim,
+}
+
+impl Codes {
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> Dim {
+        self.rows
+    }
+
+    /// The first byte. `yirage_plan::VerifiedPlan` proves that the bytes which the target's storage size gives lie inside the
+    /// arena.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *mut u8 {
+        self.spot.first(run.arena)
+    }
+}

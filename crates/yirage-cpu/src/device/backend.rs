@@ -1,0 +1,109 @@
+//! The backend: opening the device with its threads and instruction set.
+
+use super::on_cpu::CpuDevice;
+use crate::isa::{Isa, IsaError};
+use crate::memory::{GUARDS, Supply};
+use crate::pool::{Facts, Pool, PoolError};
+use crate::room::{self, Room};
+use crate::shared::Shared;
+use std::sync::Arc;
+use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
+
+/// Bytes of a thread's stack, as Rust's library makes it.
+const STACK: u64 = 2 << 20;
+
+/// The CPU backend.
+pub struct Cpu;
+
+impl Backend for Cpu {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
+        Ok(vec![info(Isa::detect(), &Facts::read().budget(None), room::left())])
+    }
+
+    fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
+        if ordinal != 0 {
+            return Err(HalError::Option { option: "device", why: format!("there is one cpu, 0, and no {ordinal}") });
+        }
+        let isa = match &options.isa {
+            Some(name) => Isa::parse(name).map_err(isa_error)?,
+            None => Isa::detect(),
+        };
+        let supply = if options.guarded { Supply::Guarded } else { Supply::Plain };
+        if options.guarded && !GUARDS {
+            let why = "this system has no pages that cannot be touched".into();
+            return Err(HalError::Option { option: "guarded", why });
+        }
+        let facts = Facts::read();
+        let (budget, most) = (facts.budget(options.threads), facts.most());
+        if budget.0 > most {
+            let (threads, processors) = (budget.0, facts.affinity);
+            let why = format!(
+                "{threads} threads would do little but wait for each other on the {processors} processors allowed to \
+                 this process; give {most} at most"
+            );
+            return Err(HalError::Option { option: "threads", why });
+        }
+        // Before threads begin, which reserve address space that they still have to give.
+        let room = room::left();
+        let pool = Pool::new(budget.0).map_err(|e| match e {
+            PoolError::Spawn { .. } => {
+                HalError::OutOfMemory { pool: "threads", wanted: budget.0 as u64 * STACK, detail: e.to_string() }
+            }
+            e => HalError::Option { option: "threads", why: e.to_string() },
+        })?;
+        let mut notes = Vec::new();
+        if let Some(value) = &facts.omp_is_no_number {
+            notes.push(format!("OMP_NUM_THREADS is {value:?}, which is no number of threads: it is not used"));
+        }
+        if budget.0 > facts.affinity {
+            let (threads, processors) = (budget.0, facts.affinity);
+            notes.push(format!("{threads} threads take turns on {processors} processors: fewer would be faster"));
+        } else if let Some(why) = pool.pinning_refused() {
+            notes.push(format!("threads are not pinned: {why}"));
+        }
+        Ok((Arc::new(CpuDevice::new(info(isa, &budget, room), Shared::new(isa, pool, supply))), notes))
+    }
+}
+
+/// A level that there is, but not here, is not supported; one that there is nowhere is a slip.
+fn isa_error(error: IsaError) -> HalError {
+    match &error {
+        IsaError::Unknown(_) => HalError::Option { option: "isa", why: error.to_string() },
+        IsaError::Unavailable { wanted, best } => HalError::Unsupported {
+            what: format!("the instruction set {wanted}"),
+            why: format!("this processor ({}) has {best} and those below it", std::env::consts::ARCH),
+        },
+    }
+}
+
+fn info(isa: Isa, budget: &(usize, String), room: Option<Room>) -> DeviceInfo {
+    let limit = room.as_ref().map(|room| ("memory_limit", room.limit.clone()));
+    let facts = [
+        ("threads", budget.0.to_string()),
+        ("threads_reason", budget.1.clone()),
+        ("isa_available", available_isas().join(" ")),
+    ];
+    DeviceInfo {
+        backend: "cpu",
+        ordinal: 0,
+        name: model_name().unwrap_or_else(|| "unnamed processor".into()),
+        arch: format!("{}/{isa}", std::env::consts::ARCH),
+        // No byte at all would mean that nothing is known.
+        memory_bytes: room.map_or(0, |room| room.bytes.max(1)),
+        facts: facts.into_iter().chain(limit).collect(),
+    }
+}
+
+fn available_isas() -> Vec<&'static str> {
+    Isa::ALL.iter().filter(|i| i.available()).map(|i| i.name()).collect()
+}
+
+fn model_name() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_string())
+}

@@ -1,0 +1,109 @@
+//! The device: its facts, what it holds, and how it loads plans.
+
+use super::probe;
+use super::program::CpuProgram;
+use crate::activation;
+use crate::held::{self, CpuState, CpuWeight, PRODUCT_LAYOUT, Sink, packed_bytes};
+use crate::kernels::KERNELS;
+use crate::linear;
+use crate::shared::{Purpose, Shared};
+use std::sync::Arc;
+use yirage_hal::{
+    Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, Probe, Program, StateHandle, WeightHandle,
+    WeightImage, WeightSink,
+};
+use yirage_ir::{Format, Type};
+use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, WeightEntry};
+
+pub(super) struct CpuDevice {
+    info: DeviceInfo,
+    shared: Arc<Shared>,
+}
+
+impl CpuDevice {
+    pub(super) fn new(info: DeviceInfo, shared: Shared) -> CpuDevice {
+        CpuDevice { info, shared: Arc::new(shared) }
+    }
+}
+
+impl Device for CpuDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn target(&self) -> Target {
+        let facts = |kernel: &crate::kernels::Kernel| KernelFacts {
+            name: kernel.name.into(),
+            variant: self.shared.isa.to_string(),
+            regions: kernel.regions.to_vec(),
+            rules: (kernel.rules)(),
+            stages: kernel.stages.to_vec(),
+            scratch: kernel.scratch,
+        };
+        Target {
+            family: "cpu".into(),
+            arch: self.info.arch.clone(),
+            workers: self.shared.pool.count() as u32,
+            product_layout: PRODUCT_LAYOUT.into(),
+            q8a_block_bytes: activation::Q8_BLOCK_BYTES as u32,
+            q8a_row_multiple: 64,
+            align: 64,
+            executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
+            kernels: KERNELS.iter().map(facts).collect(),
+        }
+    }
+
+    fn memory(&self) -> MemoryReport {
+        self.shared.memory()
+    }
+
+    fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
+        packed_bytes(entry)
+    }
+
+    fn state_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError> {
+        Ok(CpuState::shape(block, k_width)?.block_bytes() as u64)
+    }
+
+    fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
+        Ok(Box::new(Sink::new(&self.shared, entry)?))
+    }
+
+    fn packing(&self) -> Option<String> {
+        held::packing(self.shared.isa).ok()
+    }
+
+    fn image<'a>(&self, handle: &'a WeightHandle) -> Result<&'a [u8], HalError> {
+        let weight = handle.0.downcast_ref::<CpuWeight>();
+        Ok(weight.ok_or_else(|| HalError::Load("the weight is of another device".into()))?.image())
+    }
+
+    fn adopt(&self, entry: &WeightEntry, image: WeightImage) -> Result<WeightHandle, HalError> {
+        held::adopt(&self.shared, entry, image)
+    }
+
+    fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError> {
+        Ok(StateHandle(Arc::new(CpuState::new(&self.shared, block, k_width, blocks, Purpose::Cache)?)))
+    }
+
+    fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        if *plan.target() != self.target() {
+            let (made, own) = (plan.target().describe(), self.target().describe());
+            return Err(HalError::Load(format!("it was proved for the target {made}; this device is {own}")));
+        }
+        Ok(Box::new(CpuProgram::new(&self.shared, plan, bindings)?))
+    }
+
+    fn probe(&self, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
+        probe::probe(&self.shared, limit)
+    }
+
+    fn product_limit(&self, precision: Precision, format: Format) -> Limit {
+        let precision = match precision {
+            Precision::Exact => linear::Precision::Exact,
+            Precision::Fast => linear::Precision::Fast,
+        };
+        // A device's instruction set is available: there are kernels for it.
+        linear::Kernel::new(self.shared.isa, precision, format).map_or(Limit::F32, |k| k.limit())
+    }
+}

@@ -1,0 +1,144 @@
+//! Weights in memory: repacked matrices, or plain f32 rows.
+
+use crate::memory::HugeBuf;
+use crate::pack::PackedMatrix;
+use crate::shared::{Booked, Purpose, Shared, book};
+use std::sync::Arc;
+use yirage_hal::{HalError, WeightHandle, WeightImage};
+use yirage_ir::{DType, Dims, Format, Type};
+use yirage_plan::WeightEntry;
+use yirage_plan::weights::ROWS;
+
+/// The layout of packed matrices. Another number for another layout.
+pub(crate) const PRODUCT_LAYOUT: &str = "tiles16x64@1";
+
+/// What a weight handle of this device holds. Programs keep the part that they were bound to.
+pub(crate) enum CpuWeight {
+    /// For products, and look-ups in the same table.
+    Packed(Arc<Matrix>),
+    /// Decoded to f32: norms, biases, tables.
+    Rows(Arc<Rows>),
+}
+
+/// A repacked matrix, or a stack of them.
+pub(crate) struct Matrix {
+    packed: PackedMatrix,
+    _booked: Booked,
+}
+
+/// Plain values, row after row.
+pub(crate) struct Rows {
+    values: Values,
+    _booked: Booked,
+}
+
+enum Values {
+    /// In memory of their own.
+    Own(HugeBuf),
+    /// In a file that an earlier run wrote, at a multiple of four.
+    Mapped(WeightImage),
+}
+
+impl CpuWeight {
+    /// A matrix that is whole.
+    pub(super) fn packed(shared: &Arc<Shared>, packed: PackedMatrix) -> CpuWeight {
+        let booked = book(shared, Purpose::Weights, packed.bytes() as u64);
+        CpuWeight::Packed(Arc::new(Matrix { packed, _booked: booked }))
+    }
+
+    /// Values that are whole.
+    pub(super) fn own(shared: &Arc<Shared>, values: HugeBuf) -> CpuWeight {
+        let booked = book(shared, Purpose::Weights, values.len() as u64);
+        CpuWeight::Rows(Arc::new(Rows { values: Values::Own(values), _booked: booked }))
+    }
+
+    /// The bytes of it: matrices as they are packed, values as this processor stores them.
+    pub(crate) fn image(&self) -> &[u8] {
+        match self {
+            CpuWeight::Packed(matrix) => matrix.packed.packed_bytes(),
+            CpuWeight::Rows(rows) => rows.bytes(),
+        }
+    }
+
+    /// Whether it holds the values of a weight of this type.
+    pub(crate) fn holds(&self, ty: &Type) -> bool {
+        let elems = ty.elems(&Dims::default());
+        match self {
+            CpuWeight::Packed(m) => {
+                let (m, held) = (&m.packed, m.packed.count().checked_mul(m.packed.rows()));
+                let held = held.and_then(|rows| rows.checked_mul(m.k()));
+                ty.dtype == DType::Stored(m.format()) && ty.width() == Some(m.k()) && held == Some(elems)
+            }
+            CpuWeight::Rows(rows) => rows.values().len() == elems,
+        }
+    }
+}
+
+impl Matrix {
+    /// The matrix.
+    pub(crate) fn packed(&self) -> &PackedMatrix {
+        &self.packed
+    }
+}
+
+impl Rows {
+    fn bytes(&self) -> &[u8] {
+        match &self.values {
+            Values::Own(buf) => buf.as_slice(),
+            Values::Mapped(image) => image.bytes(),
+        }
+    }
+
+    /// The values.
+    pub(crate) fn values(&self) -> &[f32] {
+        // SAFETY: any four bytes are a valid `f32`. `Sink::new` and `adopt` see to it that there is a multiple of four
+        // which begins at one, so nothing is cut off.
+        unsafe { self.bytes().align_to::<f32>().1 }
+    }
+}
+
+/// A weight from its image.
+pub(crate) fn adopt(shared: &Arc<Shared>, entry: &WeightEntry, image: WeightImage) -> Result<WeightHandle, HalError> {
+    let (format, count, rows, k) = sizes(entry)?;
+    let bytes = image.bytes();
+    let bad = |why: String| HalError::Weight { name: entry.name.clone(), why };
+    let weight = if entry.layout == ROWS {
+        let wanted = packed_bytes(entry)?;
+        if bytes.len() as u64 != wanted || !(bytes.as_ptr() as usize).is_multiple_of(align_of::<f32>()) {
+            let found = bytes.len();
+            return Err(bad(format!("its image has {found} bytes; {wanted} at a multiple of 4 are wanted")));
+        }
+        let booked = book(shared, Purpose::Weights, wanted);
+        CpuWeight::Rows(Arc::new(Rows { values: Values::Mapped(image), _booked: booked }))
+    } else {
+        let matrix = PackedMatrix::from_image(format, count, rows, k, image).map_err(|e| bad(e.to_string()))?;
+        CpuWeight::packed(shared, matrix)
+    };
+    Ok(WeightHandle(Arc::new(weight)))
+}
+
+/// Count of matrices, rows and columns of an entry.
+pub(super) fn sizes(entry: &WeightEntry) -> Result<(Format, usize, usize, usize), HalError> {
+    let bad = |why: String| HalError::Weight { name: entry.name.clone(), why };
+    let DType::Stored(format) = entry.ty.dtype else { return Err(bad(format!("{} is no stored format", entry.ty))) };
+    let shape: Vec<usize> = entry.ty.shape.iter().map(|d| d.get(&Dims::default())).collect();
+    match shape[..] {
+        [] => Ok((format, 1, 1, 1)),
+        [k] => Ok((format, 1, 1, k)),
+        [n, k] => Ok((format, entry.groups as usize, n / entry.groups.max(1) as usize, k)),
+        [e, n, k] => Ok((format, e, n, k)),
+        [ref outer @ .., k] if entry.layout == ROWS => Ok((format, 1, outer.iter().product(), k)),
+        _ => Err(bad(format!("{}: one to three dimensions wanted", entry.ty))),
+    }
+}
+
+/// Bytes that the weight will take.
+pub(crate) fn packed_bytes(entry: &WeightEntry) -> Result<u64, HalError> {
+    let (format, count, rows, k) = sizes(entry)?;
+    // Rows are padded to tiles of 16; formats keep their size but for that and a padded last unit.
+    let (rows, row_bytes) = match entry.layout == ROWS {
+        true => (rows, k.saturating_mul(size_of::<f32>())),
+        false => (rows.next_multiple_of(16), format.info().row_bytes(k.next_multiple_of(64.max(format.info().block)))),
+    };
+    Ok((count as u64).saturating_mul(rows as u64).saturating_mul(row_bytes as u64))
+}

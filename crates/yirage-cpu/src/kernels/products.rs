@@ -1,0 +1,291 @@
+//! Products of one input with several weights of any formats.
+
+use super::ways::{codes, floats, packed};
+use super::{BoundKernel, Kernel, not_for};
+use crate::activation::{Form, Layout, TOKEN_TILE};
+use crate::bind::{Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site};
+use crate::isa::Isa;
+use crate::linear::{self, Linear, Precision};
+use crate::memory::prefetch;
+use crate::pack::PackedMatrix;
+use crate::walk::Work;
+use std::ops::Range;
+use yirage_hal::HalError;
+use yirage_ir::{Dim, Dims, Op, RegionKind};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage, When};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/products@1",
+    regions: &[RegionKind::Products],
+    rules,
+    stages: &[Stage { sharing: Sharing::Shares, when: When::FloatInput }, Stage::always(Sharing::Drained)],
+    scratch: true,
+    bind,
+};
+
+/// Of groups each reads its own part of a row, which quantised rows do not have apart.
+fn rules() -> Vec<OpRule> {
+    vec![
+        OpRule::new("linear", vec![floats(), packed()]),
+        OpRule::new("linear", vec![codes(), packed()]).when("groups", 1),
+    ]
+}
+
+/// What products read.
+#[derive(Clone)]
+pub(super) enum Input {
+    /// Floats, which are staged in the form that each kernel reads.
+    Floats(FloatRows),
+    /// Activations that an op before has quantised.
+    Codes(Codes),
+}
+
+impl Input {
+    /// The first input of a product.
+    pub(super) fn of(site: &Site) -> Result<Input, HalError> {
+        Ok(if site.is_quantised(0) { Input::Codes(site.codes(0)?) } else { Input::Floats(site.float_rows(0)?) })
+    }
+
+    /// Whether it is quantised.
+    pub(super) fn quantised(&self) -> bool {
+        matches!(self, Input::Codes(_))
+    }
+
+    /// The dimension that its rows run over.
+    pub(super) fn rows(&self) -> Dim {
+        match self {
+            Input::Floats(x) => x.rows(),
+            Input::Codes(x) => x.rows(),
+        }
+    }
+
+    /// Its rows at most.
+    pub(super) fn most(&self, bucket: &Dims) -> usize {
+        self.rows().get(bucket)
+    }
+}
+
+/// Where a product finds its activations.
+enum Activations {
+    /// As they were quantised.
+    Codes(Codes),
+    /// Staged, by number.
+    Staged(usize),
+}
+
+/// One weight's part.
+struct Product {
+    weight: Packed,
+    kernel: linear::Kernel,
+    groups: usize,
+    out: Out<f32>,
+    activations: Activations,
+}
+
+impl Product {
+    fn matrix(&self) -> &PackedMatrix {
+        self.weight.matrix()
+    }
+}
+
+/// An input form to make before multiplying.
+struct Staging {
+    form: Form,
+    groups: usize,
+    scratch: Scratch,
+}
+
+/// Products that share an input.
+struct Products {
+    x: Input,
+    staging: Vec<Staging>,
+    products: Vec<Product>,
+}
+
+/// The precision at which a product of this input runs: quantised inputs decide it; float inputs of block-quantised
+/// weights mean exact de-quantisation.
+pub(super) fn precision(quantised: bool, block: usize, wanted: Precision) -> Precision {
+    match (quantised, block) {
+        (true, _) => Precision::Fast,
+        (false, 1) => wanted,
+        (false, _) => Precision::Exact,
+    }
+}
+
+/// The first of products that all read its input.
+pub(super) fn one_input(sites: &[Site]) -> Result<&Site, HalError> {
+    let first = sites.first().ok_or_else(|| HalError::Load("a region without products".into()))?;
+    match sites.iter().find(|site| !site.shares_input(first)) {
+        None => Ok(first),
+        Some(other) => Err(HalError::Load(format!("`{}` reads another input than its region", other.op().name()))),
+    }
+}
+
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
+    let first = one_input(&sites)?;
+    let mut made = Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new() };
+    for site in &sites {
+        let product = made.product(binder, site)?;
+        made.products.push(product);
+    }
+    Ok(Box::new(made))
+}
+
+impl Products {
+    fn product(&mut self, binder: &mut Binder<'_>, site: &Site) -> Result<Product, HalError> {
+        let Op::Linear(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
+        let groups = op.groups as usize;
+        let (weight, out) = (site.packed(1, groups)?, site.out(0)?);
+        let matrix = weight.matrix();
+        let wanted = precision(self.x.quantised(), matrix.format().info().block, binder.precision);
+        let kernel = linear::Kernel::new(binder.shared.isa, wanted, matrix.format());
+        let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
+        let activations = match &self.x {
+            Input::Codes(codes) => Activations::Codes(codes.clone()),
+            Input::Floats(_) => Activations::Staged(self.stage(binder, kernel.form(), groups, matrix.k())?),
+        };
+        Ok(Product { weight, kernel, groups, out, activations })
+    }
+
+    /// Scratch for the input in `form`, shared by all products that read it so.
+    fn stage(&mut self, binder: &mut Binder<'_>, form: Form, groups: usize, k: usize) -> Result<usize, HalError> {
+        if let Some(i) = self.staging.iter().position(|s| s.form == form && s.groups == groups) {
+            return Ok(i);
+        }
+        let tokens = self.x.most(binder.bucket());
+        let scratch = binder.scratch.take(groups.saturating_mul(Layout::new(form, tokens, k).bytes()))?;
+        self.staging.push(Staging { form, groups, scratch });
+        Ok(self.staging.len() - 1)
+    }
+
+    /// Makes this worker's share of tokens in each form.
+    ///
+    /// # Safety
+    /// The input is whole; workers take disjoint tokens.
+    unsafe fn fill_staging(&self, run: &Run<'_>, isa: Isa, tokens: usize, share: Range<usize>) {
+        let Input::Floats(x) = &self.x else { return };
+        let width = x.width();
+        for s in &self.staging {
+            let layout = Layout::new(s.form, tokens, width / s.groups);
+            for g in 0..s.groups {
+                // SAFETY: `Products::stage` took scratch for the bucket's tokens, `slots` checked that there are no more.
+                unsafe {
+                    let x = x.first(run).add(g * layout.k());
+                    layout.store(isa, x, width, share.clone(), s.scratch.at(run, g * layout.bytes()));
+                }
+            }
+        }
+    }
+
+    /// One weight's panels times all tokens.
+    ///
+    /// # Safety
+    /// The activations are whole; workers take disjoint panels.
+    unsafe fn multiply(&self, run: &Run<'_>, p: &Product, panels: Range<usize>, tokens: usize) {
+        let matrix = p.matrix();
+        let layout = Layout::new(p.kernel.form(), tokens, matrix.k());
+        for g in 0..p.groups {
+            let activations = match &p.activations {
+                Activations::Codes(codes) => codes.first(run),
+                Activations::Staged(i) => self.staging[*i].scratch.at(run, g * layout.bytes()),
+            };
+            let job = Linear {
+                kernel: &p.kernel,
+                weights: matrix,
+                matrix: g,
+                layout,
+                activations: activations.cast_const(),
+                out: p.out.first(run).wrapping_add(g * matrix.rows()),
+                ldo: p.out.width(),
+                rows: None,
+                accumulate: false,
+            };
+            // SAFETY: the caller's contract; `Site::packed` and the op's type rule fit weight, input and output together.
+            unsafe { linear::linear(&job, panels.clone()) };
+        }
+    }
+}
+
+/// Bytes of weights that a worker takes at once, for few tokens: memory is read at full speed from there on.
+const FEW_TOKENS_BYTES: usize = 64 << 10;
+
+/// Bytes of weights that a waiting worker fetches before it may use them: a part of a second-level cache.
+const WARM_BYTES: usize = 128 << 10;
+/// Of these at each look at what it waits for.
+const WARM_STEP: usize = 256;
+
+/// A product, and how the panels of its matrix are cut into pieces.
+#[derive(Clone, Copy)]
+struct Cut<'a> {
+    product: &'a Product,
+    /// Panels of a piece.
+    step: usize,
+    /// Pieces.
+    count: usize,
+}
+
+impl Products {
+    /// All products, cut for `workers`. Many tokens go over as many panels together as stay in the cache.
+    fn cut(&self, tokens: usize, workers: usize) -> impl Iterator<Item = Cut<'_>> + Clone {
+        let panels: usize = self.products.iter().map(|p| p.matrix().panels()).sum();
+        let most = (panels / (2 * workers)).max(1);
+        let bytes = if tokens > TOKEN_TILE { linear::GROUP_BYTES } else { FEW_TOKENS_BYTES };
+        self.products.iter().map(move |product| {
+            let step = (bytes / product.matrix().panel_bytes().max(1)).clamp(1, most);
+            Cut { product, step, count: product.matrix().panels().div_ceil(step) }
+        })
+    }
+}
+
+/// The panels of each matrix that `pieces` of all pieces are.
+fn panels<'a>(
+    cut: impl Iterator<Item = Cut<'a>>,
+    pieces: Range<usize>,
+) -> impl Iterator<Item = (Cut<'a>, Range<usize>)> {
+    let mut before = 0;
+    cut.filter_map(move |c| {
+        let of = |edge: usize| (edge.saturating_sub(before).min(c.count) * c.step).min(c.product.matrix().panels());
+        let panels = of(pieces.start)..of(pieces.end);
+        before += c.count;
+        (!panels.is_empty()).then_some((c, panels))
+    })
+}
+
+impl BoundKernel for Products {
+    unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>) {
+        let tokens = run.size(self.x.rows());
+        if stage == 0 {
+            // SAFETY: the caller's contract; workers take disjoint tokens.
+            return unsafe { self.fill_staging(run, run.isa, tokens, work.share(tokens)) };
+        }
+        let cut = self.cut(tokens, work.workers);
+        let total = cut.clone().map(|c| c.count).sum();
+        work.drain(total, |some| {
+            for (c, panels) in panels(cut.clone(), some) {
+                // SAFETY: pieces of different workers are disjoint, and so are their panels.
+                unsafe { self.multiply(run, c.product, panels, tokens) };
+            }
+        });
+    }
+
+    /// Fetches the weights that this worker begins with. At few tokens memory is what a step waits for, and it is idle
+    /// while another worker is busy with a row.
+    fn waiting(&self, stage: u32, run: &Run<'_>, work: Work<'_>, look: u32) {
+        let tokens = run.size(self.x.rows());
+        let mut at = look as usize * WARM_STEP;
+        if stage == 0 || tokens > TOKEN_TILE || at >= WARM_BYTES {
+            return;
+        }
+        let cut = self.cut(tokens, work.workers);
+        let total = cut.clone().map(|c| c.count).sum();
+        for (c, panels) in panels(cut, work.first(total)) {
+            let bytes = panels.len() * c.product.matrix().panel_bytes();
+            if at < bytes {
+                return prefetch(c.product.matrix().panel(0, panels.start).wrapping_add(at), WARM_STEP.min(bytes - at));
+            }
+            at -= bytes;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `concat_heads`: groups of two rows, one after the other.
+
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
+use crate::bind::{FloatRows, Out, Run, Site};
+use std::ops::Range;
+use yirage_hal::HalError;
+use yirage_ir::op;
+use yirage_plan::rules::OpRule;
+
+pub(super) struct ConcatHeads {
+    groups: usize,
+    a: FloatRows,
+    b: FloatRows,
+    out: Out<f32>,
+}
+
+impl BindRow for ConcatHeads {
+    type Op = op::ConcatHeads;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::ConcatHeads>(vec![floats()])]
+    }
+
+    fn bind(op: &op::ConcatHeads, site: &Site) -> Result<ConcatHeads, HalError> {
+        Ok(ConcatHeads {
+            groups: op.groups as usize,
+            a: site.float_rows(0)?,
+            b: site.float_rows(1)?,
+            out: site.out(0)?,
+        })
+    }
+}
+
+impl RowOp for ConcatHeads {
+    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+        let (m, n) = (self.a.width() / self.groups, self.b.width() / self.groups);
+        let (a, b, out) = (self.a.first(run), self.b.first(run), self.out.first(run));
+        for part in rows.start * self.groups..rows.end * self.groups {
+            // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+            unsafe {
+                let to = out.add(part * (m + n));
+                std::ptr::copy_nonoverlapping(a.add(part * m), to, m);
+                std::ptr::copy_nonoverlapping(b.add(part * n), to.add(m), n);
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `embed`: rows of a table, decoded exactly and scaled; ids outside it give NaN.
+
+use super::super::ways::{integers, table};
+use super::{BindRow, RowOp, rule};
+use crate::bind::{Array, Out, Run, Site, Table};
+use std::ops::Range;
+use yirage_hal::HalError;
+use yirage_ir::op;
+use yirage_plan::rules::OpRule;
+
+pub(super) struct Embed {
+    table: Table,
+    scale: f32,
+    ids: Array<i32>,
+    out: Out<f32>,
+}
+
+impl BindRow for Embed {
+    type Op = op::Embed;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Embed>(vec![table(), integers()])]
+    }
+
+    fn bind(op: &op::Embed, site: &Site) -> Result<Embed, HalError> {
+        Ok(Embed { table: site.table(0)?, scale: op.scale.0, ids: site.array(1)?, out: site.out(0)? })
+    }
+}
+
+impl RowOp for Embed {
+    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        let ids = unsafe { self.ids.some(run, rows.clone()) };
+        for (t, &id) in rows.zip(ids) {
+            // SAFETY: as above; this row is nobody else's, and the table was whole before the pass.
+            unsafe {
+                let row = self.out.some(run, t..t + 1);
+                if !self.table.read(run, id, row) {
+                    row.fill(f32::NAN);
+                }
+                if self.scale != 1.0 {
+                    row.iter_mut().for_each(|x| *x *= self.scale);
+                }
+            }
+        }
+    }
+}

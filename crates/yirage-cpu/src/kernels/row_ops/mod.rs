@@ -1,0 +1,139 @@
+//! Row-wise ops in one pass over the tokens. An op is a file here and a line of [`OPS`].
+
+mod binary;
+mod concat_heads;
+mod embed;
+mod expert_bias;
+mod expert_sum;
+mod glu;
+mod hadamard;
+mod kv_append;
+mod layer_norm;
+mod map;
+mod matmul;
+mod quantize;
+mod rms_norm;
+mod rope;
+mod route;
+mod softmax;
+mod top_k;
+mod unary;
+
+use super::{BoundKernel, Kernel, not_for};
+use crate::bind::{Binder, Run, Site};
+use crate::walk::Work;
+use std::ops::Range;
+use yirage_hal::HalError;
+use yirage_ir::op::{OpDef, Variant};
+use yirage_ir::{Dim, RegionKind};
+use yirage_plan::rules::{OpRule, Way};
+use yirage_plan::{Sharing, Stage};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/rows@1",
+    regions: &[RegionKind::Rows],
+    rules: || OPS.iter().flat_map(|line| (line.rules)()).collect(),
+    stages: &[Stage::always(Sharing::Shares)],
+    scratch: false,
+    bind,
+};
+
+/// The ops that run row by row within one pass.
+static OPS: &[Line] = &[
+    line::<embed::Embed>(),
+    line::<quantize::Quantize>(),
+    line::<rms_norm::RmsNorm>(),
+    line::<layer_norm::LayerNorm>(),
+    line::<softmax::Softmax>(),
+    line::<map::Map>(),
+    line::<unary::Unary>(),
+    line::<binary::Binary>(),
+    line::<glu::Glu>(),
+    line::<concat_heads::ConcatHeads>(),
+    line::<matmul::MatMul>(),
+    line::<top_k::TopK>(),
+    line::<rope::Rope>(),
+    line::<hadamard::Hadamard>(),
+    line::<kv_append::KvAppend>(),
+    line::<route::Route>(),
+    line::<expert_bias::ExpertBias>(),
+    line::<expert_sum::ExpertSum>(),
+];
+
+/// An op's name, what it may read, and how it is bound.
+struct Line {
+    op: &'static str,
+    rules: fn() -> Vec<OpRule>,
+    bind: fn(&Site) -> Result<Box<dyn RowOp>, HalError>,
+}
+
+const fn line<R: BindRow>() -> Line {
+    Line { op: <R::Op as OpDef>::NAME, rules: R::rules, bind: boxed::<R> }
+}
+
+fn boxed<R: BindRow>(site: &Site) -> Result<Box<dyn RowOp>, HalError> {
+    let op = R::Op::of(site.op()).ok_or_else(|| not_for(KERNEL.name, site))?;
+    Ok(Box::new(R::bind(op, site)?))
+}
+
+/// A row-wise op bound to its operands.
+trait RowOp: Send + Sync {
+    /// Makes the rows of a range.
+    ///
+    /// # Safety
+    /// The rows exist, what they are made of is whole, and nobody else uses the outputs' rows of the range. [`Pass`]
+    /// gives each worker rows of its own, and [`bind`] lets only ops over the same rows into a pass.
+    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>);
+}
+
+/// How an op of the graph becomes one.
+trait BindRow: RowOp + Sized + 'static {
+    /// The op.
+    type Op: Variant;
+    /// What it may read.
+    fn rules() -> Vec<OpRule>;
+    /// The op with its operands.
+    fn bind(op: &Self::Op, site: &Site) -> Result<Self, HalError>;
+}
+
+/// A rule for an op, whatever its attributes.
+fn rule<O: OpDef>(inputs: Vec<Vec<Way>>) -> OpRule {
+    OpRule::new(O::NAME, inputs)
+}
+
+/// Tokens that pass through all ops together: their rows stay in the second-level cache.
+const GROUP: usize = 16;
+
+/// The ops of a pass, in order.
+struct Pass {
+    ops: Vec<Box<dyn RowOp>>,
+    rows: Dim,
+}
+
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
+    let first = sites.first().ok_or_else(|| HalError::Load("a pass over rows without ops".into()))?;
+    let rows = first.rows()?;
+    let one = |site: &Site| {
+        if site.rows()? != rows {
+            let (op, own) = (site.op().name(), site.rows()?);
+            return Err(HalError::Load(format!("`{op}` runs over {own} rows, in a pass over {rows}")));
+        }
+        let line = OPS.iter().find(|line| line.op == site.op().name());
+        (line.ok_or_else(|| not_for(KERNEL.name, site))?.bind)(site)
+    };
+    Ok(Box::new(Pass { ops: sites.iter().map(one).collect::<Result<_, _>>()?, rows }))
+}
+
+impl BoundKernel for Pass {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let share = work.share(run.size(self.rows));
+        for first in share.clone().step_by(GROUP) {
+            for op in &self.ops {
+                // SAFETY: shares of different workers are disjoint; a row is made of its own row and of what was whole
+                // before the pass (`Site::whole_rows`).
+                unsafe { op.run(run, first..share.end.min(first + GROUP)) };
+            }
+        }
+    }
+}

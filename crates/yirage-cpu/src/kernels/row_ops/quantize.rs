@@ -1,0 +1,52 @@
+//! `quantize`: int8 blocks, in the tile order of products, or for experts token by token, each part of a row by itself.
+
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
+use crate::activation::{Form, Layout};
+use crate::bind::{Codes, FloatRows, Run, Site};
+use std::ops::Range;
+use yirage_hal::HalError;
+use yirage_ir::op;
+use yirage_plan::rules::OpRule;
+
+pub(super) struct Quantize {
+    x: FloatRows,
+    out: Codes,
+    parts: Option<usize>,
+}
+
+impl BindRow for Quantize {
+    type Op = op::Quantize;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Quantize>(vec![floats()])]
+    }
+
+    fn bind(op: &op::Quantize, site: &Site) -> Result<Quantize, HalError> {
+        let read = site.parts().unwrap_or(1);
+        if op.parts as usize != read {
+            return Err(HalError::Load(format!("a quantised row of {} parts is read in {read}", op.parts)));
+        }
+        Ok(Quantize { x: site.float_rows(0)?, out: site.out_codes(0)?, parts: site.parts() })
+    }
+}
+
+impl RowOp for Quantize {
+    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+        let (from, to, k) = (self.x.first(run), self.out.first(run), self.x.width());
+        // SAFETY: the caller's contract; `yirage_plan::VerifiedPlan` gives the output the bytes that the target's storage size
+        // says, which are those of the layout.
+        unsafe {
+            match self.parts {
+                Some(parts) => {
+                    let layout = Layout::new(Form::Q8, 1, k / parts);
+                    for p in rows.start * parts..rows.end * parts {
+                        let (from, to) = (from.add(p * layout.k()), to.add(p * layout.bytes()));
+                        layout.store(run.isa, from, layout.k(), 0..1, to);
+                    }
+                }
+                None => Layout::new(Form::Q8, run.size(self.x.rows()), k).store(run.isa, from, k, rows, to),
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `rms_norm`.
+
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
+use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
+use crate::rows;
+use std::ops::Range;
+use yirage_hal::HalError;
+use yirage_ir::op;
+use yirage_plan::rules::OpRule;
+
+pub(super) struct RmsNorm {
+    op: op::RmsNorm,
+    weight: Option<FloatRow>,
+    x: FloatRows,
+    out: Out<f32>,
+}
+
+impl BindRow for RmsNorm {
+    type Op = op::RmsNorm;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::RmsNorm>(vec![floats()])]
+    }
+
+    fn bind(op: &op::RmsNorm, site: &Site) -> Result<RmsNorm, HalError> {
+        let weight = if site.inputs() > 1 { Some(site.float_row(1)?) } else { None };
+        Ok(RmsNorm { op: op.clone(), weight, x: site.float_rows(0)?, out: site.out(0)? })
+    }
+}
+
+impl RowOp for RmsNorm {
+    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        unsafe {
+            let norm = rows::RmsNorm {
+                row: self.x.width(),
+                width: self.op.width as usize,
+                eps: self.op.eps.0,
+                weight: self.weight.as_ref().map(|w| w.all(run)),
+                unit_offset: self.op.unit_offset,
+            };
+            rows::rms_norm(run.isa, rows, norm, self.x.src(run), self.out.dst(run));
+        }
+    }
+}

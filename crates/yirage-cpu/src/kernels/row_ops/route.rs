@@ -1,0 +1,56 @@
+//! `route`: the choice of experts.
+
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
+use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
+use crate::rows;
+use std::ops::Range;
+use yirage_hal::HalError;
+use yirage_ir::op;
+use yirage_plan::rules::OpRule;
+
+pub(super) struct Route {
+    op: op::Route,
+    logits: FloatRows,
+    bias: Option<FloatRow>,
+    weights: Out<f32>,
+    chosen: Out<i32>,
+}
+
+impl BindRow for Route {
+    type Op = op::Route;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Route>(vec![floats()])]
+    }
+
+    fn bind(op: &op::Route, site: &Site) -> Result<Route, HalError> {
+        let bias = if site.inputs() > 1 { Some(site.float_row(1)?) } else { None };
+        let logits = site.float_rows(0)?;
+        if logits.width() > rows::MAX_EXPERTS {
+            let (experts, most) = (logits.width(), rows::MAX_EXPERTS);
+            return Err(HalError::Load(format!("`route` over {experts} experts; this device chooses among {most}")));
+        }
+        Ok(Route { op: op.clone(), logits, bias, weights: site.out(0)?, chosen: site.out(1)? })
+    }
+}
+
+impl RowOp for Route {
+    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        unsafe {
+            let route = rows::Route {
+                experts: self.logits.width(),
+                top_k: self.op.top_k as usize,
+                scoring: self.op.scoring,
+                normalize: self.op.normalize,
+                scale: self.op.scale.0,
+                bias: self.bias.as_ref().map(|b| b.all(run)),
+                groups: self.op.groups as usize,
+                top_groups: self.op.top_groups as usize,
+            };
+            let (weights, chosen) = (self.weights.some(run, rows.clone()), self.chosen.some(run, rows.clone()));
+            rows::route(run.isa, rows, route, self.logits.src(run), weights, chosen);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Tokens from logits, a sequence at a time.
+
+use super::ways::words;
+use super::{BoundKernel, Kernel, not_for, single};
+use crate::bind::{Array, Binder, FloatRows, Out, Run, Site, Word};
+use crate::sample::{Adjustments, Draw, Penalties, Sampled, Scratch, logprobs, sample};
+use crate::shared::{Booked, Purpose, book};
+use crate::walk::Work;
+use std::sync::{Mutex, PoisonError};
+use yirage_hal::HalError;
+use yirage_ir::op::sample::{SampleFault, SampleSlot, uniform};
+use yirage_ir::{Dims, Op};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/sample@1",
+    regions: &[],
+    rules: || vec![OpRule::new("sample", vec![words()])],
+    stages: &[Stage::always(Sharing::Drained)],
+    scratch: false,
+    bind,
+};
+
+/// What draws read, an entry a sequence.
+struct Draws {
+    temperature: Array<f32>,
+    top_k: Array<i32>,
+    top_p: Array<f32>,
+    min_p: Array<f32>,
+    key: Array<u32>,
+}
+
+/// What penalties read: factors a sequence, and the history of all.
+struct Histories {
+    repetition: Array<f32>,
+    frequency: Array<f32>,
+    presence: Array<f32>,
+    history: Array<i32>,
+}
+
+/// What is reported beside the token.
+struct Logprobs {
+    own: Out<f32>,
+    top: Option<(Out<i32>, Out<f32>)>,
+}
+
+/// A sampling op.
+struct SampleTokens {
+    logits: FloatRows,
+    row: Array<i32>,
+    draws: Option<Draws>,
+    allowed: Option<Array<u32>>,
+    /// Where biases go, and what they are.
+    bias: Option<(Array<i32>, Array<f32>)>,
+    histories: Option<Histories>,
+    token: Out<i32>,
+    fault: Out<i32>,
+    logprobs: Option<Logprobs>,
+    /// One a worker.
+    scratch: Vec<Mutex<Scratch>>,
+    _booked: Booked,
+}
+
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
+    let [site] = &single(sites, KERNEL.name)?;
+    let Op::Sample(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
+    let ins = Inputs { site, slots: op.slots() };
+    let logits = site.float_rows(0)?;
+    let (copies, selects) = (op.mask || op.bias || op.penalties, op.draw || op.top > 0);
+    let workers = 0..binder.shared.pool.count();
+    let scratch: Vec<Scratch> = workers.map(|_| Scratch::new(logits.width(), copies, selects)).collect();
+    let bytes = scratch.iter().map(Scratch::bytes).sum::<usize>() as u64;
+    Ok(Box::new(SampleTokens {
+        logits,
+        row: ins.array(SampleSlot::Row)?,
+        draws: op.draw.then(|| ins.draws()).transpose()?,
+        allowed: op.mask.then(|| ins.array(SampleSlot::Allowed)).transpose()?,
+        bias: op.bias.then(|| Ok((ins.array(SampleSlot::BiasAt)?, ins.array(SampleSlot::Bias)?))).transpose()?,
+        histories: op.penalties.then(|| ins.histories()).transpose()?,
+        token: site.out(0)?,
+        fault: site.out(1)?,
+        logprobs: op.logprobs.then(|| logprobs_of(site, op.top > 0)).transpose()?,
+        scratch: scratch.into_iter().map(Mutex::new).collect(),
+        _booked: book(binder.shared, Purpose::Arena, bytes),
+    }))
+}
+
+/// The inputs of a sampling op by what they are.
+struct Inputs<'a> {
+    site: &'a Site,
+    slots: Vec<SampleSlot>,
+}
+
+impl Inputs<'_> {
+    fn array<T: Word>(&self, slot: SampleSlot) -> Result<Array<T>, HalError> {
+        let missing = || HalError::Load(format!("`sample` has no input {}", slot.name()));
+        self.site.array(self.slots.iter().position(|s| *s == slot).ok_or_else(missing)?)
+    }
+
+    fn draws(&self) -> Result<Draws, HalError> {
+        Ok(Draws {
+            temperature: self.array(SampleSlot::Temperature)?,
+            top_k: self.array(SampleSlot::TopK)?,
+            top_p: self.array(SampleSlot::TopP)?,
+            min_p: self.array(SampleSlot::MinP)?,
+            key: self.array(SampleSlot::Key)?,
+        })
+    }
+
+    fn histories(&self) -> Result<Histories, HalError> {
+        Ok(Histories {
+            repetition: self.array(SampleSlot::Repetition)?,
+            frequency: self.array(SampleSlot::Frequency)?,
+            presence: self.array(SampleSlot::Presence)?,
+            history: self.array(SampleSlot::History)?,
+        })
+    }
+}
+
+fn logprobs_of(site: &Site, top: bool) -> Result<Logprobs, HalError> {
+    let top = if top { Some((site.out(3)?, site.out(4)?)) } else { None };
+    Ok(Logprobs { own: site.out(2)?, top })
+}
+
+impl SampleTokens {
+    /// # Safety
+    /// Computed inputs are written.
+    unsafe fn adjustments<'a>(&'a self, run: &'a Run<'_>, s: usize) -> Adjustments<'a> {
+        let mut adjustments = Adjustments::default();
+        // SAFETY: the caller's contract.
+        unsafe {
+            if let Some(allowed) = &self.allowed {
+                let width = self.logits.width().div_ceil(32);
+                adjustments.allowed = Some(&allowed.all(run)[s * width..][..width]);
+            }
+            if let Some((at, bias)) = &self.bias {
+                let (at, bias) = (at.all(run), bias.all(run));
+                let own = of_sequence::<2>(at, s);
+                adjustments.bias = &bias[own.clone()];
+                adjustments.bias_at = &at[own.start * 2..own.end * 2];
+            }
+            if let Some(h) = &self.histories {
+                let history = h.history.all(run);
+                let own = of_sequence::<3>(history, s);
+                adjustments.history = &history[own.start * 3..own.end * 3];
+                adjustments.penalties = Some(Penalties {
+                    repetition: h.repetition.all(run)[s],
+                    frequency: h.frequency.all(run)[s],
+                    presence: h.presence.all(run)[s],
+                });
+            }
+        }
+        adjustments
+    }
+
+    /// # Safety
+    /// Computed inputs are written.
+    unsafe fn draw(&self, run: &Run<'_>, s: usize) -> Option<Draw> {
+        let d = self.draws.as_ref()?;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let key = &d.key.all(run)[s * 5..][..5];
+            Some(Draw {
+                temperature: d.temperature.all(run)[s],
+                top_k: usize::try_from(d.top_k.all(run)[s]).unwrap_or(0),
+                top_p: d.top_p.all(run)[s],
+                min_p: d.min_p.all(run)[s],
+                uniform: uniform([key[0], key[1], key[2], key[3], key[4]]),
+            })
+        }
+    }
+
+    /// Samples sequence `s`.
+    ///
+    /// # Safety
+    /// Computed inputs are written; nobody else samples this sequence.
+    unsafe fn sequence(&self, run: &Run<'_>, s: usize, scratch: &mut Scratch) {
+        let vocabulary = self.logits.width();
+        // SAFETY: the caller's contract; outputs of different sequences are disjoint.
+        unsafe {
+            let logits = self.logits.all(run);
+            let row = usize::try_from(self.row.all(run)[s]).unwrap_or(usize::MAX);
+            let row = row.checked_mul(vocabulary).and_then(|at| logits.get(at..)?.get(..vocabulary));
+            let (adjustments, draw) = (self.adjustments(run, s), self.draw(run, s));
+            let sampled = row
+                .ok_or(SampleFault::Nothing)
+                .and_then(|row| Ok((row, sample(run.isa, row, &adjustments, draw, scratch)?)));
+            self.fault.some(run, s..s + 1).copy_from_slice(&SampleFault::words(sampled.as_ref().err().copied()));
+            self.token.some(run, s..s + 1).fill(sampled.as_ref().map_or(-1, |(_, sampled)| sampled.token as i32));
+            if let Some(logprobs) = &self.logprobs {
+                logprobs.report(run, s, sampled.ok(), scratch);
+            }
+        }
+    }
+}
+
+impl Logprobs {
+    /// Writes the log-probabilities of sequence `s`.
+    ///
+    /// # Safety
+    /// Nobody else samples this sequence.
+    unsafe fn report(&self, run: &Run<'_>, s: usize, sampled: Option<(&[f32], Sampled)>, scratch: &mut Scratch) {
+        // SAFETY: the caller's contract; outputs of different sequences are disjoint.
+        unsafe {
+            let (tokens, values): (&mut [i32], &mut [f32]) = match &self.top {
+                Some((tokens, values)) => (tokens.some(run, s..s + 1), values.some(run, s..s + 1)),
+                None => (&mut [], &mut []),
+            };
+            tokens.fill(-1);
+            values.fill(f32::NEG_INFINITY);
+            let own = sampled.map(|(row, sampled)| logprobs(run.isa, row, sampled, scratch, tokens, values));
+            self.own.some(run, s..s + 1).fill(own.unwrap_or(f32::NEG_INFINITY));
+        }
+    }
+}
+
+impl BoundKernel for SampleTokens {
+    fn workers(&self, dims: &Dims) -> usize {
+        dims.seqs as usize
+    }
+
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let mut scratch = self.scratch[work.worker].lock().unwrap_or_else(PoisonError::into_inner);
+        work.drain(run.size(self.token.rows()), |some| {
+            for s in some {
+                // SAFETY: the caller's contract; workers take different sequences.
+                unsafe { self.sequence(run, s, &mut scratch) };
+            }
+        });
+    }
+}
+
+/// Which entries of `N` words, ordered by their first, are sequence `s`'s.
+fn of_sequence<const N: usize>(words: &[i32], s: usize) -> std::ops::Range<usize> {
+    let (entries, _) = words.as_chunks::<N>();
+    let first = entries.partition_point(|e| (e[0] as usize) < s);
+    first..first + entries[first..].partition_point(|e| e[0] as usize == s)
+}

@@ -1,0 +1,63 @@
+//! The ways in which kernels take operands, as [`Site`](crate::bind::Site) binds them: what their rules are made of.
+
+use yirage_ir::{DType, Format};
+use yirage_plan::rules::{OperandKind, Way, WeightLayout};
+
+fn of_kinds(kinds: &[OperandKind], dtype: DType) -> Vec<Way> {
+    kinds.iter().map(|&kind| Way::new(kind, [dtype])).collect()
+}
+
+/// `Site::float_rows`, `Site::float_row`: floats, computed, in a slot, or of a weight held as plain rows, whatever its
+/// format in the file.
+pub(super) fn floats() -> Vec<Way> {
+    let mut ways = of_kinds(&[OperandKind::Arena, OperandKind::Slot], DType::F32);
+    ways.push(Way::new(OperandKind::Weight(WeightLayout::Rows), Format::ALL.iter().copied()));
+    ways
+}
+
+/// `Site::array` of integers.
+pub(super) fn integers() -> Vec<Way> {
+    of_kinds(&[OperandKind::Arena, OperandKind::Slot], DType::I32)
+}
+
+/// `Site::slot`: integers that the host gives, which decide how a step is cut.
+pub(super) fn host_integers() -> Vec<Way> {
+    of_kinds(&[OperandKind::Slot], DType::I32)
+}
+
+/// `Site::packed`.
+pub(super) fn packed() -> Vec<Way> {
+    vec![Way::new(OperandKind::Weight(WeightLayout::Product), Format::ALL.iter().copied())]
+}
+
+/// `Site::table`.
+pub(super) fn table() -> Vec<Way> {
+    [floats(), packed()].concat()
+}
+
+/// `Site::codes`.
+pub(super) fn codes() -> Vec<Way> {
+    of_kinds(&[OperandKind::Arena], DType::Q8A)
+}
+
+/// `Site::cache`.
+pub(super) fn cache() -> Vec<Way> {
+    vec![Way::new(OperandKind::State, [Format::F32, Format::F16, Format::BF16, Format::Q8_0])]
+}
+
+/// `Site::array` of any words.
+pub(super) fn words() -> Vec<Way> {
+    let words = [DType::F32, DType::I32, DType::U32];
+    [OperandKind::Arena, OperandKind::Slot].map(|kind| Way::new(kind, words)).into()
+}
+
+/// `Whole::read`: plain elements of any type that general kernels compute with.
+pub(super) fn elements() -> Vec<Way> {
+    let floats = [Format::F32, Format::F16, Format::BF16];
+    let computed = floats.map(DType::from).into_iter().chain([DType::I32, DType::U32, DType::Bool]);
+    vec![
+        Way::new(OperandKind::Arena, computed),
+        Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]),
+        Way::new(OperandKind::Weight(WeightLayout::Rows), floats),
+    ]
+}

@@ -1,0 +1,67 @@
+//! What a device shares with all that it holds and runs: its threads, its instruction set, and the account of its memory.
+
+use crate::isa::Isa;
+use crate::memory::Supply;
+use crate::pool::Pool;
+use std::sync::{Arc, Mutex, PoisonError};
+use yirage_hal::{MemoryReport, PoolBytes};
+
+/// Threads, instruction set and account of a device.
+pub(crate) struct Shared {
+    pub(crate) isa: Isa,
+    pub(crate) pool: Pool,
+    /// Where memory for what kernels touch comes from.
+    pub(crate) supply: Supply,
+    memory: Mutex<MemoryReport>,
+}
+
+/// Which account bytes are booked to.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    Weights,
+    Cache,
+    Arena,
+}
+
+/// Bytes booked for as long as the value lives.
+pub(crate) struct Booked {
+    shared: Arc<Shared>,
+    purpose: Purpose,
+    bytes: u64,
+}
+
+impl Shared {
+    /// With nothing booked.
+    pub(crate) fn new(isa: Isa, pool: Pool, supply: Supply) -> Shared {
+        Shared { isa, pool, supply, memory: Mutex::default() }
+    }
+
+    /// Bytes held, by purpose.
+    pub(crate) fn memory(&self) -> MemoryReport {
+        *self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn account<R>(&self, purpose: Purpose, change: impl FnOnce(&mut PoolBytes) -> R) -> R {
+        let mut report = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        change(match purpose {
+            Purpose::Weights => &mut report.weights,
+            Purpose::Cache => &mut report.cache,
+            Purpose::Arena => &mut report.arena,
+        })
+    }
+}
+
+/// Books bytes to a purpose.
+pub(crate) fn book(shared: &Arc<Shared>, purpose: Purpose, bytes: u64) -> Booked {
+    shared.account(purpose, |pool| {
+        pool.used += bytes;
+        pool.peak = pool.peak.max(pool.used);
+    });
+    Booked { shared: shared.clone(), purpose, bytes }
+}
+
+impl Drop for Booked {
+    fn drop(&mut self) {
+        self.shared.account(self.purpose, |pool| pool.used -= self.bytes);
+    }
+}

@@ -1,0 +1,67 @@
+//! How a model runs in an engine.
+
+use super::packed::PackedOptions;
+use super::speculation::Speculation;
+use yirage_ir::Format;
+use yirage_plan::{ExecutorKind, Precision};
+
+/// Options of an engine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EngineOptions {
+    /// How products are computed.
+    pub precision: Precision,
+    /// Format of cached keys and values: F32, F16, BF16 or Q8_0 (8 bits and a scale for each 32 elements of a head's key
+    /// and value: 0.53 of the memory of BF16). None is F32 for the exact precision, and for models whose
+    /// weights are all F32, which thus compute the same in both precisions; else BF16.
+    pub kv: Option<Format>,
+    /// The executor of every step; none is the one that measurement chooses, plan by plan. All give the same bytes.
+    pub executor: Option<ExecutorKind>,
+    /// Positions a sequence may have; none is what the model was made for, at most [`DEFAULT_CONTEXT`].
+    pub context: Option<u32>,
+    /// Sequences that run at once.
+    pub max_seqs: u32,
+    /// Sequences of full length that the cache holds.
+    pub cache_seqs: u32,
+    /// Tokens of a step, and of a prefill chunk.
+    pub chunk: u32,
+    /// Rows of logits of a step; a chunk of a request for all logits is at most this long.
+    pub logit_rows: u32,
+    /// Whether the cached beginnings of prompts are used again.
+    pub prefix_cache: bool,
+    /// Whether the hidden states of all rows of logits are reported as [`crate::Event::Hidden`].
+    pub hidden: bool,
+    /// Whether tokens are guessed and several verified in one step. The output is the same.
+    pub speculation: Speculation,
+    /// Where repacked weights are kept for the next start; `None` makes them from the model's files each time.
+    pub packed: Option<PackedOptions>,
+}
+
+/// The longest context without being asked for.
+pub const DEFAULT_CONTEXT: u32 = 4096;
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            precision: Precision::Fast,
+            kv: None,
+            executor: None,
+            context: None,
+            max_seqs: 16,
+            cache_seqs: 1,
+            chunk: 512,
+            logit_rows: 64,
+            prefix_cache: true,
+            hidden: false,
+            speculation: Speculation::default(),
+            packed: None,
+        }
+    }
+}
+
+impl EngineOptions {
+    /// The format of the cache for a model whose weights are all F32, or not.
+    pub fn kv_format(&self, weights_f32: bool) -> Format {
+        let whole = self.precision == Precision::Exact || weights_f32;
+        self.kv.unwrap_or(if whole { Format::F32 } else { Format::BF16 })
+    }
+}

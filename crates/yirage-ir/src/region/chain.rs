@@ -1,0 +1,281 @@
+//! Chains: maps and views around at most one reduction or contraction, computed in one pass over memory.
+//!
+//! [`Chain::of`] gives the normal form: what is computed of which elements, with no word of how the ops were cut.
+//! Nothing inside of a chain is ever whole: views are strides, maps are one expression.
+
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::expr::{Expr, is_float};
+use crate::graph::{Graph, GraphBuilder, Node, NodeKind, Source, ValueId};
+use crate::op::{Op, Reduce, View};
+use crate::strided::Strided;
+
+/// An input of the chain as an expression reads it: where its elements lie for each element of the expression's shape.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Read {
+    /// Position among the chain's inputs.
+    pub input: usize,
+    /// The elements, in the input's own memory, where the input lies dense.
+    pub at: Strided,
+}
+
+/// An expression over elements of inputs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Elements {
+    /// The expression; its input i is `reads[i]`.
+    pub expr: Expr,
+    /// What it reads.
+    pub reads: Vec<Read>,
+    /// The shape, which each of the reads has.
+    pub shape: Vec<Dim>,
+    /// The type of the expression's value.
+    pub dtype: DType,
+}
+
+/// The op in the middle of a chain, with what it reads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Core {
+    /// None: the chain is an expression.
+    None,
+    /// A reduction.
+    Reduce(Reduce, Elements),
+    /// A contraction of two.
+    Contract(Box<[Elements; 2]>),
+}
+
+/// The normal form of a chain.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Chain {
+    /// The op in the middle.
+    pub core: Core,
+    /// What becomes of each element of the core's result, which is input 0 of the expression where there is a core
+    /// (`reads` begins with the next). Its shape is the core's result's, or the chain's where there is none.
+    pub after: Elements,
+    /// Where the elements of `after` go in the chain's dense output.
+    pub out: Strided,
+    /// The type of the core's result, where there is a core.
+    pub core_dtype: Option<DType>,
+}
+
+/// A value inside of a chain.
+#[derive(Clone)]
+struct Made {
+    expr: Expr,
+    reads: Vec<(From, Strided)>,
+    shape: Vec<Dim>,
+    dtype: DType,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Input(usize),
+    Core,
+}
+
+type Middle = Option<(Core, Vec<Dim>, DType)>;
+
+impl Chain {
+    /// The normal form of a node that is a chain, or one op of one.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn of_node(graph: &Graph, node: &Node) -> Result<Chain, String> {
+        if let NodeKind::Region(region) = &node.kind {
+            return Chain::of(&region.graph);
+        }
+        let mut alone = GraphBuilder::new("alone");
+        let input = |at: usize, b: &mut GraphBuilder| b.slot(&format!("x{at}"), graph.ty(node.ins[at]).dense());
+        let ins = (0..node.ins.len()).map(|at| input(at, &mut alone)).collect::<Result<Vec<_>, _>>();
+        let outs = ins.and_then(|ins| alone.node(node.kind.clone(), &ins, &["y".to_string()]));
+        outs.map_err(|e| e.to_string())?.into_iter().for_each(|o| alone.output(o));
+        Chain::of(&alone.finish())
+    }
+
+    /// The normal form of a graph with one output.
+    ///
+    /// # Errors
+    /// Why it is no chain.
+    pub fn of(graph: &Graph) -> Result<Chain, String> {
+        let [output] = graph.outputs[..] else { return Err(format!("{} outputs, one wanted", graph.outputs.len())) };
+        let mut made: Vec<Option<Made>> = vec![None; graph.values.len()];
+        for (at, &id) in graph.inputs.iter().enumerate() {
+            let v = graph.value(id);
+            if v.source == Source::State {
+                return Err(format!("`{}` is a state", v.name));
+            }
+            made[id.index()] = Some(Made::input(at, graph, id)?);
+        }
+        let mut core: Middle = None;
+        for node in &graph.nodes {
+            let value = make(graph, node, &made, &mut core)?;
+            let [out] = node.outs[..] else { return Err(format!("`{}` has several outputs", node.name())) };
+            made[out.index()] = Some(value);
+        }
+        let last = made[output.index()].clone().ok_or("its output is not made")?;
+        last.finish(core)
+    }
+}
+
+impl Made {
+    fn input(at: usize, graph: &Graph, id: ValueId) -> Result<Made, String> {
+        let ty = graph.ty(id);
+        let lies =
+            Strided::dense(&ty.shape).ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
+        Ok(Made {
+            expr: Expr::input(0),
+            reads: vec![(From::Input(at), lies)],
+            shape: ty.shape.clone(),
+            dtype: ty.dtype,
+        })
+    }
+
+    fn viewed(&self, view: &View, shape: &[Dim]) -> Result<Made, String> {
+        let see = |(from, at): &(From, Strided)| {
+            let at = view.of(at).ok_or_else(|| format!("{} of what has gaps needs a copy", view.form))?;
+            Ok((*from, at))
+        };
+        let reads = self.reads.iter().map(see).collect::<Result<_, String>>()?;
+        Ok(Made { reads, shape: shape.to_vec(), ..self.clone() })
+    }
+
+    /// As it meets others in a larger shape.
+    fn expanded(&self, shape: &[Dim]) -> Made {
+        let first = shape.len() - self.shape.len();
+        let expand = |at: &Strided| {
+            let mut strides = vec![0; shape.len()];
+            for (axis, dim) in self.shape.iter().enumerate() {
+                strides[first + axis] = if *dim == shape[first + axis] { at.strides[axis] } else { 0 };
+            }
+            Strided { shape: shape.to_vec(), strides, offset: at.offset }
+        };
+        let reads = self.reads.iter().map(|(from, at)| (*from, expand(at))).collect();
+        Made { reads, shape: shape.to_vec(), ..self.clone() }
+    }
+
+    /// Without the result of a core: what goes into one.
+    fn elements(self) -> Result<Elements, String> {
+        let read = |(from, at): (From, Strided)| match from {
+            From::Input(input) => Ok(Read { input, at }),
+            From::Core => Err("a reduction or contraction reads another one".to_string()),
+        };
+        let reads = self.reads.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Elements { expr: self.expr, reads, shape: self.shape, dtype: self.dtype })
+    }
+
+    fn finish(self, core: Middle) -> Result<Chain, String> {
+        let Some((core, shape, dtype)) = core else {
+            let out = Strided::dense(&self.shape).ok_or("its output is too large")?;
+            return Ok(Chain { core: Core::None, after: self.elements()?, out, core_dtype: None });
+        };
+        let result = self.reads.iter().filter(|(from, _)| *from == From::Core).map(|(_, at)| at.clone());
+        let result: Vec<Strided> = result.collect();
+        let [at] = &result[..] else {
+            return Err("the reduction or contraction is seen in two ways, or not at all".into());
+        };
+        let axes = axes(at, &shape).ok_or("the result is not seen whole, each element once")?;
+        let dense = Strided::dense(&self.shape).ok_or("its output is too large")?;
+        let turned = |at: &Strided| Strided {
+            shape: shape.clone(),
+            strides: axes.iter().map(|a| a.map_or(0, |a| at.strides[a])).collect(),
+            offset: at.offset,
+        };
+        // The core's result comes first.
+        let place = self.reads.iter().position(|(from, _)| *from == From::Core).map_or(0, |p| p as u32);
+        let expr = self.expr.substitute(|i| {
+            Expr::input(if i < place {
+                i + 1
+            } else if i == place {
+                0
+            } else {
+                i
+            })
+        });
+        let others = self.reads.iter().filter_map(|(from, at)| match from {
+            From::Input(input) => Some(Read { input: *input, at: turned(at) }),
+            From::Core => None,
+        });
+        let after = Elements { expr, reads: others.collect(), shape: shape.clone(), dtype: self.dtype };
+        Ok(Chain { core, after, out: turned(&dense), core_dtype: Some(dtype) })
+    }
+}
+
+/// For each dimension of a dense result, which dimension of a view of it runs along it; none for sizes of 1. `None` where
+/// the view has not each element once.
+fn axes(at: &Strided, shape: &[Dim]) -> Option<Vec<Option<usize>>> {
+    let dense = Strided::dense(shape)?;
+    let one = Dim::Const(1);
+    let mut left: Vec<usize> = (0..at.shape.len()).filter(|&a| at.shape[a] != one).collect();
+    let mut axes = Vec::with_capacity(shape.len());
+    for (dim, stride) in shape.iter().zip(&dense.strides) {
+        if *dim == one {
+            axes.push(None);
+            continue;
+        }
+        let found = left.iter().position(|&a| at.shape[a] == *dim && at.strides[a] == *stride)?;
+        axes.push(Some(left.remove(found)));
+    }
+    (left.is_empty() && at.offset == 0).then_some(axes)
+}
+
+fn make(graph: &Graph, node: &Node, made: &[Option<Made>], core: &mut Middle) -> Result<Made, String> {
+    let NodeKind::Op(op) = &node.kind else { return Err("a region inside".into()) };
+    let find =
+        |i: usize| made[node.ins[i].index()].clone().ok_or_else(|| format!("`{}` reads what is not made", op.name()));
+    let out = node.outs.first().map(|&o| graph.ty(o)).ok_or_else(|| format!("`{}` gives nothing", op.name()))?;
+    let middle = match op {
+        Op::Map(map) => {
+            let ins = (0..node.ins.len()).map(find).collect::<Result<Vec<_>, _>>()?;
+            return Ok(mapped(&map.expr, &ins, &out.shape, out.dtype));
+        }
+        Op::View(view) => return find(0)?.viewed(view, &out.shape),
+        Op::Reduce(reduce) => Core::Reduce(reduce.clone(), find(0)?.elements()?),
+        Op::Contract(_) => Core::Contract(Box::new([find(0)?.elements()?, find(1)?.elements()?])),
+        other => return Err(format!("`{}` is neither map nor view, reduction nor contraction", other.name())),
+    };
+    if core.replace((middle, out.shape.clone(), out.dtype)).is_some() {
+        return Err("two reductions or contractions".into());
+    }
+    let at = Strided::dense(&out.shape).ok_or("a result too large")?;
+    Ok(Made { expr: Expr::input(0), reads: vec![(From::Core, at)], shape: out.shape.clone(), dtype: out.dtype })
+}
+
+/// An expression of values that meet in `shape`. What is read twice in the same way is one read.
+fn mapped(expr: &Expr, ins: &[Made], shape: &[Dim], dtype: DType) -> Made {
+    let mut reads: Vec<(From, Strided)> = Vec::new();
+    let mut inner: Vec<Expr> = Vec::with_capacity(ins.len());
+    for value in ins {
+        let value = value.expanded(shape);
+        let mut names = Vec::with_capacity(value.reads.len());
+        for read in value.reads {
+            names.push(reads.iter().position(|r| *r == read).unwrap_or_else(|| {
+                reads.push(read);
+                reads.len() - 1
+            }));
+        }
+        inner.push(value.expr.substitute(|i| Expr::input(names[i as usize] as u32)));
+    }
+    // A substitution may lose a read: what nothing depends on is not computed.
+    Made { expr: expr.substitute(|i| inner[i as usize].clone()), reads, shape: shape.to_vec(), dtype }
+}
+
+/// What a region of this kind must be: a chain whose expressions are within their limits.
+pub(super) fn check(graph: &Graph) -> Result<(), String> {
+    let chain = Chain::of(graph)?;
+    let inputs =
+        |e: &Elements| -> Vec<DType> { e.reads.iter().map(|r| graph.ty(graph.inputs[r.input]).dtype).collect() };
+    let fits = |e: &Elements, ins: Vec<DType>| e.expr.infer(&ins).map(|_| ()).map_err(|why| why.to_string());
+    match &chain.core {
+        Core::None => {}
+        Core::Reduce(_, x) => fits(x, inputs(x))?,
+        Core::Contract(sides) => {
+            sides.iter().try_for_each(|x| fits(x, inputs(x)))?;
+            // Elements change where they are multiplied, as floats.
+            let floats = |x: &Elements| inputs(x).first().is_some_and(|&dtype| is_float(dtype));
+            if !sides.iter().all(floats) || !is_float(chain.after.dtype) {
+                return Err("a contraction's factors and what becomes of its result are floats".into());
+            }
+        }
+    }
+    let after = chain.core_dtype.into_iter().chain(inputs(&chain.after)).collect();
+    fits(&chain.after, after)
+}

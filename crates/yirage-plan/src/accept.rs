@@ -1,0 +1,218 @@
+//! Whether a kernel runs a node, by its rules; and of a refusal, what is refused.
+
+use crate::rules::{Given, OpRule, OperandKind, WeightLayout};
+use crate::target::{KernelFacts, Target};
+use crate::weights::{ROWS, WeightPlan};
+use std::collections::HashMap;
+use thiserror::Error;
+use yirage_ir::{Graph, Node, NodeKind, Op, Region, Source, ValueId};
+
+/// Why no kernel runs a node.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Refusal {
+    /// No kernel runs such an op.
+    #[error("no kernel runs it{0}; the kernels are {1}")]
+    Op(String, String),
+    /// An op has attributes that the kernels that run it do not take.
+    #[error("`{op}` is not run with these attributes; {kernel} wants {wanted}")]
+    Attributes {
+        /// The op.
+        op: String,
+        /// A kernel that runs it.
+        kernel: String,
+        /// What that kernel wants.
+        wanted: String,
+    },
+    /// An input is given in a way that the kernel does not take.
+    #[error(transparent)]
+    Input(Box<RefusedInput>),
+}
+
+/// An input that the kernel that comes closest does not take.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("input {input} of `{op}`, `{name}`, is {given}; {kernel} takes {accepted}")]
+pub struct RefusedInput {
+    /// The op.
+    pub op: String,
+    /// Which input.
+    pub input: usize,
+    /// The value given.
+    pub name: String,
+    /// How it is given.
+    pub given: String,
+    /// The kernel.
+    pub kernel: String,
+    /// What it takes there.
+    pub accepted: String,
+}
+
+/// Where the values of a graph lie under a weight plan.
+pub struct Lying<'a> {
+    graph: &'a Graph,
+    layouts: HashMap<&'a str, WeightLayout>,
+}
+
+impl<'a> Lying<'a> {
+    /// Of `graph` on `target`. A weight without an entry, or of a layout that the target does not have, lies nowhere.
+    pub fn new(graph: &'a Graph, weights: &'a WeightPlan, target: &Target) -> Lying<'a> {
+        let layout = |name: &str| match name {
+            ROWS => Some(WeightLayout::Rows),
+            name => (name == target.product_layout).then_some(WeightLayout::Product),
+        };
+        let entries = weights.entries.iter().filter_map(|e| Some((e.name.as_str(), layout(&e.layout)?)));
+        Lying { graph, layouts: entries.collect() }
+    }
+
+    /// Where a value lies.
+    fn kind(&self, id: ValueId) -> Option<OperandKind> {
+        if self.graph.state_of(id).is_some() {
+            return Some(OperandKind::State);
+        }
+        let v = self.graph.value(id);
+        match v.source {
+            Source::Slot => Some(OperandKind::Slot),
+            Source::Weight => self.layouts.get(v.name.as_str()).copied().map(OperandKind::Weight),
+            Source::State => Some(OperandKind::State),
+            Source::Node { .. } => Some(OperandKind::Arena),
+        }
+    }
+
+    /// Where a value of the region of `node` lies.
+    fn inner_kind(&self, node: &Node, region: &Graph, id: ValueId) -> Option<OperandKind> {
+        let id = region.state_of(id).unwrap_or(id);
+        match region.inputs.iter().position(|&i| i == id) {
+            Some(at) => self.kind(node.ins[at]),
+            None => Some(OperandKind::Arena),
+        }
+    }
+}
+
+/// The kernel of `target` that runs a node: the first that does.
+///
+/// # Errors
+/// Of the kernel that comes closest, the first input that it does not take.
+pub fn choose(target: &Target, lying: &Lying<'_>, node: &Node) -> Result<usize, Refusal> {
+    let mut closest: Option<Near> = None;
+    for (k, kernel) in target.kernels.iter().enumerate() {
+        let Err(near) = kernel.runs(lying, node) else { return Ok(k) };
+        if closest.as_ref().is_none_or(|c| near.taken > c.taken) {
+            closest = Some(near);
+        }
+    }
+    let names = || target.kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ");
+    Err(match closest {
+        Some(Near { why: Some(why), .. }) => why,
+        _ => Refusal::Op(inner_names(node), names()),
+    })
+}
+
+/// The ops of a region, for people.
+fn inner_names(node: &Node) -> String {
+    match &node.kind {
+        NodeKind::Op(_) => String::new(),
+        NodeKind::Region(r) => {
+            let mut names: Vec<&str> = r.ops().map(Op::name).collect();
+            names.dedup();
+            format!(" with {}", names.join(", "))
+        }
+    }
+}
+
+/// A refusal, and how much was taken before it.
+struct Near {
+    taken: usize,
+    why: Option<Refusal>,
+}
+
+impl KernelFacts {
+    /// Whether the kernel runs a node.
+    ///
+    /// # Errors
+    /// What it does not take.
+    pub(crate) fn check(&self, lying: &Lying<'_>, node: &Node) -> Result<(), String> {
+        self.runs(lying, node).map_err(|near| match near.why {
+            Some(why) => why.to_string(),
+            None => format!("{} does not run `{}`", self.name, node.name()),
+        })
+    }
+
+    fn runs(&self, lying: &Lying<'_>, node: &Node) -> Result<(), Near> {
+        match &node.kind {
+            NodeKind::Op(op) => self.op(op, lying.graph, node, 0, &|id| lying.kind(id)),
+            NodeKind::Region(region) => self.region(lying, node, region),
+        }
+    }
+
+    fn region(&self, lying: &Lying<'_>, node: &Node, region: &Region) -> Result<(), Near> {
+        if !self.regions.contains(&region.kind) {
+            return Err(Near { taken: 0, why: None });
+        }
+        let mut taken = 0;
+        for inner in &region.graph.nodes {
+            // Regions inside regions are of no kind that there is.
+            let NodeKind::Op(op) = &inner.kind else { return Err(Near { taken, why: None }) };
+            self.op(op, &region.graph, inner, taken, &|id| lying.inner_kind(node, &region.graph, id))?;
+            taken += 1 + inner.ins.len();
+        }
+        Ok(())
+    }
+
+    /// Whether one of the rules takes the op; else the refusal of the one that comes closest.
+    fn op(
+        &self,
+        op: &Op,
+        graph: &Graph,
+        node: &Node,
+        before: usize,
+        kind: &dyn Fn(ValueId) -> Option<OperandKind>,
+    ) -> Result<(), Near> {
+        let mut closest = Near { taken: before, why: None };
+        for rule in self.rules.iter().filter(|r| r.op == op.name()) {
+            let Err((taken, why)) = self.rule(rule, op, graph, node, kind) else { return Ok(()) };
+            if closest.why.is_none() || before + taken > closest.taken {
+                closest = Near { taken: before + taken, why: Some(why) };
+            }
+        }
+        Err(closest)
+    }
+
+    /// Whether a rule takes the op; else how much it does take, and what it does not.
+    fn rule(
+        &self,
+        rule: &OpRule,
+        op: &Op,
+        graph: &Graph,
+        node: &Node,
+        kind: &dyn Fn(ValueId) -> Option<OperandKind>,
+    ) -> Result<(), (usize, Refusal)> {
+        let (op_name, kernel) = (op.name().to_string(), self.name.clone());
+        let attrs = if rule.attrs.is_empty() { Vec::new() } else { op.attrs() };
+        let has = |(name, value): &&(String, String)| attrs.iter().any(|(n, v)| n == name && v == value);
+        if let Some((name, value)) = rule.attrs.iter().find(|a| !has(a)) {
+            return Err((1, Refusal::Attributes { op: op_name, kernel, wanted: format!("{name}={value}") }));
+        }
+        for (at, &id) in node.ins.iter().enumerate() {
+            let ty = graph.ty(id);
+            let given = kind(id).map(|kind| Given {
+                kind,
+                dtype: ty.dtype,
+                whole: op.whole(at, ty),
+                strided: ty.strides.is_some() && !matches!(kind, OperandKind::Weight(_)),
+            });
+            if given.is_some_and(|given| rule.ways(at).iter().any(|way| way.takes(&given))) {
+                continue;
+            }
+            let accepted: Vec<String> = rule.ways(at).iter().map(ToString::to_string).collect();
+            let refusal = RefusedInput {
+                op: op_name,
+                input: at,
+                name: graph.value(id).name.clone(),
+                given: given.map_or("a weight of no layout that the target has".into(), |g| g.to_string()),
+                kernel,
+                accepted: if accepted.is_empty() { "nothing".into() } else { accepted.join(", or ") },
+            };
+            return Err((2 + at, Refusal::Input(Box::new(refusal))));
+        }
+        Ok(())
+    }
+}

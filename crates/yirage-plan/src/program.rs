@@ -1,0 +1,139 @@
+//! Task programs as data: tasks, what they wait for, and the queues that workers walk.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a plan is run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum ExecutorKind {
+    /// Step after step, all workers waiting for each other in between.
+    Steps,
+    /// A recording that the device plays by itself.
+    Replay,
+    /// Tasks that wait only for what they read or overwrite.
+    Persistent,
+}
+
+impl ExecutorKind {
+    /// All of them.
+    pub const ALL: [ExecutorKind; 3] = [ExecutorKind::Steps, ExecutorKind::Replay, ExecutorKind::Persistent];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExecutorKind::Steps => "steps",
+            ExecutorKind::Replay => "replay",
+            ExecutorKind::Persistent => "persistent",
+        }
+    }
+}
+
+impl fmt::Display for ExecutorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ExecutorKind {
+    type Err = String;
+    fn from_str(s: &str) -> Result<ExecutorKind, String> {
+        let found = ExecutorKind::ALL.into_iter().find(|k| k.name() == s);
+        found.ok_or_else(|| format!("`{s}` is no executor: `steps`, `replay` or `persistent` wanted"))
+    }
+}
+
+/// How the workers divide a stage of a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sharing {
+    /// Into shares that the sizes of a step determine.
+    Shares,
+    /// Each worker takes pieces from one list until it is empty: for work whose pieces or speed the plan cannot know.
+    Drained,
+}
+
+/// Which nodes of a kernel have a stage.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum When {
+    /// All.
+    Always,
+    /// Those whose first input is not quantised.
+    FloatInput,
+    /// Those that read no cache state.
+    NoState,
+}
+
+/// A stage of a kernel: all of one stage ends before the next begins.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Stage {
+    /// How it is divided.
+    pub sharing: Sharing,
+    /// Which nodes have it.
+    pub when: When,
+}
+
+impl Stage {
+    /// A stage of every node.
+    pub const fn always(sharing: Sharing) -> Stage {
+        Stage { sharing, when: When::Always }
+    }
+}
+
+/// What a task does of its stage.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// Share `index` of `of`.
+    Share {
+        /// Which.
+        index: u32,
+        /// Of how many.
+        of: u32,
+    },
+    /// Pieces of the stage's list, until it is empty.
+    Drain,
+}
+
+/// What must have happened before a task.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Wait {
+    /// The counter.
+    pub counter: u32,
+    /// The value it must have reached.
+    pub at_least: u32,
+}
+
+/// A task.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Task {
+    /// Which of [`crate::Plan::steps`].
+    pub step: u32,
+    /// Which stage of the step's kernel.
+    pub stage: u32,
+    /// What of it.
+    pub part: Part,
+    /// What it waits for; any number of counters.
+    pub waits: Vec<Wait>,
+    /// The counter that it raises by one when it has ended.
+    pub signals: u32,
+}
+
+/// A program. `tasks` stand in an order in which one worker could run them all.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TaskProgram {
+    /// Which executor it is for.
+    pub kind: ExecutorKind,
+    /// Number of counters.
+    pub counters: u32,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// For each worker, its tasks by number, in the order in which it runs them.
+    pub queues: Vec<Vec<u32>>,
+}
+
+impl TaskProgram {
+    /// Signals that each counter gets in one run.
+    pub fn totals(&self) -> Vec<u32> {
+        let mut totals = vec![0; self.counters as usize];
+        self.tasks.iter().for_each(|t| totals[t.signals as usize] += 1);
+        totals
+    }
+}

@@ -1,0 +1,26 @@
+//! Who reads a weight, and how.
+
+use yirage_ir::{Graph, NodeKind, Op, ValueId};
+
+/// The ops that read a value of the graph, in regions too, each with the input that it reads it as.
+pub fn readers(graph: &Graph, id: ValueId) -> Vec<(&Op, usize)> {
+    let mut found = Vec::new();
+    for node in &graph.nodes {
+        for (at, _) in node.ins.iter().enumerate().filter(|(_, i)| **i == id) {
+            match &node.kind {
+                NodeKind::Op(op) => found.push((op, at)),
+                NodeKind::Region(region) => found.extend(readers(&region.graph, region.graph.inputs[at])),
+            }
+        }
+    }
+    found
+}
+
+/// As how many matrices, one below the other, each reader of a weight reads it.
+pub fn matrices(graph: &Graph, id: ValueId) -> Vec<u32> {
+    let count = |(op, at): (&Op, usize)| match op {
+        Op::Linear(linear) if at == 1 => linear.groups,
+        _ => 1,
+    };
+    readers(graph, id).into_iter().map(count).collect()
+}

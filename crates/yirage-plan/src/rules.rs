@@ -1,0 +1,161 @@
+//! Which nodes a kernel runs, as data: for each op what each of its inputs may be. Selection reads nothing else.
+
+use std::fmt;
+use yirage_ir::{DType, Format};
+
+/// How a weight lies in a device's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WeightLayout {
+    /// Row after row of plain values.
+    Rows,
+    /// The target's product layout.
+    Product,
+}
+
+/// Where an operand lies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OperandKind {
+    /// Computed: in the plan's arena, or in a worker's own memory inside a region.
+    Arena,
+    /// Given from outside for each step.
+    Slot,
+    /// A weight.
+    Weight(WeightLayout),
+    /// A cache state.
+    State,
+}
+
+/// How an op reads an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reading {
+    /// Row t for row t of what it makes.
+    ByRow,
+    /// All of it for each row.
+    Whole,
+    /// Either of the two.
+    Either,
+}
+
+/// One way in which an input may be given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Way {
+    /// Where it lies.
+    pub kind: OperandKind,
+    /// Its element types.
+    pub dtypes: Vec<DType>,
+    /// How it is read.
+    pub reading: Reading,
+    /// Whether it may have strides where it lies. A weight's strides end when it is loaded.
+    pub strided: bool,
+}
+
+/// What a kernel may be given for an op.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpRule {
+    /// The op.
+    pub op: String,
+    /// Attributes that must have these values, as in text forms.
+    pub attrs: Vec<(String, String)>,
+    /// For each input the ways it may be given; the last also for all inputs that follow it.
+    pub inputs: Vec<Vec<Way>>,
+}
+
+impl Way {
+    /// A dense operand of these element types.
+    pub fn new(kind: OperandKind, dtypes: impl IntoIterator<Item = impl Into<DType>>) -> Way {
+        let dtypes = dtypes.into_iter().map(Into::into).collect();
+        Way { kind, dtypes, reading: Reading::Either, strided: false }
+    }
+
+    /// Whatever type inference allows, wherever it lies: what an evaluation of the ops' meaning takes.
+    pub fn anything() -> Vec<Way> {
+        let stored = || Format::ALL.iter().map(|&f| DType::from(f));
+        vec![
+            Way::new(OperandKind::Arena, [DType::F32, DType::I32, DType::U32, DType::Q8A]),
+            Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]),
+            Way::new(OperandKind::Weight(WeightLayout::Rows), stored()),
+            Way::new(OperandKind::Weight(WeightLayout::Product), stored()),
+            Way::new(OperandKind::State, stored()),
+        ]
+    }
+
+    /// Only read so.
+    pub fn read(self, reading: Reading) -> Way {
+        Way { reading, ..self }
+    }
+
+    /// Whether an operand is given so.
+    pub(crate) fn takes(&self, given: &Given) -> bool {
+        let read = match self.reading {
+            Reading::ByRow => !given.whole,
+            Reading::Whole => given.whole,
+            Reading::Either => true,
+        };
+        let lies = self.kind == given.kind && (self.strided || !given.strided);
+        read && lies && self.dtypes.contains(&given.dtype)
+    }
+}
+
+impl OpRule {
+    /// A rule for an op, whatever its attributes.
+    pub fn new(op: &str, inputs: Vec<Vec<Way>>) -> OpRule {
+        OpRule { op: op.into(), attrs: Vec::new(), inputs }
+    }
+
+    /// Only where this attribute has this value.
+    pub fn when(mut self, attr: &str, value: impl fmt::Display) -> OpRule {
+        self.attrs.push((attr.into(), value.to_string()));
+        self
+    }
+
+    /// The ways in which input `at` may be given.
+    pub fn ways(&self, at: usize) -> &[Way] {
+        self.inputs.get(at).or(self.inputs.last()).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// An operand as a node has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Given {
+    pub(crate) kind: OperandKind,
+    pub(crate) dtype: DType,
+    pub(crate) whole: bool,
+    pub(crate) strided: bool,
+}
+
+impl fmt::Display for OperandKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OperandKind::Arena => "a computed value",
+            OperandKind::Slot => "a slot",
+            OperandKind::Weight(WeightLayout::Rows) => "a weight in plain rows",
+            OperandKind::Weight(WeightLayout::Product) => "a weight in the product layout",
+            OperandKind::State => "a state",
+        })
+    }
+}
+
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.kind, self.dtype)?;
+        f.write_str(if self.whole { " read as a whole" } else { "" })?;
+        f.write_str(if self.strided { " with strides" } else { "" })
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = Format::ALL.iter().all(|&x| self.dtypes.contains(&x.into()));
+        let names: Vec<&str> =
+            self.dtypes.iter().filter(|d| !all || !matches!(d, DType::Stored(_))).map(|d| d.name()).collect();
+        write!(f, "{} of ", self.kind)?;
+        f.write_str(if all { "any stored format" } else { "" })?;
+        f.write_str(if all && !names.is_empty() { " or " } else { "" })?;
+        f.write_str(&names.join(" or "))?;
+        f.write_str(match self.reading {
+            Reading::ByRow => " read row by row",
+            Reading::Whole => " read as a whole",
+            Reading::Either => "",
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! What a plan gets from outside and gives back: the bucket, slots, weights, outputs.
+
+use crate::error::PlanError;
+use crate::limits::{MAX_SLOT_BYTES, MAX_SYMBOL};
+use crate::plan::Plan;
+use crate::readers::matrices;
+use crate::target::Target;
+use crate::weights::ROWS;
+use std::collections::HashSet;
+use yirage_ir::{DType, Format, Graph, Source, Sym, Value, ValueId};
+
+/// Checks it of a plan whose graph is sound.
+pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
+    for sym in Sym::ALL {
+        let size = plan.bucket.get(sym);
+        if size == 0 || size > MAX_SYMBOL {
+            return Err(PlanError(format!("the bucket has {size} {}, from 1 to {MAX_SYMBOL} are wanted", sym.name())));
+        }
+    }
+    let graph = &plan.graph;
+    for &id in &graph.inputs {
+        let value = graph.value(id);
+        if value.source == Source::Slot {
+            check_slot(plan, value)?;
+        } else if value.ty.strides.is_some() && value.source != Source::Weight {
+            return Err(PlanError(format!("the state `{}` has strides", value.name)));
+        }
+    }
+    graph.outputs.iter().try_for_each(|&id| check_output(graph, id))?;
+    check_weights(plan, target)
+}
+
+fn check_slot(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
+    let (name, ty) = (&slot.name, &slot.ty);
+    if ty.strides.is_some() || !matches!(ty.dtype, DType::Stored(Format::F32) | DType::I32 | DType::U32) {
+        return Err(PlanError(format!("the slot `{name}` is {ty}: dense words of 32 bits are wanted")));
+    }
+    match ty.checked_bytes(&plan.bucket) {
+        Some(bytes) if bytes as u64 <= MAX_SLOT_BYTES => Ok(()),
+        _ => Err(PlanError(format!("the slot `{name}` of {ty} has no size in the bucket {:?}", plan.bucket))),
+    }
+}
+
+/// States stay where they are; everything else is read from its place, as floats or integers.
+fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
+    let v = graph.value(id);
+    let made = matches!(v.source, Source::Node { .. }) && matches!(v.ty.dtype, DType::Stored(Format::F32) | DType::I32);
+    if made || graph.state_of(id).is_some() {
+        return Ok(());
+    }
+    Err(PlanError(format!("the output `{}` is {}, no computed f32 or i32 value", v.name, v.ty)))
+}
+
+fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
+    let mut names = HashSet::new();
+    for entry in &plan.weights.entries {
+        let known = entry.layout == ROWS || entry.layout == target.product_layout;
+        if !names.insert(&entry.name) || !known {
+            let (name, layout) = (&entry.name, &entry.layout);
+            return Err(PlanError(format!("the weight `{name}` is there twice, or its layout `{layout}` is unknown")));
+        }
+    }
+    let ids: Vec<ValueId> = plan.graph.inputs_of(Source::Weight).collect();
+    for &id in &ids {
+        let v = plan.graph.value(id);
+        let entry = plan.weights.get(&v.name).filter(|e| e.ty == v.ty);
+        let entry = entry.ok_or_else(|| PlanError(format!("no weight is called `{}` and {}", v.name, v.ty)))?;
+        if entry.layout == ROWS && entry.layout != target.product_layout {
+            continue;
+        }
+        if let Some(read) = matrices(&plan.graph, id).into_iter().find(|&n| n != entry.groups) {
+            let (name, groups) = (&v.name, entry.groups);
+            return Err(PlanError(format!("the weight `{name}` of {groups} matrices is read as {read}")));
+        }
+    }
+    if ids.len() != plan.weights.entries.len() {
+        return Err(PlanError(format!("{} weights for a graph of {}", plan.weights.entries.len(), ids.len())));
+    }
+    Ok(())
+}
