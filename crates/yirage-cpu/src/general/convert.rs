@@ -57,7 +57,7 @@ unsafe fn load<V: Lanes>(elem: Elem, p: *const u8) -> V {
         match elem {
             Elem::F32 | Elem::I32 | Elem::U32 => V::load(p.cast()),
             Elem::F16 => V::load_f16(p.cast()),
-            Elem::BF16 => V::load_bf16(p.cast()),
+            Elem::BF16 => V::load_u16(p.cast()).shl::<16>(),
             Elem::Bool => not(V::load_u8(p).whole_equal(V::word(0))),
         }
     }

@@ -58,14 +58,6 @@ impl Lanes for Avx512 {
         unsafe { Avx512(_mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))) }
     }
     #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen values.
-        unsafe {
-            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
-            Avx512(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide)))
-        }
-    }
-    #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
         // SAFETY: the caller vouches for four values of each row.
         unsafe { Avx512Lanes::words(&rows.map(|row| row.cast()), 0).map(|v| Avx512(_mm512_castsi512_ps(v))) }

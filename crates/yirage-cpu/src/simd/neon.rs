@@ -81,10 +81,6 @@ impl Lanes for Neon {
         four!(I => vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p.add(4 * I)))))
     }
     #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        four!(I => vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p.add(4 * I)))))
-    }
-    #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
         // SAFETY: the caller vouches for four values of each row.
         unsafe {

@@ -49,12 +49,6 @@ impl Lanes for Plain {
         each!(i => half::f16::from_bits(raw[i]).to_f32())
     }
     #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen values.
-        let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
-        each!(i => f32::from_bits(u32::from(raw[i]) << 16))
-    }
-    #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
         // SAFETY: the caller vouches for four values of each row.
         let rows = rows.map(|row| unsafe { row.cast::<[f32; 4]>().read_unaligned() });

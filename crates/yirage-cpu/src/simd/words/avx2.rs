@@ -137,6 +137,15 @@ impl Words for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn load_u16(p: *const u16) -> Self {
+        // SAFETY: the caller vouches for sixteen words.
+        unsafe {
+            let low = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
+            let high = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.add(8).cast()));
+            Avx2(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high))
+        }
+    }
+    #[inline(always)]
     unsafe fn store_u16(self, p: *mut u16) {
         // SAFETY: the caller vouches for sixteen words.
         unsafe { _mm256_storeu_si256(p.cast(), narrow(self)) }

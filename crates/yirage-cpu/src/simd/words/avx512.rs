@@ -104,6 +104,11 @@ impl Words for Avx512 {
         unsafe { _mm256_storeu_si256(p.cast(), _mm512_cvtps_ph::<NEAREST>(self.0)) }
     }
     #[inline(always)]
+    unsafe fn load_u16(p: *const u16) -> Self {
+        // SAFETY: the caller vouches for sixteen words.
+        unsafe { Avx512(_mm512_castsi512_ps(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast())))) }
+    }
+    #[inline(always)]
     unsafe fn store_u16(self, p: *mut u16) {
         // SAFETY: the caller vouches for sixteen words.
         unsafe { _mm256_storeu_si256(p.cast(), _mm512_cvtepi32_epi16(_mm512_castps_si512(self.0))) }

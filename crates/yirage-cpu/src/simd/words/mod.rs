@@ -49,6 +49,8 @@ pub(crate) trait Words: Copy {
     fn halves(self) -> Self;
     /// Sixteen halves of memory as [`Words::halves`] makes them.
     unsafe fn store_f16(self, p: *mut u16);
+    /// Sixteen words of 16 bits, zeros above.
+    unsafe fn load_u16(p: *const u16) -> Self;
     /// The low 16 bits of each lane, whose upper ones are 0.
     unsafe fn store_u16(self, p: *mut u16);
     /// Sixteen bytes, zeros above.

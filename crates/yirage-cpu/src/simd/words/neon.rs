@@ -125,6 +125,10 @@ impl Words for Neon {
         four!(I => vst1_u16(p.add(4 * I), vreinterpret_u16_f16(vcvt_f16_f32(self.0[I]))));
     }
     #[inline(always)]
+    unsafe fn load_u16(p: *const u16) -> Self {
+        words!(I => vmovl_u16(vld1_u16(p.add(4 * I))))
+    }
+    #[inline(always)]
     unsafe fn store_u16(self, p: *mut u16) {
         four!(I => vst1_u16(p.add(4 * I), vmovn_u32(word(self.0[I]))));
     }

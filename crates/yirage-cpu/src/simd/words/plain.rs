@@ -102,6 +102,12 @@ impl Words for Plain {
         unsafe { p.cast::<[u16; LANES]>().write_unaligned(halves) }
     }
     #[inline(always)]
+    unsafe fn load_u16(p: *const u16) -> Self {
+        // SAFETY: the caller vouches for sixteen words.
+        let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
+        each!(i => u32::from(raw[i]))
+    }
+    #[inline(always)]
     unsafe fn store_u16(self, p: *mut u16) {
         let low: [u16; LANES] = std::array::from_fn(|i| self.0[i].to_bits() as u16);
         // SAFETY: the caller vouches for sixteen words.
