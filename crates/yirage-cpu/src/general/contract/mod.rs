@@ -13,8 +13,6 @@ mod split;
 mod sweep;
 mod tile;
 
-pub(crate) use sweep::Sweep;
-
 use super::{Elem, Held, Input, OperandError, Output, Program, Sizes, Strides};
 use crate::isa::Isa;
 use split::{FEW, Split, Way};
