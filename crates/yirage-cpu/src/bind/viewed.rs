@@ -8,12 +8,11 @@ use crate::general::{Elem, Input, Output, Strides};
 use crate::held::CpuWeight;
 use yirage_hal::HalError;
 use yirage_ir::region::{Chain, Read};
-use yirage_ir::{DType, Dims, Op, Strided};
+use yirage_ir::{DType, Dims, Strided};
 
 /// A node as a whole with its operands: an op, or a region that is one loop.
 pub(crate) struct Whole {
     pub(super) name: String,
-    pub(super) op: Option<Op>,
     pub(super) chain: Result<Chain, String>,
     pub(super) ins: Vec<Operand>,
     pub(super) outs: Vec<Operand>,
@@ -39,11 +38,6 @@ pub(crate) struct ViewedOut {
 }
 
 impl Whole {
-    /// The op, where the node is one.
-    pub(crate) fn op(&self) -> Option<&Op> {
-        self.op.as_ref()
-    }
-
     /// What the node computes, in normal form.
     ///
     /// # Errors
@@ -55,29 +49,6 @@ impl Whole {
     /// The largest sizes of a step.
     pub(crate) fn bucket(&self) -> &Dims {
         &self.bucket
-    }
-
-    /// How many inputs it has.
-    pub(crate) fn inputs(&self) -> usize {
-        self.ins.len()
-    }
-
-    /// The shape of an input, all of it where it lies.
-    ///
-    /// # Errors
-    /// An input that is not there.
-    pub(crate) fn all_of(&self, input: usize) -> Result<Strided, HalError> {
-        let operand = self.input(input)?;
-        Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))
-    }
-
-    /// The shape of the output, all of it where it lies.
-    ///
-    /// # Errors
-    /// An output that is not there.
-    pub(crate) fn all_of_output(&self) -> Result<Strided, HalError> {
-        let operand = self.output()?;
-        Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))
     }
 
     /// The elements that a chain reads, and the type that they are computed with as.
@@ -173,11 +144,6 @@ impl ViewedOut {
     /// Elements between neighbours along each dimension.
     pub(crate) fn strides(&self) -> &[i64] {
         &self.strides
-    }
-
-    /// The type of the elements.
-    pub(crate) fn elem(&self) -> Elem {
-        self.elem
     }
 
     /// The elements as a kernel takes them.
