@@ -88,6 +88,7 @@ impl<'a> Binder<'a> {
         let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
         Ok(Whole {
             name: node.name().into(),
+            op: if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None },
             chain: Chain::of_node(&self.plan.graph, node),
             ins: operands(&node.ins)?,
             outs: operands(&node.outs)?,

@@ -46,8 +46,7 @@ impl Case {
                 _ => vec![0.0; want.len()],
             },
             Tolerance::SumOfProducts { c } => {
-                let magnitudes: Vec<Tensor> = self.ins.iter().map(magnitude).collect();
-                let sums = self.op.eval(&magnitudes.iter().collect::<Vec<_>>()).swap_remove(output);
+                let sums = self.magnitudes().swap_remove(output);
                 let bound = |(s, w): (&f32, &f64)| {
                     let sum = f64::from(c) * f64::from(f32::EPSILON) * f64::from(*s);
                     finite(*w, sum + neighbour(self.ins[0].dtype, *w))
@@ -55,6 +54,14 @@ impl Case {
                 sums.floats().iter().zip(want).map(bound).collect()
             }
         }
+    }
+}
+
+impl Case {
+    /// The outputs for |value| in place of each number that is read.
+    pub fn magnitudes(&self) -> Vec<Tensor> {
+        let magnitudes: Vec<Tensor> = self.ins.iter().map(magnitude).collect();
+        self.op.eval(&magnitudes.iter().collect::<Vec<_>>())
     }
 }
 
