@@ -2,9 +2,9 @@
 
 use super::case::Values;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
+use super::{Case, Map, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
 use crate::attr_enum;
-use crate::expr::{gelu_erf, gelu_tanh, silu};
+use crate::expr::{Func, gelu_erf, gelu_tanh, silu};
 use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -62,13 +62,13 @@ impl OpDef for Glu {
 
     fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
         let (mut l, x) = Lowering::new(Self::NAME, ins)?;
-        let expr = match self.kind {
-            GluKind::GptOss => {
-                "t0 = min(x0, 7.0); mul(mul(add(clamp(x1, -7.0, 7.0), 1.0), t0), sigmoid(mul(t0, 1.702)))".to_string()
-            }
-            kind => format!("mul({kind}(x0), x1)"),
+        let map = match self.kind {
+            GluKind::Silu => Map::gated(Func::Silu),
+            GluKind::GeluTanh => Map::gated(Func::GeluTanh),
+            GluKind::GeluErf => Map::gated(Func::GeluErf),
+            GluKind::GptOss => Map::clipped_gate(),
         };
-        let y = l.map(&expr, &x)?;
+        let y = l.op(map, &x)?;
         l.finish(y)
     }
 

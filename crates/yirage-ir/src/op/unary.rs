@@ -2,7 +2,7 @@
 
 use super::case::{Values, with_extremes};
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
+use super::{Case, Map, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
 use crate::attr::F32;
 use crate::attr_enum;
 use crate::expr::{gelu_erf, gelu_tanh, silu};
@@ -96,14 +96,13 @@ impl OpDef for Unary {
 
     fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
         let (mut l, x) = Lowering::new(Self::NAME, ins)?;
-        let c = self.c;
-        let expr = match self.kind {
-            UnaryKind::Scale => format!("mul(x0, {c})"),
-            UnaryKind::Softcap => format!("mul(tanh(div(x0, {c})), {c})"),
-            UnaryKind::Rsqrt => format!("recip(sqrt(add(x0, {c})))"),
-            kind => format!("{kind}(x0)"),
+        let c = self.c.0;
+        let y = match self.kind {
+            UnaryKind::Scale => l.op(Map::scale(c), &x)?,
+            UnaryKind::Softcap => l.op(Map::softcap(c), &x)?,
+            UnaryKind::Rsqrt => l.op(Map::inverse_root(c), &x)?,
+            kind => l.map(&format!("{kind}(x0)"), &x)?,
         };
-        let y = l.map(&expr, &[x[0]])?;
         l.finish(y)
     }
 
