@@ -65,8 +65,8 @@ fn stay(op: &Reduce, shape: &[Dim]) -> Vec<usize> {
 
 /// An expression with its operands.
 pub(super) struct Each {
-    program: Program,
-    reads: Vec<Viewed>,
+    pub(super) program: Program,
+    pub(super) reads: Vec<Viewed>,
 }
 
 impl Each {
