@@ -47,7 +47,7 @@ pub(super) fn bounds(op: &Op, ins: &[&Tensor], output: usize, wanted: &[f64]) ->
     let general = matches!(op, Op::Map(_) | Op::Reduce(_) | Op::Contract(_));
     match tolerance {
         Tolerance::SumOfProducts { .. } if general => {
-            let most = bounds::magnitudes(&case).swap_remove(output);
+            let most = case.magnitudes().swap_remove(output);
             let overflows = |s: &f32| *s > f32::MAX / 4.0 || s.is_infinite();
             let unknown = most.floats().iter().map(|s| overflows(s) || far_from_one(op, ins));
             bounds.iter_mut().zip(unknown).filter(|(_, unknown)| *unknown).for_each(|(b, _)| *b = f64::INFINITY);

@@ -86,10 +86,9 @@ impl<'a> Binder<'a> {
     pub(crate) fn whole(&self, n: usize) -> Result<Whole, HalError> {
         let node = &self.plan.graph.nodes[n];
         let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
-        let op = if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None };
         Ok(Whole {
             name: node.name().into(),
-            op,
+            op: if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None },
             chain: Chain::of_node(&self.plan.graph, node),
             ins: operands(&node.ins)?,
             outs: operands(&node.outs)?,
