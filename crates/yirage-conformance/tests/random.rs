@@ -8,6 +8,8 @@ use yirage_conformance::random::{Drawn, Verdict};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
+use yirage_ir::tensor::Data;
+use yirage_ir::{Op, Tensor};
 use yirage_testkit::skipped;
 
 /// Graphs a level by default; `YIRAGE_RANDOM_GRAPHS` says another number.
@@ -50,6 +52,29 @@ fn open(backend: &dyn Backend, options: &OpenOptions) -> Arc<dyn Device> {
     backend.open(0, options).unwrap().0
 }
 
+/// Every other element of a product is a little off.
+fn faulty(op: &Op, ins: &[&Tensor]) -> Vec<Tensor> {
+    let mut outs = op.eval(ins);
+    if let (Op::Contract(_), Data::F32(values)) = (op, &mut outs[0].data) {
+        values.iter_mut().skip(1).step_by(2).for_each(|x| *x *= 1.01);
+    }
+    outs
+}
+
+#[test]
+fn a_planted_fault_is_found_and_made_small() {
+    let device = open(&Reference::with(faulty), &OpenOptions::default());
+    let wrong = |seed: &u64| matches!(Drawn::of_seed(*seed).check(&*device), Verdict::Wrong(_));
+    let found: Vec<u64> = (0..300).filter(wrong).take(3).collect();
+    assert_eq!(found.len(), 3, "found by {found:?}");
+    for seed in found {
+        let smallest = Drawn::of_seed(seed).smallest(&*device);
+        assert!(matches!(smallest.check(&*device), Verdict::Wrong(_)), "seed {seed}");
+        let nodes = &smallest.setup.graph.nodes;
+        assert!(nodes.len() <= 3 && nodes.iter().any(|n| n.name() == "contract"), "seed {seed}: {smallest}");
+    }
+}
+
 #[test]
 fn reference() {
     check("reference", &*open(&Reference::new(), &OpenOptions::default()), false);
@@ -62,7 +87,7 @@ fn cpu_at_every_level() {
             skipped::note(&format!("level {isa}"), "this processor lacks it");
             continue;
         }
-        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()), ..OpenOptions::default() };
+        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()), guarded: true };
         check(&format!("cpu {isa}"), &*open(&yirage_cpu::Cpu, &options), !CPU_RUNS_ALL);
     }
 }

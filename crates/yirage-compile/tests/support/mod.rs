@@ -26,7 +26,7 @@ pub fn target() -> Target {
         align: 64,
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
-            kernel("test/rows@1", &[RegionKind::Rows], row_wise.map(|op| any(op)).collect()),
+            kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),
             kernel("test/products@1", &[RegionKind::Products], vec![product("linear"), product("expert_linear")]),
             kernel("test/attention@1", &[], vec![any("attention")]),
             kernel("test/gather@1", &[], vec![any("gather")]),
