@@ -7,7 +7,7 @@
 //! arena 1048576
 //! weight %norm: f32[64] layout=rows groups=1 shard=-
 //! kernel cpu/rows@1 avx512 shares
-//! place - 7 offset=0 bytes=4096
+//! place 7 offset=0 bytes=4096
 //! step node=0 kernel=0 phase=0
 //! program steps counters=1
 //! task step=0 stage=0 share=0/1 signals=0
