@@ -64,7 +64,11 @@ impl<'a> Units<'a> {
         };
         let mut needed = vec![false; self.graph.nodes.len()];
         self.graph.outputs.iter().filter_map(|&o| maker(o)).for_each(|n| needed[n] = true);
-        for n in (0..needed.len()).rev().filter(|&n| needed[n]).collect::<Vec<_>>() {
+        for n in (0..needed.len()).rev() {
+            // What a needed unit reads stands before it, and is looked at after it.
+            if !needed[n] {
+                continue;
+            }
             let members = &self.of_node[n];
             let read = members.iter().flat_map(|&m| &self.graph.nodes[m].ins).filter_map(|&i| maker(i));
             read.filter(|m| !members.contains(m)).for_each(|m| needed[m] = true);

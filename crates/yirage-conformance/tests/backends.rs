@@ -13,10 +13,6 @@ static SUITE: LazyLock<Suite> = LazyLock::new(Suite::new);
 
 /// What the CPU has no kernels for yet.
 const CPU: &[Exclusion] = &[
-    Exclusion { prefix: "map: ", reason: "no kernel of general expressions" },
-    Exclusion { prefix: "reduce: ", reason: "no kernel of general reductions" },
-    Exclusion { prefix: "view: ", reason: "no kernel of views" },
-    Exclusion { prefix: "contract: ", reason: "no kernel of general products" },
     Exclusion { prefix: "concat: ", reason: "no kernel of general ranks and types" },
     Exclusion { prefix: "gather: ", reason: "no kernel of general ranks and types" },
     Exclusion { prefix: "fill: ", reason: "no kernel of constants" },

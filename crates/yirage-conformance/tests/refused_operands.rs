@@ -26,7 +26,7 @@ fn compiled(device: &dyn Device, graph: &Graph) -> Result<VerifiedPlan, CompileE
 }
 
 fn graph(body: &str) -> Graph {
-    text::parse(&format!("graph g {{ {body} }}")).unwrap_or_else(|e| panic!("{body}: {e}"))
+    text::parse(&format!("graph g {{ {body} }}")).unwrap_or_else(|e| panic!("{body}: {e:?}"))
 }
 
 /// A graph, the op and the input that the CPU does not take, and how it is given.
@@ -110,7 +110,7 @@ fn operands_that_once_were_misread_are_read() {
     let device = cpu();
     for body in TAKEN {
         let setup = given(graph(body));
-        let got = setup.run(&*device).unwrap_or_else(|e| panic!("{body}: {e}"));
+        let got = setup.run(&*device).unwrap_or_else(|e| panic!("{body}: {e:?}"));
         for (got, want) in got.iter().zip(setup.reference().unwrap()) {
             let (Data::F32(got), Data::F32(want)) = (got, &want.data) else {
                 assert_eq!(*got, want.data, "{body}");
@@ -190,7 +190,7 @@ fn the_reference_takes_any_operand() {
     let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
     let refused = REFUSED.iter().map(|(body, ..)| body).filter(|body| !body.contains("i32[8]"));
     for body in TAKEN.iter().chain(refused) {
-        compiled(&*device, &graph(body)).unwrap_or_else(|e| panic!("{body}: {e}"));
+        compiled(&*device, &graph(body)).unwrap_or_else(|e| panic!("{body}: {e:?}"));
     }
 }
 

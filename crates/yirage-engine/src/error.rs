@@ -4,7 +4,7 @@ use crate::kv::KvError;
 use crate::memory::LoadBytes;
 use crate::sampling::{ParamError, SampleError};
 use crate::scheduler::{AdmissionError, CommitError, ConfigError, StepInFlight};
-use crate::speculate::VocabularyError;
+use crate::vocabulary::VocabularyError;
 use thiserror::Error;
 use yirage_compile::CompileError;
 use yirage_hal::HalError;

@@ -18,10 +18,12 @@ pub mod sampling;
 pub mod scheduler;
 pub mod speculate;
 pub mod text;
+mod vocabulary;
 
 pub use engine::{Engine, Event, ModelFacts, Request};
 pub use error::EngineError;
 pub use load::Progress;
 pub use memory::LoadBytes;
-pub use options::{DEFAULT_CONTEXT, EngineOptions};
-pub use packed::{Notice, PackedOptions};
+pub use options::{DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl};
+pub use packed::Notice;
+pub use vocabulary::VocabularyError;

@@ -1,20 +1,4 @@
-//! What a model will take, predicted before anything of it is there.
-
-use crate::error::EngineError;
-use crate::limits::MAX_CONTEXT;
-use crate::load::DeviceSizes;
-use crate::options::EngineOptions;
-use yirage_hal::Device;
-use yirage_ir::Source;
-use yirage_model::arch::Model;
-use yirage_plan::VerifiedPlan;
-
-/// Bytes of a block's entry in its pool, with its places in the index, the list of free blocks and the order of eviction.
-const BLOCK_ENTRY: u64 = 256;
-/// Bytes that are kept of a token: its id in the request, the sequence and the events, and which tokens there were.
-const TOKEN: u64 = 64;
-/// Bytes that guessing keeps of a token besides.
-const GUESSED_TOKEN: u64 = 64;
+//! What a model takes of a device's memory.
 
 /// Memory a model takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,60 +18,4 @@ impl LoadBytes {
     pub fn total(&self) -> u64 {
         [self.cache, self.arena, self.tables].into_iter().fold(self.weights, u64::saturating_add)
     }
-
-    /// What `model` takes with these plans and so many blocks in each group's pool.
-    pub(crate) fn predict(
-        sizes: &DeviceSizes,
-        model: &Model,
-        plans: &[VerifiedPlan],
-        blocks: &[u64],
-        options: &EngineOptions,
-        context: u32,
-    ) -> LoadBytes {
-        let block = |name: &str| sizes.blocks.get(name).copied().unwrap_or(0);
-        let states = model.state_group.iter().map(|(name, group)| block(name).saturating_mul(blocks[*group]));
-        LoadBytes {
-            weights: sum(sizes.weights.values().copied()),
-            cache: sum(states),
-            arena: sum(plans.iter().map(|p| p.arena)),
-            tables: tables(model, plans, blocks, options, context),
-        }
-    }
-
-    /// Whether that fits beside what the device holds already.
-    ///
-    /// # Errors
-    /// [`EngineError::WouldNotFit`].
-    pub(crate) fn check(self, device: &dyn Device) -> Result<(), EngineError> {
-        let (info, held) = (device.info(), device.memory());
-        let used = [held.weights.used, held.cache.used, held.arena.used];
-        let available = info.memory_bytes.saturating_sub(sum(used.into_iter()));
-        if info.memory_bytes == 0 || self.total() <= available {
-            return Ok(());
-        }
-        let limit = info.facts.iter().find(|(name, _)| *name == "memory_limit").map(|(_, why)| why.clone());
-        Err(EngineError::WouldNotFit { bytes: self, available, limit: limit.unwrap_or_else(|| "memory".into()) })
-    }
-}
-
-/// Everything beside weights, cache and arenas whose size the options decide.
-fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &EngineOptions, context: u32) -> u64 {
-    let slots = |plan: &VerifiedPlan| {
-        let inputs = plan.graph.inputs_of(Source::Slot).map(|id| plan.graph.ty(id).bytes(&plan.bucket) as u64);
-        // The batch has them once and the executor once.
-        sum(inputs).saturating_mul(2)
-    };
-    let token = TOKEN + if options.speculation.most > 0 { GUESSED_TOKEN } else { 0 };
-    let positions = u64::from(context.min(MAX_CONTEXT)).saturating_mul(options.cache_seqs.max(1).into());
-    let rows = u64::from(options.logit_rows.max(options.max_seqs));
-    // Rows that are reported are copies.
-    let logits = rows.saturating_mul(model.vocab_size.into()).saturating_mul(4);
-    let entries = sum(blocks.iter().copied()).saturating_mul(BLOCK_ENTRY);
-    [entries, positions.saturating_mul(token), logits]
-        .into_iter()
-        .fold(sum(plans.iter().map(slots)), u64::saturating_add)
-}
-
-fn sum(parts: impl Iterator<Item = u64>) -> u64 {
-    parts.fold(0, u64::saturating_add)
 }

@@ -6,7 +6,7 @@
 use crate::error::EngineError;
 use crate::limits::BLOCK;
 use crate::sampling::Logits;
-use crate::scheduler::{Batch, Entry, SeqId};
+use crate::scheduler::{Batch, BatchEntry, SeqId};
 use yirage_hal::{Bindings, Device, Executor, HalError, Why};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
@@ -106,12 +106,12 @@ fn dims_of(batch: &Batch) -> Dims {
     }
 }
 
-fn positions(entry: &Entry) -> impl Iterator<Item = i32> {
+fn positions(entry: &BatchEntry) -> impl Iterator<Item = i32> {
     (entry.start as i32..).take(entry.tokens.len())
 }
 
 /// Cosines and sines of every token, by the length of its sequence.
-fn rotations(dynamic: &Dynamic, entries: &[Entry], length: impl Fn(SeqId) -> u32) -> (Vec<f32>, Vec<f32>) {
+fn rotations(dynamic: &Dynamic, entries: &[BatchEntry], length: impl Fn(SeqId) -> u32) -> (Vec<f32>, Vec<f32>) {
     let (mut cos, mut sin) = (Vec::new(), Vec::new());
     for e in entries {
         let (c, s) = dynamic.frequencies(length(e.seq)).tables(e.start..e.start + e.tokens.len() as u32);
@@ -122,7 +122,7 @@ fn rotations(dynamic: &Dynamic, entries: &[Entry], length: impl Fn(SeqId) -> u32
 }
 
 /// Token rows of the batch whose logits are wanted.
-fn wanted_rows(entries: &[Entry]) -> Vec<i32> {
+fn wanted_rows(entries: &[BatchEntry]) -> Vec<i32> {
     let mut out = Vec::new();
     let mut first = 0;
     for e in entries {

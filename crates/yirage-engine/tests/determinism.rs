@@ -10,8 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use yirage_engine::sampling::{Logprobs, SamplingParams};
 use yirage_engine::scheduler::{LogitsWanted, SeqId, Stats};
-use yirage_engine::speculate::{Control, Speculation};
-use yirage_engine::{Engine, EngineOptions, Event, Request};
+use yirage_engine::{Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::interp::Eval;
@@ -109,7 +108,7 @@ fn run_shuffled(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec
 
 /// Guesses whenever there is one, right or wrong.
 fn guessing(most: u32) -> Speculation {
-    Speculation { most, lookup: true, control: Control::Most }
+    Speculation { most, lookup: true, control: SpeculationControl::Most }
 }
 
 /// Requests run alone and mixed by one random schedule.

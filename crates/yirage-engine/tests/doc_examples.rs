@@ -124,12 +124,12 @@ fn stop_strings() -> Result<(), Box<dyn Error>> {
 fn scheduler() -> Result<(), Box<dyn Error>> {
     // shown
     use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
-    use yirage_engine::scheduler::{Config, Event, Outcome, Request, Scheduler, StepResult};
+    use yirage_engine::scheduler::{Config, NewSequence, Outcome, Scheduler, SeqUpdate, StepResult};
 
     let group = CacheGroup::Paged { k_width: 64, v_width: 64, window: None, layers: 2 };
     let kv = KvManager::new(&[GroupConfig { group, blocks: 8 }], true)?;
     let mut scheduler = Scheduler::new(Config::default(), kv)?;
-    scheduler.add(Request { prompt: vec![1, 2, 3], max_new_tokens: Some(2), ..Request::default() })?;
+    scheduler.add(NewSequence { prompt: vec![1, 2, 3], max_new_tokens: Some(2), ..NewSequence::default() })?;
     let mut output = Vec::new();
     while !scheduler.is_idle() {
         let batch = scheduler.schedule()?;
@@ -137,8 +137,8 @@ fn scheduler() -> Result<(), Box<dyn Error>> {
         let result = |sample| if sample { Outcome::Token(7) } else { Outcome::Ran };
         let results: Vec<StepResult> =
             batch.entries.iter().map(|entry| StepResult { seq: entry.seq, outcome: result(entry.sample) }).collect();
-        for event in scheduler.commit(&results)? {
-            if let Event::Token { token, .. } = event {
+        for update in scheduler.commit(&results)? {
+            if let SeqUpdate::Token { token, .. } = update {
                 output.push(token);
             }
         }

@@ -7,8 +7,7 @@ use golden_support::{all_logits, engine};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use yirage_engine::scheduler::{LogitsWanted, SeqId, Usage};
-use yirage_engine::speculate::{Control, Speculation};
-use yirage_engine::{Engine, EngineOptions, Event, PackedOptions, Request};
+use yirage_engine::{Engine, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl};
 use yirage_hal::Why;
 use yirage_ir::Format;
 use yirage_plan::ExecutorKind;
@@ -184,7 +183,7 @@ fn speculation() {
         let again: Vec<u32> = prompt(9).into_iter().cycle().take(50).collect();
         usage(&mut load(EngineOptions { speculation, ..base() }), Request::greedy(again, 60))
     };
-    let always = |most| Speculation { most, lookup: true, control: Control::Most };
+    let always = |most| Speculation { most, lookup: true, control: SpeculationControl::Most };
     let (off, one, many) = (used(Speculation::default()), used(always(1)), used(always(8)));
     assert_eq!((off.drafted, off.verifications), (0, 0));
     assert!(one.drafted > 0 && one.drafted <= one.verifications, "{one:?}");

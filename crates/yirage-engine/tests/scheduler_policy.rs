@@ -4,8 +4,8 @@
 use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
 use yirage_engine::limits::{BLOCK, MAX_SALT_BYTES, MAX_STOP_IDS};
 use yirage_engine::scheduler::{
-    AdmissionError, Batch, CommitError, Config, ConfigError, Ended, Event, FinishReason, LogitsWanted, Outcome, Phase,
-    Request, Scheduler, SeqId, StepResult,
+    AdmissionError, Batch, CommitError, Config, ConfigError, Ended, FinishReason, LogitsWanted, NewSequence, Outcome,
+    Phase, Scheduler, SeqId, SeqUpdate, StepResult,
 };
 
 fn scheduler(blocks: u32, config: Config) -> Scheduler {
@@ -25,8 +25,8 @@ fn config() -> Config {
     }
 }
 
-fn request(prompt: usize, max_new: u32) -> Request {
-    Request { prompt: (0..prompt as u32).collect(), max_new_tokens: Some(max_new), ..Request::default() }
+fn request(prompt: usize, max_new: u32) -> NewSequence {
+    NewSequence { prompt: (0..prompt as u32).collect(), max_new_tokens: Some(max_new), ..NewSequence::default() }
 }
 
 /// Results for a batch: `token` wherever one is sampled.
@@ -36,11 +36,11 @@ fn results(batch: &Batch, token: u32) -> Vec<StepResult> {
 }
 
 /// Runs one step in which every sampling entry samples `token`.
-fn step(sched: &mut Scheduler, token: u32) -> (Batch, Vec<Event>) {
+fn step(sched: &mut Scheduler, token: u32) -> (Batch, Vec<SeqUpdate>) {
     let batch = sched.schedule().unwrap();
-    let events = if batch.entries.is_empty() { Vec::new() } else { sched.commit(&results(&batch, token)).unwrap() };
+    let updates = if batch.entries.is_empty() { Vec::new() } else { sched.commit(&results(&batch, token)).unwrap() };
     sched.check().unwrap();
-    (batch, events)
+    (batch, updates)
 }
 
 /// (sequence, first position, tokens) of each entry.
@@ -70,16 +70,16 @@ fn a_prompt_runs_in_chunks_and_then_decodes() {
     let mut sampled = Vec::new();
     let mut last = Vec::new();
     while !sched.is_idle() {
-        let (batch, events) = step(&mut sched, 9);
+        let (batch, updates) = step(&mut sched, 9);
         shapes.extend(shape(&batch));
         sampled.push((batch.entries[0].sample, batch.rows()));
-        last = events;
+        last = updates;
     }
     assert_eq!(shapes, [(0, 0, 64), (0, 64, 64), (0, 128, 22), (0, 150, 1), (0, 151, 1)]);
     assert_eq!(sampled, [(false, 0), (false, 0), (true, 1), (true, 1), (true, 1)]);
-    let Some(Event::Finished { reason: FinishReason::Length, usage, .. }) = last.last() else { panic!("{last:?}") };
+    let Some(SeqUpdate::Finished { reason: FinishReason::Length, usage, .. }) = last.last() else { panic!("{last:?}") };
     assert_eq!((usage.prompt_tokens, usage.new_tokens, usage.cached_tokens), (150, 3, 0));
-    assert_eq!(last[0], Event::Token { seq, token: 9, position: 152 });
+    assert_eq!(last[0], SeqUpdate::Token { seq, token: 9, position: 152 });
 }
 
 #[test]
@@ -120,22 +120,23 @@ fn the_number_of_prefill_chunks_in_a_step_is_an_option() {
 fn the_newest_sequence_pays_when_blocks_run_out_and_resumes_with_its_tokens() {
     let mut sched = scheduler(4, config());
     let old = sched.add(request(60, 40)).unwrap();
-    let new = sched.add(Request { prompt: vec![5; 60], max_new_tokens: Some(40), ..Request::default() }).unwrap();
+    let new =
+        sched.add(NewSequence { prompt: vec![5; 60], max_new_tokens: Some(40), ..NewSequence::default() }).unwrap();
     let mut tokens = [0, 0];
     let mut preempted_at = None;
     for _ in 0..300 {
-        let (batch, events) = step(&mut sched, 1);
+        let (batch, updates) = step(&mut sched, 1);
         if sched.phase(new) == Some(Phase::Preempted) && preempted_at.is_none() {
             preempted_at = Some(tokens);
             assert_eq!(batch.entries.len(), 1);
         }
-        for event in events {
-            match event {
-                Event::Token { seq, position, .. } => {
+        for update in updates {
+            match update {
+                SeqUpdate::Token { seq, position, .. } => {
                     assert_eq!(position, 60 + tokens[seq.0 as usize]);
                     tokens[seq.0 as usize] += 1;
                 }
-                Event::Finished { seq, usage, .. } => assert_eq!(usage.preemptions, u32::from(seq == new)),
+                SeqUpdate::Finished { seq, usage, .. } => assert_eq!(usage.preemptions, u32::from(seq == new)),
             }
         }
     }
@@ -150,11 +151,11 @@ fn a_second_request_reuses_the_first_ones_prompt() {
     let mut sched = scheduler(20, config());
     for expected in [0, 64] {
         sched.add(request(70, 1)).unwrap();
-        let mut events = Vec::new();
+        let mut updates = Vec::new();
         while !sched.is_idle() {
-            events = step(&mut sched, 1).1;
+            updates = step(&mut sched, 1).1;
         }
-        let Some(Event::Finished { usage, .. }) = events.last() else { panic!("{events:?}") };
+        let Some(SeqUpdate::Finished { usage, .. }) = updates.last() else { panic!("{updates:?}") };
         assert_eq!(usage.cached_tokens, expected);
     }
 }
@@ -170,24 +171,24 @@ fn a_request_that_can_never_run_is_refused_with_numbers() {
     assert!(error.to_string().contains("129") && error.to_string().contains("128"), "{error}");
     sched.add(request(100, 29)).unwrap();
     let stop_ids = vec![0; MAX_STOP_IDS + 1];
-    let error = sched.add(Request { stop_ids, ..request(1, 1) }).unwrap_err();
+    let error = sched.add(NewSequence { stop_ids, ..request(1, 1) }).unwrap_err();
     assert_eq!(error, AdmissionError::TooManyStopIds { stop_ids: MAX_STOP_IDS + 1 });
     let cache_salt = vec![0; MAX_SALT_BYTES + 1];
-    let error = sched.add(Request { cache_salt, ..request(1, 1) }).unwrap_err();
+    let error = sched.add(NewSequence { cache_salt, ..request(1, 1) }).unwrap_err();
     assert_eq!(error, AdmissionError::SaltTooLong { bytes: MAX_SALT_BYTES + 1 });
-    let huge = Request { max_new_tokens: Some(u32::MAX), ..request(1, 0) };
+    let huge = NewSequence { max_new_tokens: Some(u32::MAX), ..request(1, 0) };
     assert!(matches!(sched.add(huge), Err(AdmissionError::ExceedsContext { .. })));
-    let prompt_alone = Request { max_new_tokens: None, ..request(129, 0) };
+    let prompt_alone = NewSequence { max_new_tokens: None, ..request(129, 0) };
     assert!(matches!(sched.add(prompt_alone), Err(AdmissionError::NeverFits { .. })));
 }
 
 #[test]
 fn an_open_ended_request_stops_at_what_the_cache_holds() {
     let mut sched = scheduler(2, config());
-    sched.add(Request { max_new_tokens: None, ..request(60, 0) }).unwrap();
+    sched.add(NewSequence { max_new_tokens: None, ..request(60, 0) }).unwrap();
     let mut count = 0;
     while !sched.is_idle() {
-        count += step(&mut sched, 1).1.iter().filter(|event| matches!(event, Event::Token { .. })).count();
+        count += step(&mut sched, 1).1.iter().filter(|update| matches!(update, SeqUpdate::Token { .. })).count();
     }
     assert_eq!(count, 5, "64 cached positions and the last token, which needs none");
 }
@@ -205,36 +206,36 @@ fn the_queue_is_bounded() {
 #[test]
 fn a_stop_id_ends_the_sequence_but_not_inside_the_prompt() {
     let mut sched = scheduler(20, config());
-    sched.add(Request { stop_ids: vec![8, 3], ..request(10, 10) }).unwrap();
+    sched.add(NewSequence { stop_ids: vec![8, 3], ..request(10, 10) }).unwrap();
     assert_eq!(step(&mut sched, 1).1.len(), 1);
-    let (_, events) = step(&mut sched, 3);
-    assert!(matches!(events[1], Event::Finished { reason: FinishReason::StopId(3), .. }), "{events:?}");
+    let (_, updates) = step(&mut sched, 3);
+    assert!(matches!(updates[1], SeqUpdate::Finished { reason: FinishReason::StopId(3), .. }), "{updates:?}");
     assert!(sched.is_idle());
 }
 
 #[test]
 fn zero_new_tokens_only_compute_the_prompt() {
     let mut sched = scheduler(20, config());
-    sched.add(Request { logits: LogitsWanted::All, ..request(100, 0) }).unwrap();
-    let (first, events) = step(&mut sched, 0);
-    assert_eq!((first.rows(), events.len()), (64, 0));
-    let (second, events) = step(&mut sched, 0);
+    sched.add(NewSequence { logits: LogitsWanted::All, ..request(100, 0) }).unwrap();
+    let (first, updates) = step(&mut sched, 0);
+    assert_eq!((first.rows(), updates.len()), (64, 0));
+    let (second, updates) = step(&mut sched, 0);
     assert_eq!(second.rows(), 36);
-    assert!(matches!(events[..], [Event::Finished { reason: FinishReason::Length, .. }]), "{events:?}");
+    assert!(matches!(updates[..], [SeqUpdate::Finished { reason: FinishReason::Length, .. }]), "{updates:?}");
 }
 
 #[test]
 fn cancelling_works_at_any_moment() {
     let mut sched = scheduler(20, config());
     let waiting = sched.add(request(10, 10)).unwrap();
-    assert!(matches!(sched.cancel(waiting), Ended::Now(Event::Finished { reason: FinishReason::Cancelled, .. })));
+    assert!(matches!(sched.cancel(waiting), Ended::Now(SeqUpdate::Finished { reason: FinishReason::Cancelled, .. })));
     let running = sched.add(request(10, 10)).unwrap();
     let batch = sched.schedule().unwrap();
     assert_eq!(sched.cancel(running), Ended::AtCommit);
     assert_eq!(sched.finish(running, FinishReason::StopText), Ended::AtCommit);
     assert!(sched.kv().blocks_in_use(0) > 0, "the device may still write them");
-    let events = sched.commit(&results(&batch, 1)).unwrap();
-    assert!(matches!(events[..], [Event::Finished { reason: FinishReason::Cancelled, .. }]), "{events:?}");
+    let updates = sched.commit(&results(&batch, 1)).unwrap();
+    assert!(matches!(updates[..], [SeqUpdate::Finished { reason: FinishReason::Cancelled, .. }]), "{updates:?}");
     assert_eq!((sched.cancel(running), sched.cancel(SeqId(99))), (Ended::Unknown, Ended::Unknown));
     let between = sched.add(request(10, 10)).unwrap();
     step(&mut sched, 1);
@@ -268,9 +269,9 @@ fn a_failed_entry_or_step_ends_its_sequences_only() {
     let batch = sched.schedule().unwrap();
     let mut results = results(&batch, 1);
     results[0].outcome = Outcome::Failed("row 0 holds a NaN".to_owned());
-    let events = sched.commit(&results).unwrap();
-    assert!(matches!(&events[0], Event::Finished { reason: FinishReason::Error(why), .. } if why.contains("NaN")));
-    assert!(matches!(events[1], Event::Token { seq: SeqId(1), .. }));
+    let updates = sched.commit(&results).unwrap();
+    assert!(matches!(&updates[0], SeqUpdate::Finished { reason: FinishReason::Error(why), .. } if why.contains("NaN")));
+    assert!(matches!(updates[1], SeqUpdate::Token { seq: SeqId(1), .. }));
     assert_eq!(sched.schedule().unwrap().entries.len(), 2);
     assert_eq!(sched.fail_step("device lost").len(), 2);
     assert!(sched.is_idle());

@@ -7,8 +7,9 @@ use golden_support::{all_logits, engine_with, options};
 use std::path::Path;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{FinishReason, Usage};
-use yirage_engine::speculate::{Control, Speculation, VocabularyError};
-use yirage_engine::{Engine, EngineError, EngineOptions, Event, Request};
+use yirage_engine::{
+    Engine, EngineError, EngineOptions, Event, Request, Speculation, SpeculationControl, VocabularyError,
+};
 use yirage_hal::OpenOptions;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{GgufVocab, Tokenizer};
@@ -19,7 +20,7 @@ const ONE_THREAD: OpenOptions = OpenOptions { threads: Some(1), isa: None, guard
 
 /// Guesses whenever there is one.
 fn always(most: u32, lookup: bool) -> Speculation {
-    Speculation { most, lookup, control: Control::Most }
+    Speculation { most, lookup, control: SpeculationControl::Most }
 }
 
 fn engine(model: &Path, speculation: Speculation) -> Engine {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attr;
+pub mod cost;
 pub mod dim;
 pub mod dtype;
 pub mod expr;

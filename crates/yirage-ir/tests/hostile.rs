@@ -2,11 +2,14 @@
 //! a graph or a typed error; nothing panics or wraps.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
+use yirage_ir::cost::{Span, StepSizes};
 use yirage_ir::op::Case;
 use yirage_ir::rng::Rng;
 use yirage_ir::{Dims, Graph, GraphBuilder, NodeKind, Op, Source, Type, ValueId, text, verify};
 
 const MOST: Dims = Dims { tokens: u32::MAX, seqs: u32::MAX, blocks: u32::MAX, rows: u32::MAX };
+
+const LONGEST: Span = Span { start: u32::MAX, tokens: u32::MAX, rows: u32::MAX };
 
 /// Inputs of a graph and one node whose sizes overflow 32 bits, or more memory than there is.
 const HOSTILE: &[(&str, &str)] = &[
@@ -240,7 +243,7 @@ fn spoilt_texts_are_graphs_or_errors() {
         for node in &graph.nodes {
             let ins: Vec<Type> = node.ins.iter().map(|&i| graph.ty(i).clone()).collect();
             if let NodeKind::Op(op) = &node.kind {
-                let _ = op.work(&ins, &MOST);
+                let _ = op.work(&ins, &StepSizes { dims: MOST, spans: &[LONGEST] });
             }
         }
         assert_eq!(text::print(&text::parse(&text::print(&graph)).unwrap()), text::print(&graph));

@@ -43,7 +43,7 @@ fn what_is_no_plan_is_refused_by_line() {
         ("weight %b: f33[4] layout=rows groups=1 shard=-", "dtype"),
         ("weight %b: f32[4 layout=rows groups=1 shard=-", "type of `b`"),
         ("weight %b: f32[4]] layout=rows groups=1 shard=-", "after the end"),
-        ("weight %b: f32[1, 2, 3, 4, 5] layout=rows groups=1 shard=-", "dimensions"),
+        ("weight %b: f32[1, 2, 3, 4, 5, 6, 7, 8, 9] layout=rows groups=1 shard=-", "dimensions"),
         ("weight %b: f32[99999999999] layout=rows groups=1 shard=-", "no dimension"),
         ("weight %b: q4_0[4, 33] layout=rows groups=1 shard=-", "multiple of 32"),
         ("weight %b: f32[4]/[1, 2] layout=rows groups=1 shard=-", "stride"),

@@ -2,9 +2,10 @@
 
 use super::group::{self, Inner};
 use super::location::{Location, Operand};
-use super::scratch::ScratchSizes;
+use super::scratch::{Scratch, ScratchSizes};
 use super::site::Site;
 use super::spot::Spot;
+use super::viewed::Whole;
 use crate::cuts::Cuts;
 use crate::held::{CpuState, CpuWeight};
 use crate::linear::Precision;
@@ -14,6 +15,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, HalError};
+use yirage_ir::region::Chain;
 use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Place, Plan};
 
@@ -88,6 +90,30 @@ impl<'a> Binder<'a> {
     /// Bytes that each worker needs for what lives only inside passes over rows.
     pub(crate) fn worker_bytes(&self) -> usize {
         self.worker_bytes
+    }
+
+    /// Node `n` as a whole.
+    ///
+    /// # Errors
+    /// As [`Binder::sites`].
+    pub(crate) fn whole(&self, n: usize) -> Result<Whole, HalError> {
+        let node = &self.plan.graph.nodes[n];
+        let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
+        Ok(Whole {
+            name: node.name().into(),
+            chain: Chain::of_node(&self.plan.graph, node),
+            ins: operands(&node.ins)?,
+            outs: operands(&node.outs)?,
+            bucket: self.plan.bucket,
+        })
+    }
+
+    /// Scratch memory of this many bytes for each worker.
+    ///
+    /// # Errors
+    /// A device that has no memory left.
+    pub(crate) fn each_worker(&mut self, bytes: usize) -> Result<Vec<Scratch>, HalError> {
+        (0..self.shared.pool.count()).map(|_| self.scratch.take(bytes)).collect()
     }
 
     /// Where the plan's outputs lie.

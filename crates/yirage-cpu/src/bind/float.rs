@@ -26,7 +26,7 @@ pub(super) enum Base {
 impl Base {
     /// The address of the first element. `yirage_plan::VerifiedPlan` proves that arena values lie inside the arena,
     /// [`super::slots`] that slots have as many words as their types, `Binder::weight` that weights have.
-    fn first(&self, run: &Run<'_>) -> *const f32 {
+    pub(super) fn first(&self, run: &Run<'_>) -> *const f32 {
         match self {
             Base::Arena(spot) => spot.first(run.arena).cast::<f32>().cast_const(),
             Base::Group(spot) => spot.first(run).cast::<f32>().cast_const(),
@@ -100,6 +100,11 @@ pub(crate) struct FloatRow {
 }
 
 impl FloatRow {
+    /// The first element.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
+        self.base.first(run)
+    }
+
     /// The row, again and again.
     pub(crate) fn src(&self, run: &Run<'_>) -> Src {
         Src::new(self.base.first(run), 0)

@@ -14,6 +14,7 @@ mod run;
 mod scratch;
 mod site;
 mod spot;
+mod viewed;
 
 pub(crate) use binder::{Binder, Output};
 pub(crate) use float::{Array, FloatRow, FloatRows, Word};
@@ -24,3 +25,4 @@ pub(crate) use run::{Failed, Memory, Run, slots};
 pub(crate) use scratch::Scratch;
 pub(crate) use site::{CacheShape, Site};
 pub(crate) use spot::shared_bytes;
+pub(crate) use viewed::{Viewed, ViewedOut, Whole};

@@ -50,6 +50,16 @@ impl ScratchSizes {
 }
 
 impl Scratch {
+    /// All of it, as floats.
+    ///
+    /// # Safety
+    /// Nobody else uses it meanwhile.
+    #[allow(clippy::mut_from_ref)] // scratch is shared by address, its parts are not
+    pub(crate) unsafe fn floats<'a>(&self, run: &'a Run<'_>) -> &'a mut [f32] {
+        // SAFETY: `Scratch::at` checks that the bytes exist; they begin at a multiple of 64, and any bits are floats.
+        unsafe { std::slice::from_raw_parts_mut(self.at(run, 0).cast(), self.bytes / size_of::<f32>()) }
+    }
+
     /// The address of its byte `at`.
     ///
     /// # Panics

@@ -123,9 +123,11 @@ pub(super) fn sizes(entry: &WeightEntry) -> Result<(Format, usize, usize, usize)
     let DType::Stored(format) = entry.ty.dtype else { return Err(bad(format!("{} is no stored format", entry.ty))) };
     let shape: Vec<usize> = entry.ty.shape.iter().map(|d| d.get(&Dims::default())).collect();
     match shape[..] {
+        [] => Ok((format, 1, 1, 1)),
         [k] => Ok((format, 1, 1, k)),
         [n, k] => Ok((format, entry.groups as usize, n / entry.groups.max(1) as usize, k)),
         [e, n, k] => Ok((format, e, n, k)),
+        [ref outer @ .., k] if entry.layout == ROWS => Ok((format, 1, outer.iter().product(), k)),
         _ => Err(bad(format!("{}: one to three dimensions wanted", entry.ty))),
     }
 }

@@ -67,7 +67,8 @@ struct Attention {
     own: Scratch,
 }
 
-fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let [site] = single(sites, KERNEL.name)?;
     let Op::Attention(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
     let q = site.float_rows(0)?;

@@ -61,7 +61,8 @@ struct Experts {
     stacks: Vec<Stack>,
 }
 
-fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let first = one_input(&sites)?;
     let x = Input::of(first)?;
     let stacks = sites.iter().map(|site| stack(binder, &x, site)).collect::<Result<_, _>>()?;

@@ -2,7 +2,7 @@
 
 use super::ways::{floats, integers};
 use super::{BoundKernel, Kernel, not_for, single};
-use crate::bind::{Array, Binder, FloatRows, Out, Run, Site};
+use crate::bind::{Array, Binder, FloatRows, Out, Run};
 use crate::rows;
 use crate::walk::Work;
 use yirage_hal::HalError;
@@ -26,7 +26,8 @@ struct Gather {
     out: Out<f32>,
 }
 
-fn bind(_: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let [site] = single(sites, KERNEL.name)?;
     let Op::Gather(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
     if op.axis != 0 || site.rank(1) != 1 {

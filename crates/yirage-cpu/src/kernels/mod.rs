@@ -4,6 +4,8 @@
 //! workers; what computes lies beside this room and knows no plan.
 
 mod attention;
+mod chain;
+mod contract;
 mod experts;
 mod gather;
 mod products;
@@ -19,8 +21,16 @@ use yirage_plan::Stage;
 use yirage_plan::rules::OpRule;
 
 /// All of them, most wanted first.
-pub(crate) static KERNELS: &[Kernel] =
-    &[row_ops::KERNEL, products::KERNEL, experts::KERNEL, attention::KERNEL, gather::KERNEL, sample::KERNEL];
+pub(crate) static KERNELS: &[Kernel] = &[
+    chain::KERNEL,
+    contract::KERNEL,
+    row_ops::KERNEL,
+    products::KERNEL,
+    experts::KERNEL,
+    attention::KERNEL,
+    gather::KERNEL,
+    sample::KERNEL,
+];
 
 /// What a target says of a kernel, and how it is bound.
 pub(crate) struct Kernel {
@@ -38,7 +48,8 @@ pub(crate) struct Kernel {
     bind: Bind,
 }
 
-type Bind = fn(&mut Binder<'_>, Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError>;
+/// Binds node `n` of the plan.
+type Bind = fn(&mut Binder<'_>, usize) -> Result<Box<dyn BoundKernel>, HalError>;
 
 /// A kernel bound to its operands.
 pub(crate) trait BoundKernel: Send + Sync {
@@ -69,8 +80,7 @@ pub(crate) trait BoundKernel: Send + Sync {
 pub(crate) fn bind(binder: &mut Binder<'_>, n: usize, name: &str) -> Result<Box<dyn BoundKernel>, HalError> {
     let kernel = KERNELS.iter().find(|kernel| kernel.name == name);
     let kernel = kernel.ok_or_else(|| HalError::Load(format!("this device has no kernel {name}")))?;
-    let sites = binder.sites(n)?;
-    (kernel.bind)(binder, sites)
+    (kernel.bind)(binder, n)
 }
 
 /// The one op of a node.

@@ -122,7 +122,8 @@ pub(super) fn one_input(sites: &[Site]) -> Result<&Site, HalError> {
     }
 }
 
-fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let first = one_input(&sites)?;
     let mut made = Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new() };
     for site in &sites {

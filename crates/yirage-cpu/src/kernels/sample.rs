@@ -8,7 +8,7 @@ use crate::shared::{Booked, Purpose, book};
 use crate::walk::Work;
 use std::sync::{Mutex, PoisonError};
 use yirage_hal::HalError;
-use yirage_ir::op::sample::{Fault, SampleSlot, uniform};
+use yirage_ir::op::sample::{SampleFault, SampleSlot, uniform};
 use yirage_ir::{Dims, Op};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Sharing, Stage};
@@ -62,7 +62,8 @@ struct SampleTokens {
     _booked: Booked,
 }
 
-fn bind(binder: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let [site] = &single(sites, KERNEL.name)?;
     let Op::Sample(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
     let ins = Inputs { site, slots: op.slots() };
@@ -183,9 +184,10 @@ impl SampleTokens {
             let row = usize::try_from(self.row.all(run)[s]).unwrap_or(usize::MAX);
             let row = row.checked_mul(vocabulary).and_then(|at| logits.get(at..)?.get(..vocabulary));
             let (adjustments, draw) = (self.adjustments(run, s), self.draw(run, s));
-            let sampled =
-                row.ok_or(Fault::Nothing).and_then(|row| Ok((row, sample(run.isa, row, &adjustments, draw, scratch)?)));
-            self.fault.some(run, s..s + 1).copy_from_slice(&Fault::words(sampled.as_ref().err().copied()));
+            let sampled = row
+                .ok_or(SampleFault::Nothing)
+                .and_then(|row| Ok((row, sample(run.isa, row, &adjustments, draw, scratch)?)));
+            self.fault.some(run, s..s + 1).copy_from_slice(&SampleFault::words(sampled.as_ref().err().copied()));
             self.token.some(run, s..s + 1).fill(sampled.as_ref().map_or(-1, |(_, sampled)| sampled.token as i32));
             if let Some(logprobs) = &self.logprobs {
                 logprobs.report(run, s, sampled.ok(), scratch);

@@ -1,8 +1,9 @@
 //! Products of two activations, a pair of matrices a row.
 
-use super::{Dst, Src, load, store};
+use super::{Dst, Src};
+use crate::general::contract::Sweep;
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch};
+use crate::simd::{Kernel, Lanes, launch};
 use std::ops::Range;
 
 /// Sizes of the matrices of a row: `[m, k]` times `[k, n]`, row-major.
@@ -24,8 +25,10 @@ pub unsafe fn matmul(isa: Isa, rows: Range<usize>, sizes: MatMul, a: Src, b: Src
     launch(isa, Products { rows, sizes, a, b, out });
 }
 
-/// Rows of a register tile: with two vectors a row they fill the registers of every level.
-const TILE: usize = 4;
+/// Sums that the first-level cache holds beside rows of b.
+const SUMS: usize = 8192;
+/// Rows of a that meet rows of b together.
+const ROWS: usize = 32;
 
 struct Products {
     rows: Range<usize>,
@@ -40,50 +43,17 @@ impl Kernel for Products {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let MatMul { m, k, n } = self.sizes;
+        let together = ROWS.min(m.max(1));
+        let wide = SUMS / together;
         for r in self.rows {
             // SAFETY: the contract of `matmul`.
             let (a, b, out) = unsafe { (self.a.row(r), self.b.row(r), self.out.row(r)) };
-            for j in (0..n).step_by(2 * LANES) {
-                for i in (0..m).step_by(TILE) {
-                    // SAFETY: rows i.. of a and columns j.. of b exist, and so does their part of the output.
-                    unsafe {
-                        let (a, out) = (a.add(i * k), out.add(i * n + j));
-                        match m - i {
-                            1 => tile::<V, 1>(k, n, a, b.add(j), n - j, out),
-                            2 => tile::<V, 2>(k, n, a, b.add(j), n - j, out),
-                            3 => tile::<V, 3>(k, n, a, b.add(j), n - j, out),
-                            _ => tile::<V, TILE>(k, n, a, b.add(j), n - j, out),
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// `R` rows and up to two vectors of columns, `left` of which exist.
-#[inline(always)]
-unsafe fn tile<V: Lanes, const R: usize>(k: usize, n: usize, a: *const f32, b: *const f32, left: usize, out: *mut f32) {
-    let second = left.saturating_sub(LANES);
-    let mut acc = [[V::splat(0.0); 2]; R];
-    for l in 0..k {
-        // SAFETY: the caller vouches for `left` columns of each of the k rows, and for R rows of a.
-        unsafe {
-            let row = b.add(l * n);
-            let x = load::<V>(row, left, 0.0);
-            let y = if second > 0 { load::<V>(row.add(LANES), second, 0.0) } else { V::splat(0.0) };
-            for (i, acc) in acc.iter_mut().enumerate() {
-                let w = V::splat(*a.add(i * k + l));
-                *acc = [w.fma(x, acc[0]), w.fma(y, acc[1])];
-            }
-        }
-    }
-    for (i, [x, y]) in acc.into_iter().enumerate() {
-        // SAFETY: as above.
-        unsafe {
-            store(x, out.add(i * n), left);
-            if second > 0 {
-                store(y, out.add(i * n + LANES), second);
+            // SAFETY: as above; the sums are kept where the result goes.
+            unsafe { out.write_bytes(0, m * n) };
+            for (j, i) in (0..n).step_by(wide).flat_map(|j| (0..m).step_by(together).map(move |i| (j, i))) {
+                let (rows, columns) = (together.min(m - i), wide.min(n - j));
+                let (a, b, sums) = (a.wrapping_add(i * k), b.wrapping_add(j), out.wrapping_add(i * n + j));
+                Sweep { a, line: k, b, down: n as isize, sums, pitch: n, rows, columns, depth: k }.run::<V>();
             }
         }
     }

@@ -10,7 +10,7 @@ mod weights;
 use crate::isa::Isa;
 use select::{Candidate, gather, nucleus, sort_by_likelihood, sort_by_token, top_k};
 use weights::{Weights, largest};
-use yirage_ir::op::sample::{CHUNK, Fault, GREEDY_BELOW, MASS_UNIT, logprob, nucleus_floor};
+use yirage_ir::op::sample::{CHUNK, GREEDY_BELOW, MASS_UNIT, SampleFault, logprob, nucleus_floor};
 
 /// Memory that sampling a row needs, for one worker at a time.
 #[derive(Debug)]
@@ -124,15 +124,15 @@ pub fn sample(
     adjustments: &Adjustments<'_>,
     draw: Option<Draw>,
     scratch: &mut Scratch,
-) -> Result<Sampled, Fault> {
-    let given = largest(isa, logits, |token, value| Fault::Given { token, value })?;
+) -> Result<Sampled, SampleFault> {
+    let given = largest(isa, logits, |token, value| SampleFault::Given { token, value })?;
     let (row, best) = if adjustments.none() {
         (logits, given)
     } else {
         scratch.row.clear();
         scratch.row.extend_from_slice(logits);
         adjustments.apply(&mut scratch.row);
-        let best = largest(isa, &scratch.row, |token, value| Fault::Adjusted { token, value })?;
+        let best = largest(isa, &scratch.row, |token, value| SampleFault::Adjusted { token, value })?;
         (&scratch.row[..], best)
     };
     let drawn = draw.filter(|d| d.temperature >= GREEDY_BELOW);

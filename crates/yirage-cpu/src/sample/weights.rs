@@ -2,7 +2,7 @@
 
 use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Lanes, launch};
-use yirage_ir::op::sample::{CHUNK, Fault, weight};
+use yirage_ir::op::sample::{CHUNK, SampleFault, weight};
 
 /// How logits become weights: the op's [`weight`].
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +81,12 @@ fn lanes<V: Lanes>(w: &Weights, logit: V) -> V {
 /// The largest logit of a row and the first token that has it.
 ///
 /// # Errors
-/// `bad` of the first NaN or +infinity; [`Fault::Nothing`] when there is nothing above -infinity.
-pub(super) fn largest(isa: Isa, row: &[f32], bad: impl Fn(u32, f32) -> Fault) -> Result<(usize, f32), Fault> {
+/// `bad` of the first NaN or +infinity; [`SampleFault::Nothing`] when there is nothing above -infinity.
+pub(super) fn largest(
+    isa: Isa,
+    row: &[f32],
+    bad: impl Fn(u32, f32) -> SampleFault,
+) -> Result<(usize, f32), SampleFault> {
     let best = launch(isa, Largest(row));
     let (from, max) = best.map_err(|chunk| {
         let unusable = |logit: &f32| logit.is_nan() || *logit == f32::INFINITY;
@@ -90,7 +94,7 @@ pub(super) fn largest(isa: Isa, row: &[f32], bad: impl Fn(u32, f32) -> Fault) ->
         bad((chunk + within) as u32, row[chunk + within])
     })?;
     if max == f32::NEG_INFINITY {
-        return Err(Fault::Nothing);
+        return Err(SampleFault::Nothing);
     }
     let within = row[from..].iter().position(|&logit| logit == max).unwrap_or(0);
     Ok((from + within, max))

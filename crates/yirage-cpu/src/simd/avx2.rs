@@ -1,6 +1,7 @@
 //! Lanes as two AVX registers (AVX2, FMA, F16C).
 
 use super::{LANES, Lanes};
+use crate::linear::lanes::{Avx2Lanes, Lanes as _};
 use std::arch::x86_64::*;
 
 /// Lanes 0 to 7, lanes 8 to 15.
@@ -27,6 +28,7 @@ macro_rules! both {
 impl Lanes for Avx2 {
     // Six fit sixteen registers only until stored values are converted on the way: measured slower.
     const ROWS: usize = 4;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
@@ -47,9 +49,25 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats, and for where they are.
+        unsafe {
+            _mm256_stream_ps(p, self.0);
+            _mm256_stream_ps(p.add(8), self.1);
+        }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         unsafe { Avx2(_mm256_cvtph_ps(_mm_loadu_si128(p.cast())), _mm256_cvtph_ps(_mm_loadu_si128(p.add(8).cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
+        // SAFETY: the caller vouches for four values of each row.
+        unsafe {
+            let words = Avx2Lanes::words(&rows.map(|row| row.cast()), 0);
+            words.map(|[a, b]| Avx2(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)))
+        }
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self {

@@ -1,6 +1,7 @@
 //! Lanes as one AVX-512 register.
 
-use super::Lanes;
+use super::{LANES, Lanes};
+use crate::linear::lanes::{Avx512Lanes, Lanes as _};
 use std::arch::x86_64::*;
 
 /// All sixteen lanes.
@@ -29,6 +30,7 @@ macro_rules! one {
 
 impl Lanes for Avx512 {
     const ROWS: usize = 8;
+    const WIDE: bool = true;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
@@ -46,9 +48,19 @@ impl Lanes for Avx512 {
         unsafe { _mm512_storeu_ps(p, self.0) }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats, and for where they are.
+        unsafe { _mm512_stream_ps(p, self.0) }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         unsafe { Avx512(_mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
+        // SAFETY: the caller vouches for four values of each row.
+        unsafe { Avx512Lanes::words(&rows.map(|row| row.cast()), 0).map(|v| Avx512(_mm512_castsi512_ps(v))) }
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self {

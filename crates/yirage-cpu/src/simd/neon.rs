@@ -4,6 +4,7 @@
 //! `fmax` and `fmin` give NaN for NaN, unlike the trait's `max` and `min`: those are a comparison and a choice.
 
 use super::{LANES, Lanes};
+use crate::linear::lanes::{Lanes as _, NeonLanes};
 use std::arch::aarch64::*;
 
 /// Lanes 0 to 3, 4 to 7, 8 to 11, 12 to 15.
@@ -52,6 +53,7 @@ fn floats(x: int16x4_t) -> float32x4_t {
 impl Lanes for Neon {
     // Two vectors of keys, the weight and four rows are 26 of 32 registers.
     const ROWS: usize = 4;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
@@ -70,8 +72,21 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats.
+        unsafe { self.store(p) }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         four!(I => vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p.add(4 * I)))))
+    }
+    #[inline(always)]
+    unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
+        // SAFETY: the caller vouches for four values of each row.
+        unsafe {
+            let words = NeonLanes::words(&rows.map(|row| row.cast()), 0);
+            words.map(|v| Neon(v.map(|part| vreinterpretq_f32_u8(part))))
+        }
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self {

@@ -21,6 +21,7 @@ macro_rules! each {
 
 impl Lanes for Plain {
     const ROWS: usize = 4;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
@@ -37,10 +38,21 @@ impl Lanes for Plain {
         unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats.
+        unsafe { self.store(p) }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
         each!(i => half::f16::from_bits(raw[i]).to_f32())
+    }
+    #[inline(always)]
+    unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
+        // SAFETY: the caller vouches for four values of each row.
+        let rows = rows.map(|row| unsafe { row.cast::<[f32; 4]>().read_unaligned() });
+        std::array::from_fn(|j| each!(i => rows[i][j]))
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self {

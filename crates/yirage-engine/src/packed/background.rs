@@ -1,7 +1,7 @@
 //! A thread that writes an entry, stepping back behind everything else.
 
-use super::Notice;
 use super::keep::Keep;
+use super::notice::Notice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};

@@ -13,7 +13,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use yirage_compile::{Options, compile};
 use yirage_hal::{Bindings, Device, Executor, HalError};
-use yirage_ir::op::sample::{Fault, Sample, SampleSlot};
+use yirage_ir::op::sample::{Sample, SampleFault, SampleSlot};
 use yirage_ir::{Dims, GraphBuilder};
 use yirage_plan::{Precision, WeightPlan};
 
@@ -272,14 +272,14 @@ fn read(
     pick: &Pick<'_>,
 ) -> Result<Result<Sampled, SampleError>, SampleError> {
     let fault = &executor.output_ints(1)?[3 * s..][..3];
-    match Fault::parse([fault[0], fault[1], fault[2]]) {
+    match SampleFault::parse([fault[0], fault[1], fault[2]]) {
         None => {}
-        Some(Fault::Nothing) => return Ok(Err(SampleError::NoCandidate { vocabulary })),
-        Some(Fault::Given { token, value }) => {
+        Some(SampleFault::Nothing) => return Ok(Err(SampleError::NoCandidate { vocabulary })),
+        Some(SampleFault::Given { token, value }) => {
             let stage = "as the model gave it";
             return Ok(Err(SampleError::NotFinite { token: token as usize, value, stage }));
         }
-        Some(Fault::Adjusted { token, value }) => {
+        Some(SampleFault::Adjusted { token, value }) => {
             let stage = "after bias and penalties";
             return Ok(Err(SampleError::NotFinite { token: token as usize, value, stage }));
         }

@@ -1,7 +1,7 @@
 //! One step's work and its results, as plain data.
 
-use super::request::SeqId;
-use super::sequence::Phase;
+use super::phase::Phase;
+use super::seq_id::SeqId;
 
 /// What one step runs. Decodes stand before prefill chunks, each in order of arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Batch {
     /// Number of the step, from 1.
     pub step: u64,
     /// The sequences' parts; empty when there is nothing to run (then nothing is to be committed).
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BatchEntry>,
 }
 
 impl Batch {
@@ -26,12 +26,12 @@ impl Batch {
 
 /// One sequence's part of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct BatchEntry {
     /// The sequence.
     pub seq: SeqId,
     /// [`Phase::Prefill`] or [`Phase::Decode`].
     pub phase: Phase,
-    /// Token ids to run, at least one; the last [`Entry::drafts`] of them are guesses.
+    /// Token ids to run, at least one; the last [`BatchEntry::drafts`] of them are guesses.
     pub tokens: Vec<u32>,
     /// Guessed tokens at the end of `tokens`, which this step verifies.
     pub drafts: u32,
@@ -49,7 +49,7 @@ pub struct Entry {
     pub sample: bool,
 }
 
-impl Entry {
+impl BatchEntry {
     /// Tokens that are certain: all but the drafts.
     pub fn certain(&self) -> &[u32] {
         &self.tokens[..self.tokens.len() - self.drafts as usize]
@@ -64,7 +64,7 @@ impl Entry {
 /// What became of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The entry ran and samples nothing ([`Entry::sample`] is false).
+    /// The entry ran and samples nothing ([`BatchEntry::sample`] is false).
     Ran,
     /// The entry ran and this token was sampled.
     Token(u32),

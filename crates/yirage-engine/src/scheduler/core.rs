@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::batch::{Batch, Entry, Outcome, StepResult};
+use super::batch::{Batch, BatchEntry, Outcome, StepResult};
 use super::config::Config;
 use super::error::{AdmissionError, CommitError, ConfigError};
-use super::request::{Ended, Event, FinishReason, Request, SeqId};
-use super::sequence::{Phase, Sequence};
+use super::new_sequence::NewSequence;
+use super::phase::Phase;
+use super::seq_id::SeqId;
+use super::sequence::Sequence;
+use super::update::{Ended, FinishReason, SeqUpdate};
 use crate::kv::{KvManager, Violation};
 
 /// Exact counters since the scheduler was made.
@@ -79,9 +82,9 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`AdmissionError`] for a request that could never run, with the numbers, and for a full queue.
-    pub fn add(&mut self, request: Request) -> Result<SeqId, AdmissionError> {
+    pub fn add(&mut self, new: NewSequence) -> Result<SeqId, AdmissionError> {
         let capacity = self.kv.max_positions(self.config.chunk());
-        let final_len = request.final_length(self.config.max_context as usize, capacity)?;
+        let final_len = new.final_length(self.config.max_context as usize, capacity)?;
         let preempted = self.waiting.partition_point(|seq| seq.phase == Phase::Preempted);
         let waiting = self.waiting.len() - preempted;
         if waiting >= self.config.max_waiting as usize {
@@ -89,7 +92,7 @@ impl Scheduler {
         }
         let id = SeqId(self.next_id);
         self.next_id += 1;
-        self.waiting.push_back(Sequence::new(id, request, final_len, self.kv.empty()));
+        self.waiting.push_back(Sequence::new(id, new, final_len, self.kv.empty()));
         Ok(id)
     }
 
@@ -117,8 +120,8 @@ impl Scheduler {
     }
 
     /// Notes a planned step as in flight.
-    pub(super) fn begin(&mut self, entries: Vec<Entry>) -> Batch {
-        let note = |entry: &Entry| InFlight {
+    pub(super) fn begin(&mut self, entries: Vec<BatchEntry>) -> Batch {
+        let note = |entry: &BatchEntry| InFlight {
             seq: entry.seq,
             upto: entry.start as usize + entry.certain().len(),
             drafts: entry.drafted().to_vec(),
@@ -139,17 +142,17 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`CommitError`] when the results are not those of the step in flight; then nothing has changed.
-    pub fn commit(&mut self, results: &[StepResult]) -> Result<Vec<Event>, CommitError> {
+    pub fn commit(&mut self, results: &[StepResult]) -> Result<Vec<SeqUpdate>, CommitError> {
         self.match_results(results)?;
-        let mut events = Vec::new();
+        let mut updates = Vec::new();
         for (entry, result) in std::mem::take(&mut self.in_flight).into_iter().zip(results) {
             let at = self
                 .running
                 .binary_search_by_key(&entry.seq, |seq| seq.id)
                 .expect("a sequence in flight stays among the running ones until its commit");
-            self.commit_entry(at, entry, &result.outcome, &mut events);
+            self.commit_entry(at, entry, &result.outcome, &mut updates);
         }
-        Ok(events)
+        Ok(updates)
     }
 
     /// Results must be one per entry, in order, with a token exactly where one was to be sampled.
@@ -176,7 +179,7 @@ impl Scheduler {
         Ok(())
     }
 
-    fn commit_entry(&mut self, at: usize, entry: InFlight, outcome: &Outcome, events: &mut Vec<Event>) {
+    fn commit_entry(&mut self, at: usize, entry: InFlight, outcome: &Outcome, updates: &mut Vec<SeqUpdate>) {
         let upto = entry.upto;
         let seq = &mut self.running[at];
         seq.drafted += entry.drafts.len();
@@ -187,7 +190,7 @@ impl Scheduler {
         }
         if let Some(reason) = end {
             let seq = self.running.remove(at);
-            events.push(self.close(seq, reason));
+            updates.push(self.close(seq, reason));
             return;
         }
         self.kv.advance(&mut seq.cache, &seq.tokens, upto);
@@ -199,20 +202,20 @@ impl Scheduler {
         };
         if let Some(token) = first {
             seq.ready.extend(rest);
-            events.push(Event::Token { seq: seq.id, token, position: seq.tokens.len() });
+            updates.push(SeqUpdate::Token { seq: seq.id, token, position: seq.tokens.len() });
             seq.tokens.push(token);
             if seq.phase == Phase::Prefill {
                 seq.enter(Phase::Decode);
             }
         }
-        self.settle(at, events);
+        self.settle(at, updates);
     }
 
     /// Reports the next token of each verified run, in order of arrival; nothing when all have been reported. To be
     /// called until then, between a commit and the next step; a sequence may be ended in between, and then nothing of
     /// the rest of its run remains.
-    pub fn deliver(&mut self) -> Vec<Event> {
-        let mut events = Vec::new();
+    pub fn deliver(&mut self) -> Vec<SeqUpdate> {
+        let mut updates = Vec::new();
         let mut at = 0;
         while let Some(seq) = self.running.get_mut(at) {
             let id = seq.id;
@@ -223,21 +226,21 @@ impl Scheduler {
                 seq.rows_delivered(upto);
                 seq.accepted += 1;
                 self.stats.accepted += 1;
-                events.push(Event::Token { seq: id, token, position: upto });
+                updates.push(SeqUpdate::Token { seq: id, token, position: upto });
                 seq.tokens.push(token);
-                self.settle(at, &mut events);
+                self.settle(at, &mut updates);
             }
             at += usize::from(self.running.get(at).is_some_and(|seq| seq.id == id));
         }
-        events
+        updates
     }
 
     /// After new tokens of a sequence: its end, or blocks of drafts that came to nothing are given back.
-    fn settle(&mut self, at: usize, events: &mut Vec<Event>) {
+    fn settle(&mut self, at: usize, updates: &mut Vec<SeqUpdate>) {
         let seq = &mut self.running[at];
         if let Some(reason) = seq.natural_end() {
             let seq = self.running.remove(at);
-            events.push(self.close(seq, reason));
+            updates.push(self.close(seq, reason));
         } else if seq.ready.is_empty() {
             self.kv.roll_back(&mut seq.cache);
         }
@@ -275,24 +278,24 @@ impl Scheduler {
 
     /// Ends every sequence of the step in flight with an error and leaves the others as they are: for a step that did
     /// not run (device lost, out of memory).
-    pub fn fail_step(&mut self, why: &str) -> Vec<Event> {
+    pub fn fail_step(&mut self, why: &str) -> Vec<SeqUpdate> {
         let failed = std::mem::take(&mut self.in_flight);
-        let mut events = Vec::new();
+        let mut updates = Vec::new();
         for entry in failed {
             if let Ok(at) = self.running.binary_search_by_key(&entry.seq, |seq| seq.id) {
                 let mut seq = self.running.remove(at);
                 let reason = seq.ending.take().unwrap_or_else(|| FinishReason::Error(why.to_owned()));
-                events.push(self.close(seq, reason));
+                updates.push(self.close(seq, reason));
             }
         }
-        events
+        updates
     }
 
     /// Gives a sequence's blocks back and reports its end.
-    fn close(&mut self, mut seq: Sequence, reason: FinishReason) -> Event {
+    fn close(&mut self, mut seq: Sequence, reason: FinishReason) -> SeqUpdate {
         self.kv.close(&mut seq.cache);
         seq.enter(Phase::Finished);
-        Event::Finished { seq: seq.id, reason, usage: seq.usage() }
+        SeqUpdate::Finished { seq: seq.id, reason, usage: seq.usage() }
     }
 
     /// Whether no request is left.

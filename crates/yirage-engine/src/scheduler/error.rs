@@ -1,6 +1,6 @@
 //! Errors of the scheduler.
 
-use super::request::SeqId;
+use super::seq_id::SeqId;
 use crate::limits::{MAX_SALT_BYTES, MAX_STOP_IDS};
 
 /// A configuration that no scheduler can follow.

@@ -17,12 +17,12 @@
 //!
 //! ```
 //! use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
-//! use yirage_engine::scheduler::{Config, Event, Outcome, Request, Scheduler, StepResult};
+//! use yirage_engine::scheduler::{Config, NewSequence, Outcome, Scheduler, SeqUpdate, StepResult};
 //!
 //! let group = CacheGroup::Paged { k_width: 64, v_width: 64, window: None, layers: 2 };
 //! let kv = KvManager::new(&[GroupConfig { group, blocks: 8 }], true)?;
 //! let mut scheduler = Scheduler::new(Config::default(), kv)?;
-//! scheduler.add(Request { prompt: vec![1, 2, 3], max_new_tokens: Some(2), ..Request::default() })?;
+//! scheduler.add(NewSequence { prompt: vec![1, 2, 3], max_new_tokens: Some(2), ..NewSequence::default() })?;
 //! let mut output = Vec::new();
 //! while !scheduler.is_idle() {
 //!     let batch = scheduler.schedule()?;
@@ -30,8 +30,8 @@
 //!     let result = |sample| if sample { Outcome::Token(7) } else { Outcome::Ran };
 //!     let results: Vec<StepResult> =
 //!         batch.entries.iter().map(|entry| StepResult { seq: entry.seq, outcome: result(entry.sample) }).collect();
-//!     for event in scheduler.commit(&results)? {
-//!         if let Event::Token { token, .. } = event {
+//!     for update in scheduler.commit(&results)? {
+//!         if let SeqUpdate::Token { token, .. } = update {
 //!             output.push(token);
 //!         }
 //!     }
@@ -45,15 +45,20 @@ mod batch;
 mod config;
 mod core;
 mod error;
+mod new_sequence;
+mod phase;
 mod plan;
-mod request;
+mod seq_id;
 mod sequence;
 #[cfg(test)]
 mod sim;
+mod update;
 
 pub use self::core::{Scheduler, Stats};
-pub use batch::{Batch, Entry, Outcome, StepResult};
+pub use batch::{Batch, BatchEntry, Outcome, StepResult};
 pub use config::Config;
 pub use error::{AdmissionError, CommitError, ConfigError, StepInFlight};
-pub use request::{Ended, Event, FinishReason, LogitsWanted, Request, SeqId, Usage};
-pub use sequence::Phase;
+pub use new_sequence::{LogitsWanted, NewSequence};
+pub use phase::Phase;
+pub use seq_id::SeqId;
+pub use update::{Ended, FinishReason, SeqUpdate, Usage};

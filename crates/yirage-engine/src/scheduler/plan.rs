@@ -1,9 +1,10 @@
 //! Choosing the next step: the policy itself.
 
-use super::batch::{Batch, Entry};
+use super::batch::{Batch, BatchEntry};
 use super::core::Scheduler;
 use super::error::StepInFlight;
-use super::sequence::{Phase, Sequence};
+use super::phase::Phase;
+use super::sequence::Sequence;
 
 /// What is left to give in the step being planned.
 struct Left {
@@ -28,7 +29,7 @@ impl Scheduler {
             return Err(StepInFlight { step: self.step });
         }
         let mut left = self.full_step();
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<BatchEntry> = Vec::new();
         let mut at = 0;
         while at < self.running.len() || self.admit(&left) {
             let count = self.share(at, &left);
@@ -52,7 +53,7 @@ impl Scheduler {
 
     /// Puts drafts behind the tokens of decodes, the oldest first, with what everything else has left of the step and
     /// of the blocks that hold nothing. Drafts that find no room are forgotten.
-    fn add_drafts(&mut self, entries: &mut [Entry], left: &mut Left) {
+    fn add_drafts(&mut self, entries: &mut [BatchEntry], left: &mut Left) {
         for seq in &mut self.running {
             if seq.drafts.is_empty() {
                 continue;
@@ -156,7 +157,7 @@ impl Scheduler {
         self.kv.has_available(&wanted)
     }
 
-    fn entry(&self, at: usize, count: usize) -> Entry {
+    fn entry(&self, at: usize, count: usize) -> BatchEntry {
         self.running[at].entry(count, 0, self.kv.groups().len())
     }
 }

@@ -1,38 +1,12 @@
 //! One request on its way through the scheduler.
 
-use super::batch::Entry;
-use super::request::{FinishReason, LogitsWanted, Request, SeqId, Usage};
+use super::batch::BatchEntry;
+use super::new_sequence::{LogitsWanted, NewSequence};
+use super::phase::Phase;
+use super::seq_id::SeqId;
+use super::update::{FinishReason, Usage};
 use crate::kv::SeqCache;
 use std::collections::VecDeque;
-
-/// Where a sequence is. The diagram is in the module's documentation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Not admitted yet; holds nothing.
-    Waiting,
-    /// One token a step: the last one sampled.
-    Decode,
-    /// Computing its prompt, or everything it had before it was preempted.
-    Prefill,
-    /// Lost its blocks to an older sequence; holds nothing, keeps its tokens.
-    Preempted,
-    /// Over; only a sequence that is being reported is ever in this state.
-    Finished,
-}
-
-impl Phase {
-    /// Whether the state diagram has an arrow from `self` to `next`.
-    pub fn may_become(self, next: Phase) -> bool {
-        match (self, next) {
-            (Phase::Finished, _) => false,
-            (_, Phase::Finished) => true,
-            (Phase::Waiting | Phase::Preempted, Phase::Prefill) => true,
-            (Phase::Prefill, Phase::Decode | Phase::Preempted) => true,
-            (Phase::Decode, Phase::Preempted) => true,
-            _ => false,
-        }
-    }
-}
 
 /// A request with its tokens so far, its blocks and its state.
 #[derive(Clone, Debug)]
@@ -66,18 +40,18 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    pub(super) fn new(id: SeqId, request: Request, final_len: usize, cache: SeqCache) -> Self {
-        let mut stop_ids = request.stop_ids;
+    pub(super) fn new(id: SeqId, new: NewSequence, final_len: usize, cache: SeqCache) -> Self {
+        let mut stop_ids = new.stop_ids;
         stop_ids.sort_unstable();
         Sequence {
             id,
             phase: Phase::Waiting,
-            prompt_len: request.prompt.len(),
-            tokens: request.prompt,
+            prompt_len: new.prompt.len(),
+            tokens: new.prompt,
             final_len,
             stop_ids,
-            logits: request.logits,
-            salt: request.cache_salt,
+            logits: new.logits,
+            salt: new.cache_salt,
             cache,
             rows_done: 0,
             ending: None,
@@ -126,7 +100,7 @@ impl Sequence {
     }
 
     /// The batch entry for the next `count` tokens and as many of the drafts as `drafts` says, whose room is reserved.
-    pub(super) fn entry(&self, count: usize, drafts: usize, groups: usize) -> Entry {
+    pub(super) fn entry(&self, count: usize, drafts: usize, groups: usize) -> BatchEntry {
         let start = self.cache.len();
         let certain = start + count;
         let sample = self.samples_at(certain);
@@ -139,7 +113,7 @@ impl Sequence {
         let slot = |group: usize, position: usize| {
             self.cache.slot(group, position).expect("the positions of an entry were reserved in every group")
         };
-        Entry {
+        BatchEntry {
             seq: self.id,
             phase: self.phase,
             tokens: [&self.tokens[start..certain], &self.drafts[..drafts]].concat(),

@@ -7,65 +7,21 @@
 //! It deliberately knows nothing of the verifying model but its tokens, and never makes room at anybody's cost: a
 //! sequence for which its cache has no block gets no guesses.
 
-use super::Speculation;
 use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
 use crate::load::{self, Progress};
 use crate::memory::LoadBytes;
-use crate::options::EngineOptions;
+use crate::options::{EngineOptions, Speculation};
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Pick, Sampler, TokenCounts};
-use crate::scheduler::{Batch, Entry, Phase, SeqId};
+use crate::scheduler::{Batch, BatchEntry, Phase, SeqId};
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
-use yirage_model::tokenizer::Tokenizer;
 
 /// Unread tokens that are read together with the first guess.
 const READ_ALONG: usize = 16;
-
-/// Two models that do not speak of the same tokens.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VocabularyError {
-    /// An id means different texts.
-    #[error(
-        "the draft model has another vocabulary: token {id} is {draft:?} there and {model:?} in the model; choose a \
-         smaller model of the same family"
-    )]
-    Token {
-        /// The first such id.
-        id: u32,
-        /// Its text in the model.
-        model: String,
-        /// Its text in the draft model.
-        draft: String,
-    },
-    /// Without tokenizers only the widths can be compared.
-    #[error(
-        "the draft model has {draft} tokens and the model {model}, and not both have a tokenizer to compare; choose a \
-         smaller model of the same family"
-    )]
-    Width {
-        /// Tokens of the model.
-        model: u32,
-        /// Tokens of the draft model.
-        draft: u32,
-    },
-}
-
-/// Checks that ids mean the same to both models, as far as both have them: models of one family are often padded to
-/// different widths.
-pub(crate) fn same_vocabulary(model: &Tokenizer, draft: &Tokenizer) -> Result<(), VocabularyError> {
-    for id in 0..model.vocab_size().min(draft.vocab_size()) as u32 {
-        if let (Some(ours), Some(theirs)) = (model.piece(id), draft.piece(id))
-            && ours != theirs
-        {
-            return Err(VocabularyError::Token { id, model: ours.to_owned(), draft: theirs.to_owned() });
-        }
-    }
-    Ok(())
-}
 
 /// A sequence that wants guesses.
 pub(crate) struct DraftJob<'a> {
@@ -229,13 +185,13 @@ impl DraftModel {
         &mut self,
         jobs: &[DraftJob<'_>],
         who: &[usize],
-        entries: Vec<Entry>,
+        entries: Vec<BatchEntry>,
         counts: &[TokenCounts],
     ) -> Result<Vec<Option<u32>>, EngineError> {
         let batch = Batch { step: 0, entries };
         let whole = |seq| jobs.iter().find(|job| job.seq == seq).map_or(0, |job| job.whole);
         self.runner.run(&batch, whole)?;
-        let pick = |(row, (entry, &i)): (usize, (&Entry, &usize))| Pick {
+        let pick = |(row, (entry, &i)): (usize, (&BatchEntry, &usize))| Pick {
             row,
             params: jobs[i].params,
             counts: &counts[i],
@@ -279,13 +235,13 @@ impl DraftModel {
         known
     }
 
-    fn entry(&self, job: &DraftJob<'_>, known: &Known, start: usize, tokens: &[u32], sample: bool) -> Entry {
+    fn entry(&self, job: &DraftJob<'_>, known: &Known, start: usize, tokens: &[u32], sample: bool) -> BatchEntry {
         let groups = self.kv.groups().len();
         let slot = |group: usize, position: usize| {
             known.cache.slot(group, position).expect("positions were reserved before an entry is made of them")
         };
         let upto = start + tokens.len();
-        Entry {
+        BatchEntry {
             seq: job.seq,
             phase: Phase::Decode,
             tokens: tokens.to_vec(),

@@ -37,39 +37,7 @@ mod speculator;
 pub use acceptance::{Acceptance, Kind};
 pub use controller::{ALLOWANCE, Controller, Ran, StepCost, Wish};
 pub use costs::Curve;
-pub use draft::VocabularyError;
 pub use lookup::{Foresight, LEAST, Lookup, MOST_PLACES};
 
-pub(crate) use draft::{DraftModel, same_vocabulary};
+pub(crate) use draft::DraftModel;
 pub(crate) use speculator::{Speculator, View};
-
-/// Whether and how an engine guesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Speculation {
-    /// Drafts of a sequence that one step verifies at most; 0 switches guessing off.
-    pub most: u32,
-    /// Whether sequences are looked up in themselves.
-    pub lookup: bool,
-    /// Who decides how many.
-    pub control: Control,
-}
-
-impl Speculation {
-    /// Drafts that fill, with the token before them, one tile of tokens of the CPU's products.
-    pub const MOST: u32 = 15;
-
-    /// Prompt lookup under the controller.
-    pub fn lookup() -> Speculation {
-        Speculation { most: Self::MOST, lookup: true, control: Control::Measured }
-    }
-}
-
-/// Who decides how many guesses a step verifies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Control {
-    /// The controller, from measurements.
-    #[default]
-    Measured,
-    /// Always as many as allowed: for measurements and tests of what is computed.
-    Most,
-}

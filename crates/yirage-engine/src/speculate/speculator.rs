@@ -4,8 +4,8 @@ use super::acceptance::{Acceptance, Kind};
 use super::controller::{Controller, Ran, StepCost, Wish};
 use super::draft::{DraftJob, DraftModel};
 use super::lookup::Lookup;
-use super::{Control, Speculation};
 use crate::error::EngineError;
+use crate::options::{Speculation, SpeculationControl};
 use crate::sampling::{CheckedParams, TokenCounts};
 use crate::scheduler::SeqId;
 use std::collections::HashMap;
@@ -137,9 +137,13 @@ impl Speculator {
         let all = |wishes: &Vec<Wish>| wishes.iter().map(|wish| wish.chances.len()).collect();
         let decided = match self.options.control {
             // By lookup, or by both where there is a draft model.
-            Control::Most => ways.iter().enumerate().take(2).next_back().map(|(way, wishes)| (way, all(wishes))),
-            Control::Measured if beside_prompts => Some((0, self.controller.decide_beside_prompts(&ways[0]))),
-            Control::Measured => self.controller.decide(views.len() as u32, &ways),
+            SpeculationControl::Most => {
+                ways.iter().enumerate().take(2).next_back().map(|(way, wishes)| (way, all(wishes)))
+            }
+            SpeculationControl::Measured if beside_prompts => {
+                Some((0, self.controller.decide_beside_prompts(&ways[0])))
+            }
+            SpeculationControl::Measured => self.controller.decide(views.len() as u32, &ways),
         };
         let Some((way, lengths)) = decided else { return Ok(Vec::new()) };
         let mut drafts = Vec::new();

@@ -1,8 +1,9 @@
 //! `contract`: products of matrices, a batch of them.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity, broadcast};
-use crate::dim::{Dim, Dims};
+use super::{Case, OpDef, Role, Tolerance, arity, broadcast};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::expr::{Scalar, is_float};
 use crate::op_struct;
@@ -105,9 +106,8 @@ impl OpDef for Contract {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let n = ins[1].width().unwrap_or(0) as f64;
-        let bytes = ins.iter().map(|t| t.bytes(dims) as f64).sum();
-        Work { flops: 2.0 * ins[0].elems(dims) as f64 * n, bytes }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let (a, n) = (ins[0].elems(&step.dims), ins[1].width().unwrap_or(0));
+        Cost { ops: 2.0 * a as f64 * n as f64, ..Cost::reading(2, a) }
     }
 }

@@ -1,9 +1,13 @@
 //! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity, f32_rows, times};
-use crate::dim::{Dim, Dims, Sym};
+use super::linear::product_format;
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, times};
+use crate::cost::{Cost, Reads, StepSizes};
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -92,6 +96,23 @@ impl OpDef for ExpertLinear {
         }
     }
 
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let (rows, top_k, one) = (l.shape(x[0])[0], Dim::Const(self.top_k), Dim::Const(1));
+        let [_, Dim::Const(n), k] = ins[1].shape[..] else {
+            return Err(NoGeneralForm::Beyond("the weight is no stack of matrices"));
+        };
+        let plain = matches!(ins[1].dtype, DType::Stored(f) if f.info().block == 1);
+        let w = if plain { l.gather(x[1], x[2])? } else { l.f32(x[1])? };
+        let w = l.f32(w)?;
+        let w = l.permute(w, &[0, 1, 3, 2])?;
+        let input = l.f32(x[0])?;
+        let input = l.reshape(input, &[rows, if self.shared { one } else { top_k }, one, k])?;
+        let y = l.contract(input, w)?;
+        let y = l.reshape(y, &[rows, Dim::Const(self.top_k * n)])?;
+        l.finish(y)
+    }
+
     fn cases() -> Vec<Case> {
         let mut rng = Values::new(17);
         let mut cases = Vec::new();
@@ -129,10 +150,16 @@ impl OpDef for ExpertLinear {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let rows = ins[0].shape[0].get(dims) as f64 * f64::from(self.top_k);
-        let one = ins[1].elems(dims) as f64 / ins[1].shape[0].get(dims).max(1) as f64;
-        Work { flops: 2.0 * rows * one, bytes: ins[1].bytes(dims) as f64 }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let (of, tokens) = (ins[1].shape[0].get(&step.dims).max(1) as f64, ins[0].shape[0].get(&step.dims) as f64);
+        let (chosen, one) = (f64::from(self.top_k), ins[1].elems(&step.dims) as f64 / of);
+        // Experts that at least one of the tokens is expected to choose, if they choose evenly.
+        let met = of * (1.0 - (1.0 - chosen / of).max(0.0).powf(tokens));
+        Cost {
+            ops: 2.0 * one * chosen * tokens,
+            format: product_format(&ins[0], &ins[1]),
+            reads: vec![Reads::Whole, Reads::Parts(met), Reads::Whole],
+        }
     }
 }
 
@@ -171,6 +198,15 @@ impl OpDef for ExpertBias {
         }
     }
 
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let shape = l.shape(x[0]);
+        let bias = l.gather(x[1], x[2])?;
+        let bias = l.reshape(bias, &shape)?;
+        let y = l.map("add(x0, x1)", &[x[0], bias])?;
+        l.finish(y)
+    }
+
     fn cases() -> Vec<Case> {
         let mut rng = Values::new(18);
         let ins = vec![rng.floats([3, 2 * 19]), rng.floats([4, 19]), Tensor::i32([3, 2], vec![3, 0, 1, 2, 0, 3])];
@@ -199,6 +235,17 @@ impl OpDef for ExpertSum {
             out.extend((0..n).map(|i| (0..top_k).map(|r| x[r * n + i] * w[r]).sum::<f64>() as f32));
         }
         vec![Tensor::f32([ins[0].rows(), n], out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let (rows, top_k) = (l.shape(x[0])[0], Dim::Const(self.top_k));
+        let n = Dim::Const(ins[0].width().unwrap_or(0) as u32 / self.top_k);
+        let parts = l.reshape(x[0], &[rows, top_k, n])?;
+        let weights = l.reshape(x[1], &[rows, Dim::Const(1), top_k])?;
+        let y = l.contract(weights, parts)?;
+        let y = l.reshape(y, &[rows, n])?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

@@ -2,6 +2,7 @@
 
 use super::case::{PLAIN, Values};
 use super::{Case, OpDef, Role, Tolerance, arity, plain, symbol_outermost};
+use crate::cost::{Cost, Reads, StepSizes};
 use crate::dtype::DType;
 use crate::expr::{Scalar, is_float};
 use crate::op_struct;
@@ -57,6 +58,15 @@ impl OpDef for Gather {
 
     fn role(&self, _: usize, _: &Tensor) -> Role {
         Role::Any
+    }
+
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let slices = ins[1].elems(&step.dims);
+        let mut cost = Cost::reading(2, slices);
+        if self.axis == 0 {
+            cost.reads[0] = Reads::Parts(slices as f64);
+        }
+        cost
     }
 
     fn cases() -> Vec<Case> {

@@ -1,9 +1,11 @@
 //! `glu`: gated linear units (Shazeer, 2020).
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
 use crate::attr_enum;
 use crate::expr::{gelu_erf, gelu_tanh, silu};
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -56,6 +58,18 @@ impl OpDef for Glu {
         let pairs = ins[0].floats().iter().zip(ins[1].floats());
         let out = pairs.map(|(&g, &u)| apply(f64::from(g), f64::from(u)) as f32).collect();
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let expr = match self.kind {
+            GluKind::GptOss => {
+                "t0 = min(x0, 7.0); mul(mul(add(clamp(x1, -7.0, 7.0), 1.0), t0), sigmoid(mul(t0, 1.702)))".to_string()
+            }
+            kind => format!("mul({kind}(x0), x1)"),
+        };
+        let y = l.map(&expr, &x)?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

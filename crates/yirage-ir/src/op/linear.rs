@@ -1,9 +1,12 @@
 //! `linear`: activations times a weight matrix.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, Work, arity, times};
-use crate::dim::{Dim, Dims};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, times};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -20,6 +23,12 @@ op_struct! {
         /// Number of groups.
         groups: u32,
     }
+}
+
+/// The format whose ceiling a product meets; none where a quantised weight meets f32 activations.
+pub(super) fn product_format(x: &Type, w: &Type) -> Option<Format> {
+    let DType::Stored(format) = w.dtype else { return None };
+    (x.dtype == DType::Q8A || format.info().block == 1).then_some(format)
 }
 
 impl OpDef for Linear {
@@ -65,6 +74,26 @@ impl OpDef for Linear {
         }
     }
 
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let rows = l.shape(x[0])[0];
+        let (input, w) = (l.f32(x[0])?, l.f32(x[1])?);
+        if self.groups == 1 {
+            let w = l.permute(w, &[1, 0])?;
+            let y = l.contract(input, w)?;
+            return l.finish(y);
+        }
+        let [Dim::Const(n), k] = l.shape(w)[..] else { return Err(NoGeneralForm::Beyond("the weight is no matrix")) };
+        let groups = Dim::Const(self.groups);
+        // A row is a batch of rows of one: the groups.
+        let input = l.reshape(input, &[rows, groups, Dim::Const(1), k])?;
+        let w = l.reshape(w, &[groups, Dim::Const(n / self.groups), k])?;
+        let w = l.permute(w, &[0, 2, 1])?;
+        let y = l.contract(input, w)?;
+        let y = l.reshape(y, &[rows, Dim::Const(n)])?;
+        l.finish(y)
+    }
+
     fn cases() -> Vec<Case> {
         let mut rng = Values::new(3);
         let mut cases = Vec::new();
@@ -101,9 +130,11 @@ impl OpDef for Linear {
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let rows = ins[0].shape[0].get(dims) as f64;
-        let weights = ins[1].elems(dims) as f64;
-        Work { flops: 2.0 * rows * weights, bytes: ins[1].bytes(dims) as f64 + ins[0].bytes(dims) as f64 }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let rows = ins[0].shape[0].get(&step.dims);
+        let ops = 2.0 * rows as f64 * ins[1].elems(&step.dims) as f64;
+        // Slices of a row stay f32, and so does their arithmetic.
+        let format = product_format(&ins[0], &ins[1]).filter(|_| self.groups == 1);
+        Cost { ops, format, ..Cost::reading(2, rows) }
     }
 }

@@ -1,8 +1,11 @@
 //! `matmul`: products of two activations.
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, Work, arity, f32_rows, times};
-use crate::dim::Dims;
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows, times};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Dim;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -50,6 +53,17 @@ impl OpDef for MatMul {
         vec![Tensor::f32([ins[0].rows(), m * n], out)]
     }
 
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let rows = l.shape(x[0])[0];
+        let k = Dim::Const(ins[0].width().unwrap_or(0) as u32 / self.m);
+        let a = l.reshape(x[0], &[rows, Dim::Const(self.m), k])?;
+        let b = l.reshape(x[1], &[rows, k, Dim::Const(self.n)])?;
+        let y = l.contract(a, b)?;
+        let y = l.reshape(y, &[rows, Dim::Const(self.m * self.n)])?;
+        l.finish(y)
+    }
+
     fn cases() -> Vec<Case> {
         let mut rng = Values::new(20);
         let sizes = [(1, 1, 1, 1), (3, 2, 5, 7), (2, 4, 33, 16), (5, 1, 64, 100), (2, 9, 17, 1), (1, 65, 40, 70)];
@@ -61,10 +75,8 @@ impl OpDef for MatMul {
         sizes.into_iter().chain([(0, 2, 3, 4)]).map(case).collect()
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let rows = ins[0].shape[0].get(dims) as f64;
-        let bytes =
-            ins[0].bytes(dims) as f64 + ins[1].bytes(dims) as f64 + rows * f64::from(self.m) * f64::from(self.n) * 4.0;
-        Work { flops: 2.0 * ins[0].elems(dims) as f64 * f64::from(self.n), bytes }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let a = ins[0].elems(&step.dims);
+        Cost { ops: 2.0 * a as f64 * f64::from(self.n), ..Cost::reading(2, a) }
     }
 }

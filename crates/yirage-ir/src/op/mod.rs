@@ -5,9 +5,11 @@
 //! device, layout or kernel.
 
 use crate::attr::AttrError;
-use crate::dim::{Dims, Sym};
+use crate::cost::{Cost, StepSizes};
+use crate::dim::Sym;
 use crate::dtype::DType;
 use crate::expr::is_float;
+use crate::graph::Graph;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
@@ -28,6 +30,7 @@ mod iota;
 mod kv_append;
 mod layer_norm;
 mod linear;
+mod lower;
 mod map;
 mod matmul;
 mod quantize;
@@ -37,13 +40,14 @@ mod rope;
 mod route;
 pub mod sample;
 mod softmax;
+mod tolerance;
 mod top_k;
 mod unary;
 mod view;
 
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
-pub use case::{Case, Tolerance};
+pub use case::Case;
 pub use concat::Concat;
 pub use concat_heads::ConcatHeads;
 pub use contract::Contract;
@@ -57,6 +61,7 @@ pub use iota::Iota;
 pub use kv_append::KvAppend;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
+pub use lower::NoGeneralForm;
 pub use map::Map;
 pub use matmul::MatMul;
 pub use quantize::{MAX_OUTLIERS, Quantize};
@@ -66,21 +71,13 @@ pub use rope::Rope;
 pub use route::{Route, Scoring};
 pub use sample::{Sample, SampleSlot};
 pub use softmax::Softmax;
+pub use tolerance::Tolerance;
 pub use top_k::TopK;
 pub use unary::{Unary, UnaryKind};
 pub use view::{Cut, Form, View};
 
 /// Positions of one cache block.
 pub const BLOCK: usize = 32;
-
-/// Arithmetic and memory an op needs: the cost model's and the roofline's numbers.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Work {
-    /// Multiplications and additions.
-    pub flops: f64,
-    /// Bytes that must move at least once.
-    pub bytes: f64,
-}
 
 /// Where an input of an op comes from in a model, when nothing in the graph computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,12 +133,20 @@ pub trait OpDef: Attrs {
         let _ = (input, ty);
         false
     }
+    /// The same as a graph of general ops, whose inputs are those of the op in order.
+    ///
+    /// # Errors
+    /// Why there is none for inputs of these types.
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let _ = ins;
+        Err(NoGeneralForm::General)
+    }
     /// Shapes and values to test a kernel with.
     fn cases() -> Vec<Case>;
-    /// Arithmetic and bytes at these sizes.
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let bytes = ins.iter().map(|t| t.bytes(dims) as f64).sum::<f64>() * 2.0;
-        Work { flops: ins.first().map_or(0.0, |t| t.elems(dims) as f64), bytes }
+    /// What it has to do at least in a step, the only place where that is said: by default read all its inputs.
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let rows = ins.first().and_then(|t| t.shape.first()).map_or(1, |d| d.get(&step.dims));
+        Cost::reading(ins.len(), rows)
     }
 }
 
@@ -203,9 +208,16 @@ macro_rules! ops {
             pub fn whole(&self, input: usize, ty: &Type) -> bool {
                 match self { $(Op::$name(op) => op.whole(input, ty)),* }
             }
+            /// See [`OpDef::lower`].
+            ///
+            /// # Errors
+            /// Why there is no general form.
+            pub fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+                match self { $(Op::$name(op) => op.lower(ins)),* }
+            }
             /// See [`OpDef::work`].
-            pub fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-                match self { $(Op::$name(op) => op.work(ins, dims)),* }
+            pub fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+                match self { $(Op::$name(op) => op.work(ins, step)),* }
             }
             /// The cases of every op.
             pub fn all_cases() -> Vec<Case> {

@@ -5,7 +5,7 @@
 
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::expr::Expr;
+use crate::expr::{Expr, is_float};
 use crate::graph::{Graph, GraphBuilder, Node, NodeKind, Source, ValueId};
 use crate::op::{Op, Reduce, View};
 use crate::strided::Strided;
@@ -267,7 +267,14 @@ pub(super) fn check(graph: &Graph) -> Result<(), String> {
     match &chain.core {
         Core::None => {}
         Core::Reduce(_, x) => fits(x, inputs(x))?,
-        Core::Contract(sides) => sides.iter().try_for_each(|x| fits(x, inputs(x)))?,
+        Core::Contract(sides) => {
+            sides.iter().try_for_each(|x| fits(x, inputs(x)))?;
+            // Elements change where they are multiplied, as floats.
+            let floats = |x: &Elements| inputs(x).first().is_some_and(|&dtype| is_float(dtype));
+            if !sides.iter().all(floats) || !is_float(chain.after.dtype) {
+                return Err("a contraction's factors and what becomes of its result are floats".into());
+            }
+        }
     }
     let after = chain.core_dtype.into_iter().chain(inputs(&chain.after)).collect();
     fits(&chain.after, after)

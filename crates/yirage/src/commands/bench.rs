@@ -6,9 +6,8 @@ use crate::failure::Failure;
 use crate::model::{Located, locate, named};
 use crate::options::Layers;
 use crate::settings::{EngineSettings, most_threads};
-use yirage_engine::Engine;
 use yirage_engine::limits::MAX_CONTEXT;
-use yirage_engine::speculate::Speculation;
+use yirage_engine::{Engine, Speculation};
 use yirage_model::{Checkpoint, RawConfig};
 
 /// Runs the command.

@@ -4,9 +4,8 @@ use crate::backends;
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::sync::Arc;
-use yirage_engine::EngineOptions;
 use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
-use yirage_engine::speculate::{Control, Speculation};
+use yirage_engine::{EngineOptions, Speculation, SpeculationControl};
 use yirage_hal::{Backend, Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -118,7 +117,7 @@ fn speculation(layers: &Layers) -> Result<(Speculation, Option<String>), Failure
     }
     let speculation = match mode {
         "off" => Speculation::default(),
-        mode => Speculation { most, lookup: mode != "draft", control: Control::Measured },
+        mode => Speculation { most, lookup: mode != "draft", control: SpeculationControl::Measured },
     };
     Ok((speculation, model.filter(|_| matches!(mode, "draft" | "auto"))))
 }

@@ -9,6 +9,7 @@ mod glu;
 mod hadamard;
 mod kv_append;
 mod layer_norm;
+mod map;
 mod matmul;
 mod quantize;
 mod rms_norm;
@@ -44,6 +45,7 @@ static OPS: &[Line] = &[
     line::<rms_norm::RmsNorm>(),
     line::<layer_norm::LayerNorm>(),
     line::<softmax::Softmax>(),
+    line::<map::Map>(),
     line::<unary::Unary>(),
     line::<binary::Binary>(),
     line::<glu::Glu>(),
@@ -105,7 +107,8 @@ struct Pass {
     rows: Dim,
 }
 
-fn bind(_: &mut Binder<'_>, sites: Vec<Site>) -> Result<Box<dyn BoundKernel>, HalError> {
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let sites = binder.sites(n)?;
     let first = sites.first().ok_or_else(|| HalError::Load("a pass over rows without ops".into()))?;
     let rows = first.rows()?;
     let one = |site: &Site| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Batch, Entry};
+use super::super::{Batch, BatchEntry};
 use super::job::Job;
 use crate::kv::{CacheGroup, GroupConfig};
 use crate::limits::BLOCK;
@@ -22,7 +22,7 @@ impl Device {
     }
 
     /// Runs a step: all entries write, then all entries read what their queries can see.
-    pub(super) fn run<'a>(&mut self, batch: &Batch, job: impl Fn(&Entry) -> &'a Job) -> Result<(), String> {
+    pub(super) fn run<'a>(&mut self, batch: &Batch, job: impl Fn(&BatchEntry) -> &'a Job) -> Result<(), String> {
         let mut written = vec![BTreeSet::new(); self.groups.len()];
         for entry in &batch.entries {
             self.write(entry, job(entry), &mut written)?;
@@ -30,7 +30,7 @@ impl Device {
         batch.entries.iter().try_for_each(|entry| self.read(entry, job(entry)))
     }
 
-    fn write(&mut self, entry: &Entry, job: &Job, written: &mut [BTreeSet<u32>]) -> Result<(), String> {
+    fn write(&mut self, entry: &BatchEntry, job: &Job, written: &mut [BTreeSet<u32>]) -> Result<(), String> {
         let start = entry.start as usize;
         let upto = start + entry.tokens.len();
         if job.tokens.get(start..start + entry.certain().len()) != Some(entry.certain()) {
@@ -49,7 +49,7 @@ impl Device {
     }
 
     /// Checks every key that some query of the entry sees.
-    fn read(&self, entry: &Entry, job: &Job) -> Result<(), String> {
+    fn read(&self, entry: &BatchEntry, job: &Job) -> Result<(), String> {
         let start = entry.start as usize;
         let upto = start + entry.tokens.len();
         for (group, spec) in self.groups.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::{
-    Batch, Ended, Entry, Event, FinishReason, LogitsWanted, Outcome, Phase, Scheduler, SeqId, StepResult,
+    Batch, BatchEntry, Ended, FinishReason, LogitsWanted, Outcome, Phase, Scheduler, SeqId, SeqUpdate, StepResult,
 };
 use super::device::Device;
 use super::job::{Job, VOCABULARY};
@@ -110,14 +110,14 @@ impl Driver {
         if noisy && chance(&mut self.rng, 20) {
             self.arrive();
         }
-        let events = if noisy && chance(&mut self.rng, self.setup.failures) {
+        let updates = if noisy && chance(&mut self.rng, self.setup.failures) {
             self.sched.fail_step("device lost")
         } else {
             self.device.run(&batch, |entry| &self.jobs[&entry.seq])?;
             let results: Vec<StepResult> = batch.entries.iter().map(|entry| self.result(entry)).collect();
             self.sched.commit(&results).map_err(|error| error.to_string())?
         };
-        events.into_iter().try_for_each(|event| self.take(event))?;
+        updates.into_iter().try_for_each(|update| self.take(update))?;
         self.check_books("commit")?;
         while self.sched.has_ready() {
             if self.sched.schedule().is_ok() {
@@ -127,7 +127,7 @@ impl Driver {
                 self.coverage.cancelled_in_run += 1;
                 self.cancel()?;
             }
-            self.sched.deliver().into_iter().try_for_each(|event| self.take(event))?;
+            self.sched.deliver().into_iter().try_for_each(|update| self.take(update))?;
             self.check_books("delivery")?;
         }
         self.check_deadlines()
@@ -175,7 +175,7 @@ impl Driver {
         Ok(())
     }
 
-    fn result(&self, entry: &Entry) -> StepResult {
+    fn result(&self, entry: &BatchEntry) -> StepResult {
         let upto = entry.start as usize + entry.tokens.len();
         let outcome = if self.setup.failures > 0 && mix(self.step ^ entry.seq.0).is_multiple_of(200) {
             Outcome::Failed("logits are not a number".to_owned())
@@ -197,9 +197,9 @@ impl Driver {
         let seq = alive[range(&mut self.rng, 0, alive.len() - 1)];
         let waiting = matches!(self.sched.phase(seq), Some(Phase::Waiting | Phase::Preempted));
         match self.sched.cancel(seq) {
-            Ended::Now(event) => {
+            Ended::Now(update) => {
                 self.coverage.cancelled_waiting += u64::from(waiting);
-                self.take(event)?;
+                self.take(update)?;
             }
             Ended::AtCommit => self.coverage.cancelled_in_flight += 1,
             Ended::Unknown => return Err(format!("sequence {seq} is alive but unknown")),
@@ -210,9 +210,9 @@ impl Driver {
         Ok(())
     }
 
-    fn take(&mut self, event: Event) -> Result<(), String> {
-        match event {
-            Event::Token { seq, token, position } => {
+    fn take(&mut self, update: SeqUpdate) -> Result<(), String> {
+        match update {
+            SeqUpdate::Token { seq, token, position } => {
                 let job = self.jobs.get_mut(&seq).ok_or("token of a sequence that is over")?;
                 if position != job.tokens.len() {
                     return Err(format!("sequence {seq}: token at {position}, expected {}", job.tokens.len()));
@@ -221,7 +221,7 @@ impl Driver {
                 // A token of a run comes with the row it was sampled from.
                 job.rows_seen = job.rows_seen.max(if job.delivers_all() { job.tokens.len() - 1 } else { 0 });
             }
-            Event::Finished { seq, reason, usage } => {
+            SeqUpdate::Finished { seq, reason, usage } => {
                 let job = self.jobs.remove(&seq).ok_or("a sequence ended twice")?;
                 job.check_end(&reason).map_err(|what| format!("sequence {seq}: {what}"))?;
                 let counts = (usage.prompt_tokens, usage.new_tokens);
@@ -319,7 +319,7 @@ impl Driver {
 }
 
 /// The rows of an entry: the last position of a sequence that samples, or each position exactly once in order.
-fn check_rows(entry: &Entry, job: &mut Job) -> Result<(), String> {
+fn check_rows(entry: &BatchEntry, job: &mut Job) -> Result<(), String> {
     let (start, count) = (entry.start as usize, entry.tokens.len());
     let certain = entry.certain().len();
     let at_end = start + certain == job.tokens.len();

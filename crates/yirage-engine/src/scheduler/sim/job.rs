@@ -1,12 +1,12 @@
 //! One request as the simulation knows it, with the output it must have.
 
-use super::super::{FinishReason, LogitsWanted, Request};
+use super::super::{FinishReason, LogitsWanted, NewSequence};
 use super::mix;
 
 pub(super) const VOCABULARY: u64 = 60;
 
 pub(super) struct Job {
-    pub(super) request: Request,
+    pub(super) request: NewSequence,
     /// Prompt and the tokens reported so far.
     pub(super) tokens: Vec<u32>,
     /// Hash of the salt and the tokens up to each position.
@@ -22,7 +22,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(request: Request, most: usize) -> Self {
+    pub(super) fn new(request: NewSequence, most: usize) -> Self {
         let prompt = request.prompt.len();
         let final_len = request.max_new_tokens.map_or(most, |new| prompt + new as usize);
         let history = histories(&request.cache_salt, &request.prompt);
@@ -108,7 +108,7 @@ fn next_token(history: u64) -> u32 {
     (mix(history) % VOCABULARY) as u32
 }
 
-fn run_alone(request: &Request, history: &[u64], final_len: usize) -> (Vec<u32>, FinishReason) {
+fn run_alone(request: &NewSequence, history: &[u64], final_len: usize) -> (Vec<u32>, FinishReason) {
     let mut hash = history[history.len() - 1];
     let mut output = Vec::new();
     while request.prompt.len() + output.len() < final_len {

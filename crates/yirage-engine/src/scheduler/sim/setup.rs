@@ -1,6 +1,6 @@
 //! Random small engines and random requests for them.
 
-use super::super::{Config, LogitsWanted, Request};
+use super::super::{Config, LogitsWanted, NewSequence};
 use super::job::VOCABULARY;
 use super::{Rng, chance, range};
 use crate::kv::{CacheGroup, GroupConfig};
@@ -52,7 +52,7 @@ impl Setup {
 
     /// A request whose prompt is made of few kinds of blocks, so that prompts often begin alike, and often have equal
     /// blocks after different beginnings.
-    pub(super) fn request(&self, rng: &mut Rng) -> Request {
+    pub(super) fn request(&self, rng: &mut Rng) -> NewSequence {
         let length = range(rng, 1, self.prompt);
         let mut prompt = Vec::with_capacity(length);
         while prompt.len() < length {
@@ -64,7 +64,7 @@ impl Setup {
             let from = range(rng, 0, length - 1);
             prompt[from..].iter_mut().for_each(|token| *token = range(rng, 0, VOCABULARY as usize - 1) as u32);
         }
-        Request {
+        NewSequence {
             prompt,
             max_new_tokens: if chance(rng, 10) { None } else { Some(range(rng, 0, self.output) as u32) },
             stop_ids: if chance(rng, 50) { vec![7, 3] } else { Vec::new() },

@@ -2,10 +2,10 @@
 
 mod cases;
 
-use super::{Case, OpDef, Role, Work, arity, broadcast};
-use crate::dim::{Dim, Dims};
+use super::{Case, OpDef, Role, arity, broadcast};
+use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::expr::{Bounded, Expr, Func, MAX_INPUTS, Term};
+use crate::expr::{Bounded, Expr, Func, MAX_INPUTS};
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -82,12 +82,5 @@ impl OpDef for Map {
 
     fn cases() -> Vec<Case> {
         cases::all()
-    }
-
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let out = self.infer(ins).unwrap_or_default();
-        let calls = self.expr.terms().iter().filter(|t| matches!(t, Term::Call(..))).count();
-        let bytes = ins.iter().chain(&out).map(|t| t.bytes(dims) as f64).sum();
-        Work { flops: calls as f64 * out.first().map_or(0.0, |t| t.elems(dims) as f64), bytes }
     }
 }

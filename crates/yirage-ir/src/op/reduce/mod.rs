@@ -2,10 +2,10 @@
 
 mod cases;
 
-use super::{Case, OpDef, Role, Work, arity, symbol_outermost};
+use super::{Case, OpDef, Role, arity, symbol_outermost};
 use crate::attr::List;
 use crate::attr_enum;
-use crate::dim::{Dim, Dims};
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::expr::{Scalar, is_float};
 use crate::op_struct;
@@ -112,11 +112,6 @@ impl OpDef for Reduce {
 
     fn cases() -> Vec<Case> {
         cases::all()
-    }
-
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let elements = ins[0].elems(dims) as f64;
-        Work { flops: elements, bytes: ins[0].bytes(dims) as f64 }
     }
 }
 

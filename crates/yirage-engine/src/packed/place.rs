@@ -1,56 +1,17 @@
-//! Repacked weights that are kept on disk: which entry is this model's, weights from it, and one made for the next
-//! start.
-//!
-//! Nothing here can fail a load or a step: what cannot be kept or used is made again from the model's files, and a
-//! [`Notice`] says why.
+//! Which entry of the kept weights is this model's, weights from it, and one made for the next start.
 
-mod background;
-mod keep;
-
-pub(crate) use background::Background;
-
+use super::background::Background;
+use super::keep::Keep;
+use super::notice::Notice;
 use crate::load::{Prepared, Progress};
-use keep::Keep;
+use crate::options::PackedOptions;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use yirage_hal::{Bindings, Device, WeightHandle, WeightImage};
 use yirage_model::Checkpoint;
 use yirage_model::weights::{WeightBinding, WeightSource};
 use yirage_packed::{Entry, Key, NewEntry, PackedError, SourceFile, Store};
 use yirage_plan::{WeightEntry, WeightPlan};
-
-/// Where repacked weights are kept.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PackedOptions {
-    /// The folder of entries.
-    pub folder: PathBuf,
-    /// Bytes of all entries together.
-    pub limit: u64,
-}
-
-/// What the owner of an engine should know of the repacked weights.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Notice {
-    /// There was an entry that could not be used, and the weights were made from the model's files. It was removed if it
-    /// was at fault itself.
-    Refused(String),
-    /// The weights made now are not kept for the next start.
-    NotKept(String),
-    /// The entry was checked, and the next start has to check it again since that cannot be noted.
-    NotNoted(String),
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Notice::Refused(why) => write!(f, "repacked weights were made again: {why}"),
-            Notice::NotKept(why) => write!(f, "repacked weights are not kept: {why}"),
-            Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
-        }
-    }
-}
 
 /// This model's place among the entries.
 pub(crate) struct Packed<'a> {

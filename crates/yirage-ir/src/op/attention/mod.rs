@@ -1,12 +1,16 @@
 //! `attention`: scaled dot-product attention (Vaswani et al., 2017), grouped heads (Ainslie et al., 2023), over a
 //! paged cache or over the step's own keys and values.
 
+mod general;
+
 use super::case::Values;
 use super::kv_append::{state_shape, whole_blocks};
-use super::{BLOCK, Case, OpDef, Role, Tolerance, Work, arity, f32_rows, per_row, plus, times, vector};
+use super::{BLOCK, Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times, vector};
 use crate::attr::F32;
-use crate::dim::{Dims, Sym};
+use crate::cost::{Cost, Reads, Span, StepSizes};
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -160,25 +164,56 @@ impl OpDef for Attention {
         }
     }
 
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        if self.cached {
+            return Err(NoGeneralForm::Beyond("a cache in blocks is a state, not a value"));
+        }
+        let Some(Dim::Const(tokens)) = ins[0].shape.first() else {
+            return Err(NoGeneralForm::Beyond("scores have the tokens twice, and only one dimension may be symbolic"));
+        };
+        general::lower(self, ins, *tokens)
+    }
+
     fn cases() -> Vec<Case> {
         let mut cases = cached_cases();
         cases.extend(dense_cases());
         cases
     }
 
-    fn work(&self, ins: &[Type], dims: &Dims) -> Work {
-        let tokens = ins[0].shape[0].get(dims) as f64;
-        let seen = f64::from(dims.blocks) * BLOCK as f64;
-        let seen = if self.window > 0 { seen.min(f64::from(self.window)) } else { seen };
-        let (k, v) = (f64::from(self.k_width), f64::from(self.v_width));
-        let kept = if self.v_in_k { self.k_width } else { self.k_width.saturating_add(self.v_width) };
-        let row = f64::from(self.kv_heads) * ins[1].dtype.row_bytes(kept as usize) as f64;
-        let bytes = f64::from(dims.seqs) * seen * row;
-        Work { flops: 2.0 * tokens * seen * f64::from(self.heads) * (k + v), bytes }
+    fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
+        let ops = step.spans.iter().map(|span| self.span_ops(span)).sum();
+        let positions = step.spans.iter().map(|span| self.positions_read(span)).sum();
+        let mut cost = Cost { ops, ..Cost::reading(ins.len(), ins[0].shape[0].get(&step.dims)) };
+        if self.cached {
+            cost.reads[1] = Reads::Positions(positions);
+        }
+        cost
     }
 }
 
 impl Attention {
+    /// Cached positions that a span's tokens see between them, each counted once.
+    fn positions_read(&self, span: &Span) -> f64 {
+        let end = f64::from(span.start) + f64::from(span.tokens);
+        match self.window {
+            _ if span.tokens == 0 => 0.0,
+            0 => end,
+            window => end.min(f64::from(window) + f64::from(span.tokens) - 1.0),
+        }
+    }
+
+    /// Multiplications and additions of scores and sums of values, for each pair of a token and a position that it sees.
+    fn span_ops(&self, span: &Span) -> f64 {
+        let (start, tokens) = (u128::from(span.start), u128::from(span.tokens));
+        let window = if self.window == 0 { u128::MAX } else { u128::from(self.window) };
+        // What the first n positions of a sequence see: one more each, until the window is full.
+        let seen =
+            |n: u128| if n <= window { n * (n + 1) / 2 } else { window * (window + 1) / 2 + (n - window) * window };
+        let pairs = if self.causal { seen(start + tokens) - seen(start) } else { tokens * tokens };
+        let width = f64::from(self.k_width) + f64::from(self.v_width);
+        2.0 * pairs as f64 * f64::from(self.heads) * width
+    }
+
     fn visible<'a>(&self, ins: &[&'a Tensor], positions: &[i32], seqs: &[i32], t: usize, head: usize) -> Visible<'a> {
         let (kw, vw, kv_heads) = (self.k_width as usize, self.v_width as usize, self.kv_heads as usize);
         let mut seen = Visible { keys: Vec::new(), values: Vec::new() };

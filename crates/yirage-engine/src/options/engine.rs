@@ -1,7 +1,7 @@
-//! What the owner of an engine decides.
+//! How a model runs in an engine.
 
-use crate::packed::PackedOptions;
-use crate::speculate::Speculation;
+use super::packed::PackedOptions;
+use super::speculation::Speculation;
 use yirage_ir::Format;
 use yirage_plan::{ExecutorKind, Precision};
 

@@ -1,0 +1,153 @@
+//! Operands of general kernels: elements of any type, seen through strides.
+
+use super::float::Base;
+use super::location::{Location, Operand};
+use super::run::Run;
+use super::spot::Spot;
+use crate::general::{Elem, Input, Output, Strides};
+use crate::held::CpuWeight;
+use yirage_hal::HalError;
+use yirage_ir::region::{Chain, Read};
+use yirage_ir::{DType, Dims, Strided};
+
+/// A node as a whole with its operands: an op, or a region that is one loop.
+pub(crate) struct Whole {
+    pub(super) name: String,
+    pub(super) chain: Result<Chain, String>,
+    pub(super) ins: Vec<Operand>,
+    pub(super) outs: Vec<Operand>,
+    pub(super) bucket: Dims,
+}
+
+/// Elements that a kernel reads.
+pub(crate) struct Viewed {
+    base: Base,
+    elem: Elem,
+    /// Bytes from the value's first element to the first that is read.
+    offset: isize,
+    strides: Vec<i64>,
+}
+
+/// Elements that a kernel writes.
+pub(crate) struct ViewedOut {
+    spot: Spot,
+    elem: Elem,
+    /// Bytes from the value's first element to the first that is written.
+    offset: isize,
+    strides: Vec<i64>,
+}
+
+impl Whole {
+    /// What the node computes, in normal form.
+    ///
+    /// # Errors
+    /// A node that is no chain.
+    pub(crate) fn chain(&self) -> Result<&Chain, HalError> {
+        self.chain.as_ref().map_err(|why| HalError::Load(format!("`{}` is no chain: {why}", self.name)))
+    }
+
+    /// The largest sizes of a step.
+    pub(crate) fn bucket(&self) -> &Dims {
+        &self.bucket
+    }
+
+    /// The elements that a chain reads, and the type that they are computed with as.
+    ///
+    /// # Errors
+    /// An operand of another kind, or that has not all of these elements.
+    pub(crate) fn read(&self, read: &Read) -> Result<(Viewed, DType), HalError> {
+        let operand = self.input(read.input)?;
+        let wanted = "plain elements, computed, in a slot or of a weight held as plain rows";
+        let (base, dtype) = match &operand.location {
+            Location::Arena(spot) => (Base::Arena(spot.clone()), operand.ty.dtype),
+            Location::Slot(index) if operand.ty.dtype.row_bytes(1) == size_of::<i32>() => {
+                (Base::Slot(*index), operand.ty.dtype)
+            }
+            Location::Weight(weight) => match &**weight {
+                CpuWeight::Rows(rows) => (Base::Weight(rows.clone()), DType::F32),
+                CpuWeight::Packed(_) => return Err(self.refuse(operand, wanted)),
+            },
+            _ => return Err(self.refuse(operand, wanted)),
+        };
+        let elem = Elem::try_from(dtype).map_err(|_| self.refuse(operand, wanted))?;
+        let offset = self.inside(operand, &read.at, elem)?;
+        Ok((Viewed { base, elem, offset, strides: read.at.strides.clone() }, dtype))
+    }
+
+    /// The elements that a chain writes.
+    ///
+    /// # Errors
+    /// An output of another kind, or that has not all of these elements.
+    pub(crate) fn written(&self, at: &Strided) -> Result<ViewedOut, HalError> {
+        let operand = self.output()?;
+        let wanted = "plain elements that are computed";
+        let Location::Arena(spot) = &operand.location else { return Err(self.refuse(operand, wanted)) };
+        let elem = Elem::try_from(operand.ty.dtype).map_err(|_| self.refuse(operand, wanted))?;
+        let offset = self.inside(operand, at, elem)?;
+        Ok(ViewedOut { spot: spot.clone(), elem, offset, strides: at.strides.clone() })
+    }
+
+    /// Bytes to the first element, all of them being elements of the operand in the largest step; in a smaller one fewer
+    /// of them are met.
+    fn inside(&self, operand: &Operand, at: &Strided, elem: Elem) -> Result<isize, HalError> {
+        let bucket = &self.bucket;
+        if at.shape.iter().any(|dim| dim.get(bucket) == 0) {
+            return Ok(0);
+        }
+        let held = operand.ty.elems(bucket) as i64;
+        match at.reach(bucket) {
+            Some((low, high)) if low >= 0 && high < held => Ok(at.offset as isize * elem.bytes() as isize),
+            reach => Err(self.refuse(operand, &format!("elements {reach:?} of {held}"))),
+        }
+    }
+
+    fn input(&self, number: usize) -> Result<&Operand, HalError> {
+        let missing = || HalError::Load(format!("`{}` has no input {number}", self.name));
+        self.ins.get(number).ok_or_else(missing)
+    }
+
+    fn output(&self) -> Result<&Operand, HalError> {
+        let [output] = &self.outs[..] else {
+            return Err(HalError::Load(format!("`{}` has {} outputs, one wanted", self.name, self.outs.len())));
+        };
+        Ok(output)
+    }
+
+    fn refuse(&self, operand: &Operand, wanted: &str) -> HalError {
+        HalError::Load(format!("{operand} of `{}`: {wanted} wanted", self.name))
+    }
+}
+
+impl Viewed {
+    /// The type of the elements where they lie.
+    pub(crate) fn elem(&self) -> Elem {
+        self.elem
+    }
+
+    /// Elements between neighbours along each dimension.
+    pub(crate) fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+
+    /// The address of the first element. `Whole::inside` has checked that the others exist.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *const u8 {
+        self.base.first(run).cast::<u8>().wrapping_byte_offset(self.offset)
+    }
+
+    /// The elements as a kernel takes them.
+    pub(crate) fn input(&self, run: &Run<'_>, strides: Strides) -> Input {
+        Input::at(self.first(run), self.elem, strides)
+    }
+}
+
+impl ViewedOut {
+    /// Elements between neighbours along each dimension.
+    pub(crate) fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+
+    /// The elements as a kernel takes them.
+    pub(crate) fn output(&self, run: &Run<'_>, strides: Strides) -> Output {
+        Output::at(self.spot.first(run.arena).wrapping_byte_offset(self.offset), self.elem, strides)
+    }
+}

@@ -1,0 +1,47 @@
+//! The end of a product: sums are stored, or a program's values of them.
+
+use super::Contract;
+use super::run::Cached;
+use super::split::Piece;
+use crate::general::Output;
+use crate::general::convert::write;
+use crate::isa::Isa;
+use crate::simd::{Kernel, Lanes, launch};
+
+/// Rows of sums on their way to memory.
+struct Store {
+    block: Cached,
+    to: Output,
+}
+
+impl Kernel for Store {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let Store { block, to } = self;
+        let [down, across] = [0, 1].map(|axis| to.strides.as_slice()[axis]);
+        for r in 0..block.rows {
+            let row = to.base.wrapping_byte_offset(r as isize * down as isize * to.elem.bytes() as isize);
+            // SAFETY: `Contract::finish` gives sums whose rows go on to a multiple of sixteen.
+            unsafe { write::<V>(to.elem, block.x.add(r * block.pitch), row, across, block.columns) };
+        }
+    }
+}
+
+impl Contract<'_> {
+    /// Stores the sums of a piece.
+    ///
+    /// # Safety
+    /// The piece's elements of the result exist and are the caller's alone; `sums` holds its rows, `pitch` apart.
+    pub(super) unsafe fn finish(&self, isa: Isa, piece: &Piece, sums: &mut [f32], pitch: usize) {
+        let (corner, rows, columns) = (self.corner(piece), piece.rows.len(), piece.columns.len());
+        let block = Cached { corner, rows, columns, x: sums.as_ptr(), pitch };
+        let to = self.output(corner);
+        match self.product.after {
+            // SAFETY: as promised by the caller.
+            Some(fused) => unsafe { self.through(isa, fused, block, to) },
+            None => launch(isa, Store { block, to }),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Packed blocks times each other: register tiles of sums, which wait in memory between blocks along k.
+
+use super::split::{LINE, PANEL};
+use crate::simd::{Kernel, LANES, Lanes};
+
+/// `sums += a b`, or `sums = a b`. Each sum is one chain of fused multiply-adds, l ascending.
+#[derive(Clone, Copy)]
+pub(super) struct Multiply {
+    /// `[row][l]`, a row every [`LINE`].
+    pub(super) a: *const f32,
+    /// `[panel][l][PANEL]`.
+    pub(super) b: *const f32,
+    /// From panel to panel.
+    pub(super) panel: usize,
+    /// `[row][column]`, columns up to whole panels.
+    pub(super) sums: *mut f32,
+    /// From row to row of the sums.
+    pub(super) pitch: usize,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) depth: usize,
+    /// Nothing was summed yet.
+    pub(super) first: bool,
+}
+
+impl Kernel for Multiply {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        for c in (0..self.columns).step_by(PANEL) {
+            let panel = Multiply {
+                b: self.b.wrapping_add(c / PANEL * self.panel),
+                sums: self.sums.wrapping_add(c),
+                columns: self.columns - c,
+                ..self
+            };
+            // SAFETY: who makes a `Multiply` vouches for both blocks and the sums.
+            unsafe {
+                if V::WIDE && panel.columns > LANES {
+                    panel.rows::<V, 2>();
+                } else {
+                    panel.rows::<V, 1>();
+                    if panel.columns > LANES {
+                        let right =
+                            Multiply { b: panel.b.wrapping_add(LANES), sums: panel.sums.wrapping_add(LANES), ..panel };
+                        right.rows::<V, 1>();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Multiply {
+    /// All rows of `C` vectors of columns, as many at a time as the registers hold sums.
+    #[inline(always)]
+    unsafe fn rows<V: Lanes, const C: usize>(&self) {
+        let mut r = 0;
+        // SAFETY: tiles of rows that exist.
+        unsafe {
+            while V::WIDE && self.rows - r >= 12 {
+                self.tile::<V, 12, C>(r);
+                r += 12;
+            }
+            while self.rows - r >= 6 {
+                self.tile::<V, 6, C>(r);
+                r += 6;
+            }
+            if self.rows - r >= 4 {
+                self.tile::<V, 4, C>(r);
+                r += 4;
+            }
+            if self.rows - r >= 2 {
+                self.tile::<V, 2, C>(r);
+                r += 2;
+            }
+            if self.rows - r >= 1 {
+                self.tile::<V, 1, C>(r);
+            }
+        }
+    }
+
+    /// `R` rows of `C` vectors of columns.
+    #[inline(always)]
+    unsafe fn tile<V: Lanes, const R: usize, const C: usize>(&self, row: usize) {
+        let sums = |i: usize, c: usize| self.sums.wrapping_add((row + i) * self.pitch + c * LANES);
+        let mut acc = [[V::splat(0.0); C]; R];
+        if !self.first {
+            for (i, acc) in acc.iter_mut().enumerate() {
+                for (c, acc) in acc.iter_mut().enumerate() {
+                    // SAFETY: the sums of this tile.
+                    *acc = unsafe { V::load(sums(i, c)) };
+                }
+            }
+        }
+        let a = self.a.wrapping_add(row * LINE);
+        for l in 0..self.depth {
+            let mut b = [V::splat(0.0); C];
+            for (c, b) in b.iter_mut().enumerate() {
+                // SAFETY: a row of the panel.
+                *b = unsafe { V::load(self.b.add(l * PANEL + c * LANES)) };
+            }
+            for (i, acc) in acc.iter_mut().enumerate() {
+                // SAFETY: an element of a row of a.
+                let x = V::splat(unsafe { *a.add(i * LINE + l) });
+                for (acc, b) in acc.iter_mut().zip(b) {
+                    *acc = x.fma(b, *acc);
+                }
+            }
+        }
+        for (i, acc) in acc.into_iter().enumerate() {
+            for (c, acc) in acc.into_iter().enumerate() {
+                // SAFETY: the sums of this tile.
+                unsafe { acc.store(sums(i, c)) };
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Chains without a contraction: expressions over views, and reductions with what comes before and after.
+
+use super::ways::elements;
+use super::{BoundKernel, Kernel};
+use crate::bind::{Binder, Run, Viewed, ViewedOut, Whole};
+use crate::general::{self, Input, Program, Reduction, Sizes, Strides};
+use crate::walk::Work;
+use yirage_hal::HalError;
+use yirage_ir::expr::{Expr, is_float};
+use yirage_ir::op::{Reduce, ReduceKind};
+use yirage_ir::region::{Core, Elements};
+use yirage_ir::{DType, Dim, Dims, RegionKind};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/chain@1",
+    regions: &[RegionKind::Chain],
+    rules: || ["map", "view", "reduce"].map(|op| OpRule::new(op, vec![elements()])).into(),
+    stages: &[Stage::always(Sharing::Shares)],
+    scratch: false,
+    bind,
+};
+
+/// Elements that one worker computes in about the time that waking another one takes.
+const FEW: usize = 4096;
+
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let node = binder.whole(n)?;
+    let chain = node.chain()?;
+    let out = node.written(&chain.out)?;
+    Ok(match &chain.core {
+        Core::None => {
+            let each = Each::bind(&node, &chain.after)?;
+            Box::new(MapChain { each, shape: chain.after.shape.clone(), out })
+        }
+        Core::Reduce(op, x) => {
+            let (before, stay) = (Each::bind(&node, x)?, stay(op, &x.shape));
+            let kept =
+                |strides: &[i64]| if op.keep { stay.iter().map(|&a| strides[a]).collect() } else { strides.to_vec() };
+            let (after, types) = further(&node, &chain.after, chain.core_dtype)?;
+            let after = after.into_iter().map(|read| Further { strides: kept(read.strides()), read }).collect();
+            let epilogue = program(&rounded(&chain.after.expr, chain.core_dtype), &types)?;
+            let strides = kept(out.strides());
+            Box::new(ReduceChain {
+                kind: op.kind,
+                axes: op.axes.0.iter().map(|&a| a as usize).collect(),
+                shape: x.shape.clone(),
+                stay: stay.into_iter().map(|a| x.shape[a]).collect(),
+                before,
+                epilogue,
+                after,
+                strides,
+                out,
+            })
+        }
+        Core::Contract(_) => return Err(HalError::Load(format!("{} computes no contraction", KERNEL.name))),
+    })
+}
+
+/// The dimensions that a reduction leaves.
+fn stay(op: &Reduce, shape: &[Dim]) -> Vec<usize> {
+    (0..shape.len()).filter(|&axis| !op.axes.0.contains(&(axis as u32))).collect()
+}
+
+/// An expression with its operands.
+pub(super) struct Each {
+    pub(super) program: Program,
+    pub(super) reads: Vec<Viewed>,
+}
+
+impl Each {
+    pub(super) fn bind(node: &Whole, e: &Elements) -> Result<Each, HalError> {
+        let reads = e.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
+        let (reads, types): (Vec<Viewed>, Vec<DType>) = reads.into_iter().unzip();
+        Ok(Each { program: program(&e.expr, &types)?, reads })
+    }
+
+    /// The operands with the strides they are bound with.
+    fn inputs(&self, run: &Run<'_>) -> Vec<Input> {
+        self.reads.iter().map(|read| read.input(run, strides(read.strides()))).collect()
+    }
+}
+
+/// What is read beside the result of a core, and the types of all that the expression reads, the result's first.
+pub(super) fn further(
+    node: &Whole,
+    after: &Elements,
+    result: Option<DType>,
+) -> Result<(Vec<Viewed>, Vec<DType>), HalError> {
+    let reads = after.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
+    let (reads, mut types): (Vec<Viewed>, Vec<DType>) = reads.into_iter().unzip();
+    // Results of floats come as f32.
+    let held = result.map(|dtype| if is_float(dtype) { DType::F32 } else { dtype });
+    types.splice(0..0, held);
+    Ok((reads, types))
+}
+
+/// The expression of a core's result, which is rounded to its type first.
+pub(super) fn rounded(expr: &Expr, result: Option<DType>) -> Expr {
+    match result {
+        Some(dtype) if dtype != DType::F32 => {
+            expr.substitute(|i| if i == 0 { Expr::input(0).cast(dtype) } else { Expr::input(i) })
+        }
+        _ => expr.clone(),
+    }
+}
+
+pub(super) fn program(expr: &Expr, types: &[DType]) -> Result<Program, HalError> {
+    Program::new(expr, types).map_err(|why| HalError::Load(format!("`{expr}`: {why}")))
+}
+
+/// Strides of a bound operand: there are as many as its shape has dimensions, which types bound.
+pub(super) fn strides(of: &[i64]) -> Strides {
+    Strides::new(of).unwrap_or_else(|why| unreachable!("strides of a verified type: {why}"))
+}
+
+/// Sizes of a shape in a step; they are at most the bucket's, for which the plan was placed.
+pub(super) fn sizes(shape: &[Dim], dims: &Dims) -> Sizes {
+    let all: Vec<usize> = shape.iter().map(|dim| dim.get(dims)).collect();
+    Sizes::new(&all).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"))
+}
+
+struct MapChain {
+    each: Each,
+    shape: Vec<Dim>,
+    out: ViewedOut,
+}
+
+impl BoundKernel for MapChain {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let sizes = sizes(&self.shape, run.dims);
+        let (inputs, out) = (self.each.inputs(run), self.out.output(run, strides(self.out.strides())));
+        let share = work.share(sizes.count());
+        // SAFETY: `Whole::read` and `Whole::written` have checked that all elements exist; workers take disjoint ones.
+        unsafe { general::map(run.isa, &self.each.program, &sizes, &inputs, out, share) };
+    }
+
+    fn workers(&self, dims: &Dims) -> usize {
+        sizes(&self.shape, dims).count().div_ceil(FEW)
+    }
+}
+
+/// An operand of what comes after, with strides for the dimensions that stay.
+struct Further {
+    read: Viewed,
+    strides: Vec<i64>,
+}
+
+struct ReduceChain {
+    kind: ReduceKind,
+    axes: Vec<usize>,
+    shape: Vec<Dim>,
+    /// The dimensions that stay.
+    stay: Vec<Dim>,
+    before: Each,
+    epilogue: Program,
+    after: Vec<Further>,
+    /// Of the output, for the dimensions that stay.
+    strides: Vec<i64>,
+    out: ViewedOut,
+}
+
+impl BoundKernel for ReduceChain {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let further: Vec<Input> = self.after.iter().map(|f| f.read.input(run, strides(&f.strides))).collect();
+        let reduction = Reduction {
+            kind: self.kind,
+            sizes: sizes(&self.shape, run.dims),
+            axes: &self.axes,
+            prologue: &self.before.program,
+            inputs: &self.before.inputs(run),
+            epilogue: &self.epilogue,
+            further: &further,
+            output: self.out.output(run, strides(&self.strides)),
+        };
+        let share = work.share(sizes(&self.stay, run.dims).count());
+        // SAFETY: as in `MapChain::run`.
+        unsafe { general::reduce(run.isa, &reduction, share) };
+    }
+
+    fn workers(&self, dims: &Dims) -> usize {
+        sizes(&self.shape, dims).count().div_ceil(FEW).min(sizes(&self.stay, dims).count().max(1))
+    }
+}

@@ -1,0 +1,160 @@
+//! Chains around a contraction.
+
+use super::chain::{further, program, rounded, sizes, strides};
+use super::ways::elements;
+use super::{BoundKernel, Kernel};
+use crate::bind::{Binder, Run, Scratch, Viewed, ViewedOut};
+use crate::general::contract::{self, Contract, Fused, Product};
+use crate::general::{Input, Program};
+use crate::walk::Work;
+use yirage_hal::HalError;
+use yirage_ir::expr::Expr;
+use yirage_ir::region::{Core, Elements};
+use yirage_ir::{DType, Dim, Dims, RegionKind};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/contract@1",
+    regions: &[RegionKind::Chain],
+    rules: || ["contract", "map", "view"].map(|op| OpRule::new(op, vec![elements()])).into(),
+    stages: &[Stage::always(Sharing::Drained)],
+    scratch: true,
+    bind,
+};
+
+/// A matrix of a batch as it is multiplied: elements of one operand, changed or not.
+struct Side {
+    matrix: Viewed,
+    change: Option<Change>,
+}
+
+/// What becomes of elements that are at hand, and what else is read for it.
+struct Change {
+    program: Program,
+    further: Vec<Viewed>,
+}
+
+impl Change {
+    /// What else is read, where it is in a run.
+    fn inputs(&self, run: &Run<'_>) -> Vec<Input> {
+        self.further.iter().map(|read| read.input(run, strides(read.strides()))).collect()
+    }
+}
+
+struct ContractChain {
+    batch: Vec<Dim>,
+    m: Dim,
+    k: Dim,
+    n: Dim,
+    sides: [Side; 2],
+    after: Option<Change>,
+    out: ViewedOut,
+    /// Of each worker.
+    scratch: Vec<Scratch>,
+}
+
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let node = binder.whole(n)?;
+    let chain = node.chain()?;
+    let Core::Contract(sides) = &chain.core else {
+        return Err(HalError::Load(format!("{} computes contractions alone", KERNEL.name)));
+    };
+    let shape = &chain.after.shape;
+    let (Some((&columns, outer)), Some(&k)) = (shape.split_last(), sides[0].shape.last()) else {
+        return Err(HalError::Load("a contraction of what is no matrix".into()));
+    };
+    let Some((&m, batch)) = outer.split_last() else {
+        return Err(HalError::Load("a contraction to what is no matrix".into()));
+    };
+    let side = |e: &Elements| -> Result<Side, HalError> {
+        let e = batched(e, batch);
+        let read = e.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
+        let (reads, mut types): (Vec<Viewed>, Vec<DType>) = read.into_iter().unzip();
+        let mut reads = reads.into_iter();
+        let (Some(matrix), Some(held)) = (reads.next(), types.first_mut()) else {
+            return Err(HalError::Load("a contraction of no input".into()));
+        };
+        let change = if e.expr == Expr::input(0) {
+            None
+        } else {
+            // Elements come as f32.
+            *held = DType::F32;
+            Some(Change { program: program(&e.expr, &types)?, further: reads.collect() })
+        };
+        Ok(Side { matrix, change })
+    };
+    let sides = [side(&sides[0])?, side(&sides[1])?];
+    let (reads, types) = further(&node, &chain.after, chain.core_dtype)?;
+    let after = if chain.after.expr == Expr::input(0) {
+        None
+    } else {
+        let expr = rounded(&chain.after.expr, chain.core_dtype);
+        Some(Change { program: program(&expr, &types)?, further: reads })
+    };
+    let bucket = node.bucket();
+    let bytes = Contract::scratch_bytes(m.get(bucket).saturating_mul(count(batch, bucket)), columns.get(bucket));
+    let out = node.written(&chain.out)?;
+    let (batch, scratch) = (batch.to_vec(), binder.each_worker(bytes)?);
+    Ok(Box::new(ContractChain { batch, m, k, n: columns, sides, after, out, scratch }))
+}
+
+fn count(batch: &[Dim], dims: &Dims) -> usize {
+    batch.iter().fold(1usize, |n, dim| n.saturating_mul(dim.get(dims)))
+}
+
+/// A side with strides for all dimensions of the batch: it meets those that it does not have, or has once, again and
+/// again.
+fn batched(e: &Elements, batch: &[Dim]) -> Elements {
+    let mut e = e.clone();
+    let own = e.shape.len() - 2;
+    let missing = batch.len() - own;
+    for read in &mut e.reads {
+        for (axis, dim) in e.shape[..own].iter().enumerate() {
+            if *dim != batch[missing + axis] {
+                read.at.strides[axis] = 0;
+            }
+        }
+        read.at.strides.splice(0..0, vec![0; missing]);
+        let matrix = read.at.shape.split_off(own);
+        read.at.shape = e.shape[..own].to_vec();
+        read.at.shape.splice(0..0, batch[..missing].iter().copied());
+        read.at.shape.extend(matrix);
+    }
+    e
+}
+
+impl BoundKernel for ContractChain {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let [m, k, n] = [self.m, self.k, self.n].map(|dim| run.size(dim));
+        let batch = sizes(&self.batch, run.dims);
+        let changes = [&self.sides[0].change, &self.sides[1].change, &self.after].map(Option::as_ref);
+        let inputs = changes.map(|change| change.map_or(Vec::new(), |change| change.inputs(run)));
+        let [left, right, after] = [0, 1, 2].map(|i| {
+            let others = inputs[i].as_slice();
+            changes[i].map(|change| Fused { program: &change.program, others })
+        });
+        let matrix = |side: &Side| side.matrix.input(run, strides(side.matrix.strides()));
+        let product = Product {
+            batch: batch.as_slice(),
+            m,
+            k,
+            n,
+            a: matrix(&self.sides[0]),
+            b: matrix(&self.sides[1]),
+            out: self.out.output(run, strides(self.out.strides())),
+            left,
+            right,
+            after,
+            workers: work.workers,
+        };
+        let call = match Contract::new(product) {
+            Ok(call) => call,
+            Err(why) => return run.fail(why),
+        };
+        // SAFETY: each worker has scratch of its own.
+        let scratch = unsafe { self.scratch[work.worker].floats(run) };
+        // SAFETY: `Whole::read` and `Whole::written` have checked that all elements exist; pieces are disjoint.
+        work.drain(call.pieces(), |pieces| unsafe { contract::contract(run.isa, &call, pieces, scratch) });
+    }
+}

@@ -1,0 +1,58 @@
+//! `map` over rows, each input of as many rows or one row that all meet.
+
+use super::super::ways::floats;
+use super::{BindRow, RowOp, rule};
+use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
+use crate::general::{self, Elem, Input, Output, Program, Sizes, Strides};
+use std::ops::Range;
+use yirage_hal::HalError;
+use yirage_ir::{DType, op};
+use yirage_plan::rules::OpRule;
+
+pub(super) struct Map {
+    program: Program,
+    inputs: Vec<Rows>,
+    out: Out<f32>,
+}
+
+enum Rows {
+    Each(FloatRows),
+    One(FloatRow),
+}
+
+impl BindRow for Map {
+    type Op = op::Map;
+
+    fn rules() -> Vec<OpRule> {
+        vec![rule::<op::Map>(vec![floats()])]
+    }
+
+    fn bind(op: &op::Map, site: &Site) -> Result<Map, HalError> {
+        let input = |i: usize| match site.rank(i) {
+            1 => Ok(Rows::One(site.float_row(i)?)),
+            _ => Ok(Rows::Each(site.float_rows(i)?)),
+        };
+        let inputs = (0..site.inputs()).map(input).collect::<Result<Vec<_>, HalError>>()?;
+        let program = Program::new(&op.expr, &vec![DType::F32; inputs.len()]);
+        let program = program.map_err(|why| HalError::Load(format!("`{}`: {why}", op.expr)))?;
+        Ok(Map { program, inputs, out: site.out(0)? })
+    }
+}
+
+impl RowOp for Map {
+    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+        let width = self.out.width();
+        let dims = |first: i64| Strides::new(&[first, 1]).unwrap_or_else(|why| unreachable!("two dimensions: {why}"));
+        let each = dims(width as i64);
+        let input = |rows: &Rows| match rows {
+            Rows::Each(rows) => Input::at(rows.first(run).cast(), Elem::F32, each),
+            Rows::One(row) => Input::at(row.first(run).cast(), Elem::F32, dims(0)),
+        };
+        let inputs: Vec<Input> = self.inputs.iter().map(input).collect();
+        let sizes = Sizes::new(&[rows.end, width]).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"));
+        let out = Output::at(self.out.first(run).cast(), Elem::F32, each);
+        let range = rows.start * width..rows.end * width;
+        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        unsafe { general::map(run.isa, &self.program, &sizes, &inputs, out, range) };
+    }
+}

@@ -1,0 +1,44 @@
+//! The parts of an engine.
+
+use super::event::Event;
+use super::facts::ModelFacts;
+use super::request_state::RequestState;
+use crate::options::EngineOptions;
+use crate::packed::Background;
+use crate::runner::Runner;
+use crate::sampling::Sampler;
+use crate::scheduler::{Scheduler, SeqId};
+use crate::speculate::Speculator;
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_hal::Device;
+use yirage_model::rope::Dynamic;
+use yirage_packed::Entry as KeptEntry;
+use yirage_plan::WeightPlan;
+use yirage_plan::work::Costs;
+
+/// An engine: one model on one device.
+///
+/// [`Engine::add`] queues requests, [`Engine::step`] runs one step and reports what became known. Output does not
+/// depend on what else runs: the same request gives the same tokens alone, in any batch, with any chunk size, with and
+/// without guesses.
+pub struct Engine {
+    pub(super) facts: ModelFacts,
+    pub(super) device: Arc<dyn Device>,
+    pub(super) weights: WeightPlan,
+    pub(super) costs: Costs,
+    pub(super) scheduler: Scheduler,
+    pub(super) runner: Runner,
+    pub(super) sampler: Sampler,
+    pub(super) requests: HashMap<SeqId, RequestState>,
+    pub(super) dynamic_rope: Option<Dynamic>,
+    /// Events that wait for the next step.
+    pub(super) known: Vec<Event>,
+    pub(super) hidden: bool,
+    pub(super) speculator: Speculator,
+    pub(super) options: EngineOptions,
+    /// The entry that repacked weights are mapped from.
+    pub(super) kept: Option<KeptEntry>,
+    /// Repacked weights that are written once the first step is over.
+    pub(super) background: Option<Background>,
+}

@@ -1,0 +1,82 @@
+//! Guesses go into a step and come out of it verified.
+
+use super::core::Engine;
+use super::event::Event;
+use super::request_state::Ready;
+use crate::error::EngineError;
+use crate::sampling::{Logprobs, Sampled};
+use crate::scheduler::{Batch, BatchEntry, Outcome, Phase, SeqId, SeqUpdate, StepResult};
+use crate::speculate::View;
+use std::collections::HashMap;
+
+impl Engine {
+    /// Offers guesses for the next step to the scheduler.
+    pub(super) fn propose(&mut self) -> Result<(), EngineError> {
+        if self.speculator.is_off() {
+            return Ok(());
+        }
+        let view = |seq: SeqId| {
+            let of = self.requests.get(&seq)?;
+            let (params, counts, whole, salt) = (&of.sampling, &of.counts, of.length, &of.salt[..]);
+            Some(View { seq, room: self.scheduler.draft_room(seq), params, counts, whole, salt })
+        };
+        let views: Vec<View<'_>> = self.scheduler.decoding().filter_map(view).collect();
+        let drafts = self.speculator.propose(&views, self.scheduler.has_prompts())?;
+        drafts.into_iter().for_each(|(seq, drafts)| self.scheduler.propose(seq, drafts));
+        Ok(())
+    }
+
+    /// Keeps what belongs to a run's tokens: of the first for this step's events, of the others until they are delivered.
+    pub(super) fn keep(
+        &mut self,
+        entry: &BatchEntry,
+        first_row: usize,
+        run: Vec<Sampled>,
+        logprobs: &mut HashMap<SeqId, Logprobs>,
+    ) -> Outcome {
+        let tokens: Vec<u32> = run.iter().map(|sampled| sampled.token).collect();
+        self.speculator.verified(entry.seq, entry.drafts as usize, tokens.len() - 1);
+        let certain = entry.certain().len();
+        let first_row = first_row + entry.rows.len() - entry.drafts as usize - 1;
+        let mut run = run.into_iter().enumerate();
+        logprobs.extend(run.next().and_then(|(_, first)| first.logprobs).map(|of| (entry.seq, of)));
+        let ready = run.map(|(at, sampled)| Ready {
+            row: first_row + at,
+            position: entry.start as usize + certain - 1 + at,
+            logprobs: sampled.logprobs,
+        });
+        if let Some(sequence) = self.requests.get_mut(&entry.seq) {
+            sequence.ready = ready.collect();
+        }
+        Outcome::Run(tokens)
+    }
+
+    /// Tells the speculator what a step of decoding sequences took.
+    pub(super) fn measured(&mut self, batch: &Batch, results: &[StepResult], seconds: f64) {
+        if batch.entries.iter().any(|entry| entry.phase != Phase::Decode) {
+            return;
+        }
+        let tokens = |result: &StepResult| if let Outcome::Run(run) = &result.outcome { run.len() as u32 } else { 0 };
+        let of = |(entry, result): (&BatchEntry, &StepResult)| (entry.seq, entry.tokens.len() as u32, tokens(result));
+        let seqs: Vec<_> = batch.entries.iter().zip(results).map(of).collect();
+        self.speculator.ran(&seqs, seconds);
+    }
+
+    /// Reports the next token of each verified run.
+    pub(super) fn deliver(&mut self) -> Result<Vec<Event>, EngineError> {
+        let mut events = std::mem::take(&mut self.known);
+        for update in self.scheduler.deliver() {
+            let ready = match update {
+                SeqUpdate::Token { seq, .. } => self.requests.get_mut(&seq).and_then(|s| s.ready.pop_front()),
+                SeqUpdate::Finished { .. } => None,
+            };
+            let mut event = self.report(update);
+            if let (Event::Token { seq, logprobs, .. }, Some(ready)) = (&mut event, ready) {
+                self.report_row(*seq, ready.position, ready.row, &mut events)?;
+                *logprobs = ready.logprobs;
+            }
+            events.push(event);
+        }
+        Ok(events)
+    }
+}

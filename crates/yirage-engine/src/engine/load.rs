@@ -1,0 +1,112 @@
+//! From a checkpoint to an engine.
+
+use super::core::Engine;
+use super::facts::ModelFacts;
+use crate::error::EngineError;
+use crate::kv::KvManager;
+use crate::load::{self, Progress};
+use crate::options::EngineOptions;
+use crate::packed::Packed;
+use crate::runner::Runner;
+use crate::sampling::Sampler;
+use crate::scheduler::{Config, Scheduler};
+use crate::speculate::{DraftModel, Speculator};
+use crate::vocabulary::{VocabularyError, same_vocabulary};
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_hal::Device;
+use yirage_model::Checkpoint;
+use yirage_model::tokenizer::Tokenizer;
+
+impl Engine {
+    /// Loads the model of `checkpoint` on `device`. What it takes is checked before anything is loaded.
+    ///
+    /// # Errors
+    /// [`EngineError::WouldNotFit`] with the numbers; and whatever is wrong with files, options or the device.
+    pub fn load(
+        checkpoint: &Checkpoint,
+        device: Arc<dyn Device>,
+        options: &EngineOptions,
+        progress: Progress,
+    ) -> Result<Engine, EngineError> {
+        let prepared = load::prepare(checkpoint, &*device, options)?;
+        let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
+        let chunk = options.chunk.max(options.max_seqs);
+        let scheduler = Scheduler::new(
+            Config {
+                max_seqs: options.max_seqs,
+                token_budget: chunk,
+                max_rows: options.logit_rows.max(options.max_seqs),
+                prefill_chunk: chunk,
+                max_prefills: options.max_seqs,
+                max_context: prepared.context,
+                ..Config::default()
+            },
+            kv,
+        )?;
+        let mut packed = options.packed.as_ref().and_then(|o| Packed::find(o, checkpoint, &device, &prepared));
+        let (adopted, kept) = packed.as_mut().and_then(|packed| packed.adopt(progress)).unzip();
+        let bindings = load::bind(checkpoint, &*device, &prepared, adopted.unwrap_or_default(), progress)?;
+        let packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
+        let background = packed.map(|packed| packed.background(kept.is_some(), &bindings));
+        let vocabulary = prepared.model.vocab_size;
+        let groups = prepared.groups.len();
+        let dynamic_rope = prepared.model.dynamic_rope;
+        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
+        let facts = ModelFacts {
+            architecture: prepared.model.name,
+            vocabulary,
+            context: prepared.context,
+            trained_context: prepared.model.context,
+            dynamic_rope: dynamic_rope.is_some(),
+            kv: prepared.kv,
+            biased_keys: prepared.model.biased_keys,
+            bytes: prepared.bytes,
+            packed_weights,
+        };
+        let mut sampler = Sampler::new(device.clone(), options.logit_rows.max(options.max_seqs));
+        sampler.prepare(vocabulary as usize)?;
+        Ok(Engine {
+            facts,
+            device,
+            weights: prepared.weights,
+            costs: prepared.costs,
+            scheduler,
+            runner,
+            sampler,
+            requests: HashMap::new(),
+            dynamic_rope,
+            known: Vec::new(),
+            hidden: options.hidden,
+            speculator: Speculator::new(options.speculation),
+            options: options.clone(),
+            kept,
+            background,
+        })
+    }
+
+    /// Loads a smaller model of the same vocabulary, whose guesses are verified from now on. `tokenizers` are the model's
+    /// and the draft model's, where both have one.
+    ///
+    /// # Errors
+    /// [`EngineError::Vocabulary`] with the first token that differs; and as [`Engine::load`].
+    pub fn load_draft(
+        &mut self,
+        checkpoint: &Checkpoint,
+        tokenizers: Option<(&Tokenizer, &Tokenizer)>,
+        progress: Progress,
+    ) -> Result<(), EngineError> {
+        if let Some((model, draft)) = tokenizers {
+            same_vocabulary(model, draft)?;
+        }
+        let options = EngineOptions { context: Some(self.facts.context), ..self.options.clone() };
+        let draft = DraftModel::load(checkpoint, self.device.clone(), &options, progress)?;
+        let (model, width) = (self.facts.vocabulary, draft.vocabulary());
+        if tokenizers.is_none() && model != width {
+            return Err(VocabularyError::Width { model, draft: width }.into());
+        }
+        let share = draft.bytes().weights as f64 / self.facts.bytes.weights.max(1) as f64;
+        self.speculator.set_model(draft, share);
+        Ok(())
+    }
+}

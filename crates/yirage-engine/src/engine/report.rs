@@ -1,0 +1,56 @@
+//! What a step made known becomes events.
+
+use super::core::Engine;
+use super::event::Event;
+use crate::error::EngineError;
+use crate::scheduler::{BatchEntry, SeqId, SeqUpdate};
+
+impl Engine {
+    /// The event for one of the scheduler's updates; ended sequences are forgotten.
+    pub(super) fn report(&mut self, update: SeqUpdate) -> Event {
+        match update {
+            SeqUpdate::Token { seq, token, position } => {
+                if let Some(s) = self.requests.get_mut(&seq) {
+                    s.counts.push(token);
+                }
+                self.speculator.push(seq, token);
+                Event::Token { seq, token, position, logprobs: None }
+            }
+            SeqUpdate::Finished { seq, reason, usage } => {
+                self.requests.remove(&seq);
+                let gain = self.speculator.remove(seq);
+                Event::Finished { seq, reason, usage, gain }
+            }
+        }
+    }
+
+    /// Logits and hidden states of the entry's rows, as far as they are wanted; those of drafts wait until they are
+    /// delivered.
+    pub(super) fn report_rows(
+        &self,
+        entry: &BatchEntry,
+        first_row: usize,
+        events: &mut Vec<Event>,
+    ) -> Result<(), EngineError> {
+        let certain = entry.rows.len() - entry.drafts as usize;
+        let mut rows = entry.rows[..certain].iter().enumerate();
+        rows.try_for_each(|(i, &r)| self.report_row(entry.seq, (entry.start + r) as usize, first_row + i, events))
+    }
+
+    /// Logits and hidden state of one row of the last step, as far as they are wanted.
+    pub(super) fn report_row(
+        &self,
+        seq: SeqId,
+        position: usize,
+        row: usize,
+        events: &mut Vec<Event>,
+    ) -> Result<(), EngineError> {
+        if self.requests.get(&seq).is_some_and(|s| s.logits) {
+            events.push(Event::Logits { seq, position, logits: self.runner.logits(row)?.to_vec() });
+        }
+        if self.hidden {
+            events.push(Event::Hidden { seq, position, state: self.runner.hidden(row)?.to_vec() });
+        }
+        Ok(())
+    }
+}

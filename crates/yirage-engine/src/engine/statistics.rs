@@ -1,0 +1,69 @@
+//! What can be asked of an engine: the model, memory, executors, counters, notices.
+
+use super::core::Engine;
+use super::facts::ModelFacts;
+use crate::load::Progress;
+use crate::memory::LoadBytes;
+use crate::packed::{Background, Notice};
+use crate::scheduler::Stats;
+use crate::speculate::{DraftModel, StepCost};
+use yirage_hal::{MemoryReport, Why};
+use yirage_ir::Dims;
+use yirage_plan::work::{Span, Work};
+use yirage_plan::{ExecutorKind, WeightPlan};
+
+impl Engine {
+    /// What was loaded.
+    pub fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    /// Memory that the draft model takes, where there is one.
+    pub fn draft_bytes(&self) -> Option<LoadBytes> {
+        self.speculator.model().map(DraftModel::bytes)
+    }
+
+    /// Memory the device holds.
+    pub fn memory(&self) -> MemoryReport {
+        self.device.memory()
+    }
+
+    /// How weights are held.
+    pub fn weight_plan(&self) -> &WeightPlan {
+        &self.weights
+    }
+
+    /// For each plan: the sizes of the largest step it takes, its executor now, and why it is that one.
+    pub fn executors(&self) -> Vec<(Dims, ExecutorKind, Why)> {
+        self.runner.executors()
+    }
+
+    /// What a step over these sequences has to read and compute at least.
+    pub fn work(&self, spans: &[Span]) -> Work {
+        self.costs.step(spans)
+    }
+
+    /// Counters of the scheduler.
+    pub fn stats(&self) -> Stats {
+        self.scheduler.stats()
+    }
+
+    /// What decoding steps of each size took so far, where tokens are guessed: the cost of verifying.
+    pub fn step_costs(&self) -> Vec<StepCost> {
+        self.speculator.measured()
+    }
+
+    /// What became known of the repacked weights since the last call.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        self.background.as_ref().map_or_else(Vec::new, Background::notices)
+    }
+
+    /// Finishes writing the repacked weights for the next start, if that was begun or is still to do; what this meets is
+    /// among the [`Engine::notices`]. An engine dropped without this leaves them unwritten, unless that was done by
+    /// itself beside the steps. `progress` gets the bytes written, and of all.
+    pub fn settle(&mut self, progress: Progress) {
+        if let Some(background) = &mut self.background {
+            background.settle(progress);
+        }
+    }
+}

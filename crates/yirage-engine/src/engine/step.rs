@@ -1,0 +1,104 @@
+//! One step: what the scheduler puts together is computed, sampled and committed.
+
+use super::core::Engine;
+use super::event::Event;
+use super::verify::verify;
+use crate::error::EngineError;
+use crate::sampling::{Logprobs, SampleError, Sampled};
+use crate::scheduler::{Batch, Outcome, SeqId, StepResult};
+use std::collections::HashMap;
+use std::time::Instant;
+use yirage_packed::Entry as KeptEntry;
+
+impl Engine {
+    /// Runs one step. A request can fail; the engine goes on.
+    ///
+    /// Where the last step verified several tokens of a sequence, the next of them is reported instead, one a call, and
+    /// nothing is computed: whoever ends a sequence after a token has not been told of any behind it, and neither is
+    /// anything of them kept.
+    ///
+    /// # Errors
+    /// Only the engine's own mistakes; a failing device ends the step's sequences with [`FinishReason::Error`].
+    pub fn step(&mut self) -> Result<Vec<Event>, EngineError> {
+        if self.scheduler.has_ready() {
+            return self.deliver();
+        }
+        let guessed = self.propose();
+        let batch = self.scheduler.schedule()?;
+        let mut events = std::mem::take(&mut self.known);
+        if batch.entries.is_empty() {
+            return Ok(events);
+        }
+        let started = Instant::now();
+        let computed = guessed.map_err(|e| e.to_string()).and_then(|()| self.compute(&batch));
+        let sampled = match self.confirm_weights().and(computed) {
+            Ok(sampled) => sampled,
+            Err(why) => {
+                events.extend(self.fail_step(&why));
+                return Ok(events);
+            }
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let mut logprobs = HashMap::new();
+        let results = self.results(&batch, sampled, &mut logprobs, &mut events)?;
+        self.measured(&batch, &results, seconds);
+        for update in self.scheduler.commit(&results)? {
+            let mut event = self.report(update);
+            if let Event::Token { seq, logprobs: of, .. } = &mut event {
+                *of = logprobs.remove(seq);
+            }
+            events.push(event);
+        }
+        if let Some(background) = &mut self.background {
+            background.start();
+        }
+        Ok(events)
+    }
+
+    /// The batch's logits, and the tokens from them: one result for each row of each entry that [`Engine::samples`].
+    fn compute(&mut self, batch: &Batch) -> Result<Vec<Result<Sampled, SampleError>>, String> {
+        let length = |seq| self.requests.get(&seq).map_or(0, |s| s.length);
+        self.runner.run(batch, length).map_err(|e| e.to_string())?;
+        self.sample(batch).map_err(|e| e.to_string())
+    }
+
+    /// What became of each entry. Rows that are wanted go into `events`, log-probabilities of first tokens into
+    /// `logprobs`.
+    fn results(
+        &mut self,
+        batch: &Batch,
+        sampled: Vec<Result<Sampled, SampleError>>,
+        logprobs: &mut HashMap<SeqId, Logprobs>,
+        events: &mut Vec<Event>,
+    ) -> Result<Vec<StepResult>, EngineError> {
+        let mut sampled = sampled.into_iter();
+        let mut results = Vec::with_capacity(batch.entries.len());
+        let mut first_row = 0;
+        for entry in &batch.entries {
+            self.report_rows(entry, first_row, events)?;
+            let rows = if self.samples(entry) { 1 + entry.drafts as usize } else { 0 };
+            let rows: Vec<_> = sampled.by_ref().take(rows).collect();
+            let outcome = match verify(entry.drafted(), rows) {
+                Err(why) => Outcome::Failed(why),
+                Ok(run) if run.is_empty() && entry.sample => Outcome::Failed("the engine lost the sequence".into()),
+                Ok(run) if run.is_empty() => Outcome::Ran,
+                Ok(run) => self.keep(entry, first_row, run, logprobs),
+            };
+            first_row += entry.rows.len();
+            results.push(StepResult { seq: entry.seq, outcome });
+        }
+        Ok(results)
+    }
+
+    /// Whether the step that ran computed with the weights of the model: those that are mapped can go or change under
+    /// it. What it computed is then of no use, whatever came of it.
+    fn confirm_weights(&mut self) -> Result<(), String> {
+        let confirmed = self.kept.as_mut().map_or(Ok(()), KeptEntry::confirm);
+        confirmed.map_err(|e| format!("repacked weights in use are gone or changed, start again: {e}"))
+    }
+
+    fn fail_step(&mut self, why: &str) -> Vec<Event> {
+        let ended = self.scheduler.fail_step(why);
+        ended.into_iter().map(|e| self.report(e)).collect()
+    }
+}

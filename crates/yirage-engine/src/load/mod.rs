@@ -1,0 +1,13 @@
+//! From files to a model on a device: what it will take is known before anything is loaded.
+
+mod buckets;
+mod cache;
+mod predict;
+mod prepare;
+mod progress;
+mod sizes;
+mod weights;
+
+pub(crate) use prepare::{Prepared, prepare};
+pub use progress::Progress;
+pub(crate) use weights::bind;

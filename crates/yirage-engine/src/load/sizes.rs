@@ -1,0 +1,41 @@
+//! What weights and blocks of states take on the device.
+
+use super::cache::{k_width, state_type};
+use crate::error::EngineError;
+use crate::limits::BLOCK;
+use std::collections::HashMap;
+use yirage_hal::Device;
+use yirage_model::arch::Model;
+use yirage_plan::WeightPlan;
+use yirage_plan::work::Sizes;
+
+/// Bytes of each weight and of a block of each state, by their names.
+pub(super) struct DeviceSizes {
+    pub(super) weights: HashMap<String, u64>,
+    pub(super) blocks: HashMap<String, u64>,
+}
+
+impl DeviceSizes {
+    pub(super) fn new(device: &dyn Device, model: &Model, weights: &WeightPlan) -> Result<DeviceSizes, EngineError> {
+        let mut sizes = DeviceSizes { weights: HashMap::new(), blocks: HashMap::new() };
+        for entry in &weights.entries {
+            sizes.weights.insert(entry.name.clone(), device.weight_bytes(entry)?);
+        }
+        for (name, group) in &model.state_group {
+            let block = state_type(model, name)?;
+            let bytes = device.state_block_bytes(&block, k_width(&model.groups[*group]))?;
+            sizes.blocks.insert(name.clone(), bytes);
+        }
+        Ok(sizes)
+    }
+}
+
+impl Sizes for DeviceSizes {
+    fn weight(&self, name: &str) -> u64 {
+        self.weights.get(name).copied().unwrap_or(0)
+    }
+
+    fn position(&self, name: &str) -> f64 {
+        self.blocks.get(name).map_or(0.0, |&bytes| bytes as f64 / BLOCK as f64)
+    }
+}

@@ -1,0 +1,100 @@
+//! Weights onto the device, piece by piece, and a cache beside them.
+
+use super::cache::{k_width, state_type};
+use super::prepare::Prepared;
+use super::progress::Progress;
+use crate::error::EngineError;
+use std::collections::HashMap;
+use yirage_hal::{Bindings, Device, WeightHandle};
+use yirage_ir::Dims;
+use yirage_model::weights::{WeightBinding, materialise};
+use yirage_model::{Checkpoint, ModelError};
+use yirage_plan::WeightEntry;
+
+/// Bytes of a weight that are read before their pages are given back.
+const PIECE: usize = 8 << 20;
+
+/// Loads the weights that `adopted` lacks, and grants the cache.
+pub(crate) fn bind(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    prepared: &Prepared,
+    adopted: HashMap<String, WeightHandle>,
+    progress: Progress,
+) -> Result<Bindings, EngineError> {
+    let bound = bind_all(checkpoint, device, prepared, adopted, progress);
+    // What a file no longer had was read as zeros, whatever came of it.
+    checkpoint.intact()?;
+    bound
+}
+
+fn bind_all(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    prepared: &Prepared,
+    adopted: HashMap<String, WeightHandle>,
+    progress: Progress,
+) -> Result<Bindings, EngineError> {
+    let mut bindings = Bindings { weights: adopted, ..Bindings::default() };
+    let by_name: HashMap<&str, &WeightBinding> = prepared.model.weights.iter().map(|w| (w.name.as_str(), w)).collect();
+    let total: u64 = prepared.weights.entries.iter().map(|e| e.ty.bytes(&Dims::default()) as u64).sum();
+    let mut done = 0;
+    for entry in &prepared.weights.entries {
+        if bindings.weights.contains_key(&entry.name) {
+            continue;
+        }
+        let missing = || ModelError::Unsupported {
+            what: format!("weight `{}`", entry.name),
+            why: "the architecture declares it without a source".into(),
+        };
+        let binding = by_name.get(entry.name.as_str()).ok_or_else(missing)?;
+        let handle = load_weight(checkpoint, device, entry, binding, &mut |bytes| {
+            done += bytes;
+            progress(done, total);
+        })?;
+        bindings.weights.insert(entry.name.clone(), handle);
+    }
+    for (name, group) in &prepared.model.state_group {
+        let blocks = prepared.groups[*group].blocks as usize;
+        let state =
+            device.state(&state_type(&prepared.model, name)?, k_width(&prepared.model.groups[*group]), blocks)?;
+        bindings.states.insert(name.clone(), state);
+    }
+    Ok(bindings)
+}
+
+/// One weight, piece by piece; the file's pages are given back after each piece.
+fn load_weight(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    entry: &WeightEntry,
+    binding: &WeightBinding,
+    done: &mut dyn FnMut(u64),
+) -> Result<WeightHandle, EngineError> {
+    let mut sink = device.weight(entry)?;
+    let step = sink.row_step();
+    let rows_at_once = (PIECE / binding.row_bytes().max(1) / step).max(1) * step;
+    let mut scratch = Vec::new();
+    let mut first = 0;
+    while first < binding.rows() {
+        let rows = first..binding.rows().min(first + rows_at_once);
+        let bytes = materialise(checkpoint, binding, rows.clone(), &mut scratch)?;
+        sink.write_rows(first, bytes)?;
+        done(bytes.len() as u64);
+        first = rows.end;
+        release(checkpoint, binding, first);
+    }
+    Ok(sink.finish()?)
+}
+
+/// Gives back the pages of tensors that have been read: all of them once the weight is whole, and the beginning of a
+/// tensor that is read from front to back.
+fn release(checkpoint: &Checkpoint, binding: &WeightBinding, rows_done: usize) {
+    for name in binding.tensors() {
+        if let Some(t) = checkpoint.tensor(name) {
+            let whole = t.range.len();
+            let done = if rows_done == binding.rows() { whole } else { (rows_done * binding.row_bytes()).min(whole) };
+            checkpoint.release(t, 0..done);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Whether and how tokens are guessed.
+
+/// Whether and how an engine guesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Speculation {
+    /// Drafts of a sequence that one step verifies at most; 0 switches guessing off.
+    pub most: u32,
+    /// Whether sequences are looked up in themselves.
+    pub lookup: bool,
+    /// Who decides how many.
+    pub control: SpeculationControl,
+}
+
+impl Speculation {
+    /// Drafts that fill, with the token before them, one tile of tokens of the CPU's products.
+    pub const MOST: u32 = 15;
+
+    /// Prompt lookup under the controller.
+    pub fn lookup() -> Speculation {
+        Speculation { most: Self::MOST, lookup: true, control: SpeculationControl::Measured }
+    }
+}
+
+/// Who decides how many guesses a step verifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SpeculationControl {
+    /// The controller, from measurements.
+    #[default]
+    Measured,
+    /// Always as many as allowed: for measurements and tests of what is computed.
+    Most,
+}

@@ -1,0 +1,25 @@
+//! What is said of the repacked weights to the owner of an engine.
+
+use std::fmt;
+
+/// What the owner of an engine should know of the repacked weights.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// There was an entry that could not be used, and the weights were made from the model's files. It was removed if it
+    /// was at fault itself.
+    Refused(String),
+    /// The weights made now are not kept for the next start.
+    NotKept(String),
+    /// The entry was checked, and the next start has to check it again since that cannot be noted.
+    NotNoted(String),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Refused(why) => write!(f, "repacked weights were made again: {why}"),
+            Notice::NotKept(why) => write!(f, "repacked weights are not kept: {why}"),
+            Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
+        }
+    }
+}
