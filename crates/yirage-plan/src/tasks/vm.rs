@@ -110,7 +110,7 @@ pub struct Watch<'a> {
     /// Tasks of each stage of each step that have not run yet.
     stages_left: Vec<Vec<usize>>,
     /// What lies in the arena: (from, to, value), disjoint.
-    lying: Vec<(u64, u64, (Option<u32>, ValueId))>,
+    lying: Vec<(u64, u64, ValueId)>,
 }
 
 impl<'a> Watch<'a> {
@@ -173,7 +173,7 @@ impl<'a> Watch<'a> {
         }
         for r in &self.accesses[step].reads {
             if !self.lying.contains(&(r.from, r.to, r.value)) {
-                return Err(format!("`{}` is read after its bytes were used again", self.name(r.value.1)));
+                return Err(format!("`{}` is read after its bytes were used again", self.name(r.value)));
             }
         }
         Ok(())
