@@ -49,7 +49,7 @@ fn reshaped(rng: &mut Rng, shape: &[usize]) -> Vec<usize> {
             to[at] = joined;
         } else if to.len() < 7 && !to.is_empty() {
             let at = rng.index(to.len());
-            let inner = [1, 2, 3].into_iter().filter(|d| to[at] % d == 0).last().unwrap_or(1);
+            let inner = [3, 2].into_iter().find(|&d| to[at].is_multiple_of(d)).unwrap_or(1);
             to[at] /= inner;
             to.insert(at + 1, inner);
         }
