@@ -9,6 +9,7 @@ The reader tests check the values that are written here, so the writers are thei
 import hashlib
 import json
 import pathlib
+import random
 
 import gguf
 import numpy as np
@@ -139,6 +140,17 @@ def kept_heads():
         (folder / f"{name}.json").write_bytes(len(data).to_bytes(4, "little") + kept_head(changed, 0)[1])
 
 
+def graphs():
+    """Choices of graphs: none, and any."""
+    folder = CORPUS / "random_graph"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "none.bin").write_bytes(b"")
+    choose = random.Random(16)
+    for length in [8, 24, 64, 128, 256, 256, 512, 512]:
+        number = len(list(folder.iterdir()))
+        (folder / f"any{number}.bin").write_bytes(bytes(choose.randrange(256) for _ in range(length)))
+
+
 def main():
     for folder in ["gguf", "packed_header", "safetensors"]:
         (CORPUS / folder).mkdir(parents=True, exist_ok=True)
@@ -152,6 +164,7 @@ def main():
     (CORPUS / "gguf" / "version2.gguf").write_bytes(old)
     tensors()
     kept_heads()
+    graphs()
 
 
 main()

@@ -103,16 +103,16 @@ fn check_all(name: &str, device: &dyn Device, may_refuse: bool) {
 
 /// How many of the cases ran, which are those that have outputs.
 fn check_each(name: &str, device: &dyn Device, cases: &[Case], may_refuse: bool) -> usize {
-    let (mut failed, mut refused) = (Vec::new(), 0);
+    let (mut failed, mut refused) = (Vec::new(), Vec::new());
     let there: Vec<&Case> = cases.iter().filter(|case| !case.outs.is_empty()).collect();
     for case in &there {
         match check(device, case) {
             Outcome::Passed => {}
-            Outcome::Refused(_) if may_refuse => refused += 1,
+            Outcome::Refused(why) if may_refuse => refused.push(format!("{}: {why}", case.name)),
             Outcome::Refused(why) | Outcome::Failed(why) => failed.push(format!("{}: {why}", case.name)),
         }
     }
-    println!("{name}: {} cases, {refused} refused", there.len());
+    println!("{name}: {} cases, {} refused\n{}", there.len(), refused.len(), refused.join("\n"));
     assert!(failed.is_empty(), "{name}: {} failed:\n{}", failed.len(), failed.join("\n"));
     there.len()
 }

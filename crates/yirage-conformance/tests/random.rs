@@ -22,12 +22,13 @@ fn graphs() -> u64 {
 }
 
 fn check(name: &str, device: &dyn Device, may_refuse: bool) {
-    let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+    // How many by op, with the reason of the first.
+    let mut refused: BTreeMap<String, (u64, String)> = BTreeMap::new();
     for seed in 0..graphs() {
         let drawn = Drawn::of_seed(seed);
         match drawn.check(device) {
             Verdict::Holds => {}
-            Verdict::Refused(why) => *refused.entry(op_of(&why)).or_default() += 1,
+            Verdict::Refused(why) => refused.entry(op_of(&why)).or_insert((0, why)).0 += 1,
             Verdict::Wrong(failure) => {
                 let smallest = drawn.smallest(device);
                 let again = smallest.check(device);
@@ -38,8 +39,8 @@ fn check(name: &str, device: &dyn Device, may_refuse: bool) {
             }
         }
     }
-    let total: u64 = refused.values().sum();
-    println!("{name}: {} graphs, {total} refused: {refused:?}", graphs());
+    let total: u64 = refused.values().map(|(n, _)| n).sum();
+    println!("{name}: {} graphs, {total} refused: {refused:#?}", graphs());
     assert!(may_refuse || total * 50 < graphs(), "{name} refuses {total} of {}", graphs());
 }
 

@@ -16,6 +16,8 @@ mod graph_text;
 mod packed_header;
 #[path = "../../../fuzz/bodies/plan_text.rs"]
 mod plan_text;
+#[path = "../../../fuzz/bodies/random_graph.rs"]
+mod random_graph;
 #[path = "../../../fuzz/bodies/safetensors.rs"]
 mod safetensors;
 #[path = "../../../fuzz/bodies/tokenizer_json.rs"]
@@ -24,13 +26,14 @@ mod tokenizer_json;
 /// What a target does with its input.
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 8] = [
+const TARGETS: [(&str, Body); 9] = [
     ("chat_template", chat_template::run),
     ("config_json", config_json::run),
     ("gguf", gguf::run),
     ("graph_text", graph_text::run),
     ("packed_header", packed_header::run),
     ("plan_text", plan_text::run),
+    ("random_graph", random_graph::run),
     ("safetensors", safetensors::run),
     ("tokenizer_json", tokenizer_json::run),
 ];
