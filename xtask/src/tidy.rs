@@ -2,6 +2,7 @@
 
 mod arrows;
 mod checklist;
+mod circles;
 mod dependencies;
 mod hosts;
 mod links;
@@ -50,6 +51,7 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("files are small", size::check),
     ("no vendor word in device-free crates", vendors::check),
     ("dependencies follow the arrows", arrows::check),
+    ("modules import one way", circles::check),
     ("unsafe is forbidden where it is not needed", unsafe_code::check),
     ("pure crates do no I/O", pure::check),
     ("nothing unfinished", unfinished::check),

@@ -15,6 +15,7 @@ mod memory;
 mod options;
 mod readers;
 mod rebuild;
+mod recognise;
 mod select;
 mod tasks;
 mod weights;
@@ -36,6 +37,7 @@ pub struct Pass {
 
 /// The graph passes, in order.
 pub const PIPELINE: &[Pass] = &[
+    Pass { name: "recognise", run: recognise::run },
     Pass { name: "canonicalise", run: canonicalise::run },
     Pass { name: "legalise", run: legalise::run },
     Pass { name: "compose", run: compose::run },

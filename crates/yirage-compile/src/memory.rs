@@ -1,7 +1,7 @@
 //! Places every value in one arena so that values alive at the same time never share bytes.
 
 use crate::error::CompileError;
-use yirage_ir::{NodeKind, Value};
+use yirage_ir::Value;
 use yirage_plan::limits::MAX_ARENA;
 use yirage_plan::{Lifetime, Place, Plan, Target, lifetimes};
 
@@ -18,7 +18,7 @@ pub(crate) fn place(plan: &mut Plan, target: &Target) -> Result<(), CompileError
     plan.steps.iter().for_each(|s| phase[s.node as usize] = s.phase);
     let mut items =
         lifetimes(plan, &phase).into_iter().map(|life| item(plan, life, target)).collect::<Result<Vec<_>, _>>()?;
-    items.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.life.from, i.life.region, i.life.value));
+    items.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.life.from, i.life.value));
     let mut placed: Vec<(Item, u64)> = Vec::new();
     for item in items {
         let offset = lowest_fit(&item, &placed, u64::from(target.align));
@@ -27,29 +27,20 @@ pub(crate) fn place(plan: &mut Plan, target: &Target) -> Result<(), CompileError
         plan.arena = plan.arena.max(end);
         placed.push((item, offset));
     }
-    placed.sort_by_key(|(i, _)| (i.life.region, i.life.value));
-    let place = |(i, offset): (Item, u64)| Place { region: i.life.region, value: i.life.value, offset, bytes: i.bytes };
+    placed.sort_by_key(|(i, _)| i.life.value);
+    let place = |(i, offset): (Item, u64)| Place { value: i.life.value, offset, bytes: i.bytes };
     plan.places = placed.into_iter().map(place).collect();
     Ok(())
 }
 
 fn item(plan: &Plan, life: Lifetime, target: &Target) -> Result<Item, CompileError> {
-    let bytes = target.storage_bytes(&value(plan, &life).ty, &plan.bucket);
+    let bytes = target.storage_bytes(&plan.graph.value(life.value).ty, &plan.bucket);
     let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(u64::from(target.align)));
     Ok(Item { bytes: bytes.ok_or_else(|| too_large(plan, &life))?, life })
 }
 
-/// The value that lives so.
-fn value<'a>(plan: &'a Plan, life: &Lifetime) -> &'a Value {
-    let graph = match life.region.map(|n| &plan.graph.nodes[n as usize].kind) {
-        Some(NodeKind::Region(r)) => &r.graph,
-        _ => &plan.graph,
-    };
-    graph.value(life.value)
-}
-
 fn too_large(plan: &Plan, life: &Lifetime) -> CompileError {
-    let Value { name, ty, .. } = value(plan, life);
+    let Value { name, ty, .. } = plan.graph.value(life.value);
     CompileError::Unsupported {
         what: format!("`{name}` of {ty} in the bucket {:?}", plan.bucket),
         why: format!("computed values take more than {MAX_ARENA} bytes together"),

@@ -5,7 +5,7 @@
 use yirage_compile::{Options, compile, plan_weights};
 use yirage_ir::{Dims, RegionKind, text};
 use yirage_plan::rules::{OpRule, Way};
-use yirage_plan::tasks::vm::{Fault, Watch, walk};
+use yirage_plan::tasks::vm::{WalkError, Watch, walk};
 use yirage_plan::{
     ExecutorKind, KernelFacts, Part, Plan, PlanError, Precision, Sharing, Stage, Target, TaskProgram, VerifiedPlan,
     Wait, When,
@@ -138,7 +138,7 @@ fn plans() -> impl Iterator<Item = (String, Plan)> {
 }
 
 /// Orders in which the workers take turns: by seed, and always the first, the last, or one of them as late as possible.
-fn walk_in_order(plan: &Plan, program: &TaskProgram, order: u64) -> Result<Vec<u32>, Fault> {
+fn walk_in_order(plan: &Plan, program: &TaskProgram, order: u64) -> Result<Vec<u32>, WalkError> {
     let mut watch = Watch::new(plan, program)?;
     let mut rng = Rng::new(order);
     let choose = |ready: &[usize]| match order {
@@ -243,15 +243,15 @@ fn unsound_programs_are_refused_with_the_facts() {
 }
 
 #[test]
-fn a_program_that_halts_says_where() {
+fn a_deadlocked_program_says_where() {
     let mut plan = plan(SHAPES[0].1, 2, 5);
     let program = &mut plan.programs[0];
     let last = program.tasks.len() - 1;
     program.tasks[last].waits = vec![Wait { counter: 0, at_least: 50 }];
-    let halt = walk(program, |_| 0, |_, _| Ok(())).unwrap_err();
-    let Fault::Halt(blocked) = &halt else { panic!("{halt}") };
+    let deadlock = walk(program, |_| 0, |_, _| Ok(())).unwrap_err();
+    let WalkError::Deadlock(blocked) = &deadlock else { panic!("{deadlock}") };
     assert_eq!((blocked.len(), blocked[0].task, blocked[0].at_least), (1, last as u32, 50));
-    assert!(halt.to_string().contains("until counter 0 is 50"), "{halt}");
+    assert!(deadlock.to_string().contains("until counter 0 is 50"), "{deadlock}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod bounds;
 pub mod limits;
 mod origins;
+pub mod random;
 mod setup;
 mod wrap;
 

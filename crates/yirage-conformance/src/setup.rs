@@ -88,6 +88,14 @@ impl Setup {
     /// # Errors
     /// Whatever the compiler or the device says, and executors that do not give the same bytes.
     pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, Trouble> {
+        self.run_in(device, self.dims, &Options::new(self.precision))
+    }
+
+    /// [`Setup::run`], compiled for the sizes of `bucket` as `options` say.
+    ///
+    /// # Errors
+    /// As those of [`Setup::run`].
+    pub fn run_in(&self, device: &dyn Device, bucket: Dims, options: &Options) -> Result<Vec<Data>, Trouble> {
         let mut bindings = Bindings::default();
         for state in &self.states {
             let handle = device.state(&state.block(), state.k_width, state.values.shape[0]);
@@ -95,7 +103,7 @@ impl Setup {
             fill(device, state, &handle)?;
             bindings.states.insert(state.name.clone(), handle);
         }
-        let executor = &mut self.load(device, &mut bindings)?;
+        let executor = &mut self.load(device, &mut bindings, bucket, options)?;
         let mut first: Option<Vec<Data>> = None;
         for kind in executor.executors().to_vec() {
             executor.force(kind).map_err(|e| e.to_string())?;
@@ -121,7 +129,13 @@ impl Setup {
         (0..self.graph.outputs.len()).map(output).collect()
     }
 
-    fn load(&self, device: &dyn Device, bindings: &mut Bindings) -> Result<Executor, Trouble> {
+    fn load(
+        &self,
+        device: &dyn Device,
+        bindings: &mut Bindings,
+        bucket: Dims,
+        options: &Options,
+    ) -> Result<Executor, Trouble> {
         let target = device.target();
         let weights = plan_weights(&self.graph, &target).map_err(|e| Trouble::Refused(e.to_string()))?;
         for entry in &weights.entries {
@@ -129,9 +143,9 @@ impl Setup {
             bindings.weights.insert(entry.name.clone(), weight(device, entry, values)?);
         }
         // A step may be of no rows at all; a plan is made for some.
-        let Dims { tokens, seqs, blocks, rows } = self.dims;
+        let Dims { tokens, seqs, blocks, rows } = bucket;
         let bucket = Dims { tokens: tokens.max(1), seqs: seqs.max(1), blocks: blocks.max(1), rows: rows.max(1) };
-        let plan = compile(&self.graph, bucket, &target, &weights, &Options::new(self.precision));
+        let plan = compile(&self.graph, bucket, &target, &weights, options);
         let plan = plan.map_err(|e| Trouble::Refused(e.to_string()))?;
         Executor::new(device, &plan, bindings).map_err(|e| match e {
             HalError::Load(_) | HalError::Unsupported { .. } => Trouble::Refused(e.to_string()),
@@ -140,7 +154,7 @@ impl Setup {
     }
 }
 
-fn same_bits(a: &Data, b: &Data) -> bool {
+pub(crate) fn same_bits(a: &Data, b: &Data) -> bool {
     match (a, b) {
         (Data::F32(a), Data::F32(b)) => a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())),
         (a, b) => a == b,
@@ -196,7 +210,7 @@ fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), 
     let setup = Setup { graph, weights, slots, states: Vec::new(), dims, precision: Precision::Exact };
     let mut bindings = Bindings::default();
     bindings.states.insert("state".into(), handle.clone());
-    let mut executor = setup.load(device, &mut bindings)?;
+    let mut executor = setup.load(device, &mut bindings, dims, &Options::new(Precision::Exact))?;
     executor.set("ids", setup.slots["ids"].iter().copied());
     Ok(executor.run(&setup.dims).map_err(|e| e.to_string())?)
 }

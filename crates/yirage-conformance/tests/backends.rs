@@ -13,11 +13,6 @@ static SUITE: LazyLock<Suite> = LazyLock::new(Suite::new);
 
 /// What the CPU has no kernels for yet.
 const CPU: &[Exclusion] = &[
-    Exclusion { prefix: "contract: ", reason: "no kernel of general products" },
-    Exclusion { prefix: "concat: ", reason: "no kernel of general ranks and types" },
-    Exclusion { prefix: "gather: ", reason: "no kernel of general ranks and types" },
-    Exclusion { prefix: "fill: ", reason: "no kernel of constants" },
-    Exclusion { prefix: "iota: ", reason: "no kernel of constants" },
 ];
 
 /// `refused` are the general ops of which the target refuses some cases: how many, and why.

@@ -1,5 +1,6 @@
 //! Plans that are spoilt in every way that their values and their text allow. Each is refused by the parser or by the
-//! proof; or it runs, and gives what the sound plan gives as long as it says the same.
+//! proof; or it runs, gives what the sound plan gives as long as it says the same, and touches no byte that it must not
+//! (the device's memory is guarded where it can be).
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything unexpected, and says what it did
 
 #[path = "mutated_plans/subject.rs"]

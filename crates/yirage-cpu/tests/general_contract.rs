@@ -3,155 +3,168 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything
 #![cfg(unix)] // pages that nobody may touch
 
-mod contract_support;
+mod general_support;
 
-use contract_support::*;
-use yirage_cpu::general::contract::{Block, Contract, ContractError, Product, Program, contract};
-use yirage_cpu::general::{Elem, Strides};
+use general_support::*;
+use yirage_cpu::general::contract::{Contract, ContractError, Fused, Product, contract};
+use yirage_cpu::general::{Elem, Input, Output, Program, Strides};
 use yirage_cpu::isa::Isa;
-use yirage_ir::rng::Rng;
+use yirage_ir::dtype::DType;
+use yirage_ir::expr::{Expr, Func, Scalar};
+use yirage_ir::strided::Strided;
 
-const FLOATS: [Elem; 3] = [Elem::F32, Elem::F16, Elem::BF16];
+const FLOATS: [DType; 3] = [DType::F32, F16, BF16];
+/// What memory of results holds before.
+const BEFORE: u8 = 0xa5;
 
-/// A product with its memory.
+/// A tensor in memory that ends where it ends.
+struct Tensor {
+    dtype: DType,
+    view: Strided,
+    places: Vec<usize>,
+    memory: Guarded,
+}
+
+impl Tensor {
+    fn new(rng: &mut Rng, dtype: DType, sizes: &[usize], repeats: bool) -> Tensor {
+        let view = random_view(rng, sizes, repeats);
+        let places = if sizes.contains(&0) { Vec::new() } else { places(&view, sizes) };
+        let mut memory = Guarded::new(held(&view) * elem(dtype).bytes(), rng.one_in(2));
+        memory.bytes_mut().fill(BEFORE);
+        Tensor { dtype, view, places, memory }
+    }
+
+    fn filled(rng: &mut Rng, dtype: DType, sizes: &[usize]) -> Tensor {
+        let mut tensor = Tensor::new(rng, dtype, sizes, true);
+        let size = elem(dtype).bytes();
+        for &at in &tensor.places {
+            let element = bytes(dtype, &[number(rng).into()]);
+            tensor.memory.bytes_mut()[at * size..][..size].copy_from_slice(&element);
+        }
+        tensor
+    }
+
+    fn input(&self) -> Input {
+        self.memory.input(self.dtype, &self.view)
+    }
+
+    fn output(&mut self) -> Output {
+        self.memory.bytes_mut().fill(BEFORE);
+        self.memory.output(self.dtype, &self.view)
+    }
+
+    /// Its elements in row-major order.
+    fn raw(&self) -> Vec<u8> {
+        let size = elem(self.dtype).bytes();
+        self.places.iter().flat_map(|at| self.memory.bytes()[at * size..][..size].to_vec()).collect()
+    }
+
+    fn values(&self) -> Vec<f32> {
+        scalars(self.dtype, &self.raw()).into_iter().map(|x| x.as_f64() as f32).collect()
+    }
+
+    /// That its elements are these, rounded, and that nothing was written beside them.
+    fn holds(&self, want: &[Scalar], what: &str) {
+        let want = bytes(self.dtype, want);
+        same(self.dtype, &self.raw(), &want).unwrap_or_else(|at| panic!("{what}: {at}"));
+        let size = elem(self.dtype).bytes();
+        let mut left = self.memory.bytes().to_vec();
+        self.places.iter().for_each(|at| left[at * size..][..size].fill(BEFORE));
+        assert!(left.iter().all(|&byte| byte == BEFORE), "{what}: a gap was written to");
+    }
+}
+
+/// Of all sizes, and now and then none that is a number.
+fn number(rng: &mut Rng) -> f32 {
+    match rng.below(2000) {
+        0 => f32::INFINITY,
+        1 => f32::NAN,
+        2 => -0.0,
+        n => rng.signed_f32() * if n < 100 { 100.0 } else { 1.0 },
+    }
+}
+
+/// A product's operands and sizes.
 struct Case {
     batch: Vec<usize>,
-    m: usize,
-    k: usize,
-    n: usize,
+    sizes: [usize; 3],
     a: Tensor,
     b: Tensor,
     out: Tensor,
 }
 
 impl Case {
-    fn new(rng: &mut Rng, batch: &[usize], [m, k, n]: [usize; 3], elem: Elem) -> Case {
-        let behind = below(rng, 2) == 0;
-        let side = |rng: &mut Rng, rows, columns| {
-            let sizes = [batch, &[rows, columns]].concat();
-            let mut strides = if below(rng, 3) == 0 { any_strides(rng, &sizes) } else { dense(&sizes) };
-            // A matrix that the others of the batch share, now and then, and a row or column that is always the same.
-            for (axis, stride) in strides.iter_mut().enumerate() {
-                if below(rng, if axis < batch.len() { 3 } else { 30 }) == 0 {
-                    *stride = 0;
-                }
-            }
-            let mut tensor = Tensor::new(elem, &sizes, &strides, behind, 0);
-            tensor.fill(|| number(rng));
-            tensor
-        };
-        let (a, b) = (side(rng, m, k), side(rng, k, n));
-        let sizes = [batch, &[m, n]].concat();
-        let strides = if below(rng, 2) == 0 { any_strides(rng, &sizes) } else { dense(&sizes) };
-        let out = Tensor::new(elem, &sizes, &strides, behind, 0xa5);
-        Case { batch: batch.to_vec(), m, k, n, a, b, out }
+    fn new(rng: &mut Rng, batch: &[usize], sizes: [usize; 3], dtype: DType) -> Case {
+        let [m, k, n] = sizes;
+        let of = |rows, columns| [batch, &[rows, columns]].concat();
+        let (a, b) = (Tensor::filled(rng, dtype, &of(m, k)), Tensor::filled(rng, dtype, &of(k, n)));
+        let out = Tensor::new(rng, dtype, &of(m, n), false);
+        Case { batch: batch.to_vec(), sizes, a, b, out }
     }
 
-    fn product(&self, workers: usize) -> Product<'_> {
-        Product {
-            batch: &self.batch,
-            m: self.m,
-            k: self.k,
-            n: self.n,
-            a: self.a.input(),
-            b: self.b.input(),
-            out: self.out.output(),
-            left: None,
-            right: None,
-            after: None,
-            workers,
-        }
+    fn product(&mut self, workers: usize) -> Product<'_> {
+        let [m, k, n] = self.sizes;
+        let (a, b, out) = (self.a.input(), self.b.input(), self.out.output());
+        Product { batch: &self.batch, m, k, n, a, b, out, left: None, right: None, after: None, workers }
     }
 
-    /// One chain an element, of values as `left` and `right` change them by their row and column.
-    fn chains(&self, left: impl Fn(usize, usize, f32) -> f32, right: impl Fn(usize, usize, f32) -> f32) -> Vec<f32> {
-        let Case { m, k, n, .. } = *self;
-        let (a, b) = (self.a.values(), self.b.values());
+    /// One chain an element.
+    fn chains(&self, a: &[f32], b: &[f32]) -> Vec<f32> {
+        let [m, k, n] = self.sizes;
         let matrices: usize = self.batch.iter().product();
         let element = |at: usize| {
             let (matrix, i, j) = (at / n / m, at / n % m, at % n);
-            (0..k).fold(0f32, |sum, l| {
-                let x = left(matrix * m + i, l, a[(matrix * m + i) * k + l]);
-                let y = right(matrix * k + l, j, b[(matrix * k + l) * n + j]);
-                x.mul_add(y, sum)
-            })
+            let (row, column) = (&a[(matrix * m + i) * k..][..k], &b[matrix * k * n..]);
+            row.iter().enumerate().fold(0f32, |sum, (l, x)| x.mul_add(column[l * n + j], sum))
         };
         (0..matrices * m * n).map(element).collect()
     }
 
     fn describe(&self) -> String {
-        let Case { batch, m, k, n, a, b, out } = self;
-        format!("{batch:?} {m}x{k}x{n} {:?}: {:?} {:?} {:?}", a.elem, a.strides, b.strides, out.strides)
+        let strides = [&self.a, &self.b, &self.out].map(|t| &t.view.strides);
+        format!("{:?} {:?} {}: {strides:?}", self.batch, self.sizes, self.a.dtype)
     }
 }
 
-fn dense(sizes: &[usize]) -> Vec<i64> {
-    let (mut strides, mut next) = (Vec::new(), 1);
-    for &n in sizes.iter().rev() {
-        strides.push(next);
-        next *= n.max(1) as i64;
-    }
-    strides.reverse();
-    strides
-}
-
-/// Of all sizes, and now and then none that is a number.
-fn number(rng: &mut Rng) -> f32 {
-    match rng.next_u64() % 2000 {
-        0 => f32::INFINITY,
-        1 => f32::NAN,
-        2 => -0.0,
-        n => (rng.next_u64() as i32 as f32) / 2f32.powi(31) * if n < 100 { 100.0 } else { 1.0 },
-    }
-}
-
-/// Runs pieces in `order`.
-fn run(isa: Isa, product: Product<'_>, order: impl Fn(&Contract<'_>) -> Vec<usize>) {
-    let (m, n) = (product.m * product.batch.iter().product::<usize>(), product.n);
-    let call = Contract::new(product).unwrap();
+/// Runs pieces in the order that is said.
+fn run(isa: Isa, product: Product<'_>, turned: bool) {
+    let m = product.m * product.batch.iter().product::<usize>();
     // What a worker has in its scratch from before must not matter.
-    let mut scratch = vec![f32::NAN; Contract::scratch_bytes(m, n) / 4];
-    for piece in order(&call) {
-        unsafe { contract(isa, &call, piece..piece + 1, &mut scratch) };
+    let mut scratch = vec![f32::NAN; Contract::scratch_bytes(m, product.n) / 4];
+    let call = Contract::new(product).unwrap();
+    for i in 0..call.pieces() {
+        let i = if turned { call.pieces() - 1 - i } else { i };
+        unsafe { contract(isa, &call, i..i + 1, &mut scratch) };
     }
 }
 
-fn all(call: &Contract<'_>) -> Vec<usize> {
-    (0..call.pieces()).collect()
+/// The numbers of a result before they are rounded.
+fn exact(x: &[f32], dtype: DType) -> Vec<Scalar> {
+    x.iter().map(|&x| Scalar::from(x).cast(dtype)).collect()
 }
 
-/// Bits, where all NaNs are one.
-fn bits(x: impl IntoIterator<Item = f32>) -> Vec<u32> {
-    x.into_iter().map(|x| if x.is_nan() { u32::MAX } else { x.to_bits() }).collect()
-}
-
-fn same(got: &Tensor, want: &[f32], what: &str) {
-    let want = bits(want.iter().map(|&x| rounded(got.elem, x)));
-    let got_bits = bits(got.values());
-    let first = got_bits.iter().zip(&want).position(|(a, b)| a != b);
-    assert!(first.is_none() && got_bits.len() == want.len(), "{what}: element {first:?}");
-    assert!(got.gaps().iter().all(|&byte| byte == 0xa5), "{what}: a gap was written to");
-}
-
-fn check(rng: &mut Rng, batch: &[usize], sizes: [usize; 3], elem: Elem) {
-    let mut case = Case::new(rng, batch, sizes, elem);
-    let want = case.chains(|_, _, x| x, |_, _, x| x);
-    let workers = 1 + below(rng, 4);
-    for isa in isas() {
-        case.out.memory.bytes_mut().fill(0xa5);
-        run(isa, case.product(workers), all);
-        same(&case.out, &want, &format!("{isa} {}", case.describe()));
+fn check(rng: &mut Rng, batch: &[usize], sizes: [usize; 3], dtype: DType) {
+    let mut case = Case::new(rng, batch, sizes, dtype);
+    let want = exact(&case.chains(&case.a.values(), &case.b.values()), dtype);
+    let workers = 1 + rng.below(4) as usize;
+    for isa in levels() {
+        run(isa, case.product(workers), false);
+        case.out.holds(&want, &format!("{isa} {}", case.describe()));
     }
+}
+
+fn random_batch(rng: &mut Rng, most: u64) -> Vec<usize> {
+    (0..rng.below(most)).map(|_| *rng.choose(&[1, 2, 3])).collect()
 }
 
 #[test]
 fn any_product_is_one_chain_an_element_at_every_level() {
     let mut rng = Rng::new(1);
-    for _ in 0..600 {
-        let batch: Vec<usize> = (0..below(&mut rng, 4)).map(|_| pick(&mut rng, &[1, 2, 3])).collect();
-        let sizes = [1, 40, 40].map(|most| pick(&mut rng, &[0, 1, 2, 3, 5, 7, 8, 16, 17, 33]).min(40 * most));
-        let elem = pick(&mut rng, &FLOATS);
-        check(&mut rng, &batch, sizes, elem);
+    for _ in 0..800 {
+        let batch = random_batch(&mut rng, 4);
+        let sizes = [(); 3].map(|()| *rng.choose(&[0, 1, 2, 3, 5, 7, 8, 16, 17, 33]));
+        let dtype = *rng.choose(&FLOATS);
+        check(&mut rng, &batch, sizes, dtype);
     }
 }
 
@@ -161,23 +174,23 @@ fn sizes_about_the_edges_of_tiles_and_blocks() {
     let rows = [1, 2, 4, 6, 11, 12, 13, 31, 32, 33, 60, 192, 193, 205];
     let columns = [1, 15, 16, 17, 31, 32, 33, 63, 65, 255, 256, 257, 300];
     let depths = [0, 1, 3, 4, 5, 63, 64, 65, 255, 256, 257, 511, 513];
-    for round in 0..120 {
-        let mut sizes = [pick(&mut rng, &rows), pick(&mut rng, &depths), pick(&mut rng, &columns)];
+    for round in 0..150 {
+        let mut sizes = [*rng.choose(&rows), *rng.choose(&depths), *rng.choose(&columns)];
         // Large in two directions at most: chains are slow.
         if sizes.iter().product::<usize>() > 2_000_000 {
             sizes[round % 3] = 3;
         }
-        let elem = pick(&mut rng, &FLOATS);
-        check(&mut rng, &[], sizes, elem);
+        let dtype = *rng.choose(&FLOATS);
+        check(&mut rng, &[], sizes, dtype);
     }
 }
 
 #[test]
 fn long_chains() {
     let mut rng = Rng::new(3);
-    for (m, k, n) in [(1, 5003, 70), (3, 4096, 33), (40, 3001, 17), (13, 2500, 1)] {
-        for elem in FLOATS {
-            check(&mut rng, &[], [m, k, n], elem);
+    for sizes in [[1, 5003, 70], [3, 4096, 33], [40, 3001, 17], [13, 2500, 1]] {
+        for dtype in FLOATS {
+            check(&mut rng, &[], sizes, dtype);
         }
     }
 }
@@ -186,75 +199,86 @@ fn long_chains() {
 #[test]
 fn any_division_gives_the_same_bytes() {
     let mut rng = Rng::new(4);
-    for (batch, sizes) in
-        [(vec![], [1, 300, 3000]), (vec![], [200, 70, 530]), (vec![2, 3], [20, 9, 300]), (vec![5], [1, 9, 40])]
-    {
-        let mut case = Case::new(&mut rng, &batch, sizes, Elem::F32);
+    let cases = [(vec![], [1, 300, 3000]), (vec![], [200, 70, 530]), (vec![2, 3], [20, 9, 300]), (vec![5], [1, 9, 40])];
+    for (batch, sizes) in cases {
+        let mut case = Case::new(&mut rng, &batch, sizes, DType::F32);
         let mut first: Option<Vec<u8>> = None;
         let mut counts = Vec::new();
-        for workers in [1, 2, 7, 64] {
-            for turned in [false, true] {
-                case.out.memory.bytes_mut().fill(0xa5);
-                let call = Contract::new(case.product(workers)).unwrap();
-                counts.push(call.pieces());
-                run(Isa::detect(), case.product(workers), |call| {
-                    let pieces = all(call);
-                    if turned { pieces.into_iter().rev().collect() } else { pieces }
-                });
-                let bytes = case.out.memory.bytes().to_vec();
-                assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{workers}: {}", case.describe());
-            }
+        for (workers, turned) in [1, 2, 7, 64].into_iter().flat_map(|w| [(w, false), (w, true)]) {
+            counts.push(Contract::new(case.product(workers)).unwrap().pieces());
+            run(Isa::detect(), case.product(workers), turned);
+            let bytes = case.out.memory.bytes().to_vec();
+            assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{workers}: {}", case.describe());
         }
         let more = counts.first() < counts.last();
-        assert!(more || case.out.values().len() < 1000, "more workers find more pieces: {counts:?}");
+        assert!(more || case.out.places.len() < 1000, "more workers find more pieces: {counts:?}");
     }
 }
 
-/// Changes elements by where they are.
-struct Marks(f32);
-
-impl Marks {
-    fn at(&self, row: usize, column: usize, x: f32) -> f32 {
-        (x + self.0).mul_add(2.0, (row % 17) as f32 - (column % 13) as f32 * 0.25)
-    }
+/// `x0 * x1 + x2`, rounded to a type.
+fn changes(to: DType) -> Expr {
+    let product = Expr::call(Func::Mul, &[Expr::input(0), Expr::input(1)]);
+    Expr::call(Func::Add, &[product, Expr::input(2)]).cast(to)
 }
 
-impl Program for Marks {
-    unsafe fn run(&self, _: Isa, block: Block, x: *mut f32, pitch: usize) {
-        for (r, c) in (0..block.rows).flat_map(|r| (0..block.columns).map(move |c| (r, c))) {
-            let x = unsafe { &mut *x.add(r * pitch + c) };
-            *x = self.at(block.row + r, block.column + c, *x);
-        }
+/// A program with its two other inputs.
+struct Change {
+    program: Program,
+    expr: Expr,
+    others: [Tensor; 2],
+}
+
+impl Change {
+    fn new(rng: &mut Rng, batch: &[usize], rows: usize, columns: usize, expr: Expr) -> Change {
+        let sizes = [batch, &[rows, columns]].concat();
+        let types = [DType::F32, *rng.choose(&FLOATS), *rng.choose(&FLOATS)];
+        let others = [1, 2].map(|i| Tensor::filled(rng, types[i], &sizes));
+        Change { program: Program::new(&expr, &types).unwrap(), expr, others }
+    }
+
+    fn of(&self, x: &[f32]) -> Vec<Scalar> {
+        let [y, z] = [0, 1].map(|i| self.others[i].values());
+        let value = |i: usize| self.expr.eval(&[x[i].into(), y[i].into(), z[i].into()]);
+        (0..x.len()).map(value).collect()
+    }
+
+    fn floats(&self, x: &[f32]) -> Vec<f32> {
+        self.of(x).into_iter().map(|x| x.as_f64() as f32).collect()
     }
 }
 
 #[test]
 fn programs_meet_every_element_where_it_is() {
     let mut rng = Rng::new(5);
-    let (left, right, after) = (Marks(1.0), Marks(-2.0), Marks(0.5));
-    for round in 0..90 {
-        let batch: Vec<usize> = (0..below(&mut rng, 3)).map(|_| pick(&mut rng, &[1, 2, 3])).collect();
-        let sizes = [[1, 4, 20, 40], [0, 5, 70, 300], [1, 20, 33, 270]].map(|of| pick(&mut rng, &of));
-        let elem = pick(&mut rng, &FLOATS);
-        let mut case = Case::new(&mut rng, &batch, sizes, elem);
-        let [with_left, with_right, with_after] = [round % 2, round / 2 % 2, round / 4 % 2].map(|x| x == 1);
-        let mut want = case.chains(
-            |r, c, x| if with_left { left.at(r, c, x) } else { x },
-            |r, c, x| if with_right { right.at(r, c, x) } else { x },
-        );
-        if with_after {
-            for (at, x) in want.iter_mut().enumerate() {
-                *x = after.at(at / case.n, at % case.n, rounded(elem, *x));
-            }
+    for round in 0..160 {
+        let batch = random_batch(&mut rng, 3);
+        let [m, k, n] = [[1, 4, 20, 40], [0, 5, 70, 300], [1, 20, 33, 270]].map(|of| *rng.choose(&of));
+        let dtype = *rng.choose(&FLOATS);
+        let mut case = Case::new(&mut rng, &batch, [m, k, n], dtype);
+        // The result may be of another type than the product, which is rounded before.
+        let rounded = Expr::input(0).cast(dtype);
+        let mut after = changes(dtype).substitute(|i| if i == 0 { rounded.clone() } else { Expr::input(i) });
+        if rng.one_in(3) {
+            after = Expr::call(Func::Less, &[after, Expr::constant(0.5)]);
+            case.out = Tensor::new(&mut rng, DType::Bool, &[&batch[..], &[m, n]].concat(), false);
         }
-        for isa in isas() {
-            case.out.memory.bytes_mut().fill(0xa5);
+        let left = Change::new(&mut rng, &batch, m, k, changes(dtype));
+        let right = Change::new(&mut rng, &batch, k, n, changes(dtype));
+        let after = Change::new(&mut rng, &batch, m, n, after);
+        let [with_left, with_right] = [round % 2, round / 2 % 2].map(|x| x == 1);
+        let with_after = round / 4 % 2 == 1 || case.out.dtype == DType::Bool;
+        let a = if with_left { left.floats(&case.a.values()) } else { case.a.values() };
+        let b = if with_right { right.floats(&case.b.values()) } else { case.b.values() };
+        let chains = case.chains(&a, &b);
+        let want = if with_after { after.of(&chains) } else { exact(&chains, dtype) };
+        let others = [&left, &right, &after].map(|change| [0, 1].map(|i| change.others[i].input()));
+        for isa in levels() {
             let mut product = case.product(2);
-            product.left = with_left.then_some(&left as &dyn Program);
-            product.right = with_right.then_some(&right as &dyn Program);
-            product.after = with_after.then_some((elem, &after as &dyn Program));
-            run(isa, product, all);
-            same(&case.out, &want, &format!("{isa} {}", case.describe()));
+            product.left = with_left.then_some(Fused { program: &left.program, others: &others[0] });
+            product.right = with_right.then_some(Fused { program: &right.program, others: &others[1] });
+            product.after = with_after.then_some(Fused { program: &after.program, others: &others[2] });
+            run(isa, product, false);
+            case.out.holds(&want, &format!("{isa} round {round} {}", case.describe()));
         }
     }
 }
@@ -262,25 +286,38 @@ fn programs_meet_every_element_where_it_is() {
 #[test]
 fn what_is_no_product_is_refused() {
     let mut rng = Rng::new(6);
-    let case = Case::new(&mut rng, &[2], [3, 4, 5], Elem::F32);
-    let product = || case.product(1);
-    let flat = Strides::new(&[4, 1]).unwrap();
-    let refused = |product| Contract::new(product).err().unwrap();
-    let few = Product { a: yirage_cpu::general::Input::at(case.a.memory.as_ptr(), Elem::F32, flat), ..product() };
-    assert_eq!(refused(few), ContractError::Strides { operand: "a", strides: 2, wanted: 3 });
-    let whole = Product { b: yirage_cpu::general::Input::at(case.b.memory.as_ptr(), Elem::I32, flat), ..product() };
-    assert_eq!(refused(whole), ContractError::NoFloat("b", Elem::I32));
+    let mut case = Case::new(&mut rng, &[2], [3, 4, 5], DType::F32);
+    let product = case.product(1);
+    let refused = |product: Product<'_>| Contract::new(product).err().unwrap();
+    let flat = Input::at(std::ptr::null(), Elem::F32, Strides::new(&[4, 1]).unwrap());
+    let few = ContractError::Strides { operand: "a", strides: 2, wanted: 3 };
+    assert_eq!(refused(Product { a: flat, ..product }), few);
+    let whole = Input::at(std::ptr::null(), Elem::I32, Strides::new(&[20, 5, 1]).unwrap());
+    assert_eq!(refused(Product { b: whole, ..product }), ContractError::NoFloat("b", Elem::I32));
     for (m, k, n) in [(usize::MAX, 4, 5), (3, usize::MAX / 2, 5), (3, 4, usize::MAX), (1 << 40, 0, 1 << 40)] {
-        assert!(matches!(refused(Product { m, k, n, ..product() }), ContractError::Sizes(_)), "{m} {k} {n}");
+        assert!(matches!(refused(Product { m, k, n, ..product }), ContractError::Sizes(_)), "{m} {k} {n}");
     }
     let many = [1; 9];
-    assert!(matches!(refused(Product { batch: &many, ..product() }), ContractError::Sizes(_)));
+    assert!(matches!(refused(Product { batch: &many, ..product }), ContractError::Sizes(_)));
+    // A program of another input, of a result that is no float, without its other input.
+    let less = Program::new(&Expr::binary(Func::Less), &[DType::F32; 2]).unwrap();
+    let half = Program::identity(F16).unwrap();
+    let sum = Program::new(&Expr::binary(Func::Add), &[DType::F32; 2]).unwrap();
+    for (program, others) in [(&half, vec![]), (&less, vec![product.a]), (&sum, vec![]), (&sum, vec![whole])] {
+        let fused = Some(Fused { program, others: &others });
+        assert_eq!(refused(Product { left: fused, ..product }), ContractError::Program("a"));
+        assert_eq!(refused(Product { after: fused, ..product }), ContractError::Program("the result"));
+    }
+    let others = [flat];
+    let flat = Some(Fused { program: &sum, others: &others });
+    let few = ContractError::Strides { operand: "b", strides: 2, wanted: 3 };
+    assert_eq!(refused(Product { right: flat, ..product }), few);
 }
 
 #[test]
 #[should_panic(expected = "floats of scratch")]
 fn too_little_scratch_is_a_panic_and_no_write() {
-    let case = Case::new(&mut Rng::new(7), &[], [3, 4, 5], Elem::F32);
+    let mut case = Case::new(&mut Rng::new(7), &[], [3, 4, 5], DType::F32);
     let call = Contract::new(case.product(1)).unwrap();
     unsafe { contract(Isa::detect(), &call, 0..1, &mut [0.0; 9]) };
 }
@@ -288,7 +325,7 @@ fn too_little_scratch_is_a_panic_and_no_write() {
 #[test]
 #[should_panic(expected = "pieces 0..2 of 1")]
 fn a_piece_that_is_none_is_a_panic_and_no_write() {
-    let case = Case::new(&mut Rng::new(8), &[], [3, 4, 5], Elem::F32);
+    let mut case = Case::new(&mut Rng::new(8), &[], [3, 4, 5], DType::F32);
     let call = Contract::new(case.product(1)).unwrap();
     unsafe { contract(Isa::detect(), &call, 0..2, &mut [0.0; 1 << 17]) };
 }

@@ -18,12 +18,11 @@ pub struct KernelRef {
     pub scratch: bool,
 }
 
-/// Where a value lies in the plan's arena.
+/// Where a value of the graph lies in the plan's arena. What lives only inside a region has no place: it lies in the memory
+/// of the worker that makes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The node whose region owns the value, or none for a value of the graph itself.
-    pub region: Option<u32>,
-    /// The value in that graph.
+    /// The value.
     pub value: ValueId,
     /// First byte.
     pub offset: u64,
@@ -68,9 +67,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The place of a value of the graph (`region` none) or of a node's region.
-    pub fn place(&self, region: Option<u32>, value: ValueId) -> Option<&Place> {
-        self.places.iter().find(|p| p.region == region && p.value == value)
+    /// The place of a value.
+    pub fn place(&self, value: ValueId) -> Option<&Place> {
+        self.places.iter().find(|p| p.value == value)
     }
 
     /// Number of phases.

@@ -70,8 +70,10 @@ impl Way {
     /// Whatever type inference allows, wherever it lies: what an evaluation of the ops' meaning takes.
     pub fn anything() -> Vec<Way> {
         let stored = || Format::ALL.iter().map(|&f| DType::from(f));
+        let floats = [Format::F32, Format::F16, Format::BF16].map(DType::from);
+        let computed = floats.into_iter().chain([DType::I32, DType::U32, DType::Bool, DType::Q8A]);
         vec![
-            Way::new(OperandKind::Arena, [DType::F32, DType::I32, DType::U32, DType::Q8A]),
+            Way::new(OperandKind::Arena, computed),
             Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]),
             Way::new(OperandKind::Weight(WeightLayout::Rows), stored()),
             Way::new(OperandKind::Weight(WeightLayout::Product), stored()),

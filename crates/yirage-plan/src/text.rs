@@ -7,7 +7,7 @@
 //! arena 1048576
 //! weight %norm: f32[64] layout=rows groups=1 shard=-
 //! kernel cpu/rows@1 avx512 shares
-//! place - 7 offset=0 bytes=4096
+//! place 7 offset=0 bytes=4096
 //! step node=0 kernel=0 phase=0
 //! program steps counters=1
 //! task step=0 stage=0 share=0/1 signals=0
@@ -54,8 +54,7 @@ pub fn print(plan: &Plan) -> String {
         out.push_str(if k.scratch { " scratch\n" } else { "\n" });
     }
     for p in &plan.places {
-        let region = p.region.map_or("-".to_string(), |r| r.to_string());
-        let _ = writeln!(out, "place {region} {} offset={} bytes={}", p.value.0, p.offset, p.bytes);
+        let _ = writeln!(out, "place {} offset={} bytes={}", p.value.0, p.offset, p.bytes);
     }
     for s in &plan.steps {
         let _ = writeln!(out, "step node={} kernel={} phase={}", s.node, s.kernel, s.phase);
@@ -129,9 +128,7 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
         }
         "task" | "queue" => return tasks::text::line(plan.programs.last_mut()?, word, rest),
         "place" => {
-            let region = words.next()?;
             plan.places.push(Place {
-                region: if region == "-" { None } else { Some(region.parse().ok()?) },
                 value: ValueId(words.next()?.parse().ok()?),
                 offset: field(words.next()?, "offset")?,
                 bytes: field(words.next()?, "bytes")?,

@@ -53,7 +53,8 @@ pub(crate) fn subjects() -> Vec<Subject> {
     graphs.push(sampling());
     let mut subjects = Vec::new();
     for threads in [1, 2] {
-        let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap();
+        let (device, _) =
+            Cpu.open(0, &OpenOptions { threads: Some(threads), guarded: true, ..OpenOptions::default() }).unwrap();
         for (graph, precision) in graphs.iter().flat_map(|g| [(g, Precision::Exact), (g, Precision::Fast)]) {
             subjects.push(Subject::new(&device, graph, precision));
         }

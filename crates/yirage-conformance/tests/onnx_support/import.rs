@@ -80,7 +80,8 @@ impl Import {
         self.wanted.push(Wanted::I32(values));
     }
 
-    /// An input as a device takes it: floats of 32 bits and numbers from outside, floats of 16 bits as weights.
+    /// An input as a device takes it: 32 bits an element from outside, floats of 16 bits as weights, truth values of
+    /// numbers.
     pub(crate) fn tensor(&mut self, name: &str, array: &Array) -> Result<ValueId, String> {
         let shape = array.shape.iter().map(|&n| n as u32);
         let (dtype, words) = match (array.element, &array.values) {
@@ -88,11 +89,15 @@ impl Import {
             (Element::BF16, Values::F32(v)) => return self.narrow(name, Format::BF16, &array.shape, v),
             (_, Values::F32(v)) => (DType::F32, v.iter().map(|x| x.to_bits() as i32).collect()),
             (Element::U32, Values::Int(v)) => (DType::U32, v.iter().map(|&x| x as u32 as i32).collect()),
-            (Element::Bool, Values::Int(v)) => (DType::Bool, v.iter().map(|&x| x as i32).collect()),
             (_, Values::Int(v)) => (DType::I32, fitting(v)?),
         };
         self.slots.insert(name.into(), words);
-        self.builder.slot(name, Type::new(dtype, shape)).map_err(|e| e.to_string())
+        let slot = self.builder.slot(name, Type::new(dtype, shape)).map_err(|e| e.to_string())?;
+        if array.element != Element::Bool {
+            return Ok(slot);
+        }
+        let truth = Map { expr: Expr::input(0).cast(DType::Bool) };
+        self.builder.op(&format!("{name}.truth"), truth, &[slot]).map_err(|e| e.to_string())
     }
 
     fn narrow(&mut self, name: &str, format: Format, shape: &[usize], values: &[f32]) -> Result<ValueId, String> {

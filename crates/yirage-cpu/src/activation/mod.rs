@@ -198,7 +198,7 @@ impl Layout {
                 let (at, have) = (first + b * step, self.k.saturating_sub(b * BLOCK));
                 // SAFETY: the caller promises the row and the room; a part of a block is read from `padded`.
                 unsafe {
-                    let mut src = x.add(token * ldx).wrapping_add(b * BLOCK);
+                    let mut src = x.wrapping_add(token * ldx + b * BLOCK);
                     if have < BLOCK {
                         padded.fill(0.0);
                         std::ptr::copy_nonoverlapping(src, padded.as_mut_ptr(), have);
@@ -209,7 +209,7 @@ impl Layout {
             }
             if self.form == Form::Q8 {
                 // SAFETY: the same row and bytes; the blocks are stored.
-                unsafe { self.store_outliers(isa, x.add(token * ldx), token, out) };
+                unsafe { self.store_outliers(isa, x.wrapping_add(token * ldx), token, out) };
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Where the values of a plan lie, once what it names is bound.
 
+use super::group::{self, Inner};
 use super::location::{Location, Operand};
-use super::scratch::Scratch;
-use super::scratch::ScratchSizes;
+use super::scratch::{Scratch, ScratchSizes};
 use super::site::Site;
 use super::spot::Spot;
 use super::viewed::Whole;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, HalError};
 use yirage_ir::region::Chain;
-use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, Source, Type, ValueId};
+use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Place, Plan};
 
 /// What binding a kernel needs to know, and what it adds to: scratch memory and cuts of batches.
@@ -30,8 +30,10 @@ pub(crate) struct Binder<'a> {
     /// Quantised values held token by token (those that chosen experts read), and in how many parts a token's row.
     token_parts: HashMap<ValueId, usize>,
     slots: HashMap<ValueId, usize>,
-    /// Where placed values lie: of the graph, and of a node's region.
-    spots: HashMap<(Option<u32>, ValueId), Spot>,
+    /// Where placed values lie.
+    spots: HashMap<ValueId, Spot>,
+    /// Bytes that each worker needs for what lives only inside passes over rows.
+    worker_bytes: usize,
 }
 
 /// A place of an output of the plan; none for cache states, which stay where they are.
@@ -50,9 +52,9 @@ impl<'a> Binder<'a> {
         let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
         let token_parts = token_parts(&plan.graph);
         let (scratch, cuts) = (ScratchSizes::new(shared.supply), Cuts::default());
-        let spot = |place: &Place| Ok(((place.region, place.value), spot(shared.supply, plan, place)?));
+        let spot = |place: &Place| Ok((place.value, spot(shared.supply, plan, place)?));
         let spots = plan.places.iter().map(spot).collect::<Result<_, HalError>>()?;
-        Ok(Binder { shared, plan, bindings, precision, scratch, cuts, token_parts, slots, spots })
+        Ok(Binder { shared, plan, bindings, precision, scratch, cuts, token_parts, slots, spots, worker_bytes: 0 })
     }
 
     /// The largest sizes of a step.
@@ -64,7 +66,7 @@ impl<'a> Binder<'a> {
     ///
     /// # Errors
     /// A value without a place or a binding, and what is bound to something else than its type says.
-    pub(crate) fn sites(&self, n: usize) -> Result<Vec<Site>, HalError> {
+    pub(crate) fn sites(&mut self, n: usize) -> Result<Vec<Site>, HalError> {
         let node = &self.plan.graph.nodes[n];
         match &node.kind {
             NodeKind::Op(op) => {
@@ -73,10 +75,21 @@ impl<'a> Binder<'a> {
                 Ok(vec![Site { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, parts }])
             }
             NodeKind::Region(region) => {
-                let bind = |inner: &Node| self.inner_site(n, node, &region.graph, inner);
+                // Passes over rows are made group by group; other regions keep nothing inside.
+                let inner = match region.kind {
+                    RegionKind::Rows => group::place(&region.graph, self.shared.pool.count(), self.shared.supply)?,
+                    _ => Inner::default(),
+                };
+                self.worker_bytes = self.worker_bytes.max(inner.end);
+                let bind = |op: &Node| self.inner_site(&inner, node, &region.graph, op);
                 region.graph.nodes.iter().map(bind).collect()
             }
         }
+    }
+
+    /// Bytes that each worker needs for what lives only inside passes over rows.
+    pub(crate) fn worker_bytes(&self) -> usize {
+        self.worker_bytes
     }
 
     /// Node `n` as a whole.
@@ -86,10 +99,9 @@ impl<'a> Binder<'a> {
     pub(crate) fn whole(&self, n: usize) -> Result<Whole, HalError> {
         let node = &self.plan.graph.nodes[n];
         let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
-        let op = if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None };
         Ok(Whole {
             name: node.name().into(),
-            op,
+            op: if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None },
             chain: Chain::of_node(&self.plan.graph, node),
             ins: operands(&node.ins)?,
             outs: operands(&node.outs)?,
@@ -121,23 +133,23 @@ impl<'a> Binder<'a> {
         self.plan.graph.outputs.iter().map(output).collect()
     }
 
-    fn inner_site(&self, n: usize, outer: &Node, graph: &Graph, inner: &Node) -> Result<Site, HalError> {
-        let NodeKind::Op(op) = &inner.kind else {
+    fn inner_site(&self, inner: &Inner, outer: &Node, graph: &Graph, node: &Node) -> Result<Site, HalError> {
+        let NodeKind::Op(op) = &node.kind else {
             return Err(HalError::Load("this device runs no region inside a region".into()));
         };
         let operands = |ids: &[ValueId]| {
-            let of = |&id: &ValueId| self.inner_value(n, outer, graph, id);
+            let of = |&id: &ValueId| self.inner_value(inner, outer, graph, id);
             ids.iter().map(of).collect::<Result<Vec<_>, _>>()
         };
         let leaves = |id: &ValueId| {
             let at = graph.outputs.iter().position(|o| o == id);
             at.and_then(|at| self.token_parts.get(&outer.outs[at]))
         };
-        let parts = inner.outs.iter().find_map(leaves).copied();
-        Ok(Site { op: op.clone(), ins: operands(&inner.ins)?, outs: operands(&inner.outs)?, parts })
+        let parts = node.outs.iter().find_map(leaves).copied();
+        Ok(Site { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, parts })
     }
 
-    fn inner_value(&self, n: usize, outer: &Node, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
+    fn inner_value(&self, inner: &Inner, outer: &Node, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
         if let Some(state) = graph.state_of(id) {
             let at = graph.inputs.iter().position(|&i| i == state);
             let at = at.ok_or_else(|| HalError::Load("a region's state is not its input".into()))?;
@@ -146,11 +158,14 @@ impl<'a> Binder<'a> {
         if let Some(at) = graph.inputs.iter().position(|&i| i == id) {
             return self.value(outer.ins[at]);
         }
-        let made = match graph.outputs.iter().position(|&o| o == id) {
-            Some(at) => self.value(outer.outs[at])?,
-            None => self.placed(Some(n as u32), graph, id)?,
-        };
-        Ok(Operand { inner: true, ..made })
+        if let Some(at) = graph.outputs.iter().position(|&o| o == id) {
+            return Ok(Operand { inner: true, ..self.value(outer.outs[at])? });
+        }
+        let value = graph.value(id);
+        let spot = inner.spots.get(&id);
+        let spot = spot.ok_or_else(|| HalError::Load(format!("`{}` of a region has no place", value.name)))?;
+        let location = Location::Group(spot.clone());
+        Ok(Operand { name: value.name.clone(), ty: value.ty.clone(), location, inner: true })
     }
 
     fn value(&self, id: ValueId) -> Result<Operand, HalError> {
@@ -165,7 +180,7 @@ impl<'a> Binder<'a> {
                 Location::Slot(index.ok_or_else(|| HalError::Load(format!("`{}` is no slot of the plan", value.name)))?)
             }
             Source::Weight => Location::Weight(self.weight(&value.name, &value.ty)?),
-            _ => return self.placed(None, graph, id),
+            _ => return self.placed(id),
         };
         Ok(Operand { name: value.name.clone(), ty: value.ty.dense(), location, inner: false })
     }
@@ -187,9 +202,9 @@ impl<'a> Binder<'a> {
         Ok(Operand { name: name.into(), ty: ty.clone(), location, inner: false })
     }
 
-    fn placed(&self, region: Option<u32>, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
-        let value = graph.value(id);
-        let spot = self.spots.get(&(region, id));
+    fn placed(&self, id: ValueId) -> Result<Operand, HalError> {
+        let value = self.plan.graph.value(id);
+        let spot = self.spots.get(&id);
         let spot = spot.ok_or_else(|| HalError::Load(format!("`{}` has no place", value.name)))?;
         let location = Location::Arena(spot.clone());
         Ok(Operand { name: value.name.clone(), ty: value.ty.clone(), location, inner: false })
@@ -198,11 +213,7 @@ impl<'a> Binder<'a> {
 
 /// Where a placed value lies. Words of their own end where the value does, others where the place does.
 fn spot(supply: Supply, plan: &Plan, place: &Place) -> Result<Spot, HalError> {
-    let graph = match place.region.map(|n| &plan.graph.nodes[n as usize].kind) {
-        Some(NodeKind::Region(region)) => &region.graph,
-        _ => &plan.graph,
-    };
-    let ty = graph.ty(place.value);
+    let ty = plan.graph.ty(place.value);
     let (bytes, align) = match ty.dtype {
         DType::Q8A => (place.bytes as usize, 64),
         _ => (ty.bytes(&plan.bucket), align_of::<f32>()),

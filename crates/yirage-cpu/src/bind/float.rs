@@ -1,5 +1,6 @@
 //! Numbers that kernels read.
 
+use super::group::GroupSpot;
 use super::run::Run;
 use super::spot::Spot;
 use crate::held::Rows;
@@ -14,6 +15,8 @@ use yirage_ir::{DType, Dim, Dims};
 pub(super) enum Base {
     /// In the arena.
     Arena(Spot),
+    /// With the worker.
+    Group(GroupSpot),
     /// A slot by number.
     Slot(usize),
     /// A weight held as plain rows.
@@ -26,6 +29,7 @@ impl Base {
     pub(super) fn first(&self, run: &Run<'_>) -> *const f32 {
         match self {
             Base::Arena(spot) => spot.first(run.arena).cast::<f32>().cast_const(),
+            Base::Group(spot) => spot.first(run).cast::<f32>().cast_const(),
             Base::Slot(index) => run.slots[*index].as_ptr().cast(),
             Base::Weight(rows) => rows.values().as_ptr(),
         }
@@ -82,7 +86,7 @@ impl FloatRows {
     pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [f32] {
         // SAFETY: the value is whole in its memory (`Base::first`); the caller orders writes before.
         unsafe {
-            let first = self.base.first(run).add(rows.start * self.width);
+            let first = self.base.first(run).wrapping_add(rows.start * self.width);
             std::slice::from_raw_parts(first, rows.len() * self.width)
         }
     }
@@ -159,7 +163,7 @@ impl<T: Word> Array<T> {
         let row: usize = self.shape.iter().skip(1).map(|&dim| run.size(dim)).product();
         // SAFETY: as in `FloatRows::some`; any word is a `T`, as `Word` says.
         unsafe {
-            let first = self.base.first(run).cast::<T>().add(rows.start * row);
+            let first = self.base.first(run).cast::<T>().wrapping_add(rows.start * row);
             std::slice::from_raw_parts(first, rows.len() * row)
         }
     }

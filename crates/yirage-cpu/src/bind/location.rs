@@ -1,5 +1,6 @@
 //! Where a value of a plan lies.
 
+use super::group::GroupSpot;
 use super::spot::Spot;
 use crate::held::{CpuState, CpuWeight};
 use std::fmt;
@@ -22,6 +23,8 @@ pub(super) struct Operand {
 pub(super) enum Location {
     /// Computed: in the arena.
     Arena(Spot),
+    /// Computed and read inside a pass over rows alone: with the worker.
+    Group(GroupSpot),
     /// A slot by number.
     Slot(usize),
     /// A weight.
@@ -33,6 +36,7 @@ pub(super) enum Location {
 impl fmt::Display for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match &self.location {
+            Location::Group(_) => "computed in the same pass over the rows",
             Location::Arena(_) if self.inner => "computed in the same pass over the rows",
             Location::Arena(_) => "computed",
             Location::Slot(_) => "a slot",

@@ -6,6 +6,7 @@
 
 mod binder;
 mod float;
+mod group;
 mod held;
 mod location;
 mod out;
@@ -17,9 +18,10 @@ mod viewed;
 
 pub(crate) use binder::{Binder, Output};
 pub(crate) use float::{Array, FloatRow, FloatRows, Word};
+pub(crate) use group::GROUP;
 pub(crate) use held::{Cache, Packed, Table};
 pub(crate) use out::{Codes, Out};
-pub(crate) use run::{Run, slots};
+pub(crate) use run::{Failed, Memory, Run, slots};
 pub(crate) use scratch::Scratch;
 pub(crate) use site::{CacheShape, Site};
 pub(crate) use spot::shared_bytes;

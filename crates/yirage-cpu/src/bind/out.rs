@@ -1,6 +1,7 @@
-//! What kernels write: always in the arena.
+//! What kernels write: in the arena, or with the worker what lives only inside a pass over rows.
 
 use super::float::Word;
+use super::group::GroupSpot;
 use super::run::Run;
 use super::spot::Spot;
 use crate::rows::Dst;
@@ -8,10 +9,28 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use yirage_ir::Dim;
 
+/// Memory of a value that a kernel writes.
+#[derive(Clone)]
+pub(super) enum OutBase {
+    /// In the arena.
+    Arena(Spot),
+    /// With the worker.
+    Group(GroupSpot),
+}
+
+impl OutBase {
+    fn first(&self, run: &Run<'_>) -> *mut u8 {
+        match self {
+            OutBase::Arena(spot) => spot.first(run.arena),
+            OutBase::Group(spot) => spot.first(run),
+        }
+    }
+}
+
 /// Rows of words that a kernel writes; a value of one dimension has rows of one element.
 #[derive(Clone)]
 pub(crate) struct Out<T> {
-    pub(super) spot: Spot,
+    pub(super) base: OutBase,
     pub(super) rows: Dim,
     pub(super) width: usize,
     pub(super) of: PhantomData<T>,
@@ -31,7 +50,7 @@ impl<T: Word> Out<T> {
     /// The first element; rows follow each other without gaps. `yirage_plan::VerifiedPlan` proves that all of them lie inside
     /// the arena.
     pub(crate) fn first(&self, run: &Run<'_>) -> *mut T {
-        self.spot.first(run.arena).cast()
+        self.base.first(run).cast()
     }
 
     /// Some of the rows.
@@ -42,7 +61,7 @@ impl<T: Word> Out<T> {
     pub(crate) unsafe fn some<'a>(&self, run: &'a Run<'_>, rows: Range<usize>) -> &'a mut [T] {
         // SAFETY: the value is whole in the arena (`Out::first`); the caller gives the rest.
         unsafe {
-            let first = self.first(run).add(rows.start * self.width);
+            let first = self.first(run).wrapping_add(rows.start * self.width);
             std::slice::from_raw_parts_mut(first, rows.len() * self.width)
         }
     }

@@ -7,7 +7,34 @@ use std::sync::Mutex;
 use yirage_hal::{HalError, Slot, Values};
 use yirage_ir::{Dim, Dims, Type};
 
+/// The first error of any worker of a run.
+#[derive(Default)]
+pub(crate) struct Failed(Mutex<Option<HalError>>);
+
+impl Failed {
+    /// How the run ended.
+    ///
+    /// # Errors
+    /// That error.
+    pub(crate) fn end(self) -> Result<(), HalError> {
+        self.0.into_inner().ok().flatten().map_or(Ok(()), Err)
+    }
+}
+
+/// Memory of a program.
+pub(crate) struct Memory {
+    /// Placed values.
+    pub(crate) arena: HugeBuf,
+    /// What kernels of a phase divide.
+    pub(crate) scratch: HugeBuf,
+    /// What lives only inside passes over rows, one part a worker.
+    pub(crate) workers: HugeBuf,
+    /// Bytes of such a part.
+    pub(crate) worker_bytes: usize,
+}
+
 /// What a run reads and writes.
+#[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) isa: Isa,
     pub(crate) dims: &'a Dims,
@@ -16,8 +43,12 @@ pub(crate) struct Run<'a> {
     pub(super) slots: &'a [&'a [i32]],
     pub(super) arena: &'a HugeBuf,
     pub(super) scratch: &'a HugeBuf,
-    /// The first error of any worker.
-    failed: Mutex<Option<HalError>>,
+    pub(super) workers: &'a HugeBuf,
+    pub(super) worker_bytes: usize,
+    /// The worker of a pass over rows, and the first row of the group that it makes.
+    pub(super) worker: usize,
+    pub(super) group: usize,
+    failed: &'a Failed,
 }
 
 impl<'a> Run<'a> {
@@ -27,10 +58,17 @@ impl<'a> Run<'a> {
         dims: &'a Dims,
         cuts: &'a Cuts,
         slots: &'a [&'a [i32]],
-        arena: &'a HugeBuf,
-        scratch: &'a HugeBuf,
+        memory: &'a Memory,
+        failed: &'a Failed,
     ) -> Run<'a> {
-        Run { isa, dims, cuts, slots, arena, scratch, failed: Mutex::new(None) }
+        let Memory { arena, scratch, workers, worker_bytes } = memory;
+        let (worker_bytes, worker, group) = (*worker_bytes, 0, 0);
+        Run { isa, dims, cuts, slots, arena, scratch, workers, worker_bytes, worker, group, failed }
+    }
+
+    /// As one worker of a pass over rows sees it while it makes the group that begins with this row.
+    pub(crate) fn of_group(&self, worker: usize, group: usize) -> Run<'a> {
+        Run { worker, group, ..*self }
     }
 
     /// The size of a dimension.
@@ -40,19 +78,8 @@ impl<'a> Run<'a> {
 
     /// Keeps the first error of a run.
     pub(crate) fn fail(&self, error: impl ToString) {
-        if let Ok(mut failed) = self.failed.lock() {
+        if let Ok(mut failed) = self.failed.0.lock() {
             failed.get_or_insert_with(|| HalError::Device(error.to_string()));
-        }
-    }
-
-    /// The first error of any worker.
-    ///
-    /// # Errors
-    /// That error.
-    pub(crate) fn end(self) -> Result<(), HalError> {
-        match self.failed.into_inner() {
-            Ok(Some(error)) => Err(error),
-            _ => Ok(()),
         }
     }
 }

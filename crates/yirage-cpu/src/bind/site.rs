@@ -3,7 +3,7 @@
 use super::float::{Array, Base, FloatRow, FloatRows, Word};
 use super::held::{Cache, Packed, Table};
 use super::location::{Location, Operand};
-use super::out::{Codes, Out};
+use super::out::{Codes, Out, OutBase};
 use crate::attention;
 use crate::held::CpuWeight;
 use std::fmt::Display;
@@ -59,7 +59,7 @@ impl Site {
     /// # Errors
     /// An op without rows.
     pub(crate) fn rows(&self) -> Result<Dim, HalError> {
-        let made = self.outs.iter().find(|out| matches!(out.location, Location::Arena(_)));
+        let made = self.outs.iter().find(|out| matches!(out.location, Location::Arena(_) | Location::Group(_)));
         let rows = made.or(self.ins.get(1)).and_then(|operand| operand.ty.shape.first());
         rows.copied().ok_or_else(|| HalError::Load(format!("`{}` has no rows", self.op.name())))
     }
@@ -92,6 +92,7 @@ impl Site {
         let operand = self.input(input, &wanted)?;
         let base = match &operand.location {
             Location::Arena(spot) if operand.ty.dtype == T::DTYPE => Base::Arena(spot.clone()),
+            Location::Group(spot) if operand.ty.dtype == T::DTYPE => Base::Group(spot.clone()),
             Location::Slot(index) if operand.ty.dtype == T::DTYPE => Base::Slot(*index),
             _ => return Err(self.refuse(input, operand, &wanted)),
         };
@@ -178,12 +179,12 @@ impl Site {
             [rows, Dim::Const(width)] => (rows, width as usize),
             _ => return Err(self.found(Part::Output, output, operand, &wanted)),
         };
-        match &operand.location {
-            Location::Arena(spot) if operand.ty.dtype == T::DTYPE => {
-                Ok(Out { spot: spot.clone(), rows, width, of: PhantomData })
-            }
-            _ => Err(self.found(Part::Output, output, operand, &wanted)),
-        }
+        let base = match &operand.location {
+            Location::Arena(spot) if operand.ty.dtype == T::DTYPE => OutBase::Arena(spot.clone()),
+            Location::Group(spot) if operand.ty.dtype == T::DTYPE => OutBase::Group(spot.clone()),
+            _ => return Err(self.found(Part::Output, output, operand, &wanted)),
+        };
+        Ok(Out { base, rows, width, of: PhantomData })
     }
 
     /// Quantised activations that the op writes.
@@ -208,6 +209,7 @@ impl Site {
         let operand = self.input(input, wanted)?;
         match &operand.location {
             Location::Arena(spot) if operand.ty.dtype == DType::F32 => Ok(Base::Arena(spot.clone())),
+            Location::Group(spot) if operand.ty.dtype == DType::F32 => Ok(Base::Group(spot.clone())),
             Location::Slot(index) if operand.ty.dtype == DType::F32 => Ok(Base::Slot(*index)),
             Location::Weight(weight) => match &**weight {
                 CpuWeight::Rows(rows) => Ok(Base::Weight(rows.clone())),

@@ -8,7 +8,7 @@ use crate::general::{Elem, Input, Output, Strides};
 use crate::held::CpuWeight;
 use yirage_hal::HalError;
 use yirage_ir::region::{Chain, Read};
-use yirage_ir::{DType, Dims, Op, Strided};
+use yirage_ir::{DType, Dim, Dims, Op, Strided};
 
 /// A node as a whole with its operands: an op, or a region that is one loop.
 pub(crate) struct Whole {
@@ -40,8 +40,37 @@ pub(crate) struct ViewedOut {
 
 impl Whole {
     /// The op, where the node is one.
-    pub(crate) fn op(&self) -> Option<&Op> {
-        self.op.as_ref()
+    ///
+    /// # Errors
+    /// A region.
+    pub(crate) fn op(&self) -> Result<&Op, HalError> {
+        self.op.as_ref().ok_or_else(|| HalError::Load(format!("`{}` is several ops, one wanted", self.name)))
+    }
+
+    /// How many inputs it has.
+    pub(crate) fn inputs(&self) -> usize {
+        self.ins.len()
+    }
+
+    /// All elements of an input, and its shape.
+    ///
+    /// # Errors
+    /// As [`Whole::read`].
+    pub(crate) fn all(&self, input: usize) -> Result<(Viewed, Vec<Dim>), HalError> {
+        let operand = self.input(input)?;
+        let at = Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))?;
+        let (viewed, _) = self.read(&Read { input, at })?;
+        Ok((viewed, operand.ty.shape.clone()))
+    }
+
+    /// All elements of the output, and its shape.
+    ///
+    /// # Errors
+    /// As [`Whole::written`].
+    pub(crate) fn all_written(&self) -> Result<(ViewedOut, Vec<Dim>), HalError> {
+        let operand = self.output()?;
+        let at = Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))?;
+        Ok((self.written(&at)?, operand.ty.shape.clone()))
     }
 
     /// What the node computes, in normal form.
@@ -55,29 +84,6 @@ impl Whole {
     /// The largest sizes of a step.
     pub(crate) fn bucket(&self) -> &Dims {
         &self.bucket
-    }
-
-    /// How many inputs it has.
-    pub(crate) fn inputs(&self) -> usize {
-        self.ins.len()
-    }
-
-    /// The shape of an input, all of it where it lies.
-    ///
-    /// # Errors
-    /// An input that is not there.
-    pub(crate) fn all_of(&self, input: usize) -> Result<Strided, HalError> {
-        let operand = self.input(input)?;
-        Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))
-    }
-
-    /// The shape of the output, all of it where it lies.
-    ///
-    /// # Errors
-    /// An output that is not there.
-    pub(crate) fn all_of_output(&self) -> Result<Strided, HalError> {
-        let operand = self.output()?;
-        Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))
     }
 
     /// The elements that a chain reads, and the type that they are computed with as.
@@ -148,11 +154,6 @@ impl Whole {
 }
 
 impl Viewed {
-    /// The type of the elements where they lie.
-    pub(crate) fn elem(&self) -> Elem {
-        self.elem
-    }
-
     /// Elements between neighbours along each dimension.
     pub(crate) fn strides(&self) -> &[i64] {
         &self.strides
@@ -173,11 +174,6 @@ impl ViewedOut {
     /// Elements between neighbours along each dimension.
     pub(crate) fn strides(&self) -> &[i64] {
         &self.strides
-    }
-
-    /// The type of the elements.
-    pub(crate) fn elem(&self) -> Elem {
-        self.elem
     }
 
     /// The elements as a kernel takes them.

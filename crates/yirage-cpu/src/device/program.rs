@@ -1,6 +1,6 @@
 //! A plan loaded on the CPU: kernels bound to their operands, and the task programs that walk them.
 
-use crate::bind::{Binder, Output, Run, shared_bytes, slots};
+use crate::bind::{Binder, Failed, Memory, Output, Run, shared_bytes, slots};
 use crate::cuts::Cuts;
 use crate::kernels::{self, BoundKernel};
 use crate::memory::{HugeBuf, OutOfMemory, Supply};
@@ -10,6 +10,9 @@ use std::sync::Arc;
 use yirage_hal::{Bindings, HalError, Program, Slot, Values};
 use yirage_ir::{DType, Dims, Source, Type};
 use yirage_plan::{ExecutorKind, Plan, Task};
+
+/// What parts of memory of different workers are multiples of.
+const PAGE: usize = 4096;
 
 /// The program.
 pub(super) struct CpuProgram {
@@ -22,8 +25,7 @@ pub(super) struct CpuProgram {
     kernels: Vec<Box<dyn BoundKernel>>,
     walkers: Vec<(ExecutorKind, Walker)>,
     cuts: Cuts,
-    arena: HugeBuf,
-    scratch: HugeBuf,
+    memory: Memory,
     outputs: Vec<Output>,
     _booked: Booked,
 }
@@ -43,21 +45,18 @@ impl CpuProgram {
         let walkers = plan.programs.iter().map(|p| (p.kind, Walker::new(plan, p))).collect();
         let outputs = binder.outputs()?;
         let held = |bytes| memory(shared_bytes(shared.supply, bytes));
-        let (arena, scratch) = (held(plan.arena as usize)?, held(binder.scratch.peak())?);
-        let booked = book(shared, Purpose::Arena, (arena.len() + scratch.len()) as u64);
+        // Parts of a page each, so that workers do not share lines or what is fetched beside them.
+        let worker_bytes = binder.worker_bytes().checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
+        let memory = Memory {
+            arena: held(plan.arena as usize)?,
+            scratch: held(binder.scratch.peak())?,
+            workers: held(worker_bytes.saturating_mul(shared.pool.count()))?,
+            worker_bytes,
+        };
+        let bytes = memory.arena.len() + memory.scratch.len() + memory.workers.len();
+        let booked = book(shared, Purpose::Arena, bytes as u64);
         let (shared, cuts, bucket) = (shared.clone(), binder.cuts, plan.bucket);
-        Ok(CpuProgram {
-            shared,
-            bucket,
-            slots,
-            kernels: bound,
-            walkers,
-            cuts,
-            arena,
-            scratch,
-            outputs,
-            _booked: booked,
-        })
+        Ok(CpuProgram { shared, bucket, slots, kernels: bound, walkers, cuts, memory, outputs, _booked: booked })
     }
 }
 
@@ -75,7 +74,8 @@ impl Program for CpuProgram {
         let staged = staged(self.shared.supply, &words)?;
         let words = staged.as_ref().map_or(words, |staged| staged.iter().map(as_words).collect());
         self.cuts.prepare(dims, &words, self.shared.pool.count())?;
-        let run = Run::new(self.shared.isa, dims, &self.cuts, &words, &self.arena, &self.scratch);
+        let failed = Failed::default();
+        let run = Run::new(self.shared.isa, dims, &self.cuts, &words, &self.memory, &failed);
         // Waking the others costs more than what one worker does anyway.
         let alone = self.kernels.iter().all(|kernel| kernel.workers(dims) <= 1);
         let missing = || HalError::Step(format!("the plan was loaded without a program for the executor `{kind}`"));
@@ -83,13 +83,13 @@ impl Program for CpuProgram {
         let step = Step { kernels: &self.kernels, run };
         let walked = walker.run(&self.shared.pool, alone, &step);
         walked.map_err(|e| HalError::Device(e.to_string()))?;
-        step.run.end()
+        failed.end()
     }
 
     fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError> {
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
         let (spot, ty) = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
-        let (first, elems) = (spot.first(&self.arena), ty.elems(dims));
+        let (first, elems) = (spot.first(&self.memory.arena), ty.elems(dims));
         // SAFETY: `yirage_plan::VerifiedPlan` proves that the whole value lies inside the arena, 64-byte aligned; nothing runs
         // meanwhile.
         unsafe {

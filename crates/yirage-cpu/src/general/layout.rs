@@ -129,8 +129,32 @@ impl Layout {
         }
     }
 
+    /// Whether rows are so short that several are gone over together.
+    pub(super) fn is_short(&self) -> bool {
+        self.rank > 1 && self.row() < LONG
+    }
+
     /// Elements that are taken together from `coords` on, of `most`: none past a long row's end.
     pub(super) fn together(&self, coords: &Coords, most: usize) -> usize {
-        if self.row() < LONG { most } else { most.min(self.left(coords)) }
+        if self.is_short() { most } else { most.min(self.left(coords)) }
+    }
+
+    /// Elements between neighbours of the dimension around the innermost one, if there is one.
+    pub(super) fn across(&self, operand: usize) -> Option<i64> {
+        (self.rank > 1).then(|| self.strides[operand][self.rank - 2])
+    }
+
+    /// Whole rows from `coords` on within the dimension around the innermost one, of `most` elements.
+    pub(super) fn whole_rows(&self, coords: &Coords, most: usize) -> usize {
+        if self.rank < 2 || coords[self.rank - 1] != 0 {
+            return 0;
+        }
+        (self.sizes[self.rank - 2] - coords[self.rank - 2]).min(most / self.row())
+    }
+
+    /// Moves on by rows that [`Layout::whole_rows`] has counted.
+    pub(super) fn advance_rows(&self, coords: &mut Coords, rows: usize) {
+        coords[self.rank - 2] += rows - 1;
+        self.advance(coords, self.row());
     }
 }

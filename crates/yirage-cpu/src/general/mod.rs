@@ -3,19 +3,29 @@
 //! They know sizes, strides, element types and instruction-set levels. A result's bits depend on neither the level, nor
 //! the strides, nor which part of the output a call makes. Deliberately unknown here: plans, buffers, threads.
 
+mod concat;
 pub mod contract;
 mod convert;
+mod copy;
 mod elem;
+mod fill;
 mod fold;
+mod gather;
+mod hot;
 mod layout;
 mod map;
 mod operand;
 mod program;
 mod reduce;
+mod runs;
 mod step;
 mod strips;
 
+pub use concat::concat;
+pub use copy::copy;
 pub use elem::{Elem, Held, NoElem};
+pub use fill::{fill, iota};
+pub use gather::{Slices, gather};
 pub use map::map;
 pub use operand::{Input, OperandError, Output, Sizes, Strides};
 pub use program::{Program, ProgramError};

@@ -1,6 +1,7 @@
 //! Programs: expressions made into steps on strips of lanes, once.
 
 use super::elem::{Elem, Held, NoElem};
+use super::hot::Hot;
 use super::step::Code;
 use crate::simd::LANES;
 use thiserror::Error;
@@ -51,6 +52,8 @@ pub struct Program {
     pub(super) constants: Vec<[f32; LANES]>,
     /// Strips beside those of the inputs and of the result.
     pub(super) strips: usize,
+    /// The loop that the expression has of its own.
+    pub(super) hot: Option<Hot>,
 }
 
 impl Program {
@@ -60,6 +63,7 @@ impl Program {
     /// An expression that does not fit them.
     pub fn new(expr: &Expr, inputs: &[DType]) -> Result<Program, ProgramError> {
         let types = expr.infer(inputs)?;
+        let hot = if inputs.iter().all(|&t| t == DType::F32) { Hot::of(expr) } else { None };
         let elems = |types: &[DType]| types.iter().map(|&t| Elem::try_from(t)).collect::<Result<Vec<_>, _>>();
         let (inputs, types) = (elems(inputs)?, elems(&types)?);
         let mut made = Making { types: &types, steps: Vec::new(), constants: Vec::new(), places: Vec::new() };
@@ -73,7 +77,7 @@ impl Program {
         }
         let Making { mut steps, constants, .. } = made;
         let strips = reuse(&mut steps);
-        Ok(Program { inputs, result, steps, constants, strips })
+        Ok(Program { inputs, result, steps, constants, strips, hot })
     }
 
     /// The elements as they are.

@@ -7,7 +7,8 @@ use super::operand::{Input, Sizes, Strides};
 use super::program::{Place, Program, SCRATCH, Step};
 use super::step::{self, Source};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch};
+use crate::memory::prefetch;
+use crate::simd::{Kernel, LANES, Lanes, launch, stream_fence};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use yirage_ir::expr::MAX_INPUTS;
@@ -36,7 +37,12 @@ pub(super) struct Bound<'a> {
     program: &'a Program,
     layout: Layout,
     stored: Elem,
+    /// Whether the output passes the caches by.
+    streams: bool,
 }
+
+/// Bytes of an output that no cache is worth keeping for: who reads it next finds none of its beginning there.
+const LARGE: usize = 32 << 20;
 
 impl<'a> Bound<'a> {
     /// Checks that types and dimensions fit.
@@ -58,7 +64,8 @@ impl<'a> Bound<'a> {
         });
         let layout = Layout::new(sizes, checked.map(|(_, strides)| strides).chain([output.1]));
         assert_eq!(count, program.inputs.len(), "inputs of a program");
-        Bound { program, layout, stored }
+        let dense = layout.of(count) == Way::Dense && is_held(stored);
+        Bound { program, layout, stored, streams: dense && sizes.count() >= LARGE / 4 }
     }
 
     /// Output elements `range`, in row-major order.
@@ -99,10 +106,19 @@ impl Kernel for Run<'_> {
         unsafe {
             pass.ones::<V>();
             while at < range.end {
-                let n = bound.layout.together(&coords, pass.strip.min(range.end - at));
+                let done = pass.hot::<V>(at, &coords, range.end - at);
+                if done > 0 {
+                    bound.layout.advance(&mut coords, done);
+                    at += done;
+                    continue;
+                }
+                let n = bound.layout.together(&coords, pass.most(at).min(range.end - at));
                 coords = pass.strip::<V>(at, coords, n);
                 at += n;
             }
+        }
+        if bound.streams {
+            stream_fence();
         }
     }
 }
@@ -124,6 +140,13 @@ impl Pass<'_> {
         self.scratch.wrapping_add(index * self.strip)
     }
 
+    /// Elements that a strip from `at` on may have: what streams starts a line.
+    #[inline(always)]
+    fn most(&self, at: usize) -> usize {
+        let line = (self.bases.out as usize / 4 + at) % LANES;
+        if self.bound.streams && line > 0 { LANES - line } else { self.strip }
+    }
+
     /// Inputs of one element, once.
     #[inline(always)]
     unsafe fn ones<V: Lanes>(&mut self) {
@@ -134,6 +157,28 @@ impl Pass<'_> {
             unsafe { spread::<V>(elem, self.bases.inputs[i], slot) };
             self.sources[i] = Source::same(slot);
         }
+    }
+
+    /// As many of `most` elements from `at` on as the expression's own loop makes at once; none if there is no such loop,
+    /// or elements do not lie one after the other.
+    #[inline(always)]
+    unsafe fn hot<V: Lanes>(&mut self, at: usize, coords: &Coords, most: usize) -> usize {
+        let Bound { program, layout, stored, streams } = self.bound;
+        let (Some(hot), false, false) = (&program.hot, *streams, layout.is_short()) else { return 0 };
+        let place = |operand: usize| match layout.of(operand) {
+            Way::Dense => Some(at as isize),
+            Way::Strided if layout.inner(operand) == 1 => Some(layout.offset(operand, coords)),
+            _ => None,
+        };
+        let Some(out) = place(program.inputs.len()).filter(|_| *stored == Elem::F32) else { return 0 };
+        for i in (0..program.inputs.len()).filter(|i| layout.of(*i) != Way::One) {
+            let Some(first) = place(i) else { return 0 };
+            self.sources[i] = Source::run(self.bases.inputs[i].cast::<f32>().wrapping_offset(first));
+        }
+        let n = layout.left(coords).min(most);
+        // SAFETY: the contract of `Bound::run`; n elements are left in the row.
+        unsafe { hot.run::<V>(&self.sources, self.bases.out.cast::<f32>().offset(out), n) };
+        n
     }
 
     /// Elements `at..at + n`, of which the first is at `coords`; where the one after them is.
@@ -195,6 +240,7 @@ impl Pass<'_> {
                 return Source::same(slot);
             }
             if stride == 1 && is_held(elem) && n.is_multiple_of(LANES) {
+                prefetch(first.wrapping_add(4 * n), 4 * n);
                 return Source::run(first.cast());
             }
             read::<V>(elem, first, stride, n, slot);
@@ -205,7 +251,7 @@ impl Pass<'_> {
     /// Where the last step may write the output's elements themselves.
     #[inline(always)]
     unsafe fn direct(&self, at: usize, coords: &Coords, n: usize) -> Option<*mut f32> {
-        let Bound { program, layout, stored } = self.bound;
+        let Bound { program, layout, stored, streams } = self.bound;
         let operand = program.inputs.len();
         let first = match layout.of(operand) {
             Way::Dense => at as isize,
@@ -213,16 +259,21 @@ impl Pass<'_> {
             _ => return None,
         };
         // SAFETY: the contract of `Bound::run`.
-        (is_held(*stored) && n.is_multiple_of(LANES)).then(|| unsafe { self.bases.out.offset(4 * first).cast() })
+        (is_held(*stored) && n.is_multiple_of(LANES) && !streams)
+            .then(|| unsafe { self.bases.out.offset(4 * first).cast() })
     }
 
     /// The result to the output's elements.
     #[inline(always)]
     unsafe fn store<V: Lanes>(&self, result: *const f32, at: usize, mut coords: Coords, n: usize) {
-        let Bound { program, layout, stored } = self.bound;
+        let Bound { program, layout, stored, streams } = self.bound;
         let (operand, out, bytes) = (program.inputs.len(), self.bases.out, stored.bytes() as isize);
         // SAFETY: the contract of `Bound::run`.
         unsafe {
+            if *streams && n.is_multiple_of(LANES) {
+                // `most` has seen to it that it starts a line.
+                return stream::<V>(result, out.cast::<f32>().add(at), n);
+            }
             if layout.of(operand) == Way::Dense {
                 return write::<V>(*stored, result, out.offset(at as isize * bytes), 1, n);
             }
@@ -230,12 +281,20 @@ impl Pass<'_> {
             while done < n {
                 let run = layout.left(&coords).min(n - done);
                 let first = out.offset(layout.offset(operand, &coords) * bytes);
-                // A run may start anywhere in the strip: what follows it there is read as well, and not stored.
                 scatter::<V>(*stored, result.add(done), first, layout.inner(operand), run);
                 layout.advance(&mut coords, run);
                 done += run;
             }
         }
+    }
+}
+
+/// Whole vectors to lines of memory, past the caches.
+#[inline(always)]
+unsafe fn stream<V: Lanes>(from: *const f32, to: *mut f32, n: usize) {
+    for i in (0..n).step_by(LANES) {
+        // SAFETY: the caller vouches for n elements at both.
+        unsafe { V::load(from.add(i)).stream(to.add(i)) };
     }
 }
 

@@ -65,8 +65,8 @@ fn stay(op: &Reduce, shape: &[Dim]) -> Vec<usize> {
 
 /// An expression with its operands.
 pub(super) struct Each {
-    program: Program,
-    reads: Vec<Viewed>,
+    pub(super) program: Program,
+    pub(super) reads: Vec<Viewed>,
 }
 
 impl Each {
@@ -97,7 +97,7 @@ pub(super) fn further(
 }
 
 /// The expression of a core's result, which is rounded to its type first.
-fn rounded(expr: &Expr, result: Option<DType>) -> Expr {
+pub(super) fn rounded(expr: &Expr, result: Option<DType>) -> Expr {
     match result {
         Some(dtype) if dtype != DType::F32 => {
             expr.substitute(|i| if i == 0 { Expr::input(0).cast(dtype) } else { Expr::input(i) })

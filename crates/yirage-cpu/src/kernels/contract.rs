@@ -1,12 +1,11 @@
 //! Chains around a contraction.
 
-use super::chain::{Each, further, program, sizes, strides};
+use super::chain::{further, program, rounded, sizes, strides};
 use super::ways::elements;
 use super::{BoundKernel, Kernel};
 use crate::bind::{Binder, Run, Scratch, Viewed, ViewedOut};
-use crate::general::contract::{self, Block, Contract, Product};
-use crate::general::{self, Elem, Input, Output, Program, Sizes};
-use crate::isa::Isa;
+use crate::general::contract::{self, Contract, Fused, Product};
+use crate::general::{Input, Program};
 use crate::walk::Work;
 use yirage_hal::HalError;
 use yirage_ir::expr::Expr;
@@ -36,13 +35,20 @@ struct Change {
     further: Vec<Viewed>,
 }
 
+impl Change {
+    /// What else is read, where it is in a run.
+    fn inputs(&self, run: &Run<'_>) -> Vec<Input> {
+        self.further.iter().map(|read| read.input(run, strides(read.strides()))).collect()
+    }
+}
+
 struct ContractChain {
     batch: Vec<Dim>,
     m: Dim,
     k: Dim,
     n: Dim,
     sides: [Side; 2],
-    after: Option<(Elem, Change)>,
+    after: Option<Change>,
     out: ViewedOut,
     /// Of each worker.
     scratch: Vec<Scratch>,
@@ -63,10 +69,19 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     };
     let side = |e: &Elements| -> Result<Side, HalError> {
         let e = batched(e, batch);
-        let Each { program, reads } = Each::bind(&node, &e)?;
+        let read = e.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
+        let (reads, mut types): (Vec<Viewed>, Vec<DType>) = read.into_iter().unzip();
         let mut reads = reads.into_iter();
-        let matrix = reads.next().ok_or_else(|| HalError::Load("a contraction of no input".into()))?;
-        let change = (e.expr != Expr::input(0)).then(|| Change { program, further: reads.collect() });
+        let (Some(matrix), Some(held)) = (reads.next(), types.first_mut()) else {
+            return Err(HalError::Load("a contraction of no input".into()));
+        };
+        let change = if e.expr == Expr::input(0) {
+            None
+        } else {
+            // Elements come as f32.
+            *held = DType::F32;
+            Some(Change { program: program(&e.expr, &types)?, further: reads.collect() })
+        };
         Ok(Side { matrix, change })
     };
     let sides = [side(&sides[0])?, side(&sides[1])?];
@@ -74,9 +89,8 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     let after = if chain.after.expr == Expr::input(0) {
         None
     } else {
-        let result = chain.core_dtype.unwrap_or(DType::F32);
-        let elem = Elem::try_from(result).map_err(|why| HalError::Load(why.to_string()))?;
-        Some((elem, Change { program: program(&chain.after.expr, &types)?, further: reads }))
+        let expr = rounded(&chain.after.expr, chain.core_dtype);
+        Some(Change { program: program(&expr, &types)?, further: reads })
     };
     let bucket = node.bucket();
     let bytes = Contract::scratch_bytes(m.get(bucket).saturating_mul(count(batch, bucket)), columns.get(bucket));
@@ -110,54 +124,16 @@ fn batched(e: &Elements, batch: &[Dim]) -> Elements {
     e
 }
 
-/// A change in one run, over the rows of all matrices of a batch.
-struct Changing<'a> {
-    change: &'a Change,
-    run: &'a Run<'a>,
-    batch: Sizes,
-    rows: usize,
-}
-
-// SAFETY: what a run reads is shared by all workers; nothing is written through it.
-unsafe impl Sync for Changing<'_> {}
-
-impl contract::Program for Changing<'_> {
-    unsafe fn run(&self, isa: Isa, block: Block, x: *mut f32, pitch: usize) {
-        let columns = Sizes::new(&[block.columns]).unwrap_or_else(|why| unreachable!("columns of a block: {why}"));
-        let one = strides(&[1]);
-        for r in 0..block.rows {
-            let here = x.wrapping_add(r * pitch).cast::<u8>();
-            let mut inputs = vec![Input::at(here.cast_const(), Elem::F32, one)];
-            inputs.extend(self.change.further.iter().map(|read| self.row(read, block.row + r, block.column)));
-            let out = Output::at(here, Elem::F32, one);
-            // SAFETY: the block's elements are the caller's; `Whole::read` has checked the others.
-            unsafe { general::map(isa, &self.change.program, &columns, &inputs, out, 0..block.columns) };
-        }
-    }
-}
-
-impl Changing<'_> {
-    /// Row `row`, counted through all matrices, from column `column` on.
-    fn row(&self, read: &Viewed, row: usize, column: usize) -> Input {
-        let [batch @ .., down, across] = read.strides() else { unreachable!("a matrix has two dimensions") };
-        let (mut left, mut at) = (row / self.rows, (row % self.rows) as i64 * down + column as i64 * across);
-        for (size, stride) in self.batch.as_slice().iter().zip(batch).rev() {
-            at += (left % size) as i64 * stride;
-            left /= size;
-        }
-        let first = read.first(self.run).wrapping_byte_offset(at as isize * read.elem().bytes() as isize);
-        Input::at(first, read.elem(), strides(&[*across]))
-    }
-}
-
 impl BoundKernel for ContractChain {
     unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
         let [m, k, n] = [self.m, self.k, self.n].map(|dim| run.size(dim));
         let batch = sizes(&self.batch, run.dims);
-        let changing = |change, rows| Changing { change, run, batch, rows };
-        let left = self.sides[0].change.as_ref().map(|change| changing(change, m));
-        let right = self.sides[1].change.as_ref().map(|change| changing(change, k));
-        let after = self.after.as_ref().map(|(elem, change)| (*elem, changing(change, m)));
+        let changes = [&self.sides[0].change, &self.sides[1].change, &self.after].map(Option::as_ref);
+        let inputs = changes.map(|change| change.map_or(Vec::new(), |change| change.inputs(run)));
+        let [left, right, after] = [0, 1, 2].map(|i| {
+            let others = inputs[i].as_slice();
+            changes[i].map(|change| Fused { program: &change.program, others })
+        });
         let matrix = |side: &Side| side.matrix.input(run, strides(side.matrix.strides()));
         let product = Product {
             batch: batch.as_slice(),
@@ -167,9 +143,9 @@ impl BoundKernel for ContractChain {
             a: matrix(&self.sides[0]),
             b: matrix(&self.sides[1]),
             out: self.out.output(run, strides(self.out.strides())),
-            left: left.as_ref().map(|p| p as &dyn contract::Program),
-            right: right.as_ref().map(|p| p as &dyn contract::Program),
-            after: after.as_ref().map(|(elem, p)| (*elem, p as &dyn contract::Program)),
+            left,
+            right,
+            after,
             workers: work.workers,
         };
         let call = match Contract::new(product) {

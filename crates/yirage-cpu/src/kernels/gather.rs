@@ -1,52 +1,54 @@
-//! Chosen rows of an activation.
+//! Chosen slices of a value.
 
-use super::ways::{floats, integers};
-use super::{BoundKernel, Kernel, not_for, single};
-use crate::bind::{Array, Binder, FloatRows, Out, Run};
-use crate::rows;
+use super::chain::{sizes, strides};
+use super::ways::{integers, moved};
+use super::{BoundKernel, Kernel};
+use crate::bind::{Binder, Run, Viewed, ViewedOut};
+use crate::general::{self, Slices};
 use crate::walk::Work;
 use yirage_hal::HalError;
-use yirage_ir::Op;
+use yirage_ir::{Dim, Op};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Sharing, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/gather@1",
+    name: "cpu/gather@2",
     regions: &[],
-    rules: || vec![OpRule::new("gather", vec![floats(), integers()]).when("axis", 0)],
+    rules: || vec![OpRule::new("gather", vec![moved(), integers()])],
     stages: &[Stage::always(Sharing::Shares)],
     scratch: false,
     bind,
 };
 
-/// A gather.
 struct Gather {
-    x: FloatRows,
-    ids: Array<i32>,
-    out: Out<f32>,
+    axis: usize,
+    /// The value's size along the axis.
+    extent: Dim,
+    x: Viewed,
+    at: Viewed,
+    shape: Vec<Dim>,
+    out: ViewedOut,
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
-    let sites = binder.sites(n)?;
-    let [site] = single(sites, KERNEL.name)?;
-    let Op::Gather(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
-    if op.axis != 0 || site.rank(1) != 1 {
-        let (axis, rank) = (op.axis, site.rank(1));
-        return Err(HalError::Load(format!(
-            "`gather` takes rows by a list, not along dimension {axis} by rank {rank}"
-        )));
-    }
-    Ok(Box::new(Gather { x: site.whole_rows(0)?, ids: site.array(1)?, out: site.out(0)? }))
+    let node = binder.whole(n)?;
+    let Op::Gather(op) = node.op()? else {
+        return Err(HalError::Load(format!("{} chooses slices and does nothing else", KERNEL.name)));
+    };
+    let axis = op.axis as usize;
+    let ((x, from), (at, _), (out, shape)) = (node.all(0)?, node.all(1)?, node.all_written()?);
+    let extent = from.get(axis).copied();
+    let extent = extent.ok_or_else(|| HalError::Load(format!("what is chosen from has no dimension {axis}")))?;
+    Ok(Box::new(Gather { axis, extent, x, at, shape, out }))
 }
 
 impl BoundKernel for Gather {
     unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
-        let (rows, count) = (run.size(self.out.rows()), run.size(self.x.rows()));
-        // SAFETY: `Site` bound operands that lie whole in their memory; workers take disjoint rows of the output.
-        unsafe {
-            let (share, width) = (work.share(rows), self.x.width());
-            let ids = self.ids.some(run, share.clone());
-            rows::gather(share, width, ids, self.x.src(run), count, self.out.dst(run));
-        }
+        let sizes = sizes(&self.shape, run.dims);
+        let (x, at) = (self.x.input(run, strides(self.x.strides())), self.at.input(run, strides(self.at.strides())));
+        let slices = Slices { x, axis: self.axis, extent: run.size(self.extent), at };
+        let (out, share) = (self.out.output(run, strides(self.out.strides())), work.share(sizes.count()));
+        // SAFETY: `Whole::all` has checked that all elements exist; workers take disjoint ones.
+        unsafe { general::gather(&sizes, &slices, out, share) };
     }
 }

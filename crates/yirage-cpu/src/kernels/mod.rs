@@ -5,6 +5,8 @@
 
 mod attention;
 mod chain;
+mod concat;
+mod constants;
 mod contract;
 mod experts;
 mod gather;
@@ -24,6 +26,8 @@ use yirage_plan::rules::OpRule;
 pub(crate) static KERNELS: &[Kernel] = &[
     chain::KERNEL,
     contract::KERNEL,
+    concat::KERNEL,
+    constants::KERNEL,
     row_ops::KERNEL,
     products::KERNEL,
     experts::KERNEL,

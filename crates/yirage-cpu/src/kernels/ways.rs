@@ -61,3 +61,11 @@ pub(super) fn elements() -> Vec<Way> {
         Way::new(OperandKind::Weight(WeightLayout::Rows), floats),
     ]
 }
+
+/// `Whole::all` of elements that are moved as they lie: a weight of 16 bits is held as f32, so it is none.
+pub(super) fn moved() -> Vec<Way> {
+    let mut ways = elements();
+    ways.truncate(2);
+    ways.push(Way::new(OperandKind::Weight(WeightLayout::Rows), [Format::F32]));
+    ways
+}

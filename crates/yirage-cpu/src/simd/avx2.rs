@@ -49,18 +49,17 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats, and for where they are.
+        unsafe {
+            _mm256_stream_ps(p, self.0);
+            _mm256_stream_ps(p.add(8), self.1);
+        }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         unsafe { Avx2(_mm256_cvtph_ps(_mm_loadu_si128(p.cast())), _mm256_cvtph_ps(_mm_loadu_si128(p.add(8).cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen values.
-        unsafe {
-            let (a, b) = (_mm_loadu_si128(p.cast()), _mm_loadu_si128(p.add(8).cast()));
-            let (a, b) = (_mm256_cvtepu16_epi32(a), _mm256_cvtepu16_epi32(b));
-            Avx2(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(a)), _mm256_castsi256_ps(_mm256_slli_epi32::<16>(b)))
-        }
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {

@@ -48,17 +48,14 @@ impl Lanes for Avx512 {
         unsafe { _mm512_storeu_ps(p, self.0) }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats, and for where they are.
+        unsafe { _mm512_stream_ps(p, self.0) }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         unsafe { Avx512(_mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen values.
-        unsafe {
-            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
-            Avx512(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide)))
-        }
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {

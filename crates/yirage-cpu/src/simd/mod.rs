@@ -34,10 +34,11 @@ pub(crate) trait Lanes: Words {
     unsafe fn load(p: *const f32) -> Self;
     /// Sixteen floats to anywhere.
     unsafe fn store(self, p: *mut f32);
+    /// Sixteen floats to an address that is a multiple of 64 bytes, past the caches where there is such a store;
+    /// [`stream_fence`] comes before anyone else is told of them.
+    unsafe fn stream(self, p: *mut f32);
     /// Sixteen IEEE halves.
     unsafe fn load_f16(p: *const u16) -> Self;
-    /// Sixteen bf16 values.
-    unsafe fn load_bf16(p: *const u16) -> Self;
     /// Four columns of sixteen rows: value j of each row is vector j.
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4];
     /// Sixteen signed bytes.
@@ -104,6 +105,15 @@ pub(crate) trait Lanes: Words {
     }
 }
 
+/// Makes what [`Lanes::stream`] has stored visible before all that is stored after it.
+pub(crate) fn stream_fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// A computation written once over [`Lanes`]. `run` and all that it calls with lanes must be `#[inline(always)]`, so
 /// that it is compiled with the instructions of the level.
 pub(crate) trait Kernel {
@@ -164,11 +174,9 @@ mod tests {
             // SAFETY: there are twice sixteen halves.
             let (half, (even, odd)) =
                 unsafe { (V::load_f16(self.halves.as_ptr()), V::load_bf16_pairs(self.halves.as_ptr())) };
-            // SAFETY: there are twice sixteen values, and four of each array from each of twelve places on.
-            let (narrow, turned) = unsafe {
-                let rows = std::array::from_fn(|i| self.lanes[i % 3][4 * (i % 4)..][..4].as_ptr());
-                (V::load_bf16(self.halves.as_ptr().add(3)), V::turn(&rows))
-            };
+            let rows = std::array::from_fn(|i| self.lanes[i % 3][4 * (i % 4)..][..4].as_ptr());
+            // SAFETY: four values at each.
+            let turned = unsafe { V::turn(&rows) };
             // SAFETY: there are four times sixteen bytes.
             let byte = unsafe { V::load_i8(self.halves.as_ptr().cast()) };
             let whole = a.round().max(V::splat(-126.0)).min(V::splat(126.0)); // a number for NaN too
@@ -183,13 +191,24 @@ mod tests {
                 a.if_less(b, c, a),
                 V::splat(self.lanes[0][5]),
             ]);
-            out.push(narrow);
             out.extend(turned);
+            out.extend([a.and(b), a.or(b), a.xor(b), a.shl::<3>(), a.shr::<5>(), a.floats(), whole.cut(), a.halves()]);
+            out.extend([a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b), a.whole_less(b), a.whole_equal(b)]);
+            out.extend([a.less(b), a.less_equal(b), a.equal(b), a.less(b).choose(b, c), V::word(0x8000_0001)]);
+            let mut narrow = [[0u16; LANES]; 3];
+            // SAFETY: each has room for sixteen halves, words or bytes.
+            unsafe {
+                a.store_f16(narrow[0].as_mut_ptr());
+                a.shr::<16>().store_u16(narrow[1].as_mut_ptr());
+                a.shr::<24>().store_u8(narrow[2].as_mut_ptr().cast());
+                out.extend([V::load_u16(narrow[0].as_ptr()), V::load_u8(narrow[2].as_ptr().cast())]);
+            }
             for (from, to) in (0..=LANES).flat_map(|to| (0..=to).map(move |from| (from, to))) {
                 out.push(a.keep(from, to, b));
             }
             let word = |v: f32| if v.is_nan() { u32::MAX } else { v.to_bits() };
             let mut words: Vec<u32> = out.iter().flat_map(|v| v.array()).map(word).collect();
+            words.extend(narrow.as_flattened().iter().map(|w| u32::from(*w)));
             for lane in 0..LANES {
                 // one lane that is greater, and its place is all that differs
                 words.push(u32::from(a.any_greater(a.keep(0, lane, V::splat(-1.0).keep(lane, lane + 1, a)))));

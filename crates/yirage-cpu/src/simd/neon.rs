@@ -72,12 +72,13 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
-    unsafe fn load_f16(p: *const u16) -> Self {
-        four!(I => vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p.add(4 * I)))))
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats.
+        unsafe { self.store(p) }
     }
     #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        four!(I => vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p.add(4 * I)))))
+    unsafe fn load_f16(p: *const u16) -> Self {
+        four!(I => vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p.add(4 * I)))))
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {

@@ -38,16 +38,15 @@ impl Lanes for Plain {
         unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
     }
     #[inline(always)]
+    unsafe fn stream(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen floats.
+        unsafe { self.store(p) }
+    }
+    #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
         each!(i => half::f16::from_bits(raw[i]).to_f32())
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen values.
-        let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
-        each!(i => f32::from_bits(u32::from(raw[i]) << 16))
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {

@@ -1,8 +1,10 @@
 //! `binary`: element-wise arithmetic of two values, with a row broadcast.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr_enum;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -65,6 +67,12 @@ impl OpDef for Binary {
     fn role(&self, input: usize, like: &Tensor) -> Role {
         // One row for all is a weight.
         if input == 1 && like.shape.len() == 1 { Role::Weight } else { Role::Activation }
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let y = l.map(&format!("{}(x0, x1)", self.kind), &x)?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

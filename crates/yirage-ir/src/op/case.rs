@@ -1,33 +1,11 @@
 //! Test cases of ops: concrete inputs, and how close a kernel must come.
 
-use super::Op;
+use super::{Op, Tolerance};
 use crate::dtype::DType;
 use crate::expr::Scalar;
 use crate::quant::Format;
 use crate::rng::Rng;
 use crate::tensor::{Data, Tensor};
-
-/// How far a kernel's result may be from the reference's.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Tolerance {
-    /// Every bit the same, but for the sign of a zero and the bits of NaN.
-    Exact,
-    /// |error| <= `abs` + `rel` * |reference|.
-    Close {
-        /// Absolute part.
-        abs: f32,
-        /// Relative part.
-        rel: f32,
-    },
-    /// What the functions of the expression allow, carried through it ([`crate::expr::Expr::bound`]).
-    Terms,
-    /// A sum of products, or of elements: |error| <= `c` * eps(f32) * sum |a_i b_i|. The constant covers the roundings of a
-    /// fixed-chunk f32 accumulation.
-    SumOfProducts {
-        /// The constant.
-        c: f32,
-    },
-}
 
 /// One case of an op.
 #[derive(Clone, Debug)]

@@ -1,7 +1,10 @@
 //! `concat_heads`: two activations side by side, head by head.
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, plus};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows, plus};
+use crate::dim::Dim;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -43,6 +46,17 @@ impl OpDef for ConcatHeads {
             }
         }
         vec![Tensor::f32([ins[0].rows(), groups * (m + n)], out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let rows = l.shape(x[0])[0];
+        let width = |i: usize| ins[i].width().unwrap_or(0) as u32;
+        let heads = |i: usize| [rows, Dim::Const(self.groups), Dim::Const(width(i) / self.groups)];
+        let (a, b) = (l.reshape(x[0], &heads(0))?, l.reshape(x[1], &heads(1))?);
+        let y = l.concat(2, &[a, b])?;
+        let y = l.reshape(y, &[rows, Dim::Const(width(0) + width(1))])?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

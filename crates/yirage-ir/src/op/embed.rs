@@ -1,11 +1,13 @@
 //! `embed`: rows of a table chosen by ids.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity, per_row};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, per_row};
 use crate::attr::F32;
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -58,6 +60,18 @@ impl OpDef for Embed {
             0 => Role::Weight,
             _ => Role::Slot(&[Sym::Tokens]),
         }
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let table = match ins[0].dtype {
+            DType::Stored(f) if f.info().block == 1 => x[0],
+            _ => l.f32(x[0])?,
+        };
+        let rows = l.gather(table, x[1])?;
+        let rows = l.f32(rows)?;
+        let y = if self.scale == F32(1.0) { rows } else { l.map(&format!("mul(x0, {})", self.scale), &[rows])? };
+        l.finish(y)
     }
 
     fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {

@@ -2,10 +2,12 @@
 
 use super::case::Values;
 use super::linear::product_format;
-use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, times};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, times};
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -94,6 +96,23 @@ impl OpDef for ExpertLinear {
         }
     }
 
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let (rows, top_k, one) = (l.shape(x[0])[0], Dim::Const(self.top_k), Dim::Const(1));
+        let [_, Dim::Const(n), k] = ins[1].shape[..] else {
+            return Err(NoGeneralForm::Beyond("the weight is no stack of matrices"));
+        };
+        let plain = matches!(ins[1].dtype, DType::Stored(f) if f.info().block == 1);
+        let w = if plain { l.gather(x[1], x[2])? } else { l.f32(x[1])? };
+        let w = l.f32(w)?;
+        let w = l.permute(w, &[0, 1, 3, 2])?;
+        let input = l.f32(x[0])?;
+        let input = l.reshape(input, &[rows, if self.shared { one } else { top_k }, one, k])?;
+        let y = l.contract(input, w)?;
+        let y = l.reshape(y, &[rows, Dim::Const(self.top_k * n)])?;
+        l.finish(y)
+    }
+
     fn cases() -> Vec<Case> {
         let mut rng = Values::new(17);
         let mut cases = Vec::new();
@@ -179,6 +198,15 @@ impl OpDef for ExpertBias {
         }
     }
 
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let shape = l.shape(x[0]);
+        let bias = l.gather(x[1], x[2])?;
+        let bias = l.reshape(bias, &shape)?;
+        let y = l.map("add(x0, x1)", &[x[0], bias])?;
+        l.finish(y)
+    }
+
     fn cases() -> Vec<Case> {
         let mut rng = Values::new(18);
         let ins = vec![rng.floats([3, 2 * 19]), rng.floats([4, 19]), Tensor::i32([3, 2], vec![3, 0, 1, 2, 0, 3])];
@@ -207,6 +235,17 @@ impl OpDef for ExpertSum {
             out.extend((0..n).map(|i| (0..top_k).map(|r| x[r * n + i] * w[r]).sum::<f64>() as f32));
         }
         vec![Tensor::f32([ins[0].rows(), n], out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let (rows, top_k) = (l.shape(x[0])[0], Dim::Const(self.top_k));
+        let n = Dim::Const(ins[0].width().unwrap_or(0) as u32 / self.top_k);
+        let parts = l.reshape(x[0], &[rows, top_k, n])?;
+        let weights = l.reshape(x[1], &[rows, Dim::Const(1), top_k])?;
+        let y = l.contract(weights, parts)?;
+        let y = l.reshape(y, &[rows, n])?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

@@ -1,9 +1,11 @@
 //! `glu`: gated linear units (Shazeer, 2020).
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows};
+use super::lower::Lowering;
+use super::{Case, Map, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
 use crate::attr_enum;
-use crate::expr::{gelu_erf, gelu_tanh, silu};
+use crate::expr::{Func, gelu_erf, gelu_tanh, silu};
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -56,6 +58,18 @@ impl OpDef for Glu {
         let pairs = ins[0].floats().iter().zip(ins[1].floats());
         let out = pairs.map(|(&g, &u)| apply(f64::from(g), f64::from(u)) as f32).collect();
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let map = match self.kind {
+            GluKind::Silu => Map::gated(Func::Silu),
+            GluKind::GeluTanh => Map::gated(Func::GeluTanh),
+            GluKind::GeluErf => Map::gated(Func::GeluErf),
+            GluKind::GptOss => Map::clipped_gate(),
+        };
+        let y = l.op(map, &x)?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

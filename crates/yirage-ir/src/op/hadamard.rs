@@ -2,7 +2,11 @@
 //! element that is far larger than the others over all of its part (Chee et al., 2023; Ashkboos et al., 2024).
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
+use crate::attr::F32;
+use crate::dim::Dim;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -44,6 +48,24 @@ impl OpDef for Hadamard {
         };
         let out = ins[0].floats().chunks_exact(part).flat_map(|x| (0..part).map(move |i| mixed(x, i))).collect();
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let (shape, row) = (l.shape(x[0]), ins[0].width().unwrap_or(0) as u32);
+        let mut y = x[0];
+        // One bit of the index after the other: sums where it is 0, differences where it is 1.
+        for bit in 0..self.part.trailing_zeros() {
+            let apart = 1 << bit;
+            let pairs = [shape[0], Dim::Const(row / 2 / apart), Dim::Const(2), Dim::Const(apart)];
+            y = l.reshape(y, &pairs)?;
+            let (a, b) = (l.slice(y, 2, 0, 1, 1)?, l.slice(y, 2, 1, 1, 1)?);
+            let (sum, difference) = (l.map("add(x0, x1)", &[a, b])?, l.map("sub(x0, x1)", &[a, b])?);
+            y = l.concat(2, &[sum, difference])?;
+        }
+        let y = l.reshape(y, &shape)?;
+        let y = l.map(&format!("mul(x0, {})", F32((1.0 / f64::from(self.part).sqrt()) as f32)), &[y])?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

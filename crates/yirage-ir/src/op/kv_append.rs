@@ -1,10 +1,11 @@
 //! `kv_append`: keys and values into the paged cache.
 
 use super::case::Values;
-use super::{BLOCK, Case, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times};
+use super::{BLOCK, Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::{Data, Tensor, round_to};
@@ -95,6 +96,10 @@ impl OpDef for KvAppend {
             _ if like.dtype == DType::I32 => Role::Slot(&[Sym::Tokens]),
             _ => Role::Activation,
         }
+    }
+
+    fn lower(&self, _: &[Type]) -> Result<Graph, NoGeneralForm> {
+        Err(NoGeneralForm::Beyond("a cache is a state that is changed in place, not a value"))
     }
 
     fn work(&self, _: &[Type], _: &StepSizes<'_>) -> Cost {

@@ -1,8 +1,10 @@
 //! `layer_norm`: mean and variance normalisation (Ba, Kiros and Hinton, 2016).
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, ReduceKind, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -53,6 +55,19 @@ impl OpDef for LayerNorm {
             1 | 2 => Role::Weight,
             _ => Role::Activation,
         }
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let mean = l.reduce_last(ReduceKind::Mean, x[0])?;
+        let centred = l.map("sub(x0, x1)", &[x[0], mean])?;
+        let variance = l.reduce_last(ReduceKind::MeanSquare, centred)?;
+        let normal = format!("mul(mul(x0, rsqrt(add(x1, {}))), x2)", self.eps);
+        let y = match x.get(2) {
+            None => l.map(&normal, &[centred, variance, x[1]])?,
+            Some(&b) => l.map(&format!("add({normal}, x3)"), &[centred, variance, x[1], b])?,
+        };
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

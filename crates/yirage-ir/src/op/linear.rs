@@ -1,10 +1,12 @@
 //! `linear`: activations times a weight matrix.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity, times};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, times};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -70,6 +72,26 @@ impl OpDef for Linear {
             1 => Role::Weight,
             _ => Role::Activation,
         }
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let rows = l.shape(x[0])[0];
+        let (input, w) = (l.f32(x[0])?, l.f32(x[1])?);
+        if self.groups == 1 {
+            let w = l.permute(w, &[1, 0])?;
+            let y = l.contract(input, w)?;
+            return l.finish(y);
+        }
+        let [Dim::Const(n), k] = l.shape(w)[..] else { return Err(NoGeneralForm::Beyond("the weight is no matrix")) };
+        let groups = Dim::Const(self.groups);
+        // A row is a batch of rows of one: the groups.
+        let input = l.reshape(input, &[rows, groups, Dim::Const(1), k])?;
+        let w = l.reshape(w, &[groups, Dim::Const(n / self.groups), k])?;
+        let w = l.permute(w, &[0, 2, 1])?;
+        let y = l.contract(input, w)?;
+        let y = l.reshape(y, &[rows, Dim::Const(n)])?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

@@ -1,8 +1,11 @@
 //! `matmul`: products of two activations.
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows, times};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows, times};
 use crate::cost::{Cost, StepSizes};
+use crate::dim::Dim;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -48,6 +51,17 @@ impl OpDef for MatMul {
             }
         }
         vec![Tensor::f32([ins[0].rows(), m * n], out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let rows = l.shape(x[0])[0];
+        let k = Dim::Const(ins[0].width().unwrap_or(0) as u32 / self.m);
+        let a = l.reshape(x[0], &[rows, Dim::Const(self.m), k])?;
+        let b = l.reshape(x[1], &[rows, k, Dim::Const(self.n)])?;
+        let y = l.contract(a, b)?;
+        let y = l.reshape(y, &[rows, Dim::Const(self.m * self.n)])?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

@@ -9,6 +9,7 @@ use crate::cost::{Cost, StepSizes};
 use crate::dim::Sym;
 use crate::dtype::DType;
 use crate::expr::is_float;
+use crate::graph::Graph;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
@@ -29,6 +30,7 @@ mod iota;
 mod kv_append;
 mod layer_norm;
 mod linear;
+mod lower;
 mod map;
 mod matmul;
 mod quantize;
@@ -38,13 +40,14 @@ mod rope;
 mod route;
 pub mod sample;
 mod softmax;
+mod tolerance;
 mod top_k;
 mod unary;
 mod view;
 
 pub use attention::Attention;
 pub use binary::{Binary, BinaryKind};
-pub use case::{Case, Tolerance};
+pub use case::Case;
 pub use concat::Concat;
 pub use concat_heads::ConcatHeads;
 pub use contract::Contract;
@@ -58,6 +61,7 @@ pub use iota::Iota;
 pub use kv_append::KvAppend;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
+pub use lower::NoGeneralForm;
 pub use map::Map;
 pub use matmul::MatMul;
 pub use quantize::{MAX_OUTLIERS, Quantize};
@@ -67,6 +71,7 @@ pub use rope::Rope;
 pub use route::{Route, Scoring};
 pub use sample::{Sample, SampleSlot};
 pub use softmax::Softmax;
+pub use tolerance::Tolerance;
 pub use top_k::TopK;
 pub use unary::{Unary, UnaryKind};
 pub use view::{Cut, Form, View};
@@ -127,6 +132,14 @@ pub trait OpDef: Attrs {
     fn whole(&self, input: usize, ty: &Type) -> bool {
         let _ = (input, ty);
         false
+    }
+    /// The same as a graph of general ops, whose inputs are those of the op in order.
+    ///
+    /// # Errors
+    /// Why there is none for inputs of these types.
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let _ = ins;
+        Err(NoGeneralForm::General)
     }
     /// Shapes and values to test a kernel with.
     fn cases() -> Vec<Case>;
@@ -194,6 +207,13 @@ macro_rules! ops {
             /// See [`OpDef::whole`].
             pub fn whole(&self, input: usize, ty: &Type) -> bool {
                 match self { $(Op::$name(op) => op.whole(input, ty)),* }
+            }
+            /// See [`OpDef::lower`].
+            ///
+            /// # Errors
+            /// Why there is no general form.
+            pub fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+                match self { $(Op::$name(op) => op.lower(ins)),* }
             }
             /// See [`OpDef::work`].
             pub fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {

@@ -1,8 +1,9 @@
 //! `quantize`: activations to int8 blocks of 32, but for the few that are much larger than the others.
 
 use super::case::{Values, with_extremes};
-use super::{Case, OpDef, Tolerance, arity, f32_rows, times};
+use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows, times};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::{Data, Tensor};
 use crate::types::{Type, TypeError};
@@ -76,6 +77,10 @@ impl OpDef for Quantize {
         }
         let data = Data::Q8A { codes, scales, outliers };
         vec![Tensor { dtype: DType::Q8A, shape: ins[0].shape.clone(), data }]
+    }
+
+    fn lower(&self, _: &[Type]) -> Result<Graph, NoGeneralForm> {
+        Err(NoGeneralForm::Beyond("int8 blocks with outliers are a layout, not numbers"))
     }
 
     fn cases() -> Vec<Case> {

@@ -1,8 +1,11 @@
 //! `rms_norm`: root-mean-square normalisation (Zhang and Sennrich, 2019), of whole rows or of each head.
 
 use super::case::{Values, with_extremes};
-use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, vector};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, ReduceKind, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
+use crate::dim::Dim;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -60,6 +63,26 @@ impl OpDef for RmsNorm {
             1 => Role::Weight,
             _ => Role::Activation,
         }
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let shape = l.shape(x[0]);
+        let row = ins[0].width().unwrap_or(0) as u32;
+        let parts = if row == self.width {
+            x[0]
+        } else {
+            l.reshape(x[0], &[shape[0], Dim::Const(row / self.width), Dim::Const(self.width)])?
+        };
+        let mean = l.reduce_last(ReduceKind::MeanSquare, parts)?;
+        let normal = format!("mul(x0, rsqrt(add(x1, {})))", self.eps);
+        let y = match (x.get(1), self.unit_offset) {
+            (None, _) => l.map(&normal, &[parts, mean])?,
+            (Some(&w), false) => l.map(&format!("mul({normal}, x2)"), &[parts, mean, w])?,
+            (Some(&w), true) => l.map(&format!("mul({normal}, add(x2, 1.0))"), &[parts, mean, w])?,
+        };
+        let y = l.reshape(y, &shape)?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

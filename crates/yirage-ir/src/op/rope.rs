@@ -1,9 +1,11 @@
 //! `rope`: rotary position embedding (Su et al., 2021) by table.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, per_row};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, per_row};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
+use crate::graph::{Graph, ValueId};
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -92,6 +94,37 @@ impl OpDef for Rope {
             1 | 2 => Role::Weight,
             _ => Role::Slot(&[Sym::Tokens]),
         }
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let (shape, half) = (l.shape(x[0]), self.rotary / 2);
+        let heads = Dim::Const(ins[0].width().unwrap_or(0) as u32 / self.width);
+        let all = l.reshape(x[0], &[shape[0], heads, Dim::Const(self.width)])?;
+        // Pairs that are neighbours are every second element.
+        let (second, step) = if self.interleaved { (1, 2) } else { (half, 1) };
+        let (a, b) = (l.slice(all, 2, 0, step, half)?, l.slice(all, 2, second, step, half)?);
+        let table = |l: &mut Lowering, table: ValueId| {
+            let rows = if self.per_row { table } else { l.gather(table, x[3])? };
+            l.reshape(rows, &[shape[0], Dim::Const(1), Dim::Const(half)])
+        };
+        let (cos, sin) = (table(&mut l, x[1])?, table(&mut l, x[2])?);
+        let first = l.map("sub(mul(x0, x2), mul(x1, x3))", &[a, b, cos, sin])?;
+        let second = l.map("add(mul(x1, x2), mul(x0, x3))", &[a, b, cos, sin])?;
+        let mut parts = if self.interleaved {
+            let pairs = [shape[0], heads, Dim::Const(half), Dim::Const(1)];
+            let (first, second) = (l.reshape(first, &pairs)?, l.reshape(second, &pairs)?);
+            let pairs = l.concat(3, &[first, second])?;
+            vec![l.reshape(pairs, &[shape[0], heads, Dim::Const(self.rotary)])?]
+        } else {
+            vec![first, second]
+        };
+        if self.rotary < self.width {
+            parts.push(l.slice(all, 2, self.rotary, 1, self.width - self.rotary)?);
+        }
+        let y = l.concat(2, &parts)?;
+        let y = l.reshape(y, &shape)?;
+        l.finish(y)
     }
 
     fn work(&self, _: &[Type], _: &StepSizes<'_>) -> Cost {

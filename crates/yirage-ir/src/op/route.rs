@@ -1,10 +1,11 @@
 //! `route`: the choice of experts.
 
 use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity, f32_rows, times, vector};
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, times, vector};
 use crate::attr::F32;
 use crate::attr_enum;
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::{Data, Tensor};
 use crate::types::{Type, TypeError};
@@ -144,6 +145,10 @@ impl OpDef for Route {
             1 => Role::Weight,
             _ => Role::Activation,
         }
+    }
+
+    fn lower(&self, _: &[Type]) -> Result<Graph, NoGeneralForm> {
+        Err(NoGeneralForm::Beyond("it sorts experts by their scores"))
     }
 
     fn cases() -> Vec<Case> {

@@ -1,7 +1,9 @@
 //! `softmax` of rows.
 
 use super::case::Values;
-use super::{Case, OpDef, Tolerance, arity, f32_rows};
+use super::lower::Lowering;
+use super::{Case, NoGeneralForm, OpDef, ReduceKind, Tolerance, arity, f32_rows};
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -31,6 +33,15 @@ impl OpDef for Softmax {
             out.extend(exps.iter().map(|e| (e / sum) as f32));
         }
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let max = l.reduce_last(ReduceKind::Max, x[0])?;
+        let exp = l.map("exp(sub(x0, x1))", &[x[0], max])?;
+        let sum = l.reduce_last(ReduceKind::Sum, exp)?;
+        let y = l.map("div(x0, x1)", &[exp, sum])?;
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

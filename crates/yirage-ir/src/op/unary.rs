@@ -1,10 +1,12 @@
 //! `unary`: element-wise functions of one value.
 
 use super::case::{Values, with_extremes};
-use super::{Case, OpDef, Tolerance, arity, f32_rows};
+use super::lower::Lowering;
+use super::{Case, Map, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
 use crate::attr::F32;
 use crate::attr_enum;
 use crate::expr::{gelu_erf, gelu_tanh, silu};
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -90,6 +92,18 @@ impl OpDef for Unary {
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
         let out = ins[0].floats().iter().map(|&x| self.apply(f64::from(x)) as f32).collect();
         vec![Tensor::f32(ins[0].shape.clone(), out)]
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        let (mut l, x) = Lowering::new(Self::NAME, ins)?;
+        let c = self.c.0;
+        let y = match self.kind {
+            UnaryKind::Scale => l.op(Map::scale(c), &x)?,
+            UnaryKind::Softcap => l.op(Map::softcap(c), &x)?,
+            UnaryKind::Rsqrt => l.op(Map::inverse_root(c), &x)?,
+            kind => l.map(&format!("{kind}(x0)"), &x)?,
+        };
+        l.finish(y)
     }
 
     fn cases() -> Vec<Case> {

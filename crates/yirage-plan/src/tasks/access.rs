@@ -3,14 +3,14 @@
 use crate::error::PlanError;
 use crate::plan::{Place, Plan};
 use std::collections::HashMap;
-use yirage_ir::{NodeKind, Source, ValueId};
+use yirage_ir::{Source, ValueId};
 
-/// Bytes of the arena, and the value that lies there: of the graph (no region) or of a node's region.
+/// Bytes of the arena, and the value that lies there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Span {
     pub(crate) from: u64,
     pub(crate) to: u64,
-    pub(crate) value: (Option<u32>, ValueId),
+    pub(crate) value: ValueId,
 }
 
 /// What a step reads and writes.
@@ -27,11 +27,11 @@ pub(crate) struct Access {
 
 /// The accesses of every step, in the order of the steps.
 pub(crate) fn accesses(plan: &Plan) -> Result<Vec<Access>, PlanError> {
-    let places: HashMap<_, _> = plan.places.iter().map(|p| ((p.region, p.value), p)).collect();
-    let span = |region: Option<u32>, value: ValueId| {
-        let missing = || PlanError(format!("value {} of region {region:?} has no place", value.0));
-        let place: &&Place = places.get(&(region, value)).ok_or_else(missing)?;
-        Ok(Span { from: place.offset, to: place.offset.saturating_add(place.bytes), value: (region, value) })
+    let places: HashMap<_, _> = plan.places.iter().map(|p| (p.value, p)).collect();
+    let span = |value: ValueId| {
+        let missing = || PlanError(format!("value {} has no place", value.0));
+        let place: &&Place = places.get(&value).ok_or_else(missing)?;
+        Ok(Span { from: place.offset, to: place.offset.saturating_add(place.bytes), value })
     };
     let graph = &plan.graph;
     let mut out = Vec::with_capacity(plan.steps.len());
@@ -41,24 +41,14 @@ pub(crate) fn accesses(plan: &Plan) -> Result<Vec<Access>, PlanError> {
         for &i in &node.ins {
             match (graph.state_of(i), graph.value(i).source) {
                 (Some(state), _) => a.states_read.push(state),
-                (None, Source::Node { .. }) => a.reads.push(span(None, i)?),
+                (None, Source::Node { .. }) => a.reads.push(span(i)?),
                 _ => {}
             }
         }
         for &o in &node.outs {
             match graph.state_of(o) {
                 Some(state) => a.states_written.push(state),
-                None => a.writes.push(span(None, o)?),
-            }
-        }
-        if let NodeKind::Region(region) = &node.kind {
-            let inner = &region.graph;
-            for (v, value) in inner.values.iter().enumerate() {
-                let id = ValueId(v as u32);
-                let own = matches!(value.source, Source::Node { .. }) && !inner.outputs.contains(&id);
-                if own && inner.state_of(id).is_none() {
-                    a.writes.push(span(Some(step.node), id)?);
-                }
+                None => a.writes.push(span(o)?),
             }
         }
         a.scratch = plan.kernels[step.kernel as usize].scratch.then_some(step.phase);

@@ -40,10 +40,10 @@ impl fmt::Display for Blocked {
 
 /// Why a walk ended early.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum Fault {
+pub enum WalkError {
     /// No worker can go on.
-    #[error("the program has come to a halt: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Halt(Vec<Blocked>),
+    #[error("deadlock: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Deadlock(Vec<Blocked>),
     /// A task touched memory at the wrong time.
     #[error("task {task}: {what}")]
     Race {
@@ -61,12 +61,12 @@ pub enum Fault {
 /// in that list); `run` runs a task's number on a worker.
 ///
 /// # Errors
-/// [`Fault::Halt`], or what `run` says.
+/// [`WalkError::Deadlock`], or what `run` says.
 pub fn walk(
     program: &TaskProgram,
     mut choose: impl FnMut(&[usize]) -> usize,
-    mut run: impl FnMut(u32, usize) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    mut run: impl FnMut(u32, usize) -> Result<(), WalkError>,
+) -> Result<(), WalkError> {
     let mut counters = vec![0u32; program.counters as usize];
     let mut heads = vec![0usize; program.queues.len()];
     loop {
@@ -88,7 +88,7 @@ pub fn walk(
             }
         }
         if ready.is_empty() {
-            return if blocked.is_empty() { Ok(()) } else { Err(Fault::Halt(blocked)) };
+            return if blocked.is_empty() { Ok(()) } else { Err(WalkError::Deadlock(blocked)) };
         }
         let worker = ready[choose(&ready) % ready.len()];
         let task = program.queues[worker][heads[worker]];
@@ -110,7 +110,7 @@ pub struct Watch<'a> {
     /// Tasks of each stage of each step that have not run yet.
     stages_left: Vec<Vec<usize>>,
     /// What lies in the arena: (from, to, value), disjoint.
-    lying: Vec<(u64, u64, (Option<u32>, ValueId))>,
+    lying: Vec<(u64, u64, ValueId)>,
 }
 
 impl<'a> Watch<'a> {
@@ -133,12 +133,12 @@ impl<'a> Watch<'a> {
     /// A task runs now, from beginning to end.
     ///
     /// # Errors
-    /// [`Fault::Race`] when an earlier stage of its step is unfinished, when what it reads is not whole or no longer
+    /// [`WalkError::Race`] when an earlier stage of its step is unfinished, when what it reads is not whole or no longer
     /// there, or when it overwrites what an unfinished step reads or writes.
-    pub fn run(&mut self, task: u32) -> Result<(), Fault> {
+    pub fn run(&mut self, task: u32) -> Result<(), WalkError> {
         let t = &self.program.tasks[task as usize];
         let step = t.step as usize;
-        let race = |what: String| Fault::Race { task, what };
+        let race = |what: String| WalkError::Race { task, what };
         if let Some(stage) = self.stages_left[step][..t.stage as usize].iter().position(|&n| n > 0) {
             return Err(race(format!("stage {stage} of step {step} has not ended")));
         }
@@ -173,7 +173,7 @@ impl<'a> Watch<'a> {
         }
         for r in &self.accesses[step].reads {
             if !self.lying.contains(&(r.from, r.to, r.value)) {
-                return Err(format!("`{}` is read after its bytes were used again", self.name(r.value.1)));
+                return Err(format!("`{}` is read after its bytes were used again", self.name(r.value)));
             }
         }
         Ok(())

@@ -6,18 +6,17 @@ use crate::limits::MAX_ARENA;
 use crate::plan::{Place, Plan};
 use crate::target::Target;
 use std::collections::HashMap;
-use yirage_ir::{NodeKind, Type, ValueId};
 
 /// Checks the places of a plan whose graph is sound and whose node n runs in phase `phase[n]`.
 pub(super) fn check(plan: &Plan, target: &Target, phase: &[u32]) -> Result<(), PlanError> {
     if plan.arena > MAX_ARENA {
         return Err(PlanError(format!("an arena of {} bytes; {MAX_ARENA} are the most", plan.arena)));
     }
-    let by_key: HashMap<_, _> = plan.places.iter().map(|p| ((p.region, p.value), p)).collect();
+    let by_value: HashMap<_, _> = plan.places.iter().map(|p| (p.value, p)).collect();
     let mut lives = Vec::new();
     for life in lifetimes(plan, phase) {
-        let place = by_key.get(&(life.region, life.value));
-        let missing = || PlanError(format!("value {} of region {:?} has no place", life.value.0, life.region));
+        let place = by_value.get(&life.value);
+        let missing = || PlanError(format!("value {} has no place", life.value.0));
         let place: &Place = place.ok_or_else(missing)?;
         check_place(plan, target, place)?;
         lives.push((life, place));
@@ -30,7 +29,7 @@ pub(super) fn check(plan: &Plan, target: &Target, phase: &[u32]) -> Result<(), P
 }
 
 fn check_place(plan: &Plan, target: &Target, place: &Place) -> Result<(), PlanError> {
-    let (value, ty) = (place.value.0, type_of(plan, place.region, place.value));
+    let (value, ty) = (place.value.0, plan.graph.values.get(place.value.index()).map(|v| &v.ty));
     let wanted = ty.and_then(|ty| target.storage_bytes(ty, &plan.bucket));
     if wanted.is_none_or(|wanted| place.bytes < wanted) {
         let wanted = wanted.map_or("more than there are".into(), |w| w.to_string());
@@ -43,18 +42,6 @@ fn check_place(plan: &Plan, target: &Target, place: &Place) -> Result<(), PlanEr
         return Err(PlanError(format!("value {value} ends outside the arena of {} bytes", plan.arena)));
     }
     Ok(())
-}
-
-/// The type of a value of the graph or of a node's region.
-fn type_of(plan: &Plan, region: Option<u32>, value: ValueId) -> Option<&Type> {
-    let graph = match region {
-        None => &plan.graph,
-        Some(n) => match &plan.graph.nodes.get(n as usize)?.kind {
-            NodeKind::Region(r) => &r.graph,
-            NodeKind::Op(_) => return None,
-        },
-    };
-    graph.values.get(value.index()).map(|v| &v.ty)
 }
 
 fn check_apart(mut lives: Vec<(Lifetime, &Place)>) -> Result<(), PlanError> {

@@ -42,7 +42,7 @@ impl Float for bf16 {
     #[inline(always)]
     unsafe fn load<V: Lanes>(p: *const bf16) -> V {
         // SAFETY: the caller vouches for sixteen.
-        unsafe { V::load_bf16(p.cast()) }
+        unsafe { V::load_u16(p.cast()) }.shl::<16>()
     }
     #[inline(always)]
     fn wide(self) -> f32 {

@@ -21,8 +21,6 @@ pub(super) struct Pack<E> {
     pub(super) into: *mut f32,
     /// Columns of a panel, a multiple of sixteen.
     pub(super) width: usize,
-    /// From row to row of a panel.
-    pub(super) line: usize,
     /// From panel to panel.
     pub(super) panel: usize,
 }
@@ -45,7 +43,7 @@ impl<E: Float> Pack<E> {
             // SAFETY: the row exists, and so do its columns and their places.
             unsafe {
                 let row = self.from.offset(r as isize * self.down);
-                let mut to = self.into.add(r * self.line);
+                let mut to = self.into.add(r * self.width);
                 for first in (0..self.columns).step_by(self.width) {
                     let n = self.width.min(self.columns - first);
                     for c in (0..n).step_by(LANES) {
@@ -77,12 +75,12 @@ impl<E: Float> Pack<E> {
                     let turned = unsafe { V::turn(&runs.each_ref().map(|run| run.as_ptr().add(q))) };
                     for (i, v) in turned.into_iter().enumerate() {
                         // SAFETY: the place of a row that exists.
-                        unsafe { v.store(to.add((r + q + i) * self.line)) };
+                        unsafe { v.store(to.add((r + q + i) * self.width)) };
                     }
                 }
                 for q in whole..n {
                     // SAFETY: as above.
-                    unsafe { V::of(&runs.each_ref().map(|run| run[q])).store(to.add((r + q) * self.line)) };
+                    unsafe { V::of(&runs.each_ref().map(|run| run[q])).store(to.add((r + q) * self.width)) };
                 }
             }
         }

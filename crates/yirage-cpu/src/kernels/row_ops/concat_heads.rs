@@ -39,9 +39,9 @@ impl RowOp for ConcatHeads {
         for part in rows.start * self.groups..rows.end * self.groups {
             // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
             unsafe {
-                let to = out.add(part * (m + n));
-                std::ptr::copy_nonoverlapping(a.add(part * m), to, m);
-                std::ptr::copy_nonoverlapping(b.add(part * n), to.add(m), n);
+                let to = out.wrapping_add(part * (m + n));
+                std::ptr::copy_nonoverlapping(a.wrapping_add(part * m), to, m);
+                std::ptr::copy_nonoverlapping(b.wrapping_add(part * n), to.add(m), n);
             }
         }
     }

@@ -20,7 +20,7 @@ mod top_k;
 mod unary;
 
 use super::{BoundKernel, Kernel, not_for};
-use crate::bind::{Binder, Run, Site};
+use crate::bind::{Binder, GROUP, Run, Site};
 use crate::walk::Work;
 use std::ops::Range;
 use yirage_hal::HalError;
@@ -101,9 +101,6 @@ fn rule<O: OpDef>(inputs: Vec<Vec<Way>>) -> OpRule {
     OpRule::new(O::NAME, inputs)
 }
 
-/// Tokens that pass through all ops together: their rows stay in the second-level cache.
-const GROUP: usize = 16;
-
 /// The ops of a pass, in order.
 struct Pass {
     ops: Vec<Box<dyn RowOp>>,
@@ -129,10 +126,11 @@ impl BoundKernel for Pass {
     unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
         let share = work.share(run.size(self.rows));
         for first in share.clone().step_by(GROUP) {
+            let group = run.of_group(work.worker, first);
             for op in &self.ops {
                 // SAFETY: shares of different workers are disjoint; a row is made of its own row and of what was whole
                 // before the pass (`Site::whole_rows`).
-                unsafe { op.run(run, first..share.end.min(first + GROUP)) };
+                unsafe { op.run(&group, first..share.end.min(first + GROUP)) };
             }
         }
     }

@@ -41,7 +41,7 @@ impl RowOp for Quantize {
                 Some(parts) => {
                     let layout = Layout::new(Form::Q8, 1, k / parts);
                     for p in rows.start * parts..rows.end * parts {
-                        let (from, to) = (from.add(p * layout.k()), to.add(p * layout.bytes()));
+                        let (from, to) = (from.wrapping_add(p * layout.k()), to.add(p * layout.bytes()));
                         layout.store(run.isa, from, layout.k(), 0..1, to);
                     }
                 }

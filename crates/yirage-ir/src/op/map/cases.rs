@@ -3,8 +3,8 @@
 use super::Map;
 use crate::dtype::DType;
 use crate::expr::{Expr, Func, Scalar};
-use crate::op::Case;
-use crate::op::case::{PLAIN, Tolerance, Values};
+use crate::op::case::{PLAIN, Values};
+use crate::op::{Case, Tolerance};
 use crate::quant::Format;
 use crate::tensor::Tensor;
 

@@ -1,11 +1,12 @@
 //! `map`: an expression, element by element.
 
 mod cases;
+mod forms;
 
 use super::{Case, OpDef, Role, arity, broadcast};
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::expr::{Bounded, Expr, Func, MAX_INPUTS};
+use crate::expr::{Bounded, Expr, MAX_INPUTS};
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -22,12 +23,6 @@ op_struct! {
 }
 
 impl Map {
-    /// A function of as many inputs as it has arguments.
-    pub fn of(func: Func) -> Map {
-        let args: Vec<Expr> = (0..func.arity() as u32).map(Expr::input).collect();
-        Map { expr: Expr::call(func, &args) }
-    }
-
     /// How far each element of a device's result may be from the reference's, for inputs that are the reference's.
     pub fn bounds(&self, ins: &[&Tensor]) -> Vec<f64> {
         let shape = broadcast::sizes(ins);

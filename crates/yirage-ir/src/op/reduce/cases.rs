@@ -4,8 +4,8 @@
 use super::{Reduce, ReduceKind};
 use crate::attr::List;
 use crate::dtype::DType;
-use crate::op::Case;
-use crate::op::case::{PLAIN, Tolerance, Values};
+use crate::op::case::{PLAIN, Values};
+use crate::op::{Case, Tolerance};
 use crate::tensor::{Data, Tensor};
 
 pub(super) fn all() -> Vec<Case> {

@@ -9,10 +9,11 @@ mod sequence;
 mod slot;
 mod weight;
 
-use super::{Case, OpDef, Role};
+use super::{Case, NoGeneralForm, OpDef, Role};
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
@@ -152,6 +153,10 @@ impl OpDef for Sample {
             Some(SampleSlot::BiasAt | SampleSlot::Bias) => Role::Slot(&[Sym::Blocks]),
             _ => Role::Slot(&[Sym::Seqs]),
         }
+    }
+
+    fn lower(&self, _: &[Type]) -> Result<Graph, NoGeneralForm> {
+        Err(NoGeneralForm::Beyond("it sorts, and draws from a stream of random numbers"))
     }
 
     fn cases() -> Vec<Case> {

@@ -2,8 +2,8 @@
 
 use super::{Cut, Form, View};
 use crate::dim::{Dim, Sym};
-use crate::op::Case;
-use crate::op::case::{PLAIN, Tolerance, Values};
+use crate::op::case::{PLAIN, Values};
+use crate::op::{Case, Tolerance};
 
 fn reshape(shape: &[u32]) -> Form {
     Form::Reshape(fixed(shape))

@@ -1,13 +1,16 @@
 //! `attention`: scaled dot-product attention (Vaswani et al., 2017), grouped heads (Ainslie et al., 2023), over a
 //! paged cache or over the step's own keys and values.
 
+mod general;
+
 use super::case::Values;
 use super::kv_append::{state_shape, whole_blocks};
-use super::{BLOCK, Case, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times, vector};
+use super::{BLOCK, Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times, vector};
 use crate::attr::F32;
 use crate::cost::{Cost, Reads, Span, StepSizes};
-use crate::dim::Sym;
+use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
+use crate::graph::Graph;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -159,6 +162,16 @@ impl OpDef for Attention {
             _ if like.dtype == DType::I32 => Role::Slot(&[Sym::Tokens]),
             _ => Role::Activation,
         }
+    }
+
+    fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
+        if self.cached {
+            return Err(NoGeneralForm::Beyond("a cache in blocks is a state, not a value"));
+        }
+        let Some(Dim::Const(tokens)) = ins[0].shape.first() else {
+            return Err(NoGeneralForm::Beyond("scores have the tokens twice, and only one dimension may be symbolic"));
+        };
+        general::lower(self, ins, *tokens)
     }
 
     fn cases() -> Vec<Case> {

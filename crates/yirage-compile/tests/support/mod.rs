@@ -1,0 +1,35 @@
+//! A target for tests of passes.
+
+use yirage_ir::{Format, Op, RegionKind};
+use yirage_plan::rules::{OpRule, OperandKind, Way, WeightLayout};
+use yirage_plan::{ExecutorKind, KernelFacts, Sharing, Stage, Target};
+
+/// It runs everything but one format.
+pub fn target() -> Target {
+    let any = |op: &str| OpRule::new(op, vec![Way::anything()]);
+    let kernel = |name: &str, regions: &[RegionKind], rules: Vec<OpRule>| {
+        let stages = vec![Stage::always(if name == "test/products@1" { Sharing::Drained } else { Sharing::Shares })];
+        let (name, variant, regions) = (name.into(), "test".into(), regions.to_vec());
+        KernelFacts { name, variant, regions, rules, stages, scratch: false }
+    };
+    let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect();
+    let weight = vec![Way::new(OperandKind::Weight(WeightLayout::Product), formats)];
+    let product = |op: &str| OpRule::new(op, vec![Way::anything(), weight.clone(), Way::anything()]);
+    let row_wise = Op::NAMES.iter().filter(|op| !["linear", "expert_linear", "attention", "gather"].contains(*op));
+    Target {
+        family: "test".into(),
+        arch: "none".into(),
+        workers: 2,
+        product_layout: "tiles".into(),
+        q8a_block_bytes: 72,
+        q8a_row_multiple: 32,
+        align: 64,
+        executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
+        kernels: vec![
+            kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),
+            kernel("test/products@1", &[RegionKind::Products], vec![product("linear"), product("expert_linear")]),
+            kernel("test/attention@1", &[], vec![any("attention")]),
+            kernel("test/gather@1", &[], vec![any("gather")]),
+        ],
+    }
+}

@@ -1,0 +1,124 @@
+//! Nodes of ops that work on caches, experts and samplers: cases of theirs with their own inputs.
+
+use super::draft::Draft;
+use crate::setup::State;
+use std::sync::LazyLock;
+use yirage_ir::attr::F32;
+use yirage_ir::op::{Attention, Case, KvAppend, Role};
+use yirage_ir::{BuildError, DType, Dim, Op, Source, Sym, Type, ValueId};
+
+/// Small ones of ops whose inputs are not drawn.
+static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let small = |case: &Case| case.ins.iter().map(|t| t.shape.iter().product::<usize>()).sum::<usize>() < 20_000;
+    let plain = |case: &Case| case.ins.iter().all(|t| t.dtype != DType::Q8A);
+    Op::all_cases().into_iter().filter(|case| whole(&case.op) && small(case) && plain(case)).collect()
+});
+
+fn whole(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::KvAppend(_)
+            | Op::Attention(_)
+            | Op::Route(_)
+            | Op::ExpertLinear(_)
+            | Op::ExpertBias(_)
+            | Op::ExpertSum(_)
+            | Op::Sample(_)
+    )
+}
+
+impl Draft<'_> {
+    /// A case's node. Rows of f32 come from a slot; one of a cache is not there twice, since a cache is one state.
+    pub(super) fn case(&mut self) -> Result<(), BuildError> {
+        let case = &CASES[self.choices.below(CASES.len())];
+        let state = case.ins.iter().enumerate().any(|(i, t)| case.op.role(i, t) == Role::State);
+        if state && !self.states.is_empty() {
+            return Ok(());
+        }
+        let append = matches!(case.op, Op::KvAppend(_));
+        if append && (self.taken.contains(&Sym::Seqs) || self.taken.contains(&Sym::Blocks)) {
+            return Ok(());
+        }
+        // Symbols have one value a step.
+        for (i, t) in case.ins.iter().enumerate() {
+            for (sym, n) in symbols(case, i).iter().zip(&t.shape) {
+                if self.taken.contains(sym) && self.dims.get(*sym) as usize != *n {
+                    return Ok(());
+                }
+            }
+        }
+        let mut ins = Vec::new();
+        for i in 0..case.ins.len() {
+            ins.push(self.given_by(case, i)?);
+        }
+        if let Op::KvAppend(op) = &case.op {
+            self.append(case, op, &ins)
+        } else {
+            self.node(case.op.clone(), &ins).map(drop)
+        }
+    }
+
+    /// A cache is read through attention alone: each token's over what lies up to its own slot.
+    fn append(&mut self, case: &Case, op: &KvAppend, ins: &[ValueId]) -> Result<(), BuildError> {
+        let name = self.name();
+        let state = self.builder.op(&name, op.clone(), ins)?;
+        let (heads, latent) = (op.kv_heads, ins.len() == 3);
+        let k = case.ins[1].width() as u32 / heads;
+        let v = if latent { k } else { case.ins[2].width() as u32 / heads };
+        let tokens = self.dims.tokens as usize;
+        let blocks = case.ins[0].shape[0] as u32;
+        (self.dims.seqs, self.dims.blocks) = (1, blocks);
+        self.taken.extend([Sym::Seqs, Sym::Blocks]);
+        let q = self.input(Type::rows(Sym::Tokens, heads * k))?;
+        let per_token = || Type::new(DType::I32, [Sym::Tokens]);
+        let seqs = self.given(per_token(), vec![0; tokens])?;
+        let table = Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]);
+        let table = self.given(table, (0..blocks as i32).collect())?;
+        let attention = Attention {
+            heads,
+            kv_heads: heads,
+            k_width: k,
+            v_width: v,
+            scale: F32(1.0),
+            softcap: F32(0.0),
+            window: 0,
+            causal: true,
+            cached: true,
+            v_in_k: latent,
+        };
+        self.op(attention, &[q, state, ins[ins.len() - 1], seqs, table]).map(drop)
+    }
+
+    fn given_by(&mut self, case: &Case, input: usize) -> Result<ValueId, BuildError> {
+        let t = &case.ins[input];
+        let mut shape: Vec<Dim> = t.shape.iter().map(|&n| Dim::Const(n as u32)).collect();
+        for (dim, &sym) in shape.iter_mut().zip(symbols(case, input)) {
+            self.dims.set(sym, dim.as_const().unwrap_or(0) as u32);
+            self.taken.push(sym);
+            *dim = sym.into();
+        }
+        match case.op.role(input, t) {
+            Role::State => {
+                let name = self.name();
+                let k_width = match &case.op {
+                    Op::Attention(a) => a.k_width,
+                    Op::KvAppend(op) => case.ins[1].width() as u32 / op.kv_heads,
+                    _ => 0,
+                };
+                self.states.push(State { name: name.clone(), values: t.clone(), k_width });
+                self.builder.declare(&name, Type::new(t.dtype, shape[1..].iter().copied()), Source::State)
+            }
+            Role::Weight => self.held(Type::new(t.dtype, shape), t.clone()),
+            _ => self.given(Type::new(t.dtype, shape), t.words()),
+        }
+    }
+}
+
+/// The symbols of an input's outermost sizes.
+fn symbols(case: &Case, input: usize) -> &'static [Sym] {
+    match case.op.role(input, &case.ins[input]) {
+        Role::Slot(syms) => syms,
+        Role::Activation => &[Sym::Tokens],
+        _ => &[],
+    }
+}

@@ -1,0 +1,152 @@
+//! Nodes of the named ops, on rows of f32.
+
+use super::draft::{Draft, stored};
+use super::general::{rows, width};
+use yirage_ir::attr::F32;
+use yirage_ir::op::{
+    Binary, BinaryKind, ConcatHeads, Embed, Glu, GluKind, Hadamard, LayerNorm, Linear, MatMul, RmsNorm, Rope, Softmax,
+    TopK, Unary, UnaryKind,
+};
+use yirage_ir::{BuildError, DType, Dim, Format, Sym, Type, ValueId};
+
+type Drawn = Result<(), BuildError>;
+
+impl Draft<'_> {
+    fn rows(&mut self) -> Result<ValueId, BuildError> {
+        self.value(rows, |draft| {
+            let outer: Dim = match draft.choices.below(4) {
+                0 | 1 => draft.take(Sym::Tokens),
+                2 => draft.take(Sym::Rows),
+                _ => Dim::Const(draft.choices.choose(&[3, 1, 9])),
+            };
+            Type::rows(outer, draft.choices.choose(&[32, 8, 1, 64, 5, 17, 48]))
+        })
+    }
+
+    /// As many rows of the same width.
+    fn like(&mut self, x: ValueId) -> Result<ValueId, BuildError> {
+        let ty = self.ty(x);
+        let same = ty.clone();
+        self.value(move |other| *other == same, |_| ty)
+    }
+
+    fn vector(&mut self, n: u32) -> Result<ValueId, BuildError> {
+        let ty = Type::new(DType::F32, [n]);
+        if self.choices.one_in(4) {
+            let same = ty.clone();
+            return self.value(move |other| *other == same, |_| ty);
+        }
+        self.weight(ty)
+    }
+
+    /// A divisor of a width.
+    fn part(&mut self, width: u32) -> u32 {
+        let parts: Vec<u32> = (1..=width).filter(|p| width.is_multiple_of(*p)).collect();
+        parts[parts.len() - 1 - self.choices.below(parts.len())]
+    }
+
+    /// One of the ops that work row by row.
+    pub(super) fn row_op(&mut self) -> Drawn {
+        let x = self.rows()?;
+        let n = width(self, x);
+        match self.choices.below(10) {
+            0 => {
+                let width = self.part(n);
+                let op = RmsNorm { eps: F32(1e-5), width, unit_offset: self.choices.one_in(2) };
+                let mut ins = vec![x];
+                if !self.choices.one_in(3) {
+                    ins.push(self.vector(width)?);
+                }
+                self.op(op, &ins)
+            }
+            1 => {
+                let ins = [x, self.vector(n)?, self.vector(n)?];
+                let given = if self.choices.one_in(2) { 2 } else { 3 };
+                self.op(LayerNorm { eps: F32(1e-5) }, &ins[..given])
+            }
+            2 => self.op(Softmax {}, &[x]),
+            3 => {
+                let kind = self.choices.choose(UnaryKind::ALL);
+                let c = F32(self.choices.choose(&[1.0, 0.125, 30.0]));
+                self.op(Unary { kind, c }, &[x])
+            }
+            4 => {
+                let b = if self.choices.one_in(3) { self.vector(n)? } else { self.like(x)? };
+                let kind = self.choices.choose(BinaryKind::ALL);
+                self.op(Binary { kind }, &[x, b])
+            }
+            5 => {
+                let up = self.like(x)?;
+                let kind = self.choices.choose(GluKind::ALL);
+                self.op(Glu { kind }, &[x, up])
+            }
+            6 => {
+                let b = self.like(x)?;
+                let groups = self.part(n);
+                self.op(ConcatHeads { groups }, &[x, b])
+            }
+            7 => {
+                let (k, largest, sorted) =
+                    (1 + self.choices.below(n as usize) as u32, self.choices.one_in(2), self.choices.one_in(2));
+                return self.node(TopK { k, largest, sorted }.into(), &[x]).map(drop);
+            }
+            8 => {
+                let b = self.like(x)?;
+                let k = self.part(n);
+                if n / k * (n / k) > 400 {
+                    self.op(Softmax {}, &[x])
+                } else {
+                    self.op(MatMul { m: n / k, n: n / k }, &[x, b])
+                }
+            }
+            _ if n.is_power_of_two() => self.op(Hadamard { part: n }, &[x]),
+            _ => self.rope(x, n),
+        }
+        .map(drop)
+    }
+
+    fn rope(&mut self, x: ValueId, n: u32) -> Result<ValueId, BuildError> {
+        let width = self.part(n);
+        let rotary = width / 2 * 2;
+        let table = Type::rows(7u32, rotary / 2);
+        let (cos, sin) = (self.weight(table.clone())?, self.weight(table)?);
+        let outer = self.ty(x).shape[0];
+        let positions = self.ints(outer.get(&self.dims), 0, 7);
+        let positions = self.given(Type::new(DType::I32, [outer]), positions)?;
+        let op = Rope { width, rotary, interleaved: self.choices.one_in(2), per_row: false };
+        self.op(op, &[x, cos, sin, positions])
+    }
+
+    /// A product with a weight of any format, or a look-up in one.
+    pub(super) fn table_op(&mut self) -> Drawn {
+        let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| f.info().encode.is_some()).collect();
+        let format = self.choices.choose(&formats);
+        let block = format.info().block as u32;
+        if self.choices.one_in(3) {
+            let k = block * self.choices.choose(&[1, 3]);
+            let table = self.stored(format, [11, k])?;
+            let count = self.dims.tokens as usize;
+            let ids = self.ints(count, 0, 11);
+            let tokens = self.take(Sym::Tokens);
+            let ids = self.given(Type::new(DType::I32, [tokens]), ids)?;
+            let scale = F32(self.choices.choose(&[1.0, 2.5]));
+            return self.op(Embed { scale }, &[table, ids]).map(drop);
+        }
+        let wide = move |ty: &Type| rows(ty) && ty.width().is_some_and(|w| w.is_multiple_of(block as usize));
+        let x = self.value(wide, |draft| {
+            let tokens = draft.take(Sym::Tokens);
+            Type::rows(tokens, block.max(8) * draft.choices.choose(&[1, 2]))
+        })?;
+        let n = self.choices.choose(&[16, 1, 7, 33]);
+        let w = self.stored(format, [n, width(self, x)])?;
+        self.op(Linear { groups: 1 }, &[x, w]).map(drop)
+    }
+
+    fn stored(&mut self, format: Format, shape: [u32; 2]) -> Result<ValueId, BuildError> {
+        // A block is encoded by its largest value, so that these are finite.
+        let finite = |x: f32| if x.abs() < 8.0 { x } else { 1.0 };
+        let values: Vec<f32> = (0..shape[0] * shape[1]).map(|_| finite(self.float())).collect();
+        let tensor = stored(format, shape.map(|n| n as usize).to_vec(), &values);
+        self.held(Type::new(DType::Stored(format), shape), tensor)
+    }
+}

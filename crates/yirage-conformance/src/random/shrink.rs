@@ -1,0 +1,99 @@
+//! The smallest part of a graph of which something is still wrong.
+
+use super::Drawn;
+use super::check::Verdict;
+use yirage_hal::Device;
+use yirage_ir::{DType, Graph, Source, Tensor, ValueId};
+
+impl Drawn {
+    /// A part of the graph, as small as dropping outputs and cutting values loose makes it, that is wrong as well.
+    #[must_use]
+    pub fn smallest(&self, device: &dyn Device) -> Drawn {
+        let wrong = |drawn: &Drawn| matches!(drawn.check(device), Verdict::Wrong(_));
+        let mut best = self.clone();
+        loop {
+            let smaller = best.parts().into_iter().find(|part| wrong(part));
+            let Some(smaller) = smaller else { return best };
+            best = smaller;
+        }
+    }
+
+    /// Parts that are smaller: with one output, with a value given as a slot.
+    fn parts(&self) -> Vec<Drawn> {
+        let graph = &self.setup.graph;
+        let mut parts = Vec::new();
+        let made = |v: &ValueId| matches!(graph.value(*v).source, Source::Node { .. });
+        if graph.outputs.len() > 1 {
+            parts.extend(graph.outputs.iter().map(|&output| self.with(&[output], None)));
+        }
+        let values: Vec<ValueId> = (0..graph.values.len() as u32).map(ValueId).filter(made).collect();
+        for &value in values.iter().rev() {
+            if !graph.outputs.contains(&value) {
+                parts.push(self.with(&[value], None));
+                let Source::Node { node, .. } = graph.value(value).source else { continue };
+                let alone = graph.nodes[node as usize].outs.len() == 1 && graph.state_of(value).is_none();
+                let words = matches!(graph.ty(value).dtype, DType::F32 | DType::I32 | DType::U32);
+                parts.extend((alone && words).then(|| self.with(&graph.outputs, Some(value))));
+            }
+        }
+        let fewer = |part: &Drawn| part.setup.graph.values.len() < graph.values.len();
+        parts.into_iter().filter(fewer).collect()
+    }
+
+    /// What these outputs need, `given` being a slot of what the reference makes.
+    fn with(&self, outputs: &[ValueId], given: Option<ValueId>) -> Drawn {
+        let mut out = self.clone();
+        if let Some(value) = given {
+            let mut whole = self.setup.clone();
+            whole.graph.outputs = vec![value];
+            let tensor = whole.reference().ok().and_then(|mut made| made.pop());
+            let Some(tensor) = tensor.filter(is_words) else { return out };
+            out.setup.slots.insert(out.setup.graph.value(value).name.clone(), tensor.words());
+        }
+        out.setup.graph = needed(&self.setup.graph, outputs, given);
+        let names: Vec<&str> = out.setup.graph.inputs.iter().map(|&i| out.setup.graph.value(i).name.as_str()).collect();
+        out.setup.weights.retain(|name, _| names.contains(&name.as_str()));
+        out.setup.slots.retain(|name, _| names.contains(&name.as_str()));
+        out.setup.states.retain(|state| names.contains(&state.name.as_str()));
+        out
+    }
+}
+
+fn is_words(tensor: &Tensor) -> bool {
+    matches!(tensor.dtype, DType::F32 | DType::I32 | DType::U32)
+}
+
+/// The graph without what `outputs` do not need; `given` is a slot.
+fn needed(graph: &Graph, outputs: &[ValueId], given: Option<ValueId>) -> Graph {
+    let mut live = vec![false; graph.values.len()];
+    outputs.iter().for_each(|o| live[o.index()] = true);
+    let runs = |node: &yirage_ir::Node, live: &[bool]| node.outs.iter().any(|o| live[o.index()] && Some(*o) != given);
+    for node in graph.nodes.iter().rev() {
+        if runs(node, &live) {
+            node.ins.iter().chain(&node.outs).for_each(|v| live[v.index()] = true);
+        }
+    }
+    let mut names = vec![ValueId(0); graph.values.len()];
+    let mut out = Graph { name: graph.name.clone(), ..Graph::default() };
+    for (i, value) in graph.values.iter().enumerate().filter(|(i, _)| live[*i]) {
+        names[i] = ValueId(out.values.len() as u32);
+        out.values.push(value.clone());
+        let slot = given == Some(ValueId(i as u32));
+        if slot || !matches!(value.source, Source::Node { .. }) {
+            out.inputs.push(names[i]);
+        }
+        if slot {
+            out.values[names[i].index()].source = Source::Slot;
+        }
+    }
+    for node in graph.nodes.iter().filter(|node| runs(node, &live)) {
+        let mut node = node.clone();
+        node.ins.iter_mut().chain(&mut node.outs).for_each(|v| *v = names[v.index()]);
+        for (output, id) in node.outs.iter().enumerate() {
+            out.values[id.index()].source = Source::Node { node: out.nodes.len() as u32, output: output as u32 };
+        }
+        out.nodes.push(node);
+    }
+    out.outputs = outputs.iter().map(|o| names[o.index()]).collect();
+    out
+}

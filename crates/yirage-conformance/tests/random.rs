@@ -1,0 +1,93 @@
+//! Random graphs on every backend that is here; on the CPU at every instruction-set level. Unfused, each op is within its
+//! tolerance of its reference; fused, every output has the same bytes.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use yirage_conformance::random::{Drawn, Verdict};
+use yirage_cpu::isa::Isa;
+use yirage_hal::reference::Reference;
+use yirage_hal::{Backend, Device, OpenOptions};
+use yirage_ir::tensor::Data;
+use yirage_ir::{Op, Tensor};
+use yirage_testkit::skipped;
+
+/// Graphs a level by default; `YIRAGE_RANDOM_GRAPHS` says another number.
+const GRAPHS: u64 = 2_000;
+/// Whether the CPU has to run what is drawn. Until then what it refuses is counted.
+const CPU_RUNS_ALL: bool = false;
+
+fn graphs() -> u64 {
+    std::env::var("YIRAGE_RANDOM_GRAPHS").map_or(GRAPHS, |n| n.parse().unwrap())
+}
+
+fn check(name: &str, device: &dyn Device, may_refuse: bool) {
+    let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in 0..graphs() {
+        let drawn = Drawn::of_seed(seed);
+        match drawn.check(device) {
+            Verdict::Holds => {}
+            Verdict::Refused(why) => *refused.entry(op_of(&why)).or_default() += 1,
+            Verdict::Wrong(failure) => {
+                let smallest = drawn.smallest(device);
+                let again = smallest.check(device);
+                panic!(
+                    "{name}, seed {seed}: `{}`: {}\n{drawn}\nsmallest: {again:?}\n{smallest}",
+                    failure.value, failure.why
+                );
+            }
+        }
+    }
+    let total: u64 = refused.values().sum();
+    println!("{name}: {} graphs, {total} refused: {refused:?}", graphs());
+    assert!(may_refuse || total * 50 < graphs(), "{name} refuses {total} of {}", graphs());
+}
+
+/// What a refusal is about: its beginning, and the op in quotes.
+fn op_of(why: &str) -> String {
+    why.split('`').nth(1).unwrap_or(why).to_string()
+}
+
+fn open(backend: &dyn Backend, options: &OpenOptions) -> Arc<dyn Device> {
+    backend.open(0, options).unwrap().0
+}
+
+/// Every other element of a product is a little off.
+fn faulty(op: &Op, ins: &[&Tensor]) -> Vec<Tensor> {
+    let mut outs = op.eval(ins);
+    if let (Op::Contract(_), Data::F32(values)) = (op, &mut outs[0].data) {
+        values.iter_mut().skip(1).step_by(2).for_each(|x| *x *= 1.01);
+    }
+    outs
+}
+
+#[test]
+fn a_planted_fault_is_found_and_made_small() {
+    let device = open(&Reference::with(faulty), &OpenOptions::default());
+    let wrong = |seed: &u64| matches!(Drawn::of_seed(*seed).check(&*device), Verdict::Wrong(_));
+    let found: Vec<u64> = (0..300).filter(wrong).take(3).collect();
+    assert_eq!(found.len(), 3, "found by {found:?}");
+    for seed in found {
+        let smallest = Drawn::of_seed(seed).smallest(&*device);
+        assert!(matches!(smallest.check(&*device), Verdict::Wrong(_)), "seed {seed}");
+        let nodes = &smallest.setup.graph.nodes;
+        assert!(nodes.len() <= 3 && nodes.iter().any(|n| n.name() == "contract"), "seed {seed}: {smallest}");
+    }
+}
+
+#[test]
+fn reference() {
+    check("reference", &*open(&Reference::new(), &OpenOptions::default()), false);
+}
+
+#[test]
+fn cpu_at_every_level() {
+    for isa in Isa::ALL {
+        if !isa.available() {
+            skipped::note(&format!("level {isa}"), "this processor lacks it");
+            continue;
+        }
+        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()), guarded: true };
+        check(&format!("cpu {isa}"), &*open(&yirage_cpu::Cpu, &options), !CPU_RUNS_ALL);
+    }
+}

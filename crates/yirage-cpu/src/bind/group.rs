@@ -1,0 +1,140 @@
+//! What lives only inside a pass over rows: it lies in the memory of the worker that makes it, a group of rows at a time.
+
+use super::run::Run;
+use crate::memory::{HugeBuf, Supply};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use yirage_hal::HalError;
+use yirage_ir::{DType, Dims, Graph, Source, Type, ValueId};
+
+/// Rows that pass through all ops of a pass together: they stay in the second-level cache.
+pub(crate) const GROUP: usize = 16;
+
+/// Rows of the group that a worker makes.
+#[derive(Clone)]
+pub(super) struct GroupSpot {
+    /// In each worker's memory.
+    bytes: Range<usize>,
+    /// Bytes of a row.
+    row: usize,
+    /// On a guarded device: memory of its own for each worker.
+    own: Vec<Arc<HugeBuf>>,
+}
+
+impl GroupSpot {
+    /// Where the first of all rows would lie, so that those of the group lie where the worker keeps them.
+    pub(super) fn first(&self, run: &Run<'_>) -> *mut u8 {
+        let group = match self.own.get(run.worker) {
+            Some(own) => own.as_ptr(),
+            // Inside: each worker's memory is as large as the end of all spots.
+            None => run.workers.as_ptr().wrapping_add(run.worker * run.worker_bytes + self.bytes.start),
+        };
+        group.wrapping_sub(run.group * self.row)
+    }
+}
+
+/// The inner values of a pass, and where the last of them ends.
+#[derive(Default)]
+pub(super) struct Inner {
+    pub(super) spots: HashMap<ValueId, GroupSpot>,
+    pub(super) end: usize,
+}
+
+/// Places what lives only inside the graph of a pass, in the order of its ops: each value at the lowest offset where it
+/// meets none that is still read.
+///
+/// # Errors
+/// A value of which rows do not lie by themselves, and a guarded device that has no memory left.
+pub(super) fn place(graph: &Graph, workers: usize, supply: Supply) -> Result<Inner, HalError> {
+    let mut inner = Inner { spots: HashMap::new(), end: 0 };
+    // Where values lie, and the last op that reads each.
+    let mut live: Vec<(Range<usize>, usize)> = Vec::new();
+    for (n, node) in graph.nodes.iter().enumerate() {
+        live.retain(|(_, last)| *last >= n);
+        for &id in node.outs.iter().filter(|id| stays(graph, **id)) {
+            let row = row_bytes(graph, id)?;
+            let len = row.saturating_mul(GROUP).checked_next_multiple_of(64).unwrap_or(usize::MAX);
+            let bytes = lowest(&live, len);
+            let own = match supply {
+                Supply::Plain => Vec::new(),
+                Supply::Guarded => own(supply, workers, row)?,
+            };
+            let last = graph.nodes.iter().rposition(|node| node.ins.contains(&id)).unwrap_or(n);
+            inner.end = inner.end.max(bytes.end);
+            live.push((bytes.clone(), last));
+            inner.spots.insert(id, GroupSpot { bytes, row, own });
+        }
+    }
+    Ok(inner)
+}
+
+/// Whether a value that an op makes is read inside alone.
+fn stays(graph: &Graph, id: ValueId) -> bool {
+    let made = matches!(graph.value(id).source, Source::Node { .. });
+    made && graph.state_of(id).is_none() && !graph.outputs.contains(&id)
+}
+
+fn row_bytes(graph: &Graph, id: ValueId) -> Result<usize, HalError> {
+    let Type { dtype, shape, .. } = graph.ty(id);
+    match (dtype, shape.split_first()) {
+        (DType::Stored(_) | DType::I32 | DType::U32, Some((_, row))) => {
+            let row = Type { dtype: *dtype, shape: row.to_vec(), strides: None };
+            Ok(row.bytes(&Dims::default()))
+        }
+        _ => Err(HalError::Load(format!("`{}` of {} does not stay with a worker", graph.value(id).name, graph.ty(id)))),
+    }
+}
+
+/// The lowest bytes that meet none of those that live.
+fn lowest(live: &[(Range<usize>, usize)], len: usize) -> Range<usize> {
+    let mut busy: Vec<&Range<usize>> = live.iter().map(|(bytes, _)| bytes).collect();
+    busy.sort_unstable_by_key(|bytes| bytes.start);
+    let mut at = 0usize;
+    for bytes in busy {
+        if at.saturating_add(len) <= bytes.start {
+            break;
+        }
+        at = at.max(bytes.end);
+    }
+    at..at.saturating_add(len)
+}
+
+fn own(supply: Supply, workers: usize, row: usize) -> Result<Vec<Arc<HugeBuf>>, HalError> {
+    let bytes = row.saturating_mul(GROUP);
+    let buffer = |_| {
+        let made = supply.zeroed(bytes, 4);
+        made.map(Arc::new).map_err(|e| HalError::OutOfMemory {
+            pool: "arena",
+            wanted: bytes as u64,
+            detail: e.to_string(),
+        })
+    };
+    (0..workers).map(buffer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_no_more_gives_its_bytes_to_what_follows() {
+        let body = "slot %x: f32[Tokens, 40]
+            %a = unary{kind=silu, c=0}(%x): f32[Tokens, 40]
+            %b = unary{kind=relu, c=0}(%a): f32[Tokens, 40]
+            %c = unary{kind=tanh, c=0}(%b): f32[Tokens, 40]
+            %d = binary{kind=add}(%b, %c): f32[Tokens, 40]
+            output %d";
+        let graph = yirage_ir::text::parse(&format!("graph g {{ {body} }}")).unwrap();
+        let inner = place(&graph, 2, Supply::Plain).unwrap();
+        let bytes = |name: &str| {
+            let id = (0..graph.values.len() as u32).map(ValueId).find(|&id| graph.value(id).name == name).unwrap();
+            inner.spots.get(&id).map(|spot| spot.bytes.clone())
+        };
+        let each = 40 * 4 * GROUP;
+        assert_eq!(bytes("a"), Some(0..each));
+        assert_eq!(bytes("b"), Some(each..2 * each));
+        assert_eq!(bytes("c"), Some(0..each), "a is read no more");
+        assert_eq!((bytes("d"), inner.end), (None, 2 * each), "what leaves has a place in the arena");
+    }
+}

@@ -1,0 +1,222 @@
+//! Expressions that occur in models, as loops of their own: each element goes from its inputs to the result in registers.
+//!
+//! A row of the table is an expression in the text form, with `c0` and `c1` for constants, and the same on lanes. The
+//! lanes' functions are those of steps, so the bits are the same either way.
+
+use super::step::Source;
+use crate::rows::{load, store};
+use crate::simd::math::{gelu_erf, gelu_tanh, larger, sigmoid, silu, smaller, tanh};
+use crate::simd::{LANES, Lanes};
+use std::sync::LazyLock;
+use yirage_ir::expr::{Expr, Func, Scalar, Term};
+
+/// Most inputs and constants of a row of the table, together.
+const MOST: usize = 4;
+
+macro_rules! table {
+    ($($name:ident: $text:literal, ($($x:ident),+ $(; $($c:ident),+)?) => $e:expr;)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        enum Name { $($name),* }
+
+        /// The expressions, parsed once: inputs, then constants, are the patterns' inputs.
+        static TABLE: LazyLock<Vec<(Name, usize, Expr)>> = LazyLock::new(|| {
+            let rows = [$((Name::$name, [$(stringify!($x)),+].len(), $text)),*];
+            let parsed = rows.into_iter().map(|(name, inputs, text)| {
+                (0..2).fold(text.to_owned(), |text, c| text.replace(&format!("c{c}"), &format!("x{}", inputs + c)))
+                    .parse()
+                    .map(|expr| (name, inputs, expr))
+            });
+            parsed.filter_map(Result::ok).collect()
+        });
+
+        /// `n` elements.
+        ///
+        /// # Safety
+        /// The sources have them, or sixteen that are the same, and `out` has room for them.
+        #[inline(always)]
+        unsafe fn run<V: Lanes>(name: Name, sources: [Source; MOST], out: *mut f32, n: usize) {
+            match name {
+                $(Name::$name => {
+                    let mut at = sources.iter();
+                    $(let Some($x) = at.next() else { return };)+
+                    $($(let Some($c) = at.next() else { return };)+)?
+                    let mut i = 0;
+                    while i + LANES <= n {
+                        // SAFETY: the contract.
+                        unsafe {
+                            $(let $x = V::load($x.at(i));)+
+                            $($(let $c = V::load($c.at(i));)+)?
+                            $e.store(out.add(i));
+                        }
+                        i += LANES;
+                    }
+                    if i < n {
+                        // SAFETY: the contract.
+                        unsafe {
+                            $(let $x = load::<V>($x.at(i), n - i, 0.0);)+
+                            $($(let $c = load::<V>($c.at(i), n - i, 0.0);)+)?
+                            store($e, out.add(i), n - i);
+                        }
+                    }
+                })*
+            }
+        }
+    };
+}
+
+table! {
+    Add: "add(x0, x1)", (a, b) => a.add(b);
+    Sub: "sub(x0, x1)", (a, b) => a.sub(b);
+    Mul: "mul(x0, x1)", (a, b) => a.mul(b);
+    Scale: "mul(x0, c0)", (x; c) => x.mul(c);
+    Softcap: "mul(tanh(div(x0, c0)), c0)", (x; c) => tanh(x.div(c)).mul(c);
+    Silu: "silu(x0)", (x) => silu(x);
+    GeluTanh: "gelu_tanh(x0)", (x) => gelu_tanh(x);
+    GeluErf: "gelu_erf(x0)", (x) => gelu_erf(x);
+    SiluTimes: "mul(silu(x0), x1)", (gate, up) => silu(gate).mul(up);
+    GeluTanhTimes: "mul(gelu_tanh(x0), x1)", (gate, up) => gelu_tanh(gate).mul(up);
+    GeluErfTimes: "mul(gelu_erf(x0), x1)", (gate, up) => gelu_erf(gate).mul(up);
+    SigmoidTimes: "mul(sigmoid(x0), x1)", (gate, x) => sigmoid(gate).mul(x);
+    // gpt-oss: the gate at most 7, `(up + 1) gate sigmoid(1.702 gate)` with up within 7 of 0.
+    GptOss: "t0 = min(x0, 7.0); mul(mul(add(clamp(x1, -7.0, 7.0), 1.0), t0), sigmoid(mul(t0, 1.702)))", (gate, up) => {
+        let gate = smaller(gate, V::splat(7.0));
+        let up = smaller(larger(up, V::splat(-7.0)), V::splat(7.0));
+        up.add(V::splat(1.0)).mul(gate).mul(sigmoid(gate.mul(V::splat(1.702))))
+    };
+}
+
+/// A row of the table for an expression's own inputs and constants.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Hot {
+    name: Name,
+    /// The expression's input for each of the row's.
+    inputs: Vec<u16>,
+    constants: Vec<[f32; LANES]>,
+}
+
+impl Hot {
+    /// The row that an expression of f32 inputs is.
+    pub(super) fn of(expr: &Expr) -> Option<Hot> {
+        TABLE.iter().find_map(|(name, inputs, pattern)| {
+            let mut found = [None; MOST];
+            let last = |e: &Expr| e.terms().len() as u32 - 1;
+            if !fits(pattern, last(pattern), expr, last(expr), *inputs, &mut found) {
+                return None;
+            }
+            let mut hot = Hot { name: *name, inputs: Vec::new(), constants: Vec::new() };
+            for term in found.iter().flatten() {
+                match term {
+                    Term::Input(i) => hot.inputs.push(*i as u16),
+                    Term::Const(Scalar::F32(c)) => hot.constants.push([c.0; LANES]),
+                    _ => return None,
+                }
+            }
+            Some(hot)
+        })
+    }
+
+    /// `n` elements of the expression's inputs.
+    ///
+    /// # Safety
+    /// The inputs have them, or sixteen that are the same, and `out` has room for them.
+    #[inline(always)]
+    pub(super) unsafe fn run<V: Lanes>(&self, inputs: &[Source], out: *mut f32, n: usize) {
+        let mut sources = [Source::run(std::ptr::null()); MOST];
+        for (source, &input) in sources.iter_mut().zip(&self.inputs) {
+            *source = inputs[input as usize];
+        }
+        for (source, constant) in sources[self.inputs.len()..].iter_mut().zip(&self.constants) {
+            *source = Source::same(constant.as_ptr());
+        }
+        // SAFETY: the contract.
+        unsafe { run::<V>(self.name, sources, out, n) }
+    }
+}
+
+/// Whether a term of an expression is that of a pattern, whose inputs from `inputs` on are constants; what they are goes
+/// to `found`.
+fn fits(pattern: &Expr, p: u32, expr: &Expr, e: u32, inputs: usize, found: &mut [Option<Term>; MOST]) -> bool {
+    let term = expr.terms()[e as usize];
+    match (pattern.terms()[p as usize], term) {
+        (Term::Input(i), Term::Input(_) | Term::Const(_)) => {
+            let constant = matches!(term, Term::Const(Scalar::F32(_)));
+            let right = constant == (i as usize >= inputs) && (constant || matches!(term, Term::Input(_)));
+            right && *found[i as usize].get_or_insert(term) == term
+        }
+        (Term::Call(f, ps), Term::Call(g, es)) if f == g => {
+            let arity = f.arity();
+            let before = *found;
+            let mut all = |es: &[u32]| {
+                *found = before;
+                ps[..arity].iter().zip(es).all(|(&p, &e)| fits(pattern, p, expr, e, inputs, found))
+            };
+            // Sums and products are the same the other way round.
+            all(&es[..arity]) || matches!(f, Func::Add | Func::Mul) && all(&[es[1], es[0]])
+        }
+        (p, e) => p == e,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::general::{Elem, Input, Output, Program, Sizes, Strides, map};
+    use crate::isa::Isa;
+    use yirage_ir::dtype::DType;
+    use yirage_testkit::rng::Rng;
+
+    #[test]
+    fn a_loop_of_its_own_gives_the_bits_of_the_steps() {
+        let mut rng = Rng::new(81);
+        for (name, inputs, pattern) in TABLE.iter() {
+            let own =
+                pattern.substitute(|i| if (i as usize) < *inputs { Expr::input(i) } else { Expr::constant(2.5f32) });
+            let hot = Program::new(&own, &vec![DType::F32; *inputs]).unwrap();
+            let steps = Program { hot: None, ..hot.clone() };
+            for n in [1, 15, 16, 64, 67, 1000] {
+                let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1e-40, 3e38];
+                let mut float = || if rng.one_in(9) { *rng.choose(&odd) } else { rng.signed_f32() * 12.0 };
+                let x: Vec<Vec<f32>> = (0..*inputs).map(|_| (0..3 * n).map(|_| float()).collect()).collect();
+                // The second input: of its own, or one row for all.
+                for repeats in [false, true] {
+                    let sizes = Sizes::new(&[3, n]).unwrap();
+                    let dense = Strides::dense(&sizes);
+                    let row = Strides::new(&[0, 1]).unwrap();
+                    let strides = |i: usize| if repeats && i == 1 { row } else { dense };
+                    let operand = |(i, x): (usize, &Vec<f32>)| Input::at(x.as_ptr().cast(), Elem::F32, strides(i));
+                    let operands: Vec<Input> = x.iter().enumerate().map(operand).collect();
+                    for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
+                        let made = [&hot, &steps].map(|program| {
+                            let mut out = vec![0f32; 3 * n];
+                            let output = Output::at(out.as_mut_ptr().cast(), Elem::F32, dense);
+                            // SAFETY: all have three rows of n elements, or one that is met three times.
+                            unsafe { map(isa, program, &sizes, &operands, output, 1..3 * n) };
+                            let word = |x: f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
+                            out.into_iter().map(word).collect::<Vec<_>>()
+                        });
+                        assert_eq!(made[0], made[1], "{isa}: {name:?} of {n}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_is_an_expression_and_finds_itself() {
+        let names: Vec<Name> = TABLE.iter().map(|row| row.0).collect();
+        for text in
+            ["add(x1, x0)", "mul(x0, 0.5)", "mul(0.5, x0)", "mul(30.0, tanh(div(x0, 30.0)))", "mul(x1, silu(x0))"]
+        {
+            assert!(Hot::of(&text.parse().unwrap()).is_some(), "{text}");
+        }
+        for (name, inputs, pattern) in TABLE.iter() {
+            let own =
+                pattern.substitute(|i| if (i as usize) < *inputs { Expr::input(i) } else { Expr::constant(2.5f32) });
+            assert_eq!(Hot::of(&own).map(|hot| hot.name), Some(*name), "{own}");
+        }
+        assert_eq!(names.len(), 13);
+        for text in ["mul(tanh(div(x0, 30.0)), 20.0)", "add(x0, 1.0)", "mul(silu(x0), 2i)", "div(x0, x1)"] {
+            assert!(text.parse::<Expr>().is_ok_and(|e| Hot::of(&e).is_none()), "{text}");
+        }
+    }
+}

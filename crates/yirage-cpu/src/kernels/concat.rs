@@ -1,0 +1,56 @@
+//! Values one after the other.
+
+use super::chain::{sizes, strides};
+use super::ways::moved;
+use super::{BoundKernel, Kernel};
+use crate::bind::{Binder, Run, Viewed, ViewedOut};
+use crate::general;
+use crate::walk::Work;
+use yirage_hal::HalError;
+use yirage_ir::{Dim, Op};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/concat@1",
+    regions: &[],
+    rules: || vec![OpRule::new("concat", vec![moved()])],
+    stages: &[Stage::always(Sharing::Shares)],
+    scratch: false,
+    bind,
+};
+
+struct Concat {
+    axis: usize,
+    /// Each with its size along the axis.
+    parts: Vec<(Viewed, usize)>,
+    shape: Vec<Dim>,
+    out: ViewedOut,
+}
+
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let node = binder.whole(n)?;
+    let Op::Concat(op) = node.op()? else {
+        return Err(HalError::Load(format!("{} joins values and does nothing else", KERNEL.name)));
+    };
+    let axis = op.axis as usize;
+    let part = |input| {
+        let (viewed, shape) = node.all(input)?;
+        let size = shape.get(axis).and_then(|dim| dim.as_const());
+        let size = size.ok_or_else(|| HalError::Load(format!("a part without a fixed size along dimension {axis}")))?;
+        Ok((viewed, size))
+    };
+    let parts = (0..node.inputs()).map(part).collect::<Result<_, HalError>>()?;
+    let (out, shape) = node.all_written()?;
+    Ok(Box::new(Concat { axis, parts, shape, out }))
+}
+
+impl BoundKernel for Concat {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let sizes = sizes(&self.shape, run.dims);
+        let parts: Vec<_> = self.parts.iter().map(|(x, n)| (x.input(run, strides(x.strides())), *n)).collect();
+        let (out, share) = (self.out.output(run, strides(self.out.strides())), work.share(sizes.count()));
+        // SAFETY: `Whole::all` has checked that all elements exist; workers take disjoint ones.
+        unsafe { general::concat(&sizes, self.axis, &parts, out, share) };
+    }
+}

@@ -1,0 +1,61 @@
+//! What is computed of nothing: one value everywhere, and numbers that count.
+
+use super::chain::{sizes, strides};
+use super::{BoundKernel, Kernel};
+use crate::bind::{Binder, Run, ViewedOut};
+use crate::general;
+use crate::walk::Work;
+use yirage_hal::HalError;
+use yirage_ir::expr::Scalar;
+use yirage_ir::{Dim, Op};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/constants@1",
+    regions: &[],
+    rules: || ["fill", "iota"].map(|op| OpRule::new(op, Vec::new())).into(),
+    stages: &[Stage::always(Sharing::Shares)],
+    scratch: false,
+    bind,
+};
+
+struct Constants {
+    what: What,
+    shape: Vec<Dim>,
+    out: ViewedOut,
+}
+
+enum What {
+    Everywhere(Scalar),
+    Along(usize),
+}
+
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let node = binder.whole(n)?;
+    let what = match node.op()? {
+        Op::Fill(op) => What::Everywhere(op.value),
+        Op::Iota(op) => What::Along(op.axis as usize),
+        other => return Err(HalError::Load(format!("`{}` is no constant", other.name()))),
+    };
+    let (out, shape) = node.all_written()?;
+    Ok(Box::new(Constants { what, shape, out }))
+}
+
+impl BoundKernel for Constants {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let sizes = sizes(&self.shape, run.dims);
+        let (out, share) = (self.out.output(run, strides(self.out.strides())), work.share(sizes.count()));
+        // SAFETY: `Whole::all_written` has checked that all elements exist; workers take disjoint ones.
+        unsafe {
+            match self.what {
+                What::Everywhere(value) => {
+                    if let Err(why) = general::fill(&sizes, value, out, share) {
+                        run.fail(why);
+                    }
+                }
+                What::Along(axis) => general::iota(&sizes, axis, out, share),
+            }
+        }
+    }
+}
