@@ -12,8 +12,7 @@ use yirage_testkit::skipped;
 static SUITE: LazyLock<Suite> = LazyLock::new(Suite::new);
 
 /// What the CPU has no kernels for yet.
-const CPU: &[Exclusion] = &[
-];
+const CPU: &[Exclusion] = &[];
 
 /// `refused` are the general ops of which the target refuses some cases: how many, and why.
 fn check(backend: &dyn Backend, options: &OpenOptions, exclusions: &[Exclusion], refused: &[(&str, usize, &str)]) {

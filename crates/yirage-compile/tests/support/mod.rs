@@ -5,7 +5,7 @@ use yirage_plan::rules::{OpRule, OperandKind, Way, WeightLayout};
 use yirage_plan::{ExecutorKind, KernelFacts, Sharing, Stage, Target};
 
 /// It runs everything but one format.
-pub fn target() -> Target {
+pub(crate) fn target() -> Target {
     let any = |op: &str| OpRule::new(op, vec![Way::anything()]);
     let kernel = |name: &str, regions: &[RegionKind], rules: Vec<OpRule>| {
         let stages = vec![Stage::always(if name == "test/products@1" { Sharing::Drained } else { Sharing::Shares })];

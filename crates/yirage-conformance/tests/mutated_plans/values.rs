@@ -62,10 +62,9 @@ fn arena(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
 
 fn place(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
     let place = pick(&mut plan.places, rng)?;
-    match rng.index(4) {
+    match rng.index(3) {
         0 => place.bytes = other(place.bytes, rng),
-        1 => place.region = place.region.map_or(Some(0), |_| None),
-        2 => place.value = ValueId(other32(place.value.0, rng)),
+        1 => place.value = ValueId(other32(place.value.0, rng)),
         _ => place.offset = other(place.offset, rng),
     }
     Some(())
