@@ -3,6 +3,7 @@
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use yirage_ir::{Graph, GraphBuilder, NodeKind, Region, RegionKind, Source, ValueId};
 
 /// Adds the region of `members`, nodes of the old graph in their order, which gives `outs`.
@@ -38,8 +39,8 @@ pub(crate) fn region(
             Source::Node { .. } => Source::Slot,
             other => other,
         };
-        if !map.contains_key(&i) {
-            map.insert(i, builder.declare(&graph.value(i).name, graph.ty(i).clone(), source)?);
+        if let Entry::Vacant(place) = map.entry(i) {
+            place.insert(builder.declare(&graph.value(i).name, graph.ty(i).clone(), source)?);
             ins.push(i);
         }
     }

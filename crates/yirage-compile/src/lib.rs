@@ -7,6 +7,7 @@
 mod canonicalise;
 mod chains;
 mod compose;
+mod copies;
 mod error;
 mod fuse;
 mod group;
@@ -70,6 +71,7 @@ pub fn compile(
         }
     }
     let weights = weights::of_graph(&lowered, weights);
+    let lowered = copies::run(&lowered, target, &weights)?;
     let (kernels, chosen) = select::run(&lowered, target, &weights)?;
     let steps = fuse::steps(&lowered, &chosen);
     let mut plan = Plan {

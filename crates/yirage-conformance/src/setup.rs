@@ -154,7 +154,7 @@ impl Setup {
     }
 }
 
-pub(crate) fn same_bits(a: &Data, b: &Data) -> bool {
+fn same_bits(a: &Data, b: &Data) -> bool {
     match (a, b) {
         (Data::F32(a), Data::F32(b)) => a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())),
         (a, b) => a == b,

@@ -7,11 +7,23 @@ use yirage_ir::attr::F32;
 use yirage_ir::op::{Attention, Case, KvAppend, Role};
 use yirage_ir::{BuildError, DType, Dim, Op, Source, Sym, Type, ValueId};
 
-/// Small ones of ops whose inputs are not drawn.
-static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
-    let small = |case: &Case| case.ins.iter().map(|t| t.shape.iter().product::<usize>()).sum::<usize>() < 20_000;
+/// For each op whose inputs are not drawn, its small cases, and of an op that has none its smallest ones.
+static CASES: LazyLock<Vec<Vec<Case>>> = LazyLock::new(|| {
+    let elements = |case: &Case| case.ins.iter().map(|t| t.shape.iter().product::<usize>()).sum::<usize>();
     let plain = |case: &Case| case.ins.iter().all(|t| t.dtype != DType::Q8A);
-    Op::all_cases().into_iter().filter(|case| whole(&case.op) && small(case) && plain(case)).collect()
+    let mut ops: Vec<Vec<Case>> = Vec::new();
+    for case in Op::all_cases().into_iter().filter(|case| whole(&case.op) && plain(case)) {
+        match ops.last_mut().filter(|cases| cases[0].op.name() == case.op.name()) {
+            Some(cases) => cases.push(case),
+            None => ops.push(vec![case]),
+        }
+    }
+    for cases in &mut ops {
+        cases.sort_by_key(elements);
+        let small = cases.iter().filter(|case| elements(case) < 20_000).count();
+        cases.truncate(small.max(2));
+    }
+    ops
 });
 
 fn whole(op: &Op) -> bool {
@@ -30,7 +42,8 @@ fn whole(op: &Op) -> bool {
 impl Draft<'_> {
     /// A case's node. Rows of f32 come from a slot; one of a cache is not there twice, since a cache is one state.
     pub(super) fn case(&mut self) -> Result<(), BuildError> {
-        let case = &CASES[self.choices.below(CASES.len())];
+        let cases = &CASES[self.choices.below(CASES.len())];
+        let case = &cases[self.choices.below(cases.len())];
         let state = case.ins.iter().enumerate().any(|(i, t)| case.op.role(i, t) == Role::State);
         if state && !self.states.is_empty() {
             return Ok(());

@@ -2,7 +2,7 @@
 //! inputs; fused, every output has the same bytes.
 
 use super::{Drawn, tolerance};
-use crate::setup::{Trouble, same_bits};
+use crate::setup::Trouble;
 use std::collections::HashMap;
 use yirage_compile::Options;
 use yirage_hal::Device;
@@ -53,7 +53,7 @@ impl Drawn {
         let fused = self.run(device, &graph.outputs, &exact)?;
         for (&output, fused) in graph.outputs.iter().zip(&fused) {
             let at = every.iter().position(|&v| v == output).unwrap_or(0);
-            if !same_bits(fused, &alone[at]) {
+            if !same(fused, &alone[at]) {
                 let why = format!("fused and alone differ{}", first_difference(fused, &alone[at]));
                 return Ok(Some(Failure { value: graph.value(output).name.clone(), why }));
             }
@@ -173,11 +173,24 @@ fn close(op: &Op, ins: &[&Tensor], output: usize, got: &Tensor, wanted: &Tensor)
     Ok(())
 }
 
+/// The bits of a number; NaN has no bits of its own, since which one comes out of an operation is nobody's promise.
+fn word(x: f32) -> u32 {
+    if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }
+}
+
+/// Whether two results are the same, bit for bit.
+fn same(a: &Data, b: &Data) -> bool {
+    match (a, b) {
+        (Data::F32(a), Data::F32(b)) => a.iter().copied().map(word).eq(b.iter().copied().map(word)),
+        (a, b) => a == b,
+    }
+}
+
 fn first_difference(a: &Data, b: &Data) -> String {
     let at = |differs: Option<usize>| differs.map_or_else(|| " in length".into(), |i| format!(" at element {i}"));
     match (a, b) {
         (Data::F32(a), Data::F32(b)) => {
-            let i = a.iter().zip(b).position(|(a, b)| a.to_bits() != b.to_bits());
+            let i = a.iter().zip(b).position(|(a, b)| word(*a) != word(*b));
             i.map_or_else(|| at(None), |i| format!("{}: {} and {}", at(Some(i)), a[i], b[i]))
         }
         (Data::I32(a), Data::I32(b)) => {

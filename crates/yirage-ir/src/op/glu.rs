@@ -4,7 +4,7 @@ use super::case::Values;
 use super::lower::Lowering;
 use super::{Case, Map, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
 use crate::attr_enum;
-use crate::expr::{Func, gelu_erf, gelu_tanh, silu};
+use crate::expr::{Func, Func, gelu_erf, gelu_tanh, silu};
 use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -51,7 +51,8 @@ impl OpDef for Glu {
             GluKind::GeluTanh => gelu_tanh(g) * u,
             GluKind::GeluErf => gelu_erf(g) * u,
             GluKind::GptOss => {
-                let (g, u) = (g.min(7.0), u.clamp(-7.0, 7.0));
+                // As functions of elements do, and unlike Rust's: NaN stays.
+                let (g, u) = (Func::Min.of_floats(&[g, 7.0]), Func::Clamp.of_floats(&[u, -7.0, 7.0]));
                 (u + 1.0) * g / (1.0 + (-1.702 * g).exp())
             }
         };

@@ -5,7 +5,7 @@ use super::lower::Lowering;
 use super::{Case, Map, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
 use crate::attr::F32;
 use crate::attr_enum;
-use crate::expr::{gelu_erf, gelu_tanh, silu};
+use crate::expr::{Func, gelu_erf, gelu_tanh, silu};
 use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -66,7 +66,7 @@ impl Unary {
             UnaryKind::GeluErf => gelu_erf(x),
             UnaryKind::Tanh => x.tanh(),
             UnaryKind::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-            UnaryKind::Relu => x.max(0.0),
+            UnaryKind::Relu => Func::Relu.of_floats(&[x]),
             UnaryKind::Softcap => c * (x / c).tanh(),
             UnaryKind::Exp => x.exp(),
             UnaryKind::Square => x * x,
