@@ -36,7 +36,7 @@ fn run(count: usize) {
     let mut fates: BTreeMap<(&str, Fate), usize> = BTreeMap::new();
     for n in 0..count {
         let subject = &subjects[n % subjects.len()];
-        let (kind, fate) = if n / subjects.len() % 2 == 0 {
+        let (kind, fate) = if (n / subjects.len()).is_multiple_of(2) {
             let mut plan = subject.plan.clone();
             let kinds: Vec<&str> = (0..1 + rng.index(2)).map(|_| values::spoil(&mut plan, &mut rng)).collect();
             (kinds[0], try_plan(subject, plan))

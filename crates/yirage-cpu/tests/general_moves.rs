@@ -60,7 +60,7 @@ fn check(rng: &mut Rng, want: &Tensor, what: &str, kernel: impl Fn(Output, Range
     memory.bytes_mut().fill(BEFORE);
     let n = want.shape.iter().product::<usize>();
     let out = memory.output(want.dtype, &view);
-    let mut cuts = vec![0, n, rng.below(n as u64 + 1) as usize, rng.below(n as u64 + 1) as usize];
+    let mut cuts = [0, n, rng.below(n as u64 + 1) as usize, rng.below(n as u64 + 1) as usize];
     cuts.sort_unstable();
     // The later parts first.
     cuts.windows(2).rev().for_each(|part| kernel(out, part[0]..part[1]));

@@ -12,6 +12,8 @@ mod fill;
 mod fold;
 mod gather;
 mod hot;
+#[cfg(test)]
+mod hot_tests;
 mod layout;
 mod map;
 mod operand;

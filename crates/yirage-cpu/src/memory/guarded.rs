@@ -79,6 +79,7 @@ mod tests {
     }
 
     /// Runs a test of this file as a process of its own; the signal that ended it.
+    #[allow(clippy::unwrap_used)] // a test may stop at anything unexpected
     fn signal(test: &str) -> Option<i32> {
         let mut child = Command::new(std::env::current_exe().unwrap());
         let test = format!("memory::guarded::tests::{test}");

@@ -4,7 +4,7 @@ use super::case::Values;
 use super::lower::Lowering;
 use super::{Case, Map, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
 use crate::attr_enum;
-use crate::expr::{Func, Func, gelu_erf, gelu_tanh, silu};
+use crate::expr::{Func, gelu_erf, gelu_tanh, silu};
 use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
