@@ -18,7 +18,7 @@ impl Engine {
     /// anything of them kept.
     ///
     /// # Errors
-    /// Only the engine's own mistakes; a failing device ends the step's sequences with [`FinishReason::Error`].
+    /// Only the engine's own mistakes; a failing device ends the step's sequences with [`FinishReason::Error`](crate::scheduler::FinishReason::Error).
     pub fn step(&mut self) -> Result<Vec<Event>, EngineError> {
         if self.scheduler.has_ready() {
             return self.deliver();
