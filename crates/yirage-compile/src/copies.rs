@@ -3,35 +3,42 @@
 
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
-use yirage_ir::op::{Form, View};
-use yirage_ir::{Dim, Graph, NodeKind, Source, ValueId};
+use yirage_ir::op::{Form, OpDef, View};
+use yirage_ir::{Graph, Node, NodeKind, Op, Source, ValueId};
 use yirage_plan::{Lying, Refusal, Target, WeightPlan, choose};
 
 pub(crate) fn run(graph: &Graph, target: &Target, weights: &WeightPlan) -> Result<Graph, CompileError> {
     let mut out = graph.clone();
-    // Each round copies one more input of each node that is refused; what no copy helps is refused for good.
+    // Each round copies one more input of each node that is refused.
     for _ in 0..graph.nodes.iter().map(|n| n.ins.len()).max().unwrap_or(0) {
         let refused = refused(&out, target, weights);
         if refused.iter().all(Option::is_none) {
-            return Ok(out);
+            break;
         }
         out = copied(&out, &refused)?;
     }
+    let lying = Lying::new(&out, weights, target);
+    let helped = out.nodes.iter().all(|node| choose(target, &lying, node).is_ok());
     // A node that is refused all the same is told of as it was.
-    let helped = refused(&out, target, weights).iter().all(Option::is_none);
     Ok(if helped { out } else { graph.clone() })
 }
 
 /// For each node the input that its nearest kernel does not take, if a copy of it can be made.
 fn refused(graph: &Graph, target: &Target, weights: &WeightPlan) -> Vec<Option<ValueId>> {
     let lying = Lying::new(graph, weights, target);
-    let input = |node: &yirage_ir::Node| {
+    let input = |node: &Node| {
         let Err(Refusal::Input(refused)) = choose(target, &lying, node) else { return None };
         let id = node.ins.iter().copied().find(|&i| graph.value(i).name == refused.name)?;
         let given = matches!(graph.value(id).source, Source::Slot | Source::Weight);
-        (given && graph.ty(id).shape.iter().all(|d| matches!(d, Dim::Const(_)))).then_some(id)
+        let copy = matches!(node.kind, NodeKind::Op(Op::View(_)));
+        (given && !copy && copy_of(graph, id).infer(&[graph.ty(id).dense()]).is_ok()).then_some(id)
     };
     graph.nodes.iter().map(input).collect()
+}
+
+/// All elements of a value, as they are.
+fn copy_of(graph: &Graph, id: ValueId) -> View {
+    View { form: Form::Reshape(graph.ty(id).shape.clone()) }
 }
 
 fn copied(graph: &Graph, refused: &[Option<ValueId>]) -> Result<Graph, CompileError> {
@@ -41,9 +48,11 @@ fn copied(graph: &Graph, refused: &[Option<ValueId>]) -> Result<Graph, CompileEr
         if let Some(id) = refused[n]
             && !copies.iter().any(|(of, _)| *of == id)
         {
-            let name = format!("{}.copy", graph.value(id).name);
-            let view = View { form: Form::Reshape(graph.ty(id).shape.clone()) };
-            let made = r.add(NodeKind::Op(view.into()), &[r.get(id)], &[name])?;
+            let mut name = format!("{}.copy", graph.value(id).name);
+            while graph.find(&name).is_some() {
+                name.push('_');
+            }
+            let made = r.add(NodeKind::Op(copy_of(graph, id).into()), &[r.get(id)], &[name])?;
             copies.push((id, made[0]));
         }
         let copy = |i: ValueId| copies.iter().find(|(of, _)| refused[n] == Some(i) && *of == i).map(|(_, copy)| *copy);

@@ -15,7 +15,7 @@ use yirage_testkit::skipped;
 /// Graphs a level by default; `YIRAGE_RANDOM_GRAPHS` says another number.
 const GRAPHS: u64 = 2_000;
 /// Whether the CPU has to run what is drawn. Until then what it refuses is counted.
-const CPU_RUNS_ALL: bool = false;
+const CPU_RUNS_ALL: bool = true;
 
 fn graphs() -> u64 {
     std::env::var("YIRAGE_RANDOM_GRAPHS").map_or(GRAPHS, |n| n.parse().unwrap())
