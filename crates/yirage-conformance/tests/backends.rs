@@ -47,8 +47,12 @@ fn at_every_level(threads: usize, guarded: bool) {
 
 #[test]
 fn cpu_at_every_level() {
-    at_every_level(1, false);
     at_every_level(3, false);
+}
+
+#[test]
+fn cpu_alone_at_every_level() {
+    at_every_level(1, false);
 }
 
 /// Each value ends at a page that nobody may touch: a kernel that reads or writes past an end faults.
