@@ -349,13 +349,3 @@ fn experts_join_in_rank_order() {
         }
     }
 }
-
-#[test]
-fn gathered_rows() {
-    let x: Vec<f32> = (0..20).map(|i| i as f32).collect();
-    let mut out = vec![0f32; 12];
-    // SAFETY: five rows in, four out.
-    unsafe { gather(0..4, 3, &[4, 0, 5, -1], src(&x, 4), 5, Dst::new(out.as_mut_ptr(), 3)) };
-    assert_eq!(out[..6], [16.0, 17.0, 18.0, 0.0, 1.0, 2.0]);
-    assert!(out[6..].iter().all(|v| v.is_nan()));
-}

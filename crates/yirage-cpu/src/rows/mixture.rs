@@ -1,4 +1,4 @@
-//! What joins the experts of a token, and rows taken by number.
+//! What joins the experts of a token.
 
 use super::{Dst, Src, load, store};
 use crate::isa::Isa;
@@ -71,26 +71,6 @@ pub unsafe fn expert_bias(
                 let b = row.map_or(f32::NAN, |b| b[j]);
                 // SAFETY: the contract.
                 unsafe { *out.row(t).add(r * width + j) = *x.row(t).add(r * width + j) + b };
-            }
-        }
-    }
-}
-
-/// `out[r] = x[id]` for the range, whose rows' ids are `ids`; ids outside `0..count` give NaN.
-///
-/// # Safety
-/// `x` has `count` rows, `out` has the rows of the range; they do not overlap.
-///
-/// # Panics
-/// If there is another number of ids.
-pub unsafe fn gather(rows: Range<usize>, width: usize, ids: &[i32], x: Src, count: usize, out: Dst) {
-    assert!(ids.len() == rows.len(), "{} ids for {} rows", ids.len(), rows.len());
-    for (r, &id) in rows.zip(ids) {
-        // SAFETY: the contract; the source row exists.
-        unsafe {
-            match usize::try_from(id).ok().filter(|&i| i < count) {
-                Some(i) => std::ptr::copy_nonoverlapping(x.row(i), out.row(r), width),
-                None => std::slice::from_raw_parts_mut(out.row(r), width).fill(f32::NAN),
             }
         }
     }

@@ -21,7 +21,7 @@ pub use binary::binary;
 pub use glu::glu;
 pub use hadamard::hadamard;
 pub use matmul::{MatMul, matmul};
-pub use mixture::{expert_bias, expert_sum, gather};
+pub use mixture::{expert_bias, expert_sum};
 pub use norm::{LayerNorm, RmsNorm, layer_norm, rms_norm};
 pub use rope::{Rope, rope};
 pub use route::{MAX_EXPERTS, Route, route};
