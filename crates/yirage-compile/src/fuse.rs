@@ -80,10 +80,13 @@ fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<Dim>, Vec<usize>)> = Vec::new();
     let mut dim_of: HashMap<usize, Option<Dim>> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
-        if done[n] || row_dim(graph, node).is_none() || !is_ready(graph, n, &done) {
+        if done[n] || !is_ready(graph, n, &done) {
             continue;
         }
         let dim = row_dim(graph, node);
+        if dim.is_none() {
+            continue;
+        }
         // A producer fused in this round must run over the same rows, and what it makes be read row by row.
         let crosses = node.ins.iter().enumerate().any(|(at, &i)| match graph.value(i).source {
             Source::Node { node: maker, .. } => dim_of
@@ -109,7 +112,7 @@ fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
 fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (n, node) in graph.nodes.iter().enumerate() {
-        if done[n] || row_dim(graph, node).is_some() || !is_ready(graph, n, done) {
+        if done[n] || !is_ready(graph, n, done) || row_dim(graph, node).is_some() {
             continue;
         }
         let shared = |g: &&mut Vec<usize>| {

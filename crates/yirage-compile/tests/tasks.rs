@@ -35,7 +35,7 @@ fn target(workers: u32) -> Target {
         align: 64,
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
-            kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "binary"], &[shares]),
+            kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[shares]),
             kernel("products", &[RegionKind::Products], &["linear"], &[staging, drained]),
             kernel("attention", &[], &["attention"], &[filling, drained, shares]),
             kernel("gather", &[], &["gather"], &[shares]),
@@ -66,51 +66,51 @@ const SHAPES: &[(&str, &str)] = &[
     ),
     (
         "join",
-        "%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
+        r#"%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
          %b = linear{groups=1}(%n, %wb): f32[Tokens, 64]
-         %y = binary{kind=add}(%a, %b): f32[Tokens, 64]
-         output %y",
+         %y = map{expr="add(x0, x1)"}(%a, %b): f32[Tokens, 64]
+         output %y"#,
     ),
     (
         "diamond",
-        "%o = linear{groups=1}(%n, %wc): f32[Tokens, 64]
+        r#"%o = linear{groups=1}(%n, %wc): f32[Tokens, 64]
          %m = rms_norm{eps=1e-5, width=64, unit_offset=false}(%o, %s): f32[Tokens, 64]
          %a = linear{groups=1}(%o, %wa): f32[Tokens, 64]
          %b = linear{groups=1}(%m, %wb): f32[Tokens, 64]
-         %y = binary{kind=mul}(%a, %b): f32[Tokens, 64]
-         output %y",
+         %y = map{expr="mul(x0, x1)"}(%a, %b): f32[Tokens, 64]
+         output %y"#,
     ),
     (
         "residual strip",
-        "%a = linear{groups=1}(%n, %wa): f32[Tokens, 64]
-         %x1 = binary{kind=add}(%x, %a): f32[Tokens, 64]
+        r#"%a = linear{groups=1}(%n, %wa): f32[Tokens, 64]
+         %x1 = map{expr="add(x0, x1)"}(%x, %a): f32[Tokens, 64]
          %n1 = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x1, %s): f32[Tokens, 64]
          %b = linear{groups=1}(%n1, %wb): f32[Tokens, 64]
-         %x2 = binary{kind=add}(%x1, %b): f32[Tokens, 64]
+         %x2 = map{expr="add(x0, x1)"}(%x1, %b): f32[Tokens, 64]
          %n2 = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x2, %s): f32[Tokens, 64]
          %c = linear{groups=1}(%n2, %wc): f32[Tokens, 64]
-         %y = binary{kind=add}(%x2, %c): f32[Tokens, 64]
-         output %y",
+         %y = map{expr="add(x0, x1)"}(%x2, %c): f32[Tokens, 64]
+         output %y"#,
     ),
     // A consumer that joins two producers, one of which also forks to another consumer.
     (
         "a join that shares a fork",
-        "%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
+        r#"%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
          %b = linear{groups=1}(%n, %wb): f32[Tokens, 64]
-         %y = binary{kind=add}(%a, %b): f32[Tokens, 64]
+         %y = map{expr="add(x0, x1)"}(%a, %b): f32[Tokens, 64]
          %z = linear{groups=1}(%a, %wc): f32[Tokens, 64]
-         output %y, %z",
+         output %y, %z"#,
     ),
     // Producers that each fork to two consumers, both of which join them.
     (
         "two joins of two forks",
-        "%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
+        r#"%a = linear{groups=1}(%x, %wa): f32[Tokens, 64]
          %b = linear{groups=1}(%n, %wb): f32[Tokens, 64]
-         %y = binary{kind=add}(%a, %b): f32[Tokens, 64]
+         %y = map{expr="add(x0, x1)"}(%a, %b): f32[Tokens, 64]
          %z = attention{heads=4, kv_heads=4, k_width=16, v_width=16, scale=0.25, softcap=0.0, window=0, causal=true, cached=false, v_in_k=false}(%a, %b, %b, %positions, %seqs): f32[Tokens, 64]
          %c = linear{groups=1}(%z, %wc): f32[Tokens, 64]
-         %w = binary{kind=add}(%c, %y): f32[Tokens, 64]
-         output %w, %z",
+         %w = map{expr="add(x0, x1)"}(%c, %y): f32[Tokens, 64]
+         output %w, %y, %z"#,
     ),
 ];
 

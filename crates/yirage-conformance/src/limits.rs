@@ -6,7 +6,7 @@
 
 use yirage_ir::Op;
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Tolerance, UnaryKind};
+use yirage_ir::op::Tolerance;
 
 /// A row of the source: no case's tolerance may be wider.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,7 +48,6 @@ const LAYER_NORM: Limit = Limit::new("layer_norm F32", 1e-3, 1e-3);
 const ROPE: Limit = Limit::new("rope F32", 1e-4, 1e-3);
 const CAUSAL_SOFTMAX: Limit = Limit::new("causal_softmax F32", 3e-5, 1e-5);
 const SOFTMAX: Limit = Limit::new("softmax F32", 3e-5, 1e-5);
-const SWIGLU: Limit = Limit::new("swiglu F32", 1e-5, 1e-5);
 const SILU: Limit = Limit::new("silu F32", 1e-7, 1e-7);
 const GELU: Limit = Limit::new("gelu F32", 1e-5, 1e-5);
 const ADD: Limit = Limit::new("add, mul, sub F32", 1e-7, 1e-7);
@@ -59,7 +58,6 @@ const EXACT: Limit = Limit::new("random_sample, rearrange, kv_caching, embedding
 pub fn of(op: &Op) -> Limit {
     match op {
         Op::Attention(_) => CAUSAL_SOFTMAX.because("paged_attention has F16 and BF16 only; its softmax has F32"),
-        Op::Binary(_) => ADD,
         Op::Concat(_) | Op::ConcatHeads(_) | Op::View(_) => EXACT.because("moves values as rearrange does"),
         Op::Contract(_) => GEMM,
         Op::Embed(_) => EXACT,
@@ -67,11 +65,10 @@ pub fn of(op: &Op) -> Limit {
         Op::ExpertLinear(_) | Op::ExpertSum(_) => FUSED_MOE.because("a part of it"),
         Op::Fill(_) | Op::Iota(_) => EXACT.because("computes nothing"),
         Op::Gather(_) => EXACT.because("rows by their numbers, as embedding"),
-        Op::Glu(_) => SWIGLU.because("swiglu, or it with another function"),
         Op::Hadamard(_) => SOFTMAX.because("f32 sums along a row; gemm F32 has no absolute part for sums that cancel"),
         Op::KvAppend(_) => EXACT,
         Op::LayerNorm(_) => LAYER_NORM,
-        Op::Map(_) => GELU.because("an expression of functions, of which gelu is the widest"),
+        Op::Map(_) => GELU.because("an expression of functions, of which gelu is the widest; swiglu is as wide"),
         Op::Reduce(_) => SOFTMAX.because("f32 sums along a row"),
         Op::Linear(_) | Op::MatMul(_) => GEMM,
         Op::Quantize(_) => EXACT.because("codes are integers, and what follows reads them"),
@@ -81,7 +78,6 @@ pub fn of(op: &Op) -> Limit {
         Op::Sample(_) => EXACT,
         Op::Softmax(_) => SOFTMAX,
         Op::TopK(_) => EXACT.because("moves values as rearrange does"),
-        Op::Unary(op) => unary(op.kind),
     }
 }
 
@@ -94,19 +90,6 @@ pub fn of_function(func: Func) -> Limit {
             GELU.because("an element-wise function of several operations")
         }
         _ => EXACT.because("one operation that rounds once, or none"),
-    }
-}
-
-fn unary(kind: UnaryKind) -> Limit {
-    match kind {
-        UnaryKind::Silu => SILU,
-        UnaryKind::GeluTanh | UnaryKind::GeluErf => GELU,
-        UnaryKind::Scale | UnaryKind::Square | UnaryKind::Relu | UnaryKind::Sqrt => {
-            ADD.because("one operation that rounds once, or none")
-        }
-        UnaryKind::Tanh | UnaryKind::Sigmoid | UnaryKind::Softcap | UnaryKind::Exp | UnaryKind::Rsqrt => {
-            GELU.because("an element-wise function of several operations")
-        }
     }
 }
 

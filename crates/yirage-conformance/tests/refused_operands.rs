@@ -74,10 +74,10 @@ const REFUSED: &[(&str, &str, usize, &str)] = &[
 
 /// Graphs whose operands were once read through a null pointer, or past their end, and that the CPU takes now.
 const TAKEN: &[&str] = &[
-    "weight %w: f32[4, 32] %y = unary{kind=silu, c=0.0}(%w): f32[4, 32] output %y",
-    "slot %x: f32[Tokens, 32] slot %b: f32[32] %y = binary{kind=add}(%x, %b): f32[Tokens, 32] output %y",
-    "slot %x: f32[4, 32] weight %b: f32[4, 32] %y = binary{kind=add}(%x, %b): f32[4, 32] output %y",
-    "weight %x: f32[4, 32] slot %b: f32[4, 32] %y = binary{kind=add}(%x, %b): f32[4, 32] output %y",
+    r#"weight %w: f32[4, 32] %y = map{expr="silu(x0)"}(%w): f32[4, 32] output %y"#,
+    r#"slot %x: f32[Tokens, 32] slot %b: f32[32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[Tokens, 32] output %y"#,
+    r#"slot %x: f32[4, 32] weight %b: f32[4, 32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[4, 32] output %y"#,
+    r#"weight %x: f32[4, 32] slot %b: f32[4, 32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[4, 32] output %y"#,
     "slot %t: f32[8, 32] slot %i: i32[Tokens] %y = embed{scale=1.0}(%t, %i): f32[Tokens, 32] output %y",
     "slot %a: f32[8, 32] slot %i: i32[Tokens] %t = softmax(%a): f32[8, 32]
          %y = embed{scale=1.0}(%t, %i): f32[Tokens, 32] output %y",

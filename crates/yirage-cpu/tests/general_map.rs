@@ -7,10 +7,8 @@ mod general_support;
 use general_support::*;
 use yirage_cpu::general::{Elem, Input, Output, Program, Strides, map};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::rows::{Dst, Src, glu, unary};
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::{Expr, Func, Scalar};
-use yirage_ir::op::{GluKind, UnaryKind};
 use yirage_ir::strided::Strided;
 
 /// Functions that are rounded once, exactly as the reference is.
@@ -242,66 +240,6 @@ fn a_result_may_replace_an_input() {
             let got: Vec<u8> =
                 places(&view, &shape).iter().flat_map(|&p| both.bytes()[4 * p..][..4].to_vec()).collect();
             same(DType::F32, &got, &want).unwrap_or_else(|e| panic!("{isa} {expr} over {shape:?} {view:?}: {e}"));
-        }
-    }
-}
-
-/// An expression of rows of 67 floats as a kernel of rows makes it.
-fn equals_rows(rng: &mut Rng, text: &str, kernel: &dyn Fn(Isa, [Src; 2], Dst)) {
-    let (rows, width) = (3, 67);
-    let expr: Expr = text.parse().unwrap();
-    let dtypes = vec![DType::F32; expr.inputs()];
-    let program = Program::new(&expr, &dtypes).unwrap();
-    let mut float = || random_scalar(rng, DType::F32).as_f64() as f32;
-    let x: Vec<Vec<f32>> = (0..2).map(|_| (0..rows * width).map(|_| float()).collect()).collect();
-    let all = sizes(&[rows, width]);
-    let dense = Strides::dense(&all);
-    for isa in levels() {
-        let (mut got, mut want) = (vec![0f32; rows * width], vec![0f32; rows * width]);
-        let inputs: Vec<Input> =
-            x[..dtypes.len()].iter().map(|x| Input::at(x.as_ptr().cast(), Elem::F32, dense)).collect();
-        let output = Output::at(got.as_mut_ptr().cast(), Elem::F32, dense);
-        // SAFETY: all have so many rows.
-        unsafe { map(isa, &program, &all, &inputs, output, 0..rows * width) };
-        kernel(isa, [0, 1].map(|i| Src::new(x[i].as_ptr(), width)), Dst::new(want.as_mut_ptr(), width));
-        for (i, (got, want)) in got.iter().zip(&want).enumerate() {
-            let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
-            assert!(same, "{isa} {text} of {} and {}: {got}, {want} wanted", x[0][i], x[1][i]);
-        }
-    }
-}
-
-#[test]
-fn expressions_keep_the_bits_of_the_kernels_of_rows() {
-    let mut rng = Rng::new(65);
-    let unary_kinds = [
-        ("mul(x0, 0.7)", UnaryKind::Scale, 0.7),
-        ("silu(x0)", UnaryKind::Silu, 0.0),
-        ("gelu_tanh(x0)", UnaryKind::GeluTanh, 0.0),
-        ("gelu_erf(x0)", UnaryKind::GeluErf, 0.0),
-        ("tanh(x0)", UnaryKind::Tanh, 0.0),
-        ("sigmoid(x0)", UnaryKind::Sigmoid, 0.0),
-        ("relu(x0)", UnaryKind::Relu, 0.0),
-        ("exp(x0)", UnaryKind::Exp, 0.0),
-        ("mul(tanh(div(x0, 30.0)), 30.0)", UnaryKind::Softcap, 30.0),
-        ("square(x0)", UnaryKind::Square, 0.0),
-        ("sqrt(x0)", UnaryKind::Sqrt, 0.0),
-        ("rsqrt(add(x0, 0.001))", UnaryKind::Rsqrt, 0.001),
-    ];
-    let gates = [
-        ("mul(silu(x0), x1)", GluKind::Silu),
-        ("mul(gelu_tanh(x0), x1)", GluKind::GeluTanh),
-        ("mul(gelu_erf(x0), x1)", GluKind::GeluErf),
-        ("t0 = min(x0, 7.0); mul(mul(add(clamp(x1, -7.0, 7.0), 1.0), t0), sigmoid(mul(t0, 1.702)))", GluKind::GptOss),
-    ];
-    for _ in 0..50 {
-        for (text, kind, c) in unary_kinds {
-            // SAFETY: there are three rows of 67 elements.
-            equals_rows(&mut rng, text, &|isa, [x, _], out| unsafe { unary(isa, 0..3, 67, kind, c, x, out) });
-        }
-        for (text, kind) in gates {
-            // SAFETY: as above.
-            equals_rows(&mut rng, text, &|isa, [a, b], out| unsafe { glu(isa, 0..3, 67, kind, a, b, out) });
         }
     }
 }

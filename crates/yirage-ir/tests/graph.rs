@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use std::collections::HashMap;
-use yirage_ir::op::{Case, Glu, GluKind, Linear, RmsNorm, Role};
+use yirage_ir::expr::Func;
+use yirage_ir::op::{Case, Linear, Map, RmsNorm, Role};
 use yirage_ir::{Dim, F32, Format, GraphBuilder, Op, Sym, Tensor, Type, text, verify};
 
 fn mlp() -> yirage_ir::Graph {
@@ -14,7 +15,7 @@ fn mlp() -> yirage_ir::Graph {
     let n = b.op("n", RmsNorm { eps: F32(1e-5), width: 32, unit_offset: false }, &[x, norm]).unwrap();
     let g = b.op("g", Linear { groups: 1 }, &[n, gate]).unwrap();
     let u = b.op("u", Linear { groups: 1 }, &[n, up]).unwrap();
-    let y = b.op("y", Glu { kind: GluKind::Silu }, &[g, u]).unwrap();
+    let y = b.op("y", Map::gated(Func::Silu), &[g, u]).unwrap();
     b.output(y);
     b.finish()
 }

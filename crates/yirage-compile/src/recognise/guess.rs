@@ -21,7 +21,9 @@ pub(super) fn of(graph: &Graph, n: usize) -> Vec<Guess> {
     match &node.kind {
         NodeKind::Op(Op::Map(map)) => {
             let mut guesses = norms(graph, map, node, ty(graph, node.outs[0]));
-            guesses.push(Guess::new(Softmax {}, [ty(graph, node.outs[0])]));
+            if node.ins.iter().any(|&i| is_reduced(graph, i)) {
+                guesses.push(Guess::new(Softmax {}, [ty(graph, node.outs[0])]));
+            }
             guesses.extend(scaled_rows(graph, map, node));
             guesses
         }
@@ -46,6 +48,10 @@ fn maker(graph: &Graph, id: ValueId) -> Option<&Node> {
         Source::Node { node, .. } => graph.nodes.get(node as usize),
         _ => None,
     }
+}
+
+fn is_reduced(graph: &Graph, id: ValueId) -> bool {
+    maker(graph, id).is_some_and(|node| matches!(node.kind, NodeKind::Op(Op::Reduce(_))))
 }
 
 /// Strides say where a weight lies, not what it is.

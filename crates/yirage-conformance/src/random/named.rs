@@ -3,11 +3,24 @@
 use super::draft::{Draft, stored};
 use super::general::{rows, width};
 use yirage_ir::attr::F32;
-use yirage_ir::op::{
-    Binary, BinaryKind, ConcatHeads, Embed, Glu, GluKind, Hadamard, LayerNorm, Linear, MatMul, RmsNorm, Rope, Softmax,
-    TopK, Unary, UnaryKind,
-};
+use yirage_ir::expr::Func;
+use yirage_ir::op::{ConcatHeads, Embed, Hadamard, LayerNorm, Linear, Map, MatMul, RmsNorm, Rope, Softmax, TopK};
 use yirage_ir::{BuildError, DType, Dim, Format, Sym, Type, ValueId};
+
+/// What follows a product in a model.
+const ACTIVATIONS: [Func; 9] = [
+    Func::Silu,
+    Func::GeluTanh,
+    Func::GeluErf,
+    Func::Tanh,
+    Func::Sigmoid,
+    Func::Relu,
+    Func::Exp,
+    Func::Square,
+    Func::Sqrt,
+];
+
+const GATES: [Func; 3] = [Func::Silu, Func::GeluTanh, Func::GeluErf];
 
 type Drawn = Result<(), BuildError>;
 
@@ -66,19 +79,22 @@ impl Draft<'_> {
             }
             2 => self.op(Softmax {}, &[x]),
             3 => {
-                let kind = self.choices.choose(UnaryKind::ALL);
-                let c = F32(self.choices.choose(&[1.0, 0.125, 30.0]));
-                self.op(Unary { kind, c }, &[x])
+                let c = self.choices.choose(&[1.0, 0.125, 30.0]);
+                let map = match self.choices.below(1 + ACTIVATIONS.len()) {
+                    0 => self.choices.choose::<fn(f32) -> Map>(&[Map::scale, Map::softcap, Map::inverse_root])(c),
+                    at => Map::of(ACTIVATIONS[at - 1]),
+                };
+                self.op(map, &[x])
             }
             4 => {
                 let b = if self.choices.one_in(3) { self.vector(n)? } else { self.like(x)? };
-                let kind = self.choices.choose(BinaryKind::ALL);
-                self.op(Binary { kind }, &[x, b])
+                let func = self.choices.choose(&[Func::Add, Func::Mul, Func::Sub, Func::Div]);
+                self.op(Map::of(func), &[x, b])
             }
             5 => {
                 let up = self.like(x)?;
-                let kind = self.choices.choose(GluKind::ALL);
-                self.op(Glu { kind }, &[x, up])
+                let gate = self.choices.below(1 + GATES.len()).checked_sub(1);
+                self.op(gate.map_or_else(Map::clipped_gate, |at| Map::gated(GATES[at])), &[x, up])
             }
             6 => {
                 let b = self.like(x)?;

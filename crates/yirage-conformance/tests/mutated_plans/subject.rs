@@ -28,14 +28,14 @@ pub(crate) struct Subject {
 
 const GRAPHS: &[&str] = &[
     include_str!("../../../yirage-plan/tests/work/layer.txt"),
-    "graph experts { slot %x: f32[Tokens, 64] weight %router: f32[4, 64] weight %shared: q4_0[96, 64]
+    r#"graph experts { slot %x: f32[Tokens, 64] weight %router: f32[4, 64] weight %shared: q4_0[96, 64]
      weight %gate: q4_0[4, 64, 64] weight %up: q8_0[4, 64, 64] weight %down: q8_0[4, 64, 64]
      %l = linear{groups=1}(%x, %router): f32[Tokens, 4] %s = linear{groups=1}(%x, %shared): f32[Tokens, 96]
      %w, %e = route{top_k=2, scoring=softmax, normalize=true, scale=1.0, groups=1, top_groups=1}(%l): f32[Tokens, 2], i32[Tokens, 2]
      %g = expert_linear{top_k=2, shared=true}(%x, %gate, %e): f32[Tokens, 128]
-     %u = expert_linear{top_k=2, shared=true}(%x, %up, %e): f32[Tokens, 128] %h = glu{kind=silu}(%g, %u): f32[Tokens, 128]
+     %u = expert_linear{top_k=2, shared=true}(%x, %up, %e): f32[Tokens, 128] %h = map{expr="mul(silu(x0), x1)"}(%g, %u): f32[Tokens, 128]
      %d = expert_linear{top_k=2, shared=false}(%h, %down, %e): f32[Tokens, 128]
-     %y = expert_sum{top_k=2}(%d, %w): f32[Tokens, 64] output %y, %s }",
+     %y = expert_sum{top_k=2}(%d, %w): f32[Tokens, 64] output %y, %s }"#,
     "graph fork { slot %x: f32[Tokens, 64] weight %a: f32[64, 64] weight %b: bf16[64, 64] weight %n: f32[64]
      %s = softmax(%x): f32[Tokens, 64] %l = linear{groups=1}(%s, %a): f32[Tokens, 64]
      %m = linear{groups=1}(%x, %b): f32[Tokens, 64] %r = rms_norm{eps=1e-5, width=32, unit_offset=false}(%l): f32[Tokens, 64]

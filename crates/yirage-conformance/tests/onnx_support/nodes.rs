@@ -2,7 +2,8 @@
 
 use super::case::Case;
 use super::import::Import;
-use yirage_ir::op::{LayerNorm, Linear, MatMul, RmsNorm, Rope, Softmax, TopK, Unary, UnaryKind};
+use yirage_ir::expr::Func;
+use yirage_ir::op::{LayerNorm, Linear, Map, MatMul, RmsNorm, Rope, Softmax, TopK};
 use yirage_ir::{BuildError, F32};
 
 /// The axes with `axis` last.
@@ -24,8 +25,8 @@ pub(crate) fn gelu(case: &Case, import: &mut Import) -> Result<(), BuildError> {
     let tanh = case.attr("approximate", "none".to_string()) == "tanh";
     let x = case.at(0);
     let input = import.activation("x", x.shape[x.shape.len() - 1], x.floats())?;
-    let kind = if tanh { UnaryKind::GeluTanh } else { UnaryKind::GeluErf };
-    let y = import.builder.op("y", Unary::new(kind), &[input])?;
+    let gelu = if tanh { Func::GeluTanh } else { Func::GeluErf };
+    let y = import.builder.op("y", Map::of(gelu), &[input])?;
     import.want(y, case.outs[0].floats());
     Ok(())
 }
@@ -62,9 +63,9 @@ pub(crate) fn layer_normalization(case: &Case, import: &mut Import) -> Result<()
     let product = Linear { groups: 1 };
     let mean = b.op("mean", product.clone(), &[x, average])?;
     let centred = b.op("centred", product.clone(), &[x, centre])?;
-    let squares = b.op("squares", Unary::new(UnaryKind::Square), &[centred])?;
+    let squares = b.op("squares", Map::of(Func::Square), &[centred])?;
     let variance = b.op("variance", product, &[squares, average])?;
-    let inverse = b.op("inverse", Unary { kind: UnaryKind::Rsqrt, c: eps }, &[variance])?;
+    let inverse = b.op("inverse", Map::inverse_root(eps.0), &[variance])?;
     for (output, wanted) in [y, mean, inverse].into_iter().zip(&case.outs) {
         import.want(output, wanted.floats());
     }

@@ -105,11 +105,6 @@ impl FloatRow {
         self.base.first(run)
     }
 
-    /// The row, again and again.
-    pub(crate) fn src(&self, run: &Run<'_>) -> Src {
-        Src::new(self.base.first(run), 0)
-    }
-
     /// Its elements.
     ///
     /// # Safety

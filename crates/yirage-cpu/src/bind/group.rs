@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn what_is_read_no_more_gives_its_bytes_to_what_follows() {
-        let body = "slot %x: f32[Tokens, 40]
-            %a = unary{kind=silu, c=0}(%x): f32[Tokens, 40]
-            %b = unary{kind=relu, c=0}(%a): f32[Tokens, 40]
-            %c = unary{kind=tanh, c=0}(%b): f32[Tokens, 40]
-            %d = binary{kind=add}(%b, %c): f32[Tokens, 40]
-            output %d";
+        let body = r#"slot %x: f32[Tokens, 40]
+            %a = map{expr="silu(x0)"}(%x): f32[Tokens, 40]
+            %b = map{expr="relu(x0)"}(%a): f32[Tokens, 40]
+            %c = map{expr="tanh(x0)"}(%b): f32[Tokens, 40]
+            %d = map{expr="add(x0, x1)"}(%b, %c): f32[Tokens, 40]
+            output %d"#;
         let graph = yirage_ir::text::parse(&format!("graph g {{ {body} }}")).unwrap();
         let inner = place(&graph, 2, Supply::Plain).unwrap();
         let bytes = |name: &str| {

@@ -5,13 +5,13 @@
 
 use super::step::Source;
 use crate::rows::{load, store};
-use crate::simd::math::{gelu_erf, gelu_tanh, larger, sigmoid, silu, smaller, tanh};
+use crate::simd::math::{exp, gelu_erf, gelu_tanh, larger, sigmoid, silu, smaller, tanh};
 use crate::simd::{LANES, Lanes};
 use std::sync::LazyLock;
 use yirage_ir::expr::{Expr, Func, Scalar, Term};
 
 /// Most inputs and constants of a row of the table, together.
-const MOST: usize = 4;
+const MOST: usize = 5;
 
 macro_rules! table {
     ($($name:ident: $text:literal, ($($x:ident),+ $(; $($c:ident),+)?) => $e:expr;)*) => {
@@ -68,11 +68,20 @@ table! {
     Add: "add(x0, x1)", (a, b) => a.add(b);
     Sub: "sub(x0, x1)", (a, b) => a.sub(b);
     Mul: "mul(x0, x1)", (a, b) => a.mul(b);
+    Div: "div(x0, x1)", (a, b) => a.div(b);
     Scale: "mul(x0, c0)", (x; c) => x.mul(c);
     Softcap: "mul(tanh(div(x0, c0)), c0)", (x; c) => tanh(x.div(c)).mul(c);
+    InverseRoot: "recip(sqrt(add(x0, c0)))", (x; c) => V::splat(1.0).div(x.add(c).sqrt());
     Silu: "silu(x0)", (x) => silu(x);
     GeluTanh: "gelu_tanh(x0)", (x) => gelu_tanh(x);
     GeluErf: "gelu_erf(x0)", (x) => gelu_erf(x);
+    Tanh: "tanh(x0)", (x) => tanh(x);
+    Sigmoid: "sigmoid(x0)", (x) => sigmoid(x);
+    Exp: "exp(x0)", (x) => exp(x);
+    Sqrt: "sqrt(x0)", (x) => x.sqrt();
+    Square: "square(x0)", (x) => x.mul(x);
+    Relu: "relu(x0)", (x) => relu(x);
+    SquaredRelu: "square(relu(x0))", (x) => relu(x).mul(relu(x));
     SiluTimes: "mul(silu(x0), x1)", (gate, up) => silu(gate).mul(up);
     GeluTanhTimes: "mul(gelu_tanh(x0), x1)", (gate, up) => gelu_tanh(gate).mul(up);
     GeluErfTimes: "mul(gelu_erf(x0), x1)", (gate, up) => gelu_erf(gate).mul(up);
@@ -83,6 +92,22 @@ table! {
         let up = smaller(larger(up, V::splat(-7.0)), V::splat(7.0));
         up.add(V::splat(1.0)).mul(gate).mul(sigmoid(gate.mul(V::splat(1.702))))
     };
+    // What composition makes of a product's bias and what follows it: the residual, two of them, an activation, a gate.
+    AddSum: "add(x0, add(x1, x2))", (x, a, b) => x.add(a.add(b));
+    AddTwoSums: "add(add(x0, add(x1, x2)), add(x3, x4))", (x, a, b, c, d) => x.add(a.add(b)).add(c.add(d));
+    SiluOfSum: "silu(add(x0, x1))", (a, b) => silu(a.add(b));
+    GeluTanhOfSum: "gelu_tanh(add(x0, x1))", (a, b) => gelu_tanh(a.add(b));
+    GeluErfOfSum: "gelu_erf(add(x0, x1))", (a, b) => gelu_erf(a.add(b));
+    ReluOfSum: "relu(add(x0, x1))", (a, b) => relu(a.add(b));
+    SiluTimesSums: "mul(silu(add(x0, x1)), add(x2, x3))", (a, b, c, d) => silu(a.add(b)).mul(c.add(d));
+    GeluTanhTimesSums: "mul(gelu_tanh(add(x0, x1)), add(x2, x3))", (a, b, c, d) => gelu_tanh(a.add(b)).mul(c.add(d));
+    GeluErfTimesSums: "mul(gelu_erf(add(x0, x1)), add(x2, x3))", (a, b, c, d) => gelu_erf(a.add(b)).mul(c.add(d));
+}
+
+/// `max(x, 0)`, in the order that keeps NaN.
+#[inline(always)]
+fn relu<V: Lanes>(x: V) -> V {
+    V::splat(0.0).max(x)
 }
 
 /// A row of the table for an expression's own inputs and constants.

@@ -5,8 +5,6 @@
 //! Rows lie anywhere, a stride apart ([`Src`], [`Dst`]). An output may be exactly an input's memory (in place), or must
 //! not overlap it. Deliberately unknown here: matrices, caches, threads.
 
-mod binary;
-mod glu;
 mod hadamard;
 mod matmul;
 mod mixture;
@@ -15,10 +13,7 @@ mod rope;
 mod route;
 mod softmax;
 mod top_k;
-mod unary;
 
-pub use binary::binary;
-pub use glu::glu;
 pub use hadamard::hadamard;
 pub use matmul::{MatMul, matmul};
 pub use mixture::{expert_bias, expert_sum};
@@ -27,7 +22,6 @@ pub use rope::{Rope, rope};
 pub use route::{MAX_EXPERTS, Route, route};
 pub use softmax::softmax;
 pub use top_k::{TopK, top_k};
-pub use unary::unary;
 
 use crate::simd::{LANES, Lanes};
 
@@ -154,23 +148,5 @@ pub(crate) unsafe fn map<V: Lanes, F: Map>(f: &F, x: *const f32, out: *mut f32, 
     for i in (0..n).step_by(LANES) {
         // SAFETY: the caller vouches for n floats of both.
         unsafe { store(f.at(load::<V>(x.add(i), n - i, 0.0)), out.add(i), n - i) };
-    }
-}
-
-/// A function of two elements.
-pub(crate) trait Map2 {
-    /// Lanes in, lanes out.
-    fn at<V: Lanes>(&self, a: V, b: V) -> V;
-}
-
-/// `out[i] = f(a[i], b[i])`.
-#[inline(always)]
-pub(crate) unsafe fn map2<V: Lanes, F: Map2>(f: &F, a: *const f32, b: *const f32, out: *mut f32, n: usize) {
-    for i in (0..n).step_by(LANES) {
-        // SAFETY: the caller vouches for n floats of all three.
-        unsafe {
-            let (x, y) = (load::<V>(a.add(i), n - i, 0.0), load::<V>(b.add(i), n - i, 0.0));
-            store(f.at(x, y), out.add(i), n - i);
-        }
     }
 }

@@ -14,7 +14,6 @@ use crate::tensor::Tensor;
 use crate::types::{Type, TypeError};
 
 mod attention;
-mod binary;
 mod broadcast;
 mod case;
 mod concat;
@@ -24,7 +23,6 @@ mod embed;
 mod expert;
 mod fill;
 mod gather;
-mod glu;
 mod hadamard;
 mod iota;
 mod kv_append;
@@ -42,11 +40,9 @@ pub mod sample;
 mod softmax;
 mod tolerance;
 mod top_k;
-mod unary;
 mod view;
 
 pub use attention::Attention;
-pub use binary::{Binary, BinaryKind};
 pub use case::Case;
 pub use concat::Concat;
 pub use concat_heads::ConcatHeads;
@@ -55,7 +51,6 @@ pub use embed::Embed;
 pub use expert::{ExpertBias, ExpertLinear, ExpertSum};
 pub use fill::Fill;
 pub use gather::Gather;
-pub use glu::{Glu, GluKind};
 pub use hadamard::Hadamard;
 pub use iota::Iota;
 pub use kv_append::KvAppend;
@@ -73,7 +68,6 @@ pub use sample::{Sample, SampleSlot};
 pub use softmax::Softmax;
 pub use tolerance::Tolerance;
 pub use top_k::TopK;
-pub use unary::{Unary, UnaryKind};
 pub use view::{Cut, Form, View};
 
 /// Positions of one cache block.
@@ -232,7 +226,7 @@ macro_rules! ops {
 ops! {
     Map, Reduce, View, Contract, Concat, Gather, Fill, Iota,
     Embed, Linear, Quantize,
-    RmsNorm, LayerNorm, Softmax, Unary, Binary, Glu, ConcatHeads, MatMul, TopK,
+    RmsNorm, LayerNorm, Softmax, ConcatHeads, MatMul, TopK,
     Rope, Hadamard, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
     Sample,

@@ -1,7 +1,9 @@
 //! Regions of row-wise ops: whoever runs some rows runs all ops on them, one after the other.
 
 use crate::dim::Dim;
-use crate::graph::{Graph, Node, NodeKind, Source};
+use crate::dtype::DType;
+use crate::expr::is_float;
+use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
 use crate::op::Op;
 use crate::types::Type;
 
@@ -16,8 +18,15 @@ pub fn row_dim(graph: &Graph, node: &Node) -> Option<Dim> {
 }
 
 fn row_wise(graph: &Graph, node: &Node, op: &Op) -> bool {
-    let ins: Vec<Type> = node.ins.iter().map(|&i| graph.ty(i).clone()).collect();
+    let ins: Vec<Type> = node.ins.iter().map(|&i| seen(graph, i)).collect();
     op.row_wise(&ins)
+}
+
+/// The type that rows are read as. A weight of f16 or bf16 is held as f32 by every device that keeps it in rows.
+fn seen(graph: &Graph, id: ValueId) -> Type {
+    let ty = graph.ty(id);
+    let weight = graph.value(id).source == Source::Weight;
+    if weight && is_float(ty.dtype) { Type { dtype: DType::F32, ..ty.clone() } } else { ty.clone() }
 }
 
 /// All ops are row-wise over one dimension, and what is made inside is read row by row.

@@ -3,7 +3,8 @@
 use super::CacheGroup;
 use super::emit::{Emit, Rotation};
 use crate::error::ModelError;
-use yirage_ir::op::{Attention, BinaryKind, KvAppend, RmsNorm};
+use yirage_ir::expr::Func;
+use yirage_ir::op::{Attention, KvAppend, Map, RmsNorm};
 use yirage_ir::{F32, Graph, NodeKind, Op, ValueId};
 
 /// The sizes of attention.
@@ -160,8 +161,8 @@ pub(super) fn biased_keys(graph: &Graph) -> bool {
         while let Some(node) = made_by(id) {
             match &node.kind {
                 NodeKind::Op(Op::Rope(_) | Op::Hadamard(_)) => id = node.ins[0],
-                NodeKind::Op(Op::Binary(b)) => {
-                    return b.kind == BinaryKind::Add && graph.ty(node.ins[1]).shape.len() == 1;
+                NodeKind::Op(Op::Map(map)) => {
+                    return *map == Map::of(Func::Add) && graph.ty(node.ins[1]).shape.len() == 1;
                 }
                 _ => return false,
             }

@@ -10,7 +10,8 @@ use crate::error::ModelError;
 use crate::rope;
 use crate::weights::{WeightBinding, WeightSource, WeightView};
 use std::collections::HashMap;
-use yirage_ir::op::{Binary, BinaryKind, Embed, Gather, Hadamard, LayerNorm, Linear, RmsNorm, Rope, Unary, UnaryKind};
+use yirage_ir::expr::Func;
+use yirage_ir::op::{Embed, Gather, Hadamard, LayerNorm, Linear, Map, RmsNorm, Rope};
 use yirage_ir::{BuildError, DType, Dim, F32, Format, GraphBuilder, Op, Sym, Type, ValueId};
 
 /// Largest size of any single dimension that a configuration may state; products of two stay within u32.
@@ -258,7 +259,7 @@ impl<'a> Emit<'a> {
 
     /// `a + b`, where `b` may be one row.
     pub(super) fn add(&mut self, name: &str, a: ValueId, b: ValueId) -> Result<ValueId, ModelError> {
-        self.op(name, Binary { kind: BinaryKind::Add }, &[a, b])
+        self.op(name, Map::of(Func::Add), &[a, b])
     }
 
     /// `x` times the transpose of a weight in `groups` groups.
@@ -339,7 +340,7 @@ impl<'a> Emit<'a> {
         };
         let logits = if softcap > 0.0 {
             let raw = self.matmul("raw_logits", x, w, 1)?;
-            self.op("logits", Unary { kind: UnaryKind::Softcap, c: F32(softcap) }, &[raw])?
+            self.op("logits", Map::softcap(softcap), &[raw])?
         } else {
             self.matmul("logits", x, w, 1)?
         };

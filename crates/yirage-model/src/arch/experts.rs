@@ -4,7 +4,8 @@ use super::emit::Emit;
 use super::ffn;
 use crate::error::ModelError;
 use yirage_ir::ValueId;
-use yirage_ir::op::{ExpertLinear, ExpertSum, Glu, GluKind, Route};
+use yirage_ir::expr::Func;
+use yirage_ir::op::{ExpertLinear, ExpertSum, Map, Route};
 
 /// What a family calls its tensors.
 pub(super) struct Names {
@@ -19,7 +20,7 @@ pub(super) struct Experts {
     pub(super) hidden: u32,
     pub(super) inner: u32,
     pub(super) count: u32,
-    pub(super) kind: GluKind,
+    pub(super) gate: Func,
     pub(super) route: Route,
 }
 
@@ -27,7 +28,7 @@ impl Experts {
     /// From the usual keys; `inner` is the key of an expert's inner width.
     pub(super) fn read(e: &Emit<'_>, inner: &str, route: Route) -> Result<Experts, ModelError> {
         let (hidden, inner) = (e.size("hidden_size")?, e.size(inner)?);
-        Ok(Experts { hidden, inner, count: e.size("num_experts")?, kind: ffn::gate(e)?, route })
+        Ok(Experts { hidden, inner, count: e.size("num_experts")?, gate: ffn::gate(e)?, route })
     }
 
     /// Emits layer `l`'s experts; `correction` joins the choice only.
@@ -49,7 +50,7 @@ impl Experts {
         let gate = e.op(&format!("l{l}.ffn.gate"), ExpertLinear { top_k, shared: true }, &[x, gate, chosen[1]])?;
         let up = self.weight(e, l, names, 1)?;
         let up = e.op(&format!("l{l}.ffn.up"), ExpertLinear { top_k, shared: true }, &[x, up, chosen[1]])?;
-        let act = e.op(&format!("l{l}.ffn.act"), Glu { kind: self.kind }, &[gate, up])?;
+        let act = e.op(&format!("l{l}.ffn.act"), Map::gated(self.gate), &[gate, up])?;
         let down = self.weight(e, l, names, 2)?;
         let down = e.op(&format!("l{l}.ffn.down"), ExpertLinear { top_k, shared: false }, &[act, down, chosen[1]])?;
         e.op(&format!("l{l}.ffn"), ExpertSum { top_k }, &[down, chosen[0]])

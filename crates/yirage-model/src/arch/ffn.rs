@@ -3,26 +3,24 @@
 use super::emit::Emit;
 use crate::error::ModelError;
 use yirage_ir::ValueId;
-use yirage_ir::op::{Glu, GluKind, UnaryKind};
+use yirage_ir::expr::Func;
+use yirage_ir::op::Map;
 
 /// The gate that the configuration's activation means.
-pub(super) fn gate(e: &Emit<'_>) -> Result<GluKind, ModelError> {
+pub(super) fn gate(e: &Emit<'_>) -> Result<Func, ModelError> {
     match e.config.str("hidden_act")? {
-        "silu" | "swish" => Ok(GluKind::Silu),
-        "gelu_pytorch_tanh" | "gelu_new" | "gelu_fast" => Ok(GluKind::GeluTanh),
-        "gelu" => Ok(GluKind::GeluErf),
+        "silu" | "swish" => Ok(Func::Silu),
+        "gelu_pytorch_tanh" | "gelu_new" | "gelu_fast" => Ok(Func::GeluTanh),
+        "gelu" => Ok(Func::GeluErf),
         other => Err(unknown(e, other)),
     }
 }
 
 /// The function of a plain feed-forward part.
-pub(super) fn activation(e: &Emit<'_>) -> Result<UnaryKind, ModelError> {
+pub(super) fn activation(e: &Emit<'_>) -> Result<Func, ModelError> {
     match e.config.str("hidden_act")? {
-        "silu" | "swish" => Ok(UnaryKind::Silu),
-        "gelu_pytorch_tanh" | "gelu_new" | "gelu_fast" => Ok(UnaryKind::GeluTanh),
-        "gelu" => Ok(UnaryKind::GeluErf),
-        "relu" => Ok(UnaryKind::Relu),
-        other => Err(unknown(e, other)),
+        "relu" => Ok(Func::Relu),
+        _ => gate(e),
     }
 }
 
@@ -42,7 +40,7 @@ fn unknown(e: &Emit<'_>, name: &str) -> ModelError {
 pub(super) struct Gated {
     pub(super) hidden: u32,
     pub(super) inner: u32,
-    pub(super) kind: GluKind,
+    pub(super) gate: Func,
     pub(super) bias: bool,
 }
 
@@ -51,7 +49,7 @@ impl Gated {
     pub(super) fn read(e: &Emit<'_>, bias: bool) -> Result<Gated, ModelError> {
         let (hidden, inner) = (e.size("hidden_size")?, e.size("intermediate_size")?);
         e.product(inner, 2, "intermediate_size")?;
-        Ok(Gated { hidden, inner, kind: gate(e)?, bias })
+        Ok(Gated { hidden, inner, gate: gate(e)?, bias })
     }
 
     /// Emits layer `l`'s under the usual names.
@@ -79,7 +77,7 @@ impl Gated {
         gate: ValueId,
         up: ValueId,
     ) -> Result<ValueId, ModelError> {
-        let act = e.op(&format!("{name}.act"), Glu { kind: self.kind }, &[gate, up])?;
+        let act = e.op(&format!("{name}.act"), Map::gated(self.gate), &[gate, up])?;
         let hf = format!("{hf}.down_proj");
         let bias = e.biased(self.bias, &format!("{hf}.bias"));
         e.linear(&format!("{name}.down"), &hf, act, [self.hidden, self.inner], bias)

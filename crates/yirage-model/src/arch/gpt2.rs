@@ -5,14 +5,14 @@ use super::emit::Emit;
 use super::ffn;
 use crate::error::ModelError;
 use crate::weights::WeightView;
-use yirage_ir::op::{Embed, Unary};
+use yirage_ir::op::{Embed, Map};
 use yirage_ir::{F32, ValueId};
 
 pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
     let h = Heads::read(e)?;
     let (hidden, eps) = (h.hidden, e.eps("layer_norm_eps")?);
-    let (inner, kind) = (e.size("intermediate_size")?, ffn::activation(e)?);
+    let (inner, act) = (e.size("intermediate_size")?, ffn::activation(e)?);
     let scaled = e.config.bool_or("scale_attn_weights", true)?;
     let by_layer = e.config.bool_or("scale_attn_by_inverse_layer_idx", false)?;
     let mut x = positioned(e, hidden)?;
@@ -32,7 +32,7 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
         let n = e.layer_norm(&format!("{name}.ffn_norm"), &format!("{hf}.ln_2"), x, hidden, eps)?;
         let up = format!("{hf}.mlp.c_fc");
         let f = transposed(e, &format!("{name}.ffn.up"), &up, n, hidden, [0, inner, inner])?;
-        let f = e.op(&format!("{name}.ffn.act"), Unary::new(kind), &[f])?;
+        let f = e.op(&format!("{name}.ffn.act"), Map::of(act), &[f])?;
         let down = format!("{hf}.mlp.c_proj");
         let f = transposed(e, &format!("{name}.ffn.down"), &down, f, inner, [0, hidden, hidden])?;
         x = e.add(&format!("{name}.res"), x, f)?;

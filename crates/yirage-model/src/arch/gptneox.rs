@@ -7,19 +7,20 @@ use super::ffn;
 use crate::config::LayerType;
 use crate::error::ModelError;
 use yirage_ir::ValueId;
-use yirage_ir::op::{Unary, UnaryKind};
+use yirage_ir::expr::Func;
+use yirage_ir::op::Map;
 
 struct Part {
     hidden: u32,
     inner: u32,
-    kind: UnaryKind,
+    act: Func,
 }
 
 pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
     let h = Heads::read(e)?;
     let (hidden, eps) = (h.hidden, e.eps("layer_norm_eps")?);
-    let ffn = Part { hidden, inner: e.size("intermediate_size")?, kind: ffn::activation(e)? };
+    let ffn = Part { hidden, inner: e.size("intermediate_size")?, act: ffn::activation(e)? };
     let bias = e.config.bool_or("attention_bias", true)?;
     let parallel = e.config.bool_or("use_parallel_residual", true)?;
     let rotation = e.rotation(LayerType::Full, h.width, false)?;
@@ -65,7 +66,7 @@ impl Part {
         let hf = format!("gpt_neox.layers.{l}.mlp");
         let up =
             e.linear(&format!("l{l}.ffn.up"), &format!("{hf}.dense_h_to_4h"), x, [self.inner, self.hidden], true)?;
-        let act = e.op(&format!("l{l}.ffn.act"), Unary::new(self.kind), &[up])?;
+        let act = e.op(&format!("l{l}.ffn.act"), Map::of(self.act), &[up])?;
         let (down, shape) = (format!("{hf}.dense_4h_to_h"), [self.hidden, self.inner]);
         e.linear(&format!("l{l}.ffn.down"), &down, act, shape, true)
     }

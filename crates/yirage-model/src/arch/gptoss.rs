@@ -10,7 +10,7 @@ use super::emit::Emit;
 use crate::config::{LayerType, Quantization};
 use crate::error::ModelError;
 use crate::weights::WeightSource;
-use yirage_ir::op::{ExpertBias, ExpertLinear, ExpertSum, Glu, GluKind, Route, Scoring};
+use yirage_ir::op::{ExpertBias, ExpertLinear, ExpertSum, Map, Route, Scoring};
 use yirage_ir::{F32, Format, ValueId};
 
 struct Experts {
@@ -88,7 +88,7 @@ impl Experts {
         let half = |label, first| Matrix { label, fused: "gate_up_proj", n: inner, k: hidden, first, step: 2 };
         let gate = self.expert(e, l, x, chosen[1], half("gate", 0))?;
         let up = self.expert(e, l, x, chosen[1], half("up", 1))?;
-        let act = e.op(&format!("l{l}.ffn.act"), Glu { kind: GluKind::GptOss }, &[gate, up])?;
+        let act = e.op(&format!("l{l}.ffn.act"), Map::clipped_gate(), &[gate, up])?;
         let down = Matrix { label: "down", fused: "down_proj", n: hidden, k: inner, first: 0, step: 1 };
         let down = self.expert(e, l, act, chosen[1], down)?;
         e.op(&format!("l{l}.ffn"), ExpertSum { top_k }, &[down, chosen[0]])

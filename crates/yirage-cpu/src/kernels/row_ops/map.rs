@@ -43,16 +43,17 @@ impl RowOp for Map {
     unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
         let width = self.out.width();
         let dims = |first: i64| Strides::new(&[first, 1]).unwrap_or_else(|why| unreachable!("two dimensions: {why}"));
-        let each = dims(width as i64);
-        let input = |rows: &Rows| match rows {
-            Rows::Each(rows) => Input::at(rows.first(run).cast(), Elem::F32, each),
+        // The loop is over these rows alone: what it makes stays in the caches however many rows there are.
+        let first = rows.start * width;
+        let input = |of: &Rows| match of {
+            Rows::Each(all) => Input::at(all.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64)),
             Rows::One(row) => Input::at(row.first(run).cast(), Elem::F32, dims(0)),
         };
         let inputs: Vec<Input> = self.inputs.iter().map(input).collect();
-        let sizes = Sizes::new(&[rows.end, width]).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"));
-        let out = Output::at(self.out.first(run).cast(), Elem::F32, each);
-        let range = rows.start * width..rows.end * width;
+        let sizes =
+            Sizes::new(&[rows.len(), width]).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"));
+        let out = Output::at(self.out.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64));
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
-        unsafe { general::map(run.isa, &self.program, &sizes, &inputs, out, range) };
+        unsafe { general::map(run.isa, &self.program, &sizes, &inputs, out, 0..sizes.count()) };
     }
 }

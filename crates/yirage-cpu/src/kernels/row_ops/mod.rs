@@ -1,11 +1,9 @@
 //! Row-wise ops in one pass over the tokens. An op is a file here and a line of [`OPS`].
 
-mod binary;
 mod concat_heads;
 mod embed;
 mod expert_bias;
 mod expert_sum;
-mod glu;
 mod hadamard;
 mod kv_append;
 mod layer_norm;
@@ -17,7 +15,6 @@ mod rope;
 mod route;
 mod softmax;
 mod top_k;
-mod unary;
 
 use super::{BoundKernel, Kernel, not_for};
 use crate::bind::{Binder, GROUP, Run, Site};
@@ -46,9 +43,6 @@ static OPS: &[Line] = &[
     line::<layer_norm::LayerNorm>(),
     line::<softmax::Softmax>(),
     line::<map::Map>(),
-    line::<unary::Unary>(),
-    line::<binary::Binary>(),
-    line::<glu::Glu>(),
     line::<concat_heads::ConcatHeads>(),
     line::<matmul::MatMul>(),
     line::<top_k::TopK>(),

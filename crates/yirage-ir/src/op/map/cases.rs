@@ -6,7 +6,7 @@ use crate::expr::{Expr, Func, Scalar};
 use crate::op::case::{PLAIN, Values};
 use crate::op::{Case, Tolerance};
 use crate::quant::Format;
-use crate::tensor::Tensor;
+use crate::tensor::{Data, Tensor};
 
 pub(super) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -183,27 +183,44 @@ fn sizes() -> Vec<Case> {
     cases
 }
 
-/// Expressions of models.
+/// Expressions of models, by name and otherwise, over rows and over rows that meet one.
 fn models() -> Vec<Case> {
     let mut rng = Values::new(33);
     let texts = [
-        ("softcap", "mul(tanh(div(x0, 30.0)), 30.0)", 1),
-        ("gated silu", "mul(silu(x0), x1)", 2),
-        ("gated gelu", "mul(gelu_tanh(x0), x1)", 2),
-        ("gpt-oss", "t0 = min(x0, 7.0); mul(mul(add(clamp(x1, -7.0, 7.0), 1.0), t0), sigmoid(mul(t0, 1.702)))", 2),
-        ("variance", "t0 = sub(x0, x1); mul(t0, t0)", 2),
+        ("variance", "t0 = sub(x0, x1); mul(t0, t0)"),
+        ("squared relu", "square(relu(x0))"),
         (
             "sixteen",
             "add(add(add(add(x0, x1), add(x2, x3)), add(add(x4, x5), add(x6, x7))), add(add(add(x8, x9), add(x10, x11)), add(add(x12, x13), add(x14, x15))))",
-            16,
         ),
     ];
-    let case = |(name, text, inputs): (&str, &str, usize)| {
-        let ins = (0..inputs).map(|_| rng.rounded(DType::F32, &[4, 77])).collect();
+    let written = texts.map(|(name, text)| {
         let expr = text.parse().unwrap_or_else(|e| unreachable!("{name}: {e}"));
-        Case::new(name, Map { expr }, ins, Tolerance::Terms)
+        (name, Map { expr })
+    });
+    let named = [
+        ("scaled", Map::scale(30.0)),
+        ("softcap", Map::softcap(30.0)),
+        ("inverse root", Map::inverse_root(0.125)),
+        ("gated silu", Map::gated(Func::Silu)),
+        ("gated gelu by tanh", Map::gated(Func::GeluTanh)),
+        ("gated gelu by erf", Map::gated(Func::GeluErf)),
+        ("gpt-oss", Map::clipped_gate()),
+    ];
+    let sizes = [(1, 64), (4, 77), (0, 8)];
+    let each = written.into_iter().chain(named).flat_map(|form| sizes.map(|size| (form.clone(), size)));
+    let case = |((name, map), (rows, width)): ((&str, Map), (usize, usize))| {
+        let mut input = || {
+            let mut x = rng.floats([rows, width]);
+            if let Data::F32(x) = &mut x.data {
+                x.iter_mut().for_each(|x| *x *= 10.0);
+            }
+            x
+        };
+        let ins = (0..map.expr.inputs()).map(|_| input()).collect();
+        Case::new(format!("{name} {rows}x{width}"), map, ins, Tolerance::Terms)
     };
-    texts.into_iter().map(case).collect()
+    each.map(case).collect()
 }
 
 /// Expressions that nobody wrote.
