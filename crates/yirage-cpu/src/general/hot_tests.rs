@@ -4,7 +4,8 @@ use super::hot::{Hot, Name, TABLE};
 use super::{Elem, Input, Output, Program, Sizes, Strides, map};
 use crate::isa::Isa;
 use yirage_ir::dtype::DType;
-use yirage_ir::expr::Expr;
+use yirage_ir::expr::{Expr, Func};
+use yirage_ir::op::Map;
 use yirage_testkit::rng::Rng;
 
 #[test]
@@ -55,5 +56,17 @@ fn every_row_is_an_expression_and_finds_itself() {
     assert_eq!(names.len(), 31);
     for text in ["mul(tanh(div(x0, 30.0)), 20.0)", "add(x0, 1.0)", "mul(silu(x0), 2i)", "pow(x0, x1)"] {
         assert!(text.parse::<Expr>().is_ok_and(|e| Hot::of(&e).is_none()), "{text}");
+    }
+}
+
+#[test]
+fn the_forms_of_models_have_loops_of_their_own() {
+    let named = [Map::scale(0.5), Map::softcap(30.0), Map::inverse_root(1e-5), Map::clipped_gate()];
+    let gates = [Func::Silu, Func::GeluTanh, Func::GeluErf, Func::Sigmoid].map(Map::gated);
+    let alone =
+        [Func::Add, Func::Sub, Func::Mul, Func::Div, Func::Tanh, Func::Exp, Func::Sqrt, Func::Square].map(Map::of);
+    let activations = [Func::Silu, Func::GeluTanh, Func::GeluErf, Func::Sigmoid, Func::Relu].map(Map::of);
+    for form in [&named[..], &gates, &alone, &activations].concat() {
+        assert!(Hot::of(&form.expr).is_some(), "{}", form.expr);
     }
 }
