@@ -119,6 +119,10 @@ fn gelu_erf(x: f64) -> f64 {
 
 /// A function of one element, and what it is in f64.
 type One = (Map, fn(f64) -> f64);
+/// A function of two elements, and what it is in f32.
+type Two = (Func, fn(f32, f32) -> f32);
+/// A gated unit, and what it is in f64.
+type Gate = (Map, fn(f64, f64) -> f64);
 
 const SCALE: f32 = 0.3;
 
@@ -190,7 +194,7 @@ fn sums_and_products() {
     let mut rng = Rng::new(4);
     for width in WIDTHS {
         let (a, b) = (floats(&mut rng, 3 * width, 9.0), floats(&mut rng, 3 * width, 9.0));
-        let functions: [(Func, fn(f32, f32) -> f32); 4] = [
+        let functions: [Two; 4] = [
             (Func::Add, |x, y| x + y),
             (Func::Mul, |x, y| x * y),
             (Func::Sub, |x, y| x - y),
@@ -209,7 +213,7 @@ fn sums_and_products() {
 fn gates() {
     let mut rng = Rng::new(5);
     let clipped = |g: f64, u: f64| (u.clamp(-7.0, 7.0) + 1.0) * g.min(7.0) / (1.0 + (-1.702 * g.min(7.0)).exp());
-    let functions: [(Map, fn(f64, f64) -> f64); 5] = [
+    let functions: [Gate; 5] = [
         (Map::gated(Func::Silu), |g, u| silu(g) * u),
         (Map::gated(Func::GeluTanh), |g, u| gelu_tanh(g) * u),
         (Map::gated(Func::GeluErf), |g, u| gelu_erf(g) * u),
