@@ -64,7 +64,7 @@ pub use linear::Linear;
 pub use lower::NoGeneralForm;
 pub use map::Map;
 pub use matmul::MatMul;
-pub use quantize::{MAX_OUTLIERS, Quantize};
+pub use quantize::Quantize;
 pub use reduce::{PARTS, Reduce, ReduceKind, join as join_parts};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
@@ -278,6 +278,14 @@ pub(crate) fn f32_rows(ty: &Type, what: &str) -> Result<u32, TypeError> {
         (true, [_, crate::dim::Dim::Const(w)]) if *w > 0 => Ok(*w),
         _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width above 0] wanted"))),
     }
+}
+
+/// Checks that `ty` is what products read: f32, or a layout of activations, whichever it is.
+pub(crate) fn activations(ty: &Type) -> Result<(), TypeError> {
+    if ty.dtype == DType::F32 || ty.layout.is_some() {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("x is {ty}, f32 or a layout of activations wanted")))
 }
 
 /// Checks that `ty` is a vector (a fixed one for weights) of `n` elements readable as f32.
