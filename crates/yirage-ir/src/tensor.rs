@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::expr::Scalar;
 use crate::layout::ActivationLayout;
 use crate::quant::Format;
+use crate::types::Type;
 
 /// The elements of a tensor, dense and row-major.
 #[derive(Clone, PartialEq, Debug)]
@@ -90,6 +91,12 @@ impl Tensor {
         let (shape, info) = (shape.into(), layout.info());
         assert_eq!(info.row_bytes(shape.iter().product()), bytes.len(), "bytes of {shape:?} {layout}");
         Tensor { dtype: info.dtype, shape, data: Data::Laid(layout, bytes) }
+    }
+
+    /// Its type, of fixed sizes.
+    pub fn ty(&self) -> Type {
+        let ty = Type::new(self.dtype, self.shape.iter().map(|&n| n as u32));
+        Type { layout: self.layout(), ..ty }
     }
 
     /// The layout of activations, if it is in one.

@@ -170,9 +170,9 @@ fn graph(case: &Case) -> Graph {
     let ins: Vec<ValueId> = (case.ins.iter().enumerate())
         .map(|(i, t)| {
             let state = matches!(case.op.role(i, t), yirage_ir::op::Role::State);
-            let shape = t.shape.iter().skip(usize::from(state)).map(|&n| n as u32);
-            b.declare(&format!("i{i}"), Type::new(t.dtype, shape), if state { Source::State } else { Source::Slot })
-                .unwrap()
+            let mut ty = t.ty();
+            ty.shape.drain(..usize::from(state));
+            b.declare(&format!("i{i}"), ty, if state { Source::State } else { Source::Slot }).unwrap()
         })
         .collect();
     let types: Vec<Type> = ins.iter().map(|&i| b.ty(i).clone()).collect();

@@ -185,9 +185,8 @@ impl Wrapping {
 
     fn weight(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
         self.weights.insert(name.into(), t.clone());
-        let dense = Type::new(t.dtype, t.shape.iter().map(|&n| n as u32));
         let strides = if t.dtype == DType::F32 { self.how.lie.strides(&t.shape) } else { None };
-        self.builder.weight(name, Type { strides, ..dense })
+        self.builder.weight(name, Type { strides, ..t.ty() })
     }
 
     /// Rows of a table; quantised ones are quantised again, from the values they stand for.
