@@ -2,25 +2,27 @@
 //!
 //! Phases alternate: all row-wise ops that are ready, with everything row-wise that follows from them, become one
 //! region (one pass over the tokens, no waiting between the ops); then all other nodes that are ready run side by
-//! side, products of the same input as one region, whatever the formats of their weights.
+//! side, products of the same input as one region, whatever the formats of their weights. Maps and views of a product's
+//! result join it where all else that they read is there already.
 
 use crate::Options;
+use crate::epilogue::Epilogues;
 use crate::error::CompileError;
 use crate::group;
-use crate::readers::Readers;
+use crate::readers::{Readers, is_there};
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::region::{MAX_REGION_OPS, is_product, row_dim};
 use yirage_ir::{Dim, Graph, Node, NodeKind, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Step, Target};
 
-pub(crate) fn run(graph: &Graph, _: &Target, options: &Options) -> Result<Graph, CompileError> {
+pub(crate) fn run(graph: &Graph, target: &Target, options: &Options) -> Result<Graph, CompileError> {
     if !options.fuse {
         return Ok(graph.clone());
     }
     let mut r = Rebuild::new(graph, |_| true)?;
     let readers = Readers::of(graph);
-    for group in groups(graph) {
+    for group in groups(graph, &Epilogues::new(graph, &readers, target)) {
         emit(graph, &group, &readers, &mut r)?;
     }
     Ok(r.finish())
@@ -44,7 +46,7 @@ pub(crate) fn steps(graph: &Graph, kernels: &[u32]) -> Vec<Step> {
 }
 
 /// Node indices that run together, in an order in which they can run.
-fn groups(graph: &Graph) -> Vec<Vec<usize>> {
+fn groups(graph: &Graph, epilogues: &Epilogues<'_>) -> Vec<Vec<usize>> {
     let mut done = vec![false; graph.nodes.len()];
     let mut left = graph.nodes.len();
     let mut out = Vec::new();
@@ -52,6 +54,7 @@ fn groups(graph: &Graph) -> Vec<Vec<usize>> {
         let mut batch = ready_rows(graph, &done);
         if batch.is_empty() {
             batch = ready_products(graph, &done);
+            batch.iter_mut().for_each(|group| epilogues.join(group, &done));
         }
         for group in &batch {
             group.iter().for_each(|&n| done[n] = true);
@@ -63,10 +66,7 @@ fn groups(graph: &Graph) -> Vec<Vec<usize>> {
 }
 
 fn is_ready(graph: &Graph, n: usize, done: &[bool]) -> bool {
-    graph.nodes[n].ins.iter().all(|&i| match graph.value(i).source {
-        Source::Node { node, .. } => done[node as usize],
-        _ => true,
-    })
+    graph.nodes[n].ins.iter().all(|&i| is_there(graph, i, done))
 }
 
 /// Whether a row of what the node makes may depend on all of input `at`.

@@ -47,10 +47,27 @@ pub(crate) fn region(
     for &n in members {
         let node = &graph.nodes[n];
         let inner: Vec<ValueId> = node.ins.iter().map(|i| map[i]).collect();
-        let names: Vec<String> = node.outs.iter().map(|&o| graph.value(o).name.clone()).collect();
-        let made = builder.node(node.kind.clone(), &inner, &names)?;
+        let made = match &node.kind {
+            NodeKind::Op(_) => {
+                let names: Vec<String> = node.outs.iter().map(|&o| graph.value(o).name.clone()).collect();
+                builder.node(node.kind.clone(), &inner, &names)?
+            }
+            NodeKind::Region(region) => inline(&region.graph, &inner, &mut builder)?,
+        };
         map.extend(node.outs.iter().copied().zip(made));
     }
     outs.iter().for_each(|o| builder.output(map[o]));
     Ok((Region { kind, graph: builder.finish() }, ins))
+}
+
+/// Adds the ops of a region that takes `ins`: regions hold no regions. Gives what the region gives.
+fn inline(region: &Graph, ins: &[ValueId], builder: &mut GraphBuilder) -> Result<Vec<ValueId>, CompileError> {
+    let mut map: HashMap<ValueId, ValueId> = region.inputs.iter().copied().zip(ins.iter().copied()).collect();
+    for node in &region.nodes {
+        let inner: Vec<ValueId> = node.ins.iter().map(|i| map[i]).collect();
+        let names: Vec<String> = node.outs.iter().map(|&o| region.value(o).name.clone()).collect();
+        let made = builder.node(node.kind.clone(), &inner, &names)?;
+        map.extend(node.outs.iter().copied().zip(made));
+    }
+    Ok(region.outputs.iter().map(|o| map[o]).collect())
 }

@@ -8,6 +8,7 @@ mod canonicalise;
 mod chains;
 mod compose;
 mod copies;
+mod epilogue;
 mod error;
 mod fuse;
 mod group;

@@ -1,6 +1,6 @@
-//! Who reads each value of a graph.
+//! Who reads each value of a graph, and whether it is there.
 
-use yirage_ir::{Graph, ValueId};
+use yirage_ir::{Graph, Source, ValueId};
 
 /// The nodes that read each value, each once, ascending; and what the graph gives back.
 pub(crate) struct Readers {
@@ -40,5 +40,13 @@ impl Readers {
             [reader] if !self.is_output(id) => Some(*reader),
             _ => None,
         }
+    }
+}
+
+/// Whether a value is made, or given.
+pub(crate) fn is_there(graph: &Graph, value: ValueId, done: &[bool]) -> bool {
+    match graph.value(value).source {
+        Source::Node { node, .. } => done[node as usize],
+        _ => true,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use yirage_ir::expr::Scalar;
 use yirage_ir::region::{Chain, Core, Elements};
 use yirage_ir::rng::Rng;
-use yirage_ir::{Dim, Dims, Graph, Op, Strided, Tensor, interp, text, verify};
+use yirage_ir::{Dim, Dims, Graph, Op, Region, RegionKind, Strided, Tensor, interp, text, verify};
 
 /// The index of every element of a shape, row-major.
 fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
@@ -34,7 +34,8 @@ fn elements(e: &Elements, ins: &[Vec<Scalar>], dims: &Dims) -> Tensor {
     Tensor::from_scalars(e.dtype, shape, &values)
 }
 
-fn evaluate(chain: &Chain, ins: &[Vec<Scalar>], dims: &Dims) -> Vec<Scalar> {
+fn evaluate(chain: &Chain, given: &[Tensor], dims: &Dims) -> Vec<Scalar> {
+    let ins = &given.iter().map(Tensor::scalars).collect::<Vec<_>>();
     let made = match &chain.core {
         Core::None => return elements(&chain.after, ins, dims).scalars(),
         Core::Reduce(op, x) => Op::from(op.clone()).eval(&[&elements(x, ins, dims)]),
@@ -42,6 +43,7 @@ fn evaluate(chain: &Chain, ins: &[Vec<Scalar>], dims: &Dims) -> Vec<Scalar> {
             let [a, b] = sides.each_ref().map(|e| elements(e, ins, dims));
             Op::from(yirage_ir::op::Contract {}).eval(&[&a, &b])
         }
+        Core::Product(op, ins) => op.eval(&ins.iter().map(|&i| &given[i]).collect::<Vec<_>>()),
     };
     let (result, shape) = (made[0].scalars(), sizes(&chain.after.shape, dims));
     let mut out = vec![Scalar::from(0i32); result.len()];
@@ -81,6 +83,10 @@ fn a_chain_computes_what_its_ops_compute() {
         "slot %x: f32[4, 6]\n %n = map{expr=\"cast.bf16(x0)\"}(%x): bf16[4, 6]
          %r = reduce{kind=mean, axes=\"[0]\", keep=false}(%n): bf16[6]
          %y = map{expr=\"cast.f16(add(x0, x0))\"}(%r): f16[6]\n output %y",
+        "slot %x: f32[Tokens, 6]\n weight %w: f32[8, 6]\n slot %b: f32[8]\n slot %r: f32[Tokens, 2, 4]
+         %p = linear{groups=1}(%x, %w): f32[Tokens, 8]\n %c = map{expr=\"add(x0, x1)\"}(%p, %b): f32[Tokens, 8]
+         %h = view{form=\"reshape(Tokens, 2, 4)\"}(%c): f32[Tokens, 2, 4]
+         %y = map{expr=\"mul(x1, tanh(x0))\"}(%h, %r): f32[Tokens, 2, 4]\n output %y",
     ];
     for text in chains {
         let graph = parse(text);
@@ -91,7 +97,7 @@ fn a_chain_computes_what_its_ops_compute() {
         for &id in &graph.inputs {
             let shape = sizes(&graph.ty(id).shape, &dims);
             let t = Tensor::f32(shape.clone(), (0..shape.iter().product()).map(|_| rng.signed_f32()).collect());
-            ins.push(t.scalars());
+            ins.push(t.clone());
             tensors.insert(graph.value(id).name.clone(), t);
         }
         let want = interp::evaluate(&graph, &mut tensors).unwrap();
@@ -119,11 +125,36 @@ fn what_is_no_chain_is_told() {
             "reads another one",
         ),
         ("slot %x: f32[4, 6]\n %y = softmax(%x): f32[4, 6]\n output %y", "`softmax`"),
+        (
+            "slot %x: f32[4, 6]\n weight %w: f32[8, 6]\n %y = linear{groups=1}(%x, %w): f32[4, 8]\n output %y",
+            "into a region of products",
+        ),
     ] {
-        let inner = parse(body);
-        let region = yirage_ir::Region { kind: yirage_ir::RegionKind::Chain, graph: inner.clone() };
-        let ins: Vec<_> = inner.inputs.iter().map(|&i| inner.ty(i).clone()).collect();
-        let error = region.infer(&ins).unwrap_err().to_string();
+        let error = refusal(RegionKind::Chain, body).unwrap();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+fn refusal(kind: RegionKind, body: &str) -> Option<String> {
+    let inner = parse(body);
+    let ins: Vec<_> = inner.inputs.iter().map(|&i| inner.ty(i).clone()).collect();
+    Region { kind, graph: inner }.infer(&ins).err().map(|why| why.to_string())
+}
+
+#[test]
+fn products_have_chains_of_their_own() {
+    let two = "slot %x: f32[4, 6]\n weight %w: f32[8, 6]\n weight %v: f32[8, 6]\n slot %b: f32[8]
+         %p = linear{groups=1}(%x, %w): f32[4, 8]\n %q = linear{groups=1}(%x, %v): f32[4, 8]\n";
+    let with = |rest: &str| refusal(RegionKind::Products, &format!("{two}{rest}"));
+    assert_eq!(with("%y = map{expr=\"add(x0, x1)\"}(%p, %b): f32[4, 8]\n output %y\n output %q"), None);
+    for (rest, why) in [
+        ("%y = map{expr=\"mul(x0, x1)\"}(%p, %q): f32[4, 8]\n output %y", "two reductions, contractions or products"),
+        ("%y = map{expr=\"relu(x0)\"}(%p): f32[4, 8]\n output %y", "2 products leave the region as 1 outputs"),
+        ("%y = map{expr=\"relu(x0)\"}(%p): f32[4, 8]\n output %y\n output %p\n output %q", "as 3 outputs"),
+        ("%y = map{expr=\"relu(x0)\"}(%x): f32[4, 6]\n output %y\n output %q", "comes of no product"),
+        ("%y = softmax(%p): f32[4, 8]\n output %y\n output %q", "`softmax`"),
+    ] {
+        let error = with(rest).unwrap_or_else(|| panic!("{rest}"));
         assert!(error.contains(why), "{error}");
     }
 }

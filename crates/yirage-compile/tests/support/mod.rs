@@ -15,6 +15,7 @@ pub(crate) fn target() -> Target {
     let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect();
     let weight = vec![Way::new(OperandKind::Weight(WeightLayout::Product), formats)];
     let product = |op: &str| OpRule::new(op, vec![Way::anything(), weight.clone(), Way::anything()]);
+    let products = vec![product("linear"), product("expert_linear"), any("map"), any("view")];
     let row_wise = Op::NAMES.iter().filter(|op| !["linear", "expert_linear", "attention", "gather"].contains(*op));
     Target {
         family: "test".into(),
@@ -26,7 +27,7 @@ pub(crate) fn target() -> Target {
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
             kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),
-            kernel("test/products@1", &[RegionKind::Products], vec![product("linear"), product("expert_linear")]),
+            kernel("test/products@1", &[RegionKind::Products], products),
             kernel("test/attention@1", &[], vec![any("attention")]),
             kernel("test/gather@1", &[], vec![any("gather")]),
         ],

@@ -102,7 +102,7 @@ impl<'a> Binder<'a> {
         Ok(Whole {
             name: node.name().into(),
             op: if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None },
-            chain: Chain::of_node(&self.plan.graph, node),
+            chains: Chain::of_node(&self.plan.graph, node),
             ins: operands(&node.ins)?,
             outs: operands(&node.outs)?,
             bucket: self.plan.bucket,

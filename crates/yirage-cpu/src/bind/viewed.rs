@@ -3,18 +3,20 @@
 use super::float::Base;
 use super::location::{Location, Operand};
 use super::run::Run;
+use super::site::Site;
 use super::spot::Spot;
 use crate::general::{Elem, Input, Output, Strides};
 use crate::held::CpuWeight;
 use yirage_hal::HalError;
-use yirage_ir::region::{Chain, Read};
+use yirage_ir::region::{Chain, Core, Read};
 use yirage_ir::{DType, Dim, Dims, Op, Strided};
 
 /// A node as a whole with its operands: an op, or a region that is one loop.
 pub(crate) struct Whole {
     pub(super) name: String,
     pub(super) op: Option<Op>,
-    pub(super) chain: Result<Chain, String>,
+    /// One for each output.
+    pub(super) chains: Result<Vec<Chain>, String>,
     pub(super) ins: Vec<Operand>,
     pub(super) outs: Vec<Operand>,
     pub(super) bucket: Dims,
@@ -68,9 +70,9 @@ impl Whole {
     /// # Errors
     /// As [`Whole::written`].
     pub(crate) fn all_written(&self) -> Result<(ViewedOut, Vec<Dim>), HalError> {
-        let operand = self.output()?;
+        let operand = self.output(0)?;
         let at = Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))?;
-        Ok((self.written(&at)?, operand.ty.shape.clone()))
+        Ok((self.written(0, &at)?, operand.ty.shape.clone()))
     }
 
     /// What the node computes, in normal form.
@@ -78,7 +80,31 @@ impl Whole {
     /// # Errors
     /// A node that is no chain.
     pub(crate) fn chain(&self) -> Result<&Chain, HalError> {
-        self.chain.as_ref().map_err(|why| HalError::Load(format!("`{}` is no chain: {why}", self.name)))
+        match self.chains()? {
+            [chain] => Ok(chain),
+            chains => Err(HalError::Load(format!("`{}` is {} chains, one wanted", self.name, chains.len()))),
+        }
+    }
+
+    /// What the node computes of each output, in normal form.
+    ///
+    /// # Errors
+    /// A node that is no chains.
+    pub(crate) fn chains(&self) -> Result<&[Chain], HalError> {
+        let no_chain = |why: &String| HalError::Load(format!("`{}` is no chain: {why}", self.name));
+        self.chains.as_deref().map_err(no_chain)
+    }
+
+    /// The op in the middle of the chain to an output, with what it reads, as if it wrote the output itself.
+    ///
+    /// # Errors
+    /// A chain without a product, and inputs that the node does not have.
+    pub(crate) fn product(&self, output: usize, chain: &Chain) -> Result<Site, HalError> {
+        let Core::Product(op, ins) = &chain.core else {
+            return Err(HalError::Load(format!("output {output} of `{}` comes of no product", self.name)));
+        };
+        let ins = ins.iter().map(|&at| self.input(at).cloned()).collect::<Result<_, _>>()?;
+        Ok(Site { op: (**op).clone(), ins, outs: vec![self.output(output)?.clone()], parts: None })
     }
 
     /// The largest sizes of a step.
@@ -109,12 +135,12 @@ impl Whole {
         Ok((Viewed { base, elem, offset, strides: read.at.strides.clone() }, dtype))
     }
 
-    /// The elements that a chain writes.
+    /// The elements that the chain to an output writes.
     ///
     /// # Errors
     /// An output of another kind, or that has not all of these elements.
-    pub(crate) fn written(&self, at: &Strided) -> Result<ViewedOut, HalError> {
-        let operand = self.output()?;
+    pub(crate) fn written(&self, output: usize, at: &Strided) -> Result<ViewedOut, HalError> {
+        let operand = self.output(output)?;
         let wanted = "plain elements that are computed";
         let Location::Arena(spot) = &operand.location else { return Err(self.refuse(operand, wanted)) };
         let elem = Elem::try_from(operand.ty.dtype).map_err(|_| self.refuse(operand, wanted))?;
@@ -141,11 +167,9 @@ impl Whole {
         self.ins.get(number).ok_or_else(missing)
     }
 
-    fn output(&self) -> Result<&Operand, HalError> {
-        let [output] = &self.outs[..] else {
-            return Err(HalError::Load(format!("`{}` has {} outputs, one wanted", self.name, self.outs.len())));
-        };
-        Ok(output)
+    fn output(&self, number: usize) -> Result<&Operand, HalError> {
+        let missing = || HalError::Load(format!("`{}` has no output {number}", self.name));
+        self.outs.get(number).ok_or_else(missing)
     }
 
     fn refuse(&self, operand: &Operand, wanted: &str) -> HalError {
@@ -171,6 +195,16 @@ impl Viewed {
 }
 
 impl ViewedOut {
+    /// The type of the elements.
+    pub(crate) fn elem(&self) -> Elem {
+        self.elem
+    }
+
+    /// The address of the first element. `Whole::inside` has checked that the others exist.
+    pub(crate) fn first(&self, run: &Run<'_>) -> *mut u8 {
+        self.spot.first(run.arena).wrapping_byte_offset(self.offset)
+    }
+
     /// Elements between neighbours along each dimension.
     pub(crate) fn strides(&self) -> &[i64] {
         &self.strides
@@ -178,6 +212,6 @@ impl ViewedOut {
 
     /// The elements as a kernel takes them.
     pub(crate) fn output(&self, run: &Run<'_>, strides: Strides) -> Output {
-        Output::at(self.spot.first(run.arena).wrapping_byte_offset(self.offset), self.elem, strides)
+        Output::at(self.first(run), self.elem, strides)
     }
 }

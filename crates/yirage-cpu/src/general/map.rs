@@ -6,19 +6,48 @@ use super::strips::{Bases, Bound};
 use crate::isa::Isa;
 use std::ops::Range;
 
-/// The program's value for the elements `range` of the loop, in row-major order. Rows `a..b` of `[rows, width]` are
-/// elements `a * width..b * width`.
+/// A program with the operands of a run.
+pub struct Map<'a> {
+    bound: Bound<'a>,
+    bases: Bases,
+    count: usize,
+}
+
+impl<'a> Map<'a> {
+    /// A loop of these sizes.
+    ///
+    /// # Panics
+    /// If the operands are not of the program's types, or have not a stride for each size.
+    pub fn new(program: &'a Program, sizes: &Sizes, inputs: &[Input], output: Output) -> Map<'a> {
+        let operands = inputs.iter().map(|input| (input.elem, input.strides));
+        let bound = Bound::new(program, sizes, operands, (output.elem, output.strides));
+        Map { bound, bases: Bases::of(inputs, output.base), count: sizes.count() }
+    }
+
+    /// The program's value for the elements `range` of the loop, in row-major order. Rows `a..b` of `[rows, width]` are
+    /// elements `a * width..b * width`.
+    ///
+    /// # Safety
+    /// All elements of the range exist in the inputs and the output, as [`Input::within`] and [`Output::within`] check;
+    /// no two of the output are one; its memory is that of inputs at the same places, or of none.
+    ///
+    /// # Panics
+    /// If the range ends past the loop.
+    pub unsafe fn run(&self, isa: Isa, range: Range<usize>) {
+        assert!(range.end <= self.count, "elements {range:?} of {}", self.count);
+        // SAFETY: the contract.
+        unsafe { self.bound.run(isa, &self.bases, range) }
+    }
+}
+
+/// [`Map::run`] of a loop that is run once.
 ///
 /// # Safety
-/// All elements of the range exist in the inputs and the output, as [`Input::within`] and [`Output::within`] check; no
-/// two of the output are one; its memory is that of inputs at the same places, or of none.
+/// As for [`Map::run`].
 ///
 /// # Panics
-/// If the operands are not of the program's types, or have not a stride for each size.
+/// As [`Map::new`] and [`Map::run`].
 pub unsafe fn map(isa: Isa, program: &Program, sizes: &Sizes, inputs: &[Input], output: Output, range: Range<usize>) {
-    assert!(range.end <= sizes.count(), "elements {range:?} of {sizes:?}");
-    let operands = inputs.iter().map(|input| (input.elem, input.strides));
-    let bound = Bound::new(program, sizes, operands, (output.elem, output.strides));
     // SAFETY: the contract.
-    unsafe { bound.run(isa, &Bases::of(inputs, output.base), range) }
+    unsafe { Map::new(program, sizes, inputs, output).run(isa, range) }
 }

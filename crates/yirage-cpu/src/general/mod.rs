@@ -28,7 +28,7 @@ pub use copy::copy;
 pub use elem::{Elem, Held, NoElem};
 pub use fill::{fill, iota};
 pub use gather::{Slices, gather};
-pub use map::map;
+pub use map::{Map, map};
 pub use operand::{Input, OperandError, Output, Sizes, Strides};
 pub use program::{Program, ProgramError};
 pub use reduce::{Reduction, reduce};

@@ -28,7 +28,7 @@ const FEW: usize = 4096;
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let node = binder.whole(n)?;
     let chain = node.chain()?;
-    let out = node.written(&chain.out)?;
+    let out = node.written(0, &chain.out)?;
     Ok(match &chain.core {
         Core::None => {
             let each = Each::bind(&node, &chain.after)?;
@@ -54,7 +54,9 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
                 out,
             })
         }
-        Core::Contract(_) => return Err(HalError::Load(format!("{} computes no contraction", KERNEL.name))),
+        Core::Contract(_) | Core::Product(..) => {
+            return Err(HalError::Load(format!("{} computes no contraction and no product", KERNEL.name)));
+        }
     })
 }
 

@@ -94,7 +94,7 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     };
     let bucket = node.bucket();
     let bytes = Contract::scratch_bytes(m.get(bucket).saturating_mul(count(batch, bucket)), columns.get(bucket));
-    let out = node.written(&chain.out)?;
+    let out = node.written(0, &chain.out)?;
     let (batch, scratch) = (batch.to_vec(), binder.each_worker(bytes)?);
     Ok(Box::new(ContractChain { batch, m, k, n: columns, sides, after, out, scratch }))
 }

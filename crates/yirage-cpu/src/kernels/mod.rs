@@ -8,6 +8,7 @@ mod chain;
 mod concat;
 mod constants;
 mod contract;
+mod epilogue;
 mod experts;
 mod gather;
 mod products;

@@ -1,16 +1,18 @@
-//! Products of one input with several weights of any formats.
+//! Products of one input with several weights of any formats, and what becomes of their results.
 
-use super::ways::{codes, floats, packed};
+use super::epilogue::{Epilogue, Ready};
+use super::ways::{codes, elements, floats, packed};
 use super::{BoundKernel, Kernel, not_for};
 use crate::activation::{Form, Layout, TOKEN_TILE};
-use crate::bind::{Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site};
+use crate::bind::{Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site, Whole};
 use crate::isa::Isa;
 use crate::linear::{self, Linear, Precision};
 use crate::memory::prefetch;
-use crate::pack::PackedMatrix;
+use crate::pack::{PANEL_ROWS, PackedMatrix};
 use crate::walk::Work;
 use std::ops::Range;
 use yirage_hal::HalError;
+use yirage_ir::region::Chain;
 use yirage_ir::{Dim, Dims, Op, RegionKind};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Sharing, Stage, When};
@@ -29,6 +31,8 @@ fn rules() -> Vec<OpRule> {
     vec![
         OpRule::new("linear", vec![floats(), packed()]),
         OpRule::new("linear", vec![codes(), packed()]).when("groups", 1),
+        OpRule::new("map", vec![elements()]),
+        OpRule::new("view", vec![elements()]),
     ]
 }
 
@@ -79,13 +83,31 @@ struct Product {
     weight: Packed,
     kernel: linear::Kernel,
     groups: usize,
-    out: Out<f32>,
+    /// Numbers of a row of the result.
+    width: usize,
+    results: Results,
     activations: Activations,
+}
+
+/// What becomes of a product's results.
+enum Results {
+    /// They are what it makes.
+    Made(Out<f32>),
+    /// More is computed of them.
+    Further(Box<Epilogue>),
 }
 
 impl Product {
     fn matrix(&self) -> &PackedMatrix {
         self.weight.matrix()
+    }
+
+    /// What more is computed in a run.
+    fn epilogue(&self, run: &Run<'_>) -> Option<Ready<'_>> {
+        match &self.results {
+            Results::Made(_) => None,
+            Results::Further(epilogue) => Some(epilogue.ready(run)),
+        }
     }
 }
 
@@ -123,21 +145,30 @@ pub(super) fn one_input(sites: &[Site]) -> Result<&Site, HalError> {
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
-    let sites = binder.sites(n)?;
+    let node = binder.whole(n)?;
+    let chains = node.chains()?;
+    let product = |(output, chain): (usize, &Chain)| node.product(output, chain);
+    let sites = chains.iter().enumerate().map(product).collect::<Result<Vec<_>, _>>()?;
     let first = one_input(&sites)?;
     let mut made = Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new() };
-    for site in &sites {
-        let product = made.product(binder, site)?;
+    for (output, (site, chain)) in sites.iter().zip(chains).enumerate() {
+        let product = made.product(binder, &node, (output, chain), site)?;
         made.products.push(product);
     }
     Ok(Box::new(made))
 }
 
 impl Products {
-    fn product(&mut self, binder: &mut Binder<'_>, site: &Site) -> Result<Product, HalError> {
+    fn product(
+        &mut self,
+        binder: &mut Binder<'_>,
+        node: &Whole,
+        (output, chain): (usize, &Chain),
+        site: &Site,
+    ) -> Result<Product, HalError> {
         let Op::Linear(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
         let groups = op.groups as usize;
-        let (weight, out) = (site.packed(1, groups)?, site.out(0)?);
+        let weight = site.packed(1, groups)?;
         let matrix = weight.matrix();
         let wanted = precision(self.x.quantised(), matrix.format().info().block, binder.precision);
         let kernel = linear::Kernel::new(binder.shared.isa, wanted, matrix.format());
@@ -146,7 +177,12 @@ impl Products {
             Input::Codes(codes) => Activations::Codes(codes.clone()),
             Input::Floats(_) => Activations::Staged(self.stage(binder, kernel.form(), groups, matrix.k())?),
         };
-        Ok(Product { weight, kernel, groups, out, activations })
+        let width = groups.saturating_mul(matrix.rows());
+        let results = match Epilogue::bind(binder, node, output, chain, (self.x.rows(), width))? {
+            Some(epilogue) => Results::Further(Box::new(epilogue)),
+            None => Results::Made(site.out(0)?),
+        };
+        Ok(Product { weight, kernel, groups, width, results, activations })
     }
 
     /// Scratch for the input in `form`, shared by all products that read it so.
@@ -186,6 +222,10 @@ impl Products {
     unsafe fn multiply(&self, run: &Run<'_>, p: &Product, panels: Range<usize>, tokens: usize) {
         let matrix = p.matrix();
         let layout = Layout::new(p.kernel.form(), tokens, matrix.k());
+        let out = match &p.results {
+            Results::Made(out) => out.first(run),
+            Results::Further(epilogue) => epilogue.results(run),
+        };
         for g in 0..p.groups {
             let activations = match &p.activations {
                 Activations::Codes(codes) => codes.first(run),
@@ -197,8 +237,8 @@ impl Products {
                 matrix: g,
                 layout,
                 activations: activations.cast_const(),
-                out: p.out.first(run).wrapping_add(g * matrix.rows()),
-                ldo: p.out.width(),
+                out: out.wrapping_add(g * matrix.rows()),
+                ldo: p.width,
                 rows: None,
                 accumulate: false,
             };
@@ -220,10 +260,21 @@ const WARM_STEP: usize = 256;
 #[derive(Clone, Copy)]
 struct Cut<'a> {
     product: &'a Product,
+    /// Its number.
+    at: usize,
     /// Panels of a piece.
     step: usize,
     /// Pieces.
     count: usize,
+}
+
+impl Cut<'_> {
+    /// The columns of the result that some panels make: of each group the same part.
+    fn columns(&self, panels: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+        let rows = self.product.matrix().rows();
+        let (from, to) = (panels.start * PANEL_ROWS, (panels.end * PANEL_ROWS).min(rows));
+        (0..self.product.groups).map(move |g| g * rows + from..g * rows + to)
+    }
 }
 
 impl Products {
@@ -232,9 +283,9 @@ impl Products {
         let panels: usize = self.products.iter().map(|p| p.matrix().panels()).sum();
         let most = (panels / (2 * workers)).max(1);
         let bytes = if tokens > TOKEN_TILE { linear::GROUP_BYTES } else { FEW_TOKENS_BYTES };
-        self.products.iter().map(move |product| {
+        self.products.iter().enumerate().map(move |(at, product)| {
             let step = (bytes / product.matrix().panel_bytes().max(1)).clamp(1, most);
-            Cut { product, step, count: product.matrix().panels().div_ceil(step) }
+            Cut { product, at, step, count: product.matrix().panels().div_ceil(step) }
         })
     }
 }
@@ -262,10 +313,17 @@ impl BoundKernel for Products {
         }
         let cut = self.cut(tokens, work.workers);
         let total = cut.clone().map(|c| c.count).sum();
+        let epilogues: Vec<Option<Ready<'_>>> = self.products.iter().map(|p| p.epilogue(run)).collect();
         work.drain(total, |some| {
             for (c, panels) in panels(cut.clone(), some) {
-                // SAFETY: pieces of different workers are disjoint, and so are their panels.
-                unsafe { self.multiply(run, c.product, panels, tokens) };
+                let columns = c.columns(&panels);
+                // SAFETY: pieces of different workers are disjoint, and so are their panels and the columns of these.
+                unsafe {
+                    self.multiply(run, c.product, panels, tokens);
+                    if let Some(epilogue) = &epilogues[c.at] {
+                        columns.for_each(|columns| epilogue.run(run.isa, columns));
+                    }
+                }
             }
         });
     }

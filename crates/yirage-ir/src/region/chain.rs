@@ -1,8 +1,10 @@
-//! Chains: maps and views around at most one reduction or contraction, computed in one pass over memory.
+//! Chains: maps and views around at most one reduction or contraction, or behind a product with a weight, computed in
+//! one pass over memory.
 //!
 //! [`Chain::of`] gives the normal form: what is computed of which elements, with no word of how the ops were cut.
 //! Nothing inside of a chain is ever whole: views are strides, maps are one expression.
 
+use super::is_product;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::expr::{Expr, is_float};
@@ -41,6 +43,8 @@ pub enum Core {
     Reduce(Reduce, Elements),
     /// A contraction of two.
     Contract(Box<[Elements; 2]>),
+    /// A product with a weight ([`is_product`]) of these of the chain's inputs: it takes them as they are.
+    Product(Box<Op>, Vec<usize>),
 }
 
 /// The normal form of a chain.
@@ -49,7 +53,8 @@ pub struct Chain {
     /// The op in the middle.
     pub core: Core,
     /// What becomes of each element of the core's result, which is input 0 of the expression where there is a core
-    /// (`reads` begins with the next). Its shape is the core's result's, or the chain's where there is none.
+    /// (`reads` begins with the next). Its shape is the core's result's, or the chain's where there is none. Dimensions of
+    /// a product's result may be divided in it: the elements are the same in the same order.
     pub after: Elements,
     /// Where the elements of `after` go in the chain's dense output.
     pub out: Strided,
@@ -75,20 +80,21 @@ enum From {
 type Middle = Option<(Core, Vec<Dim>, DType)>;
 
 impl Chain {
-    /// The normal form of a node that is a chain, or one op of one.
+    /// The normal form of each output of a node: a region of chains, or one op of one.
     ///
     /// # Errors
-    /// Why it is none.
-    pub fn of_node(graph: &Graph, node: &Node) -> Result<Chain, String> {
+    /// Why one of them is none.
+    pub fn of_node(graph: &Graph, node: &Node) -> Result<Vec<Chain>, String> {
         if let NodeKind::Region(region) = &node.kind {
-            return Chain::of(&region.graph);
+            return Chain::each(&region.graph);
         }
         let mut alone = GraphBuilder::new("alone");
         let input = |at: usize, b: &mut GraphBuilder| b.slot(&format!("x{at}"), graph.ty(node.ins[at]).dense());
         let ins = (0..node.ins.len()).map(|at| input(at, &mut alone)).collect::<Result<Vec<_>, _>>();
-        let outs = ins.and_then(|ins| alone.node(node.kind.clone(), &ins, &["y".to_string()]));
+        let names: Vec<String> = (0..node.outs.len()).map(|at| format!("y{at}")).collect();
+        let outs = ins.and_then(|ins| alone.node(node.kind.clone(), &ins, &names));
         outs.map_err(|e| e.to_string())?.into_iter().for_each(|o| alone.output(o));
-        Chain::of(&alone.finish())
+        Chain::each(&alone.finish())
     }
 
     /// The normal form of a graph with one output.
@@ -97,16 +103,29 @@ impl Chain {
     /// Why it is no chain.
     pub fn of(graph: &Graph) -> Result<Chain, String> {
         let [output] = graph.outputs[..] else { return Err(format!("{} outputs, one wanted", graph.outputs.len())) };
+        Chain::to(graph, output)
+    }
+
+    /// The normal form of each output of a graph.
+    ///
+    /// # Errors
+    /// Why one of them is no chain.
+    pub fn each(graph: &Graph) -> Result<Vec<Chain>, String> {
+        graph.outputs.iter().map(|&output| Chain::to(graph, output)).collect()
+    }
+
+    /// The normal form of one output.
+    pub(super) fn to(graph: &Graph, output: ValueId) -> Result<Chain, String> {
         let mut made: Vec<Option<Made>> = vec![None; graph.values.len()];
-        for (at, &id) in graph.inputs.iter().enumerate() {
-            let v = graph.value(id);
-            if v.source == Source::State {
-                return Err(format!("`{}` is a state", v.name));
-            }
-            made[id.index()] = Some(Made::input(at, graph, id)?);
-        }
         let mut core: Middle = None;
-        for node in &graph.nodes {
+        for node in makers(graph, output) {
+            for &id in &node.ins {
+                if let Some(at) = graph.inputs.iter().position(|&i| i == id)
+                    && made[id.index()].is_none()
+                {
+                    made[id.index()] = Some(Made::input(at, graph, id)?);
+                }
+            }
             let value = make(graph, node, &made, &mut core)?;
             let [out] = node.outs[..] else { return Err(format!("`{}` has several outputs", node.name())) };
             made[out.index()] = Some(value);
@@ -116,8 +135,26 @@ impl Chain {
     }
 }
 
+/// The nodes that an output depends on, in order.
+pub(super) fn makers(graph: &Graph, output: ValueId) -> Vec<&Node> {
+    let mut wanted = vec![false; graph.values.len()];
+    wanted[output.index()] = true;
+    let mut nodes: Vec<&Node> = Vec::new();
+    for node in graph.nodes.iter().rev() {
+        if node.outs.iter().any(|o| wanted[o.index()]) {
+            node.ins.iter().for_each(|i| wanted[i.index()] = true);
+            nodes.push(node);
+        }
+    }
+    nodes.reverse();
+    nodes
+}
+
 impl Made {
     fn input(at: usize, graph: &Graph, id: ValueId) -> Result<Made, String> {
+        if graph.value(id).source == Source::State {
+            return Err(format!("`{}` is a state", graph.value(id).name));
+        }
         let ty = graph.ty(id);
         let lies =
             Strided::dense(&ty.shape).ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
@@ -156,7 +193,7 @@ impl Made {
     fn elements(self) -> Result<Elements, String> {
         let read = |(from, at): (From, Strided)| match from {
             From::Input(input) => Ok(Read { input, at }),
-            From::Core => Err("a reduction or contraction reads another one".to_string()),
+            From::Core => Err("a reduction, contraction or product reads another one".to_string()),
         };
         let reads = self.reads.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok(Elements { expr: self.expr, reads, shape: self.shape, dtype: self.dtype })
@@ -170,15 +207,12 @@ impl Made {
         let result = self.reads.iter().filter(|(from, _)| *from == From::Core).map(|(_, at)| at.clone());
         let result: Vec<Strided> = result.collect();
         let [at] = &result[..] else {
-            return Err("the reduction or contraction is seen in two ways, or not at all".into());
+            return Err("the reduction, contraction or product is seen in two ways, or not at all".into());
         };
-        let axes = axes(at, &shape).ok_or("the result is not seen whole, each element once")?;
+        let seen = Seen::of(at, &shape, matches!(core, Core::Product(..)));
+        let (seen, shape) = seen.ok_or("the result is not seen whole, each element once")?;
+        let turned = |at: &Strided| seen.turned(at, &shape).ok_or("what meets the result has gaps and needs a copy");
         let dense = Strided::dense(&self.shape).ok_or("its output is too large")?;
-        let turned = |at: &Strided| Strided {
-            shape: shape.clone(),
-            strides: axes.iter().map(|a| a.map_or(0, |a| at.strides[a])).collect(),
-            offset: at.offset,
-        };
         // The core's result comes first.
         let place = self.reads.iter().position(|(from, _)| *from == From::Core).map_or(0, |p| p as u32);
         let expr = self.expr.substitute(|i| {
@@ -191,11 +225,52 @@ impl Made {
             })
         });
         let others = self.reads.iter().filter_map(|(from, at)| match from {
-            From::Input(input) => Some(Read { input: *input, at: turned(at) }),
+            From::Input(input) => Some(turned(at).map(|at| Read { input: *input, at })),
             From::Core => None,
         });
-        let after = Elements { expr, reads: others.collect(), shape: shape.clone(), dtype: self.dtype };
-        Ok(Chain { core, after, out: turned(&dense), core_dtype: Some(dtype) })
+        let reads = others.collect::<Result<_, _>>()?;
+        let out = turned(&dense)?;
+        let after = Elements { expr, reads, shape, dtype: self.dtype };
+        Ok(Chain { core, after, out, core_dtype: Some(dtype) })
+    }
+}
+
+/// How a view sees each element of a dense result once.
+enum Seen {
+    /// For each dimension of the result, which dimension of the view runs along it; none for sizes of 1.
+    Axes(Vec<Option<usize>>),
+    /// In the result's own order, in other dimensions.
+    InOrder,
+}
+
+impl Seen {
+    /// How `at` sees a result of this shape, and in which dimensions the result is seen then: in others than its own only
+    /// if it `may_divide`. `None` where `at` sees an element twice, or not at all.
+    fn of(at: &Strided, shape: &[Dim], may_divide: bool) -> Option<(Seen, Vec<Dim>)> {
+        if let Some(axes) = axes(at, shape) {
+            return Some((Seen::Axes(axes), shape.to_vec()));
+        }
+        if !may_divide {
+            return (at.is_dense() && at.reshaped(shape).is_some()).then(|| (Seen::InOrder, shape.to_vec()));
+        }
+        let mut order: Vec<usize> = (0..at.shape.len()).filter(|&a| at.shape[a] != Dim::Const(1)).collect();
+        order.sort_by_key(|&a| std::cmp::Reverse(at.strides[a]));
+        let divided: Vec<Dim> = order.iter().map(|&a| at.shape[a]).collect();
+        let dense = Strided::dense(&divided)?;
+        let whole = order.iter().zip(&dense.strides).all(|(&a, stride)| at.strides[a] == *stride) && at.offset == 0;
+        (whole && dense.reshaped(shape).is_some()).then(|| (Seen::Axes(order.into_iter().map(Some).collect()), divided))
+    }
+
+    /// What lies along the view, along the result of this shape; `None` where no strides tell that.
+    fn turned(&self, at: &Strided, shape: &[Dim]) -> Option<Strided> {
+        match self {
+            Seen::InOrder => at.reshaped(shape),
+            Seen::Axes(axes) => Some(Strided {
+                shape: shape.to_vec(),
+                strides: axes.iter().map(|a| a.map_or(0, |a| at.strides[a])).collect(),
+                offset: at.offset,
+            }),
+        }
     }
 }
 
@@ -230,10 +305,15 @@ fn make(graph: &Graph, node: &Node, made: &[Option<Made>], core: &mut Middle) ->
         Op::View(view) => return find(0)?.viewed(view, &out.shape),
         Op::Reduce(reduce) => Core::Reduce(reduce.clone(), find(0)?.elements()?),
         Op::Contract(_) => Core::Contract(Box::new([find(0)?.elements()?, find(1)?.elements()?])),
-        other => return Err(format!("`{}` is neither map nor view, reduction nor contraction", other.name())),
+        product if is_product(node) => {
+            let given = |id: &ValueId| graph.inputs.iter().position(|i| i == id);
+            let ins = node.ins.iter().map(given).collect::<Option<_>>();
+            Core::Product(Box::new(product.clone()), ins.ok_or("a product reads what is made inside")?)
+        }
+        other => return Err(format!("`{}` is neither map nor view, reduction, contraction nor product", other.name())),
     };
     if core.replace((middle, out.shape.clone(), out.dtype)).is_some() {
-        return Err("two reductions or contractions".into());
+        return Err("two reductions, contractions or products".into());
     }
     let at = Strided::dense(&out.shape).ok_or("a result too large")?;
     Ok(Made { expr: Expr::input(0), reads: vec![(From::Core, at)], shape: out.shape.clone(), dtype: out.dtype })
@@ -261,14 +341,15 @@ fn mapped(expr: &Expr, ins: &[Made], shape: &[Dim], dtype: DType) -> Made {
 /// What a region of this kind must be: a chain whose expressions are within their limits.
 pub(super) fn check(graph: &Graph) -> Result<(), String> {
     let chain = Chain::of(graph)?;
-    let inputs =
-        |e: &Elements| -> Vec<DType> { e.reads.iter().map(|r| graph.ty(graph.inputs[r.input]).dtype).collect() };
-    let fits = |e: &Elements, ins: Vec<DType>| e.expr.infer(&ins).map(|_| ()).map_err(|why| why.to_string());
+    if let Core::Product(op, _) = &chain.core {
+        return Err(format!("`{}` belongs into a region of products", op.name()));
+    }
+    let inputs = |e: &Elements| read_types(graph, e);
     match &chain.core {
-        Core::None => {}
-        Core::Reduce(_, x) => fits(x, inputs(x))?,
+        Core::None | Core::Product(..) => {}
+        Core::Reduce(_, x) => fits(x, &inputs(x))?,
         Core::Contract(sides) => {
-            sides.iter().try_for_each(|x| fits(x, inputs(x)))?;
+            sides.iter().try_for_each(|x| fits(x, &inputs(x)))?;
             // Elements change where they are multiplied, as floats.
             let floats = |x: &Elements| inputs(x).first().is_some_and(|&dtype| is_float(dtype));
             if !sides.iter().all(floats) || !is_float(chain.after.dtype) {
@@ -276,6 +357,19 @@ pub(super) fn check(graph: &Graph) -> Result<(), String> {
             }
         }
     }
-    let after = chain.core_dtype.into_iter().chain(inputs(&chain.after)).collect();
-    fits(&chain.after, after)
+    fits_after(graph, &chain)
+}
+
+/// Whether what becomes of the core's result is an expression within its limits.
+pub(super) fn fits_after(graph: &Graph, chain: &Chain) -> Result<(), String> {
+    let types: Vec<DType> = chain.core_dtype.into_iter().chain(read_types(graph, &chain.after)).collect();
+    fits(&chain.after, &types)
+}
+
+fn read_types(graph: &Graph, e: &Elements) -> Vec<DType> {
+    e.reads.iter().map(|r| graph.ty(graph.inputs[r.input]).dtype).collect()
+}
+
+fn fits(e: &Elements, ins: &[DType]) -> Result<(), String> {
+    e.expr.infer(ins).map(|_| ()).map_err(|why| why.to_string())
 }

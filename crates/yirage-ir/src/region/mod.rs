@@ -30,7 +30,7 @@ pub struct Region {
 pub enum RegionKind {
     /// Row-wise ops over one dimension of rows: one pass over the rows, without waiting between the ops.
     Rows,
-    /// Products of one kind that share their first input.
+    /// Products of one kind that share their first input, each with the maps and views behind it.
     Products,
     /// Maps and views around at most one reduction or contraction ([`Chain`]): one pass over memory.
     Chain,

@@ -1,6 +1,8 @@
-//! Regions of products with several weights: they share their first input, so that it is prepared once.
+//! Regions of products with several weights: they share their first input, so that it is prepared once. Maps and views may
+//! follow a product of its own rows: they are computed of its results where those are at hand.
 
-use crate::graph::{Graph, Node, NodeKind, Source};
+use super::chain::{Chain, Core, fits_after, makers};
+use crate::graph::{Graph, Node, NodeKind};
 use crate::op::Op;
 
 /// Whether a node is a product with a weight.
@@ -8,26 +10,35 @@ pub fn is_product(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)))
 }
 
-/// All ops are products by the same name, of the same first input, none reads what another makes, and all that they make
-/// leaves the region: products are made by all workers together, so that no worker could keep one.
+/// Products by the same name of the same first input, each with a chain of its own, which leaves the region: products are
+/// made by all workers together, so that no worker could keep one.
 pub(super) fn check(graph: &Graph) -> Result<(), String> {
-    let first = graph.nodes.first().ok_or("no product")?;
+    let products: Vec<&Node> = graph.nodes.iter().filter(|node| is_product(node)).collect();
+    let first = products.first().ok_or("no product")?;
     if graph.inputs.first() != first.ins.first() {
         return Err("the first input is not what the products share".into());
     }
-    for node in &graph.nodes {
-        if !is_product(node) || node.name() != first.name() {
+    for node in &products {
+        if node.name() != first.name() {
             return Err(format!("`{}` beside `{}`: products of one kind wanted", node.name(), first.name()));
         }
         if node.ins.first() != first.ins.first() {
             return Err(format!("the products `{}` do not share their first input", node.name()));
         }
-        if let Some(&o) = node.outs.iter().find(|o| !graph.outputs.contains(o)) {
-            return Err(format!("the product `{}` does not leave the region", graph.value(o).name));
+    }
+    let mut used = 0;
+    for &output in &graph.outputs {
+        let chain = Chain::to(graph, output)?;
+        if !matches!(chain.core, Core::Product(..)) {
+            return Err(format!("the output `{}` comes of no product", graph.value(output).name));
         }
-        if let Some(&i) = node.ins.iter().find(|&&i| matches!(graph.value(i).source, Source::Node { .. })) {
-            return Err(format!("`{}` is made by one product and read by another", graph.value(i).name));
-        }
+        fits_after(graph, &chain)?;
+        used += makers(graph, output).len();
+    }
+    // A product in two chains would be two products.
+    if graph.outputs.len() != products.len() || used != graph.nodes.len() {
+        let (outputs, count) = (graph.outputs.len(), products.len());
+        return Err(format!("{count} products leave the region as {outputs} outputs, each with ops of its own wanted"));
     }
     Ok(())
 }
