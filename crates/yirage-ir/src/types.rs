@@ -19,8 +19,8 @@ pub struct Type {
     /// Elements between neighbours along each dimension; `None` is dense row-major. Only inputs whose dimensions are
     /// all fixed may be strided.
     pub strides: Option<Vec<u32>>,
-    /// In which codes the numbers lie, and by what else they are told; `None` where the elements are the numbers. The
-    /// element type is that of the codes, so that nothing takes them for numbers that does not look here.
+    /// The layout of activations that the numbers lie in; `None` where the elements are the numbers. The element type is
+    /// that of the codes, so that nothing takes them for numbers that does not look here.
     pub layout: Option<ActivationLayout>,
 }
 

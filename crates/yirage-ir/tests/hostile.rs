@@ -120,7 +120,7 @@ fn regions_hold_what_their_kind_says() {
         assert!(error.contains(why), "{error}");
     };
     refused(region("columns", x, soft, "%y", "f32[Tokens, 8]"), "there is no kind of region `columns`");
-    refused(region("products", x, soft, "%y", "f32[Tokens, 8]"), "products of one kind wanted");
+    refused(region("products", x, soft, "%y", "f32[Tokens, 8]"), "no product");
     refused(region("rows", x, "", "%x", "f32[Tokens, 8]"), "0 ops");
     refused(region("rows", x, soft, "%y, %x", "f32[Tokens, 8], f32[Tokens, 8]"), "is not made inside");
     let weights = format!("{x} weight %w: f32[8, 8] weight %v: f32[8, 8]");

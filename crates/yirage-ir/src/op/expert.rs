@@ -77,6 +77,10 @@ impl OpDef for ExpertLinear {
         Ok(vec![Type::rows(ins[0].shape[0], times(n, self.top_k, "results of all experts")?)])
     }
 
+    fn takes_layouts(&self, input: usize) -> bool {
+        input == 0
+    }
+
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
         let (x, w, chosen, top_k) = (ins[0], ins[1], ins[2].ints(), self.top_k as usize);
         let (n, k) = (w.shape[1], w.shape[2]);

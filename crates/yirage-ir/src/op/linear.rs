@@ -52,6 +52,10 @@ impl OpDef for Linear {
         Ok(vec![Type::new(DType::F32, [*rows, Dim::Const(*n)])])
     }
 
+    fn takes_layouts(&self, input: usize) -> bool {
+        input == 0
+    }
+
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
         let (x, w, groups) = (ins[0], ins[1], self.groups as usize);
         let (t, n, k) = (x.rows(), w.rows(), w.width());

@@ -2,7 +2,7 @@
 //! work; the `ops!` list below is the only place that names them all.
 //!
 //! Evaluation is scalar with f64 accumulation and is never optimised: it is the oracle for every backend. It knows no
-//! device, layout or kernel.
+//! device and no kernel.
 
 use crate::attr::AttrError;
 use crate::cost::{Cost, StepSizes};
@@ -111,6 +111,11 @@ pub trait OpDef: Attrs {
     const ROW_WISE: bool;
     /// Output types for these input types.
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError>;
+    /// Whether input `input` may be in a layout of activations.
+    fn takes_layouts(&self, input: usize) -> bool {
+        let _ = input;
+        false
+    }
     /// The meaning: scalar loops, f64 accumulation. Inputs have passed `infer`.
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor>;
     /// Where input `input` comes from in a model; `like` is a value of it. Integers are slots and all else is computed,
@@ -192,8 +197,16 @@ macro_rules! ops {
                 $(if name == $name::NAME { return Some($name::from_attrs(list).map(Op::$name)); })*
                 None
             }
-            /// See [`OpDef::infer`].
+            /// See [`OpDef::takes_layouts`].
+            pub fn takes_layouts(&self, input: usize) -> bool {
+                match self { $(Op::$name(op) => op.takes_layouts(input)),* }
+            }
+            /// See [`OpDef::infer`]. Inputs in a layout are refused here, where the op does not say that it takes them.
             pub fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+                let laid = |(at, ty): &(usize, &Type)| ty.layout.is_some() && !self.takes_layouts(*at);
+                if let Some((at, ty)) = ins.iter().enumerate().find(laid) {
+                    return Err(TypeError::new(format!("input {at} is {ty}, plain elements wanted")));
+                }
                 match self { $(Op::$name(op) => op.infer(ins)),* }
             }
             /// See [`OpDef::eval`].

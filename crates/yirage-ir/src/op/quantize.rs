@@ -12,7 +12,7 @@ op_struct! {
     /// `x f32[rows, width] -> q8a[rows, width]`, or another layout: what the numbers become is said by the layout's file
     /// ([`crate::layout`]).
     Quantize {
-        /// In what the numbers are told.
+        /// The layout of the result.
         layout: ActivationLayout,
         /// Parts of a row that are judged apart, because they are read apart.
         parts: u32,
