@@ -46,19 +46,18 @@ fn expert_parts(kind: &NodeKind) -> Option<u32> {
     }
 }
 
-/// Whether node `n` is a product of f32 activations with a block-quantised weight, and its rows are whole in the layout.
+/// Whether node `n` is a product of f32 activations with a block-quantised weight, whose rows the layout can hold.
 fn wants_codes(graph: &Graph, n: usize, facts: &LayoutFacts) -> bool {
     let node = &graph.nodes[n];
+    let whole = |of: usize| graph.ty(node.ins[1]).width().is_some_and(|k| k.is_multiple_of(of));
     // Per-head products stay in f32: their inputs are short slices of a row.
     let product = match &node.kind {
         NodeKind::Op(Op::Linear(l)) => l.groups == 1,
         // Parts of a row that the target would have to pad apart stay in f32 too.
-        NodeKind::Op(Op::ExpertLinear(op)) => {
-            op.shared || graph.ty(node.ins[1]).width().is_some_and(|k| k.is_multiple_of(facts.row_multiple as usize))
-        }
+        NodeKind::Op(Op::ExpertLinear(op)) => op.shared || whole(facts.row_multiple as usize),
         _ => false,
     };
-    if !product || graph.ty(node.ins[0]).dtype != DType::F32 {
+    if !product || graph.ty(node.ins[0]).dtype != DType::F32 || !whole(facts.layout.info().block) {
         return false;
     }
     matches!(graph.ty(node.ins[1]).dtype, DType::Stored(f) if f.info().block > 1)
