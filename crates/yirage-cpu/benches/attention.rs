@@ -28,7 +28,7 @@ fn main() {
     println!(
         "storage heads  width | decode at depth: us a layer, GB/s, share of a read (twice) | prefill of 512: ms, GFLOP/s"
     );
-    for kv in [KvType::Bf16, KvType::Q8_0, KvType::F16, KvType::F32] {
+    for kv in [KvType::BF16, KvType::Q8_0, KvType::F16, KvType::F32] {
         let name = format!("{kv:?}").to_lowercase();
         if args.get(2).is_some_and(|wanted| *wanted != name) {
             continue;

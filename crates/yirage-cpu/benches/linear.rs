@@ -10,10 +10,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use yirage_cpu::activation::Layout;
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Kernel, Linear, Precision, linear};
+use yirage_cpu::linear::{Kernel, Linear, linear};
 use yirage_cpu::memory::HugeBuf;
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
+use yirage_plan::Precision;
 
 /// Rows x k.
 const SHAPES: [(usize, usize); 4] = [(1536, 8960), (8960, 1536), (151_936, 1536), (8192, 2048)];

@@ -32,7 +32,7 @@ pub(crate) fn prefetch(first: *const u8, bytes: usize) {
         unsafe {
             std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(line.cast());
         }
-        // SAFETY: as above.
+        // SAFETY: prefetches do not fault and change nothing.
         #[cfg(target_arch = "aarch64")]
         unsafe {
             std::arch::asm!("prfm pldl2keep, [{}]", in(reg) line, options(nostack, readonly, preserves_flags));
@@ -91,7 +91,7 @@ impl Supply {
 
 // SAFETY: the buffer is plain bytes owned by this value; sharing is governed by references like a `Vec<u8>`.
 unsafe impl Send for HugeBuf {}
-// SAFETY: as above.
+// SAFETY: the buffer is plain bytes owned by this value; sharing is governed by references like a `Vec<u8>`.
 unsafe impl Sync for HugeBuf {}
 
 impl HugeBuf {

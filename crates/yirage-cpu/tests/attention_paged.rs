@@ -9,7 +9,7 @@ use yirage_cpu::isa::Isa;
 use yirage_cpu::pool::Pool;
 use yirage_cpu::rows::Src;
 
-const ALL: [KvType; 4] = [KvType::F32, KvType::F16, KvType::Bf16, KvType::Q8_0];
+const ALL: [KvType; 4] = [KvType::F32, KvType::F16, KvType::BF16, KvType::Q8_0];
 
 /// The width itself, or the next that this storage can hold.
 fn fits(width: usize, kv: KvType) -> usize {
@@ -131,7 +131,7 @@ fn one_token_at_a_time_is_the_whole_prompt() {
 #[test]
 fn a_sequence_does_not_feel_its_neighbours() {
     let pool = Pool::new(2).unwrap();
-    for kv in [KvType::Bf16, KvType::Q8_0] {
+    for kv in [KvType::BF16, KvType::Q8_0] {
         let world = World::new(shape(4, 2, 32, 32, kv), &[120, 50, 300], 10);
         let together = run(&world, &mixed(&world, &mut Rng::new(3)), &manner(&pool));
         for seq in 0..3 {
@@ -181,7 +181,7 @@ fn latent_values_are_their_keys() {
 
 #[test]
 fn long_decode_is_shared_by_all_workers() {
-    let s = shape(12, 2, 128, 128, KvType::Bf16);
+    let s = shape(12, 2, 128, 128, KvType::BF16);
     for depth in [40, 300, 2047, 30_000] {
         let tables: Vec<i32> = (0..1000).collect();
         let mut plan = Plan::default();
@@ -224,7 +224,7 @@ fn what_does_not_fit_is_told() {
 fn int8_takes_whole_blocks_and_34_bytes_for_each() {
     let s = shape(4, 2, 64, 96, KvType::Q8_0);
     assert_eq!(s.block_bytes(), 32 * 2 * (64 + 96) / 32 * 34);
-    assert_eq!(Shape { kv: KvType::Bf16, ..s }.block_bytes() * 17, s.block_bytes() * 32);
+    assert_eq!(Shape { kv: KvType::BF16, ..s }.block_bytes() * 17, s.block_bytes() * 32);
     for bad in [shape(4, 2, 48, 64, KvType::Q8_0), shape(4, 2, 64, 80, KvType::Q8_0)] {
         let e = bad.check().unwrap_err();
         assert_eq!(e, AttentionError::Blocks { shape: bad, block: 32 });

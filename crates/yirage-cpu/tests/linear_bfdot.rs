@@ -6,8 +6,8 @@ mod linear_support;
 use half::bf16;
 use linear_support::*;
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::Precision;
 use yirage_ir::Format;
+use yirage_plan::Precision;
 
 /// `s + e` rounded to odd in f32, where `s` is the nearest f64 of the sum and `e` what is missing: cut off, the last bit
 /// set if anything was. Results below the normal range are zero, beyond the range infinite.

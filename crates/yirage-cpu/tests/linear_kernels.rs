@@ -6,9 +6,10 @@ mod linear_support;
 use linear_support::*;
 use yirage_cpu::activation::{Form, Layout};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Kernel, Linear, Precision, linear};
+use yirage_cpu::linear::{Kernel, Linear, linear};
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
+use yirage_plan::Precision;
 
 const BOTH: [Precision; 2] = [Precision::Fast, Precision::Exact];
 /// Allowed error in units of f32::EPSILON * sum |w x|. Up to 24 block sums (fast) or 768 products (exact) are added

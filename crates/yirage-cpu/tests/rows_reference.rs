@@ -65,7 +65,7 @@ fn norms() {
             }
             for bias in [None, Some(&b[..])] {
                 let norm = LayerNorm { eps: 1e-5, weight: &w, bias };
-                // SAFETY: as above.
+                // SAFETY: `everywhere` gives three rows.
                 let got = everywhere(&x, width, &|isa, rows, x, out| unsafe { layer_norm(isa, rows, norm, x, out) });
                 let want: Vec<f64> = x.chunks(width).flat_map(|row| layer(row, &w, bias, 1e-5)).collect();
                 close(&got, &want, 5e-6, 5e-6, "layer_norm");
@@ -255,7 +255,7 @@ fn rotations() {
             }
             close(&got, &want, 5e-7, 2e-7, "rope");
             if rotary > 0 {
-                // SAFETY: as above.
+                // SAFETY: `everywhere` gives three rows.
                 let got = everywhere(&x, row, &|isa, r, x, out| unsafe {
                     rope(isa, r.clone(), spec, Some(&[50, -1, 0][r]), x, out)
                 });
@@ -263,7 +263,7 @@ fn rotations() {
                 let by_row =
                     |t: &[f32]| positions.iter().flat_map(|&p| t[p as usize * half..][..half].to_vec()).collect();
                 let (cos, sin): (Vec<f32>, Vec<f32>) = (by_row(&cos), by_row(&sin));
-                // SAFETY: as above.
+                // SAFETY: `everywhere` gives three rows.
                 let got = everywhere(&x, row, &|isa, r, x, out| unsafe {
                     let own = r.start * half..r.end * half;
                     let spec = Rope { cos: &cos[own.clone()], sin: &sin[own], ..spec };

@@ -32,6 +32,16 @@ pub struct LayoutFacts {
     pub row_multiple: u32,
 }
 
+impl LayoutFacts {
+    fn storage_bytes(&self, ty: &Type, dims: &Dims) -> Option<u64> {
+        let width = ty.width()?;
+        let rows = ty.checked_elems(dims)?.checked_div(width).unwrap_or(0);
+        let padded = width.checked_next_multiple_of(self.row_multiple as usize)?;
+        let blocks = rows.checked_mul(padded)? / self.layout.info().block;
+        u64::try_from(blocks).ok()?.checked_mul(u64::from(self.block_bytes))
+    }
+}
+
 /// A device as the compiler sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -51,16 +61,6 @@ pub struct Target {
     pub executors: Vec<ExecutorKind>,
     /// Kernels, most wanted first.
     pub kernels: Vec<KernelFacts>,
-}
-
-impl LayoutFacts {
-    fn storage_bytes(&self, ty: &Type, dims: &Dims) -> Option<u64> {
-        let width = ty.width()?;
-        let rows = ty.checked_elems(dims)?.checked_div(width).unwrap_or(0);
-        let padded = width.checked_next_multiple_of(self.row_multiple as usize)?;
-        let blocks = rows.checked_mul(padded)? / self.layout.info().block;
-        u64::try_from(blocks).ok()?.checked_mul(u64::from(self.block_bytes))
-    }
 }
 
 impl Target {

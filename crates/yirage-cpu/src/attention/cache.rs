@@ -1,7 +1,7 @@
 //! The memory of one layer's keys and values, and writing to it.
 
-use super::cell::{self, CODES, Cell, Coded};
-use super::{AttentionError, BLOCK, KvType, Shape};
+use super::cell::{CODES, Cell, Coded};
+use super::{AttentionError, BLOCK, Shape};
 use crate::rows::Src;
 use crate::simd::LANES;
 use std::ops::Range;
@@ -14,9 +14,15 @@ pub struct Cache {
     blocks: usize,
 }
 
+/// Writes a token's key and value to a slot.
+///
+/// # Safety
+/// As for [`Cache::append`]; the slot exists.
+pub(super) type WriteFn = unsafe fn(&Cache, slot: usize, k: *const f32, v: *const f32);
+
 // SAFETY: a Cache is an address; its unsafe users vouch for who touches what when.
 unsafe impl Send for Cache {}
-// SAFETY: as above.
+// SAFETY: a Cache is an address; its unsafe users vouch for who touches what when.
 unsafe impl Sync for Cache {}
 
 impl Cache {
@@ -71,18 +77,14 @@ impl Cache {
             }
             // SAFETY: the slot exists, the caller vouches for the rows.
             unsafe {
-                match self.shape.kv {
-                    KvType::F32 => self.write::<cell::F32>(slot, k.row(token), v.row(token)),
-                    KvType::F16 => self.write::<cell::F16>(slot, k.row(token), v.row(token)),
-                    KvType::Bf16 => self.write::<cell::Bf16>(slot, k.row(token), v.row(token)),
-                    KvType::Q8_0 => self.write_blocks::<cell::Q8>(slot, k.row(token), v.row(token)),
-                }
+                (self.shape.kv.write)(self, slot, k.row(token), v.row(token));
             }
         }
         Ok(())
     }
 
-    unsafe fn write<C: Cell>(&self, slot: usize, k: *const f32, v: *const f32) {
+    /// [`WriteFn`] of a storage without scales.
+    pub(super) unsafe fn write<C: Cell>(&self, slot: usize, k: *const f32, v: *const f32) {
         let s = &self.shape;
         let (block, at) = (slot / BLOCK, slot % BLOCK);
         for head in 0..s.kv_heads {
@@ -107,7 +109,7 @@ impl Cache {
     }
 
     /// The same for codes, block by block: widths are multiples of a block's.
-    unsafe fn write_blocks<C: Coded>(&self, slot: usize, k: *const f32, v: *const f32) {
+    pub(super) unsafe fn write_blocks<C: Coded>(&self, slot: usize, k: *const f32, v: *const f32) {
         let s = &self.shape;
         let (block, at) = (slot / BLOCK, slot % BLOCK);
         for head in 0..s.kv_heads {

@@ -31,7 +31,10 @@ pub use cache::Cache;
 pub use plan::{Mask, Plan};
 pub use run::{Call, combine, run_item};
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use thiserror::Error;
+use yirage_ir::Format;
 
 /// Positions of a block (page) of the cache.
 pub const BLOCK: usize = 32;
@@ -40,32 +43,76 @@ pub const SPLIT: usize = 256;
 /// Most rows (tokens x query heads) an item works on together.
 pub(crate) const MAX_ROWS: usize = 64;
 
-/// How the cache stores its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KvType {
-    /// As computed.
-    F32,
-    /// IEEE half precision.
-    F16,
-    /// The upper half of an f32, rounded to nearest even.
-    Bf16,
-    /// Int8 codes with an f16 scale for each 32 elements of a head's key and of its value; their widths are multiples
-    /// of 32.
-    Q8_0,
+/// How the cache stores its values: a format, and what reads and writes it.
+#[derive(Clone, Copy)]
+pub struct KvType {
+    format: Format,
+    /// Elements that share a scale; 1 where none do.
+    block: usize,
+    run: run::ItemFn,
+    write: cache::WriteFn,
 }
 
 impl KvType {
+    /// As computed.
+    pub const F32: KvType = KvType::plain::<cell::F32>(Format::F32);
+    /// IEEE half precision.
+    pub const F16: KvType = KvType::plain::<cell::F16>(Format::F16);
+    /// The upper half of an f32, rounded to nearest even.
+    pub const BF16: KvType = KvType::plain::<cell::Bf16>(Format::BF16);
+    /// Int8 codes with an f16 scale for each 32 elements of a head's key and of its value; their widths are multiples
+    /// of 32.
+    pub const Q8_0: KvType = KvType {
+        format: Format::Q8_0,
+        block: cell::CODES,
+        run: run::item::<cell::Q8>,
+        write: Cache::write_blocks::<cell::Q8>,
+    };
+    /// All of them.
+    pub const ALL: [KvType; 4] = [KvType::F32, KvType::F16, KvType::BF16, KvType::Q8_0];
+
+    const fn plain<C: cell::Cell>(format: Format) -> KvType {
+        KvType { format, block: 1, run: run::item::<C>, write: Cache::write::<C> }
+    }
+
+    /// That of a stored format; `None` for one that no cache is kept in.
+    pub fn of(format: Format) -> Option<KvType> {
+        KvType::ALL.into_iter().find(|kv| kv.format == format)
+    }
+
+    /// The format that a value is rounded to.
+    pub fn format(self) -> Format {
+        self.format
+    }
+
     /// Elements that are encoded together.
     pub fn block(self) -> usize {
-        if self == KvType::Q8_0 { cell::CODES } else { 1 }
+        self.block
     }
+
     /// Bytes of `elems` elements, whole blocks, with their scales.
     pub fn bytes(self, elems: usize) -> usize {
-        match self {
-            KvType::F32 => elems * 4,
-            KvType::F16 | KvType::Bf16 => elems * 2,
-            KvType::Q8_0 => elems + elems / cell::CODES * 2,
-        }
+        self.format.info().row_bytes(elems)
+    }
+}
+
+impl PartialEq for KvType {
+    fn eq(&self, other: &KvType) -> bool {
+        self.format == other.format
+    }
+}
+
+impl Eq for KvType {}
+
+impl Hash for KvType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.format.hash(state);
+    }
+}
+
+impl fmt::Debug for KvType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.format.info().name)
     }
 }
 

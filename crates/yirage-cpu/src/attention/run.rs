@@ -7,6 +7,7 @@ use super::{BLOCK, Cache, KvType, MAX_ROWS, SPLIT, Shape};
 use crate::isa::Isa;
 use crate::rows::{Dst, Src};
 use crate::simd::{Kernel, LANES, Lanes, launch, math};
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Below every score, and far enough from the limits to be subtracted.
@@ -38,7 +39,7 @@ pub struct Call<'a> {
 
 // SAFETY: `parts` is only written through disjoint ranges by items, under the contract of `run_item`.
 unsafe impl Send for Call<'_> {}
-// SAFETY: as above.
+// SAFETY: `parts` is only written through disjoint ranges by items, under the contract of `run_item`.
 unsafe impl Sync for Call<'_> {}
 
 impl Call<'_> {
@@ -62,12 +63,15 @@ pub unsafe fn run_item(isa: Isa, call: &Call<'_>, item: usize, scratch: &mut [f3
     assert!(item < call.plan.items.len(), "item {item} of {}", call.plan.items.len());
     let needed = Scratch::floats(call.cache.shape());
     assert!(scratch.len() >= needed, "attention needs {needed} floats of scratch, {} given", scratch.len());
-    match call.cache.shape().kv {
-        KvType::F32 => launch(isa, ItemKernel::<cell::F32> { call, item, scratch, cell: cell::F32 }),
-        KvType::F16 => launch(isa, ItemKernel::<cell::F16> { call, item, scratch, cell: cell::F16 }),
-        KvType::Bf16 => launch(isa, ItemKernel::<cell::Bf16> { call, item, scratch, cell: cell::Bf16 }),
-        KvType::Q8_0 => launch(isa, ItemKernel::<cell::Q8> { call, item, scratch, cell: cell::Q8 }),
-    }
+    (call.cache.shape().kv.run)(isa, call, item, scratch);
+}
+
+/// [`run_item`] of a storage type.
+pub(super) type ItemFn = fn(Isa, &Call<'_>, usize, &mut [f32]);
+
+/// [`run_item`] of what a cell stores, checked.
+pub(super) fn item<C: Cell>(isa: Isa, call: &Call<'_>, item: usize, scratch: &mut [f32]) {
+    launch(isa, ItemKernel { call, item, scratch, cell: PhantomData::<C> });
 }
 
 /// Joins the partial results of some rows in ascending order of splits, after all items.
@@ -147,8 +151,7 @@ struct ItemKernel<'a, 'b, C> {
     call: &'a Call<'b>,
     item: usize,
     scratch: &'a mut [f32],
-    #[allow(dead_code)]
-    cell: C,
+    cell: PhantomData<C>,
 }
 
 impl<C: Cell> Kernel for ItemKernel<'_, '_, C> {

@@ -8,7 +8,6 @@ use super::spot::Spot;
 use super::viewed::Whole;
 use crate::cuts::Cuts;
 use crate::held::{CpuState, CpuWeight};
-use crate::linear::Precision;
 use crate::memory::{OutOfMemory, Supply};
 use crate::shared::Shared;
 use std::any::Any;
@@ -17,7 +16,7 @@ use std::sync::Arc;
 use yirage_hal::{Bindings, HalError};
 use yirage_ir::region::Chain;
 use yirage_ir::{Dims, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
-use yirage_plan::{Place, Plan};
+use yirage_plan::{Place, Plan, Precision};
 
 /// What binding a kernel needs to know, and what it adds to: scratch memory and cuts of batches.
 pub(crate) struct Binder<'a> {
@@ -45,10 +44,7 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// A guarded device that has no memory left.
     pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
-        let precision = match plan.precision {
-            yirage_plan::Precision::Exact => Precision::Exact,
-            yirage_plan::Precision::Fast => Precision::Fast,
-        };
+        let precision = plan.precision;
         let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
         let token_parts = token_parts(&plan.graph);
         let (scratch, cuts) = (ScratchSizes::new(shared.supply), Cuts::default());

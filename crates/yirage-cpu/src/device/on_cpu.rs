@@ -98,10 +98,6 @@ impl Device for CpuDevice {
     }
 
     fn product_limit(&self, precision: Precision, format: Format) -> Limit {
-        let precision = match precision {
-            Precision::Exact => linear::Precision::Exact,
-            Precision::Fast => linear::Precision::Fast,
-        };
         // A device's instruction set is available: there are kernels for it.
         linear::Kernel::new(self.shared.isa, precision, format).map_or(Limit::F32, |k| k.limit())
     }

@@ -164,11 +164,11 @@ pub struct Output {
 
 // SAFETY: addresses; the unsafe functions that use them say who may touch what.
 unsafe impl Send for Input {}
-// SAFETY: as above.
+// SAFETY: addresses; the unsafe functions that use them say who may touch what.
 unsafe impl Sync for Input {}
-// SAFETY: as above.
+// SAFETY: addresses; the unsafe functions that use them say who may touch what.
 unsafe impl Send for Output {}
-// SAFETY: as above.
+// SAFETY: addresses; the unsafe functions that use them say who may touch what.
 unsafe impl Sync for Output {}
 
 impl Input {

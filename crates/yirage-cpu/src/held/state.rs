@@ -5,7 +5,7 @@ use crate::memory::HugeBuf;
 use crate::shared::{Booked, Purpose, Shared, book};
 use std::sync::Arc;
 use yirage_hal::HalError;
-use yirage_ir::{DType, Dims, Format, Type};
+use yirage_ir::{DType, Dims, Type};
 
 /// One layer's cache.
 pub(crate) struct CpuState {
@@ -19,15 +19,11 @@ impl CpuState {
     /// The storage of a block of this type, of which `k_width` elements a head are keys.
     pub(crate) fn shape(block: &Type, k_width: u32) -> Result<Shape, HalError> {
         let sizes: Vec<usize> = block.shape.iter().map(|d| d.get(&Dims::default())).collect();
-        let kv = match block.dtype {
-            DType::Stored(Format::F32) => KvType::F32,
-            DType::Stored(Format::F16) => KvType::F16,
-            DType::Stored(Format::BF16) => KvType::Bf16,
-            DType::Stored(Format::Q8_0) => KvType::Q8_0,
-            other => {
-                let (what, why) = (format!("a cache of {other}"), "it is kept in f32, f16, bf16 or q8_0".to_owned());
-                return Err(HalError::Unsupported { what, why });
-            }
+        let kv = if let DType::Stored(format) = block.dtype { KvType::of(format) } else { None };
+        let Some(kv) = kv else {
+            let kept = KvType::ALL.map(|kv| kv.format().info().name).join(", ");
+            let (what, why) = (format!("a cache of {}", block.dtype), format!("it is kept in one of {kept}"));
+            return Err(HalError::Unsupported { what, why });
         };
         let [_, kv_heads, width] = sizes[..] else {
             return Err(HalError::Load(format!("state {block}: [positions, heads, width] wanted")));

@@ -6,7 +6,7 @@ use super::{BoundKernel, Kernel, not_for};
 use crate::activation::{Form, Layout, TOKEN_TILE};
 use crate::bind::{Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site, Whole};
 use crate::isa::Isa;
-use crate::linear::{self, Linear, Precision};
+use crate::linear::{self, Linear};
 use crate::memory::prefetch;
 use crate::pack::{PANEL_ROWS, PackedMatrix};
 use crate::walk::Work;
@@ -15,7 +15,7 @@ use yirage_hal::HalError;
 use yirage_ir::region::Chain;
 use yirage_ir::{Dim, Dims, Op, RegionKind};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage, When};
+use yirage_plan::{Precision, Sharing, Stage, When};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/products@1",

@@ -108,7 +108,7 @@ mod x86 {
                 }
                 for _ in 1..EVERY {
                     for part in &mut parts {
-                        // SAFETY: as above.
+                        // SAFETY: the caller has AVX2.
                         *part = _mm256_add_epi16(*part, unsafe { products(w, x) });
                     }
                 }

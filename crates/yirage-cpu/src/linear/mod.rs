@@ -1,5 +1,8 @@
 //! Activations times packed weights: `out[t][row] = sum over k of x[t][k] * w[row][k]`.
 //!
+//! `fast` takes int8 activations for quantised weights, bf16 activations for BF16 weights, else f32; `exact` takes f32
+//! activations and weights exactly as their format decodes them.
+//!
 //! One reduction order for each (precision, format), whatever the number of tokens, the tile, the thread, or the
 //! position in the batch:
 //! * int8 activations (fast, formats with codes): 32-blocks in ascending order. `dot` and the sums are exact integers.
@@ -49,6 +52,7 @@ use pass::{Pass, Passes, PassesFn, TOGETHER};
 use std::ops::Range;
 use yirage_hal::Limit;
 use yirage_ir::Format;
+use yirage_plan::Precision;
 
 /// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
 pub(crate) const GROUP_BYTES: usize = 256 << 10;
@@ -56,15 +60,6 @@ pub(crate) const GROUP_BYTES: usize = 256 << 10;
 /// Full tiles of tokens from which on they meet a panel together. With BF16 decoded on Zen 3 one tile is slower so, two
 /// are about as fast, four are faster.
 const SEVERAL: usize = 2;
-
-/// How much may be rounded.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Precision {
-    /// int8 activations for quantised weights, bf16 activations for BF16 weights, else f32.
-    Fast,
-    /// f32 activations, weights exactly as their format decodes them.
-    Exact,
-}
 
 /// The kernels of an instruction set, precision and weight format: resolve once, use for every call.
 #[derive(Clone, Copy)]

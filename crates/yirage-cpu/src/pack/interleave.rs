@@ -58,7 +58,7 @@ impl<T: Tile> Job for Interleave<'_, T> {
                 last[..rest.len()].copy_from_slice(rest);
             }
             let unit = self.unit.wrapping_add(whole / per_unit * self.step);
-            // SAFETY: as above; the blocks are on the stack.
+            // SAFETY: every pointer is at a whole block on the stack, and the unit is that of the last blocks.
             unsafe { T::put::<L>(unit, whole % per_unit, &Blocks(last.each_ref().map(|b| b.as_ptr()))) };
         }
     }

@@ -126,7 +126,7 @@ struct Shared {
 // SAFETY: `job` is written by the caller while no worker reads it: before `asked` is advanced (Release), and again only
 // after every worker's `done` has been seen (Acquire). The closure behind it is Sync.
 unsafe impl Sync for Shared {}
-// SAFETY: as above; nothing in it belongs to a thread.
+// SAFETY: nothing in it belongs to a thread; `job` is written and read in turns, as for Sync.
 unsafe impl Send for Shared {}
 
 /// A fixed set of threads. Dropping it ends them.

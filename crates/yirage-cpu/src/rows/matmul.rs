@@ -79,7 +79,7 @@ unsafe fn tile<V: Lanes, const R: usize>(k: usize, n: usize, a: *const f32, b: *
         }
     }
     for (i, [x, y]) in acc.into_iter().enumerate() {
-        // SAFETY: as above.
+        // SAFETY: the caller vouches for the rows and columns of the result.
         unsafe {
             store(x, out.add(i * n), left);
             if second > 0 {

@@ -47,11 +47,11 @@ pub struct Dst {
 
 // SAFETY: addresses; the unsafe functions that use them say who may touch what.
 unsafe impl Send for Src {}
-// SAFETY: as above.
+// SAFETY: addresses; the unsafe functions that use them say who may touch what.
 unsafe impl Sync for Src {}
-// SAFETY: as above.
+// SAFETY: addresses; the unsafe functions that use them say who may touch what.
 unsafe impl Send for Dst {}
-// SAFETY: as above.
+// SAFETY: addresses; the unsafe functions that use them say who may touch what.
 unsafe impl Sync for Dst {}
 
 impl Src {
@@ -95,7 +95,7 @@ pub(crate) unsafe fn load<V: Lanes>(p: *const f32, n: usize, fill: f32) -> V {
         // SAFETY: the caller vouches for n floats.
         return unsafe { V::load(p) };
     }
-    // SAFETY: as above.
+    // SAFETY: the caller vouches for n floats.
     V::part(unsafe { std::slice::from_raw_parts(p, n) }, fill)
 }
 
@@ -107,7 +107,7 @@ pub(crate) unsafe fn store<V: Lanes>(v: V, p: *mut f32, n: usize) {
         unsafe { v.store(p) }
     } else {
         let all = v.array();
-        // SAFETY: as above; n is at most 16.
+        // SAFETY: the caller vouches for n floats; n is at most 16.
         unsafe { std::ptr::copy_nonoverlapping(all.as_ptr(), p, n) }
     }
 }
@@ -134,7 +134,7 @@ pub(crate) unsafe fn reduce<V: Lanes, T: Term>(term: &T, p: *const f32, n: usize
     }
     for acc in &mut acc {
         if i < n {
-            // SAFETY: as above.
+            // SAFETY: the caller vouches for n floats.
             *acc = term.take(*acc, unsafe { load(p.add(i), n - i, term.fill()) });
             i += LANES;
         }

@@ -6,7 +6,6 @@ use yirage_cpu::attention::{BLOCK, Cache, Call, KvType, Mask, Plan, Shape, combi
 use yirage_cpu::isa::Isa;
 use yirage_cpu::pool::Pool;
 use yirage_cpu::rows::{Dst, Src};
-use yirage_ir::Format;
 pub(crate) use yirage_testkit::rng::Rng;
 
 /// `n` numbers from -1 to 1.
@@ -45,13 +44,7 @@ impl World {
 
     /// What the cache gives back of keys or values, whole blocks of them.
     fn stored(&self, x: &[f32]) -> Vec<f64> {
-        let format = match self.shape.kv {
-            KvType::F32 => Format::F32,
-            KvType::F16 => Format::F16,
-            KvType::Bf16 => Format::BF16,
-            KvType::Q8_0 => Format::Q8_0,
-        };
-        let info = format.info();
+        let info = self.shape.kv.format().info();
         let (mut bytes, mut back) = (vec![0; info.row_bytes(x.len())], vec![0.0; x.len()]);
         info.encode.unwrap()(x, &mut bytes);
         (info.decode)(&bytes, &mut back);

@@ -62,7 +62,7 @@ impl Guarded {
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above.
+        // SAFETY: the middle of the mapping.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 

@@ -3,9 +3,10 @@
 
 use yirage_cpu::activation::Layout;
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Kernel, Linear, Precision, linear};
+use yirage_cpu::linear::{Kernel, Linear, linear};
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
+use yirage_plan::Precision;
 pub(crate) use yirage_testkit::rng::Rng;
 pub(crate) use yirage_testkit::skipped;
 

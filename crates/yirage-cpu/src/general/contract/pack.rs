@@ -79,7 +79,7 @@ impl<E: Float> Pack<E> {
                     }
                 }
                 for q in whole..n {
-                    // SAFETY: as above.
+                    // SAFETY: the place of a row that exists.
                     unsafe { V::of(&runs.each_ref().map(|run| run[q])).store(to.add((r + q) * self.width)) };
                 }
             }
@@ -95,7 +95,7 @@ impl<E: Float> Pack<E> {
             unsafe { E::load::<V>(from.add(at)).store(run.as_mut_ptr().add(at)) };
         }
         for (at, x) in run.iter_mut().enumerate().skip(whole) {
-            // SAFETY: as above.
+            // SAFETY: the caller vouches for as many elements as the run is long.
             *x = unsafe { from.offset(at as isize * self.down).read() }.wide();
         }
     }

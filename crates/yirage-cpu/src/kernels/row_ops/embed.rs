@@ -32,7 +32,7 @@ impl RowOp for Embed {
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         let ids = unsafe { self.ids.some(run, rows.clone()) };
         for (t, &id) in rows.zip(ids) {
-            // SAFETY: as above; this row is nobody else's, and the table was whole before the pass.
+            // SAFETY: this row is nobody else's, and `Site::table` bound a table that was whole before the pass.
             unsafe {
                 let row = self.out.some(run, t..t + 1);
                 if !self.table.read(run, id, row) {
