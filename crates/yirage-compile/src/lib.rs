@@ -26,7 +26,7 @@ pub use error::CompileError;
 pub use options::Options;
 pub use weights::plan_weights;
 
-use yirage_ir::{Dims, Graph};
+use yirage_ir::{Dims, Graph, Source};
 use yirage_plan::{Plan, Target, VerifiedPlan, WeightPlan};
 
 /// A pass from graph to graph.
@@ -92,16 +92,13 @@ pub fn compile(
     Ok(VerifiedPlan::new(plan, target)?)
 }
 
-/// Weights may be views: loading writes their rows one by one. Everything else lies dense, as kernels read it.
+/// Weights may be views: loading writes their rows one by one. So may slots, which kernels read where they lie, or copy.
 fn check_strides(graph: &Graph) -> Result<(), CompileError> {
-    let strided = |id: &&yirage_ir::ValueId| {
-        graph.ty(**id).strides.is_some() && graph.value(**id).source != yirage_ir::Source::Weight
-    };
-    match graph.inputs.iter().find(strided) {
+    match graph.inputs_of(Source::State).find(|&id| graph.ty(id).strides.is_some()) {
         None => Ok(()),
-        Some(&id) => Err(CompileError::Unsupported {
-            what: format!("the strided input `{}` of type {}", graph.value(id).name, graph.ty(id)),
-            why: "slots and states lie dense; only weights may be views".into(),
+        Some(id) => Err(CompileError::Unsupported {
+            what: format!("the strided state `{}` of type {}", graph.value(id).name, graph.ty(id)),
+            why: "the blocks of a state lie dense; only slots and weights may be views".into(),
         }),
     }
 }

@@ -75,9 +75,8 @@ impl Setup {
         let mut tensors = self.weights.clone();
         for id in self.graph.inputs_of(Source::Slot) {
             let v = self.graph.value(id);
-            let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(&self.dims)).collect();
             let words = self.slots.get(&v.name).ok_or_else(|| format!("no slot `{}` is given", v.name))?;
-            tensors.insert(v.name.clone(), Tensor::from_words(v.ty.dtype, shape, words));
+            tensors.insert(v.name.clone(), Tensor::from_slot(&v.ty, &self.dims, words));
         }
         tensors.extend(self.states.iter().map(|s| (s.name.clone(), s.values.clone())));
         yirage_ir::interp::evaluate(&self.graph, &mut tensors).map_err(|e| e.to_string())

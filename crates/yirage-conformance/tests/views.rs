@@ -1,31 +1,66 @@
-//! What cannot be a view says so.
+//! Inputs that are views of other memory; what cannot be one says so.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
-use yirage_compile::{CompileError, Options, compile, plan_weights};
+use std::collections::HashMap;
+use yirage_compile::{CompileError, Options, compile};
+use yirage_conformance::Setup;
+use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, HalError, OpenOptions, write_view};
-use yirage_ir::op::Softmax;
-use yirage_ir::{DType, Dims, Format, GraphBuilder, Type};
-use yirage_plan::{WeightEntry, WeightPlan};
+use yirage_ir::tensor::Data;
+use yirage_ir::{DType, Dims, Format, Type, text};
+use yirage_plan::{Precision, WeightEntry, WeightPlan};
 
 fn view(dtype: DType, shape: [u32; 2], strides: [u32; 2]) -> Type {
     Type { strides: Some(strides.into()), ..Type::new(dtype, shape) }
 }
 
+/// A slot of two rows, four elements each, column by column with a gap behind each.
+fn strided(body: &str) -> Setup {
+    let graph = text::parse(&format!("graph g {{ slot %x: f32[2, 4]/[1, 3] {body} output %y }}")).unwrap();
+    let words = (0..11).map(|i| (i as f32).to_bits() as i32).collect();
+    let dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
+    let (slots, precision) = (HashMap::from([("x".to_string(), words)]), Precision::Exact);
+    Setup { graph, weights: HashMap::new(), slots, states: Vec::new(), dims, precision }
+}
+
 #[test]
-fn a_strided_slot_is_not_supported() {
+fn a_strided_slot_is_read_where_it_lies_or_copied() {
+    for backend in [&Reference::new() as &dyn Backend, &Cpu] {
+        let device = backend.open(0, &OpenOptions { guarded: cfg!(unix), ..OpenOptions::default() }).unwrap().0;
+        let target = device.target();
+        let run = |body: &str| {
+            let setup = strided(body);
+            let plan = compile(&setup.graph, setup.dims, &target, &WeightPlan::default(), &Options::default()).unwrap();
+            let Data::F32(got) = setup.run(&*device).unwrap().remove(0) else { panic!("floats") };
+            (yirage_plan::text::print(&plan), got)
+        };
+        let (plan, got) = run("%y = map{expr=\"neg(x0)\"}(%x): f32[2, 4]");
+        assert!(!plan.contains(".copy"), "{plan}");
+        assert_eq!(got, [0.0, -3.0, -6.0, -9.0, -1.0, -4.0, -7.0, -10.0]);
+        let (_, got) = run("%r = reduce{kind=sum, axes=\"[1]\", keep=false}(%x): f32[2]
+             %y = map{expr=\"mul(x0, 2.0)\"}(%r): f32[2]");
+        assert_eq!(got, [36.0, 44.0]);
+        let (plan, got) = run("%y = hadamard{part=4}(%x): f32[2, 4]");
+        assert_eq!(plan.contains("%x.copy = view{form=\"reshape(2, 4)\"}(%x): f32[2, 4]"), backend.name() == "cpu");
+        assert_eq!(got, [9.0, -3.0, -6.0, 0.0, 11.0, -3.0, -6.0, 0.0]);
+        // As many words as it holds, gaps among them.
+        let mut short = strided("%y = map{expr=\"neg(x0)\"}(%x): f32[2, 4]");
+        short.slots.insert("x".into(), vec![0; 8]);
+        let error = String::from(short.run(&*device).unwrap_err());
+        assert!(error.contains("8") && error.contains("11"), "{error}");
+    }
+}
+
+#[test]
+fn a_strided_state_is_not_supported() {
+    let text = "graph g { slot %k: f32[Tokens, 16] slot %v: f32[Tokens, 16] slot %at: i32[Tokens]
+        state %kv: f32[32, 1, 32]/[64, 32, 1] %s = kv_append{kv_heads=1}(%kv, %k, %v, %at): f32[32, 1, 32] output %s }";
     let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
-    let mut b = GraphBuilder::new("g");
-    let x = b.slot("x", view(DType::F32, [2, 4], [1, 2])).unwrap();
-    let y = b.op("y", Softmax {}, &[x]).unwrap();
-    assert_eq!(b.ty(y).strides, None, "results lie dense");
-    b.output(y);
-    let graph = b.finish();
-    let target = device.target();
-    let weights = plan_weights(&graph, &target).unwrap();
-    assert_eq!(weights, WeightPlan::default());
-    let error = compile(&graph, Dims::default(), &target, &weights, &Options::default()).unwrap_err();
-    assert!(matches!(&error, CompileError::Unsupported { what, .. } if what.contains("`x`")), "{error}");
+    let graph = text::parse(text).unwrap();
+    let (dims, target) = (Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 }, device.target());
+    let error = compile(&graph, dims, &target, &WeightPlan::default(), &Options::default()).unwrap_err();
+    assert!(matches!(&error, CompileError::Unsupported { what, .. } if what.contains("`kv`")), "{error}");
 }
 
 #[test]

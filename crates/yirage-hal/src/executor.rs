@@ -76,7 +76,7 @@ impl Executor {
         self.bucket
     }
 
-    /// Sets a slot of integers for the next run. A slot the plan does not read is ignored: it was compiled away.
+    /// Sets a slot of integers for the next run; of a strided one all words from the first element to the last. A slot the plan does not read is ignored: it was compiled away.
     pub fn set(&mut self, name: &str, values: impl IntoIterator<Item = i32>) {
         if let Some(&i) = self.names.get(name) {
             self.slots[i].clear();
@@ -112,8 +112,8 @@ impl Executor {
             if !fresh {
                 return Err(HalError::Step(format!("slot `{name}` was not set")));
             }
-            if self.slots[i].len() != ty.elems(dims) {
-                let (got, want) = (self.slots[i].len(), ty.elems(dims));
+            if self.slots[i].len() != ty.held(dims) {
+                let (got, want) = (self.slots[i].len(), ty.held(dims));
                 return Err(HalError::Step(format!("slot `{name}` has {got} values, {ty} needs {want}")));
             }
             slots.push(Slot::Words(&self.slots[i]));

@@ -228,12 +228,12 @@ impl Program for ReferenceProgram {
         let ids: Vec<_> = self.graph.inputs_of(Source::Slot).collect();
         for (id, slot) in ids.into_iter().zip(slots) {
             let v = self.graph.value(id);
-            let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(dims)).collect();
+            let shape = |dims: &Dims| v.ty.shape.iter().map(|d| d.get(dims)).collect::<Vec<usize>>();
             let tensor = match slot {
-                Slot::Words(words) => Tensor::from_words(v.ty.dtype, shape, words),
+                Slot::Words(words) => Tensor::from_slot(&v.ty, dims, words),
                 Slot::Output { of, index, dims } => match of.output(*index, dims)? {
-                    Values::F32(values) => Tensor::f32(shape, values.to_vec()),
-                    Values::I32(values) => Tensor::i32(shape, values.to_vec()),
+                    Values::F32(values) => Tensor::f32(shape(dims), values.to_vec()),
+                    Values::I32(values) => Tensor::i32(shape(dims), values.to_vec()),
                 },
             };
             self.tensors.insert(v.name.clone(), tensor);

@@ -1,6 +1,7 @@
 //! Views: where the elements of a value lie in memory that another value owns.
 
 use crate::dim::{Dim, Dims};
+use crate::types::Type;
 
 /// Elements that lie a stride apart along each dimension. Strides may be 0 (one element met again and again) or negative.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -27,6 +28,19 @@ impl Strided {
             }
         }
         Some(Strided { shape: shape.to_vec(), strides, offset: 0 })
+    }
+
+    /// Where the elements of a value of this type lie.
+    ///
+    /// `None` as for [`Strided::dense`].
+    pub fn of(ty: &Type) -> Option<Strided> {
+        match &ty.strides {
+            None => Strided::dense(&ty.shape),
+            Some(strides) => {
+                let strides = strides.iter().map(|&s| i64::from(s)).collect();
+                Some(Strided { shape: ty.shape.clone(), strides, offset: 0 })
+            }
+        }
     }
 
     /// Whether the elements lie one after the other from the first on. Dimensions of size 1 do not matter.

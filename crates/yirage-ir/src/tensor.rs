@@ -2,6 +2,7 @@
 //!
 //! Nothing here is fast: a tensor holds plain vectors, and quantised weights are decoded row by row when read.
 
+use crate::dim::Dims;
 use crate::dtype::DType;
 use crate::expr::Scalar;
 use crate::layout::ActivationLayout;
@@ -51,18 +52,31 @@ impl Tensor {
         Tensor { dtype: DType::I32, shape, data: Data::I32(data) }
     }
 
-    /// A slot's tensor from its 32-bit words: numbers as they are, floats and mask words by their bits.
-    pub fn from_words(dtype: DType, shape: impl Into<Vec<usize>>, words: &[i32]) -> Tensor {
+    /// A slot's tensor from its 32-bit words, as many as [`Type::held`] says: numbers as they are, floats and mask words by
+    /// their bits. Panics when there are less, which is a bug of the caller.
+    pub fn from_slot(ty: &Type, dims: &Dims, words: &[i32]) -> Tensor {
+        let shape: Vec<usize> = ty.shape.iter().map(|d| d.get(dims)).collect();
+        let Some(strides) = &ty.strides else { return Tensor::from_words(ty.dtype, shape, words) };
+        let along = |places: Vec<usize>, (&n, &stride): (&usize, &u32)| {
+            places.into_iter().flat_map(|at| (0..n).map(move |i| at + i * stride as usize)).collect()
+        };
+        let places = shape.iter().zip(strides).fold(vec![0], along);
+        let words: Vec<i32> = places.into_iter().map(|at| words[at]).collect();
+        Tensor::from_words(ty.dtype, shape, &words)
+    }
+
+    fn from_words(dtype: DType, shape: Vec<usize>, words: &[i32]) -> Tensor {
         let data = match dtype {
             DType::Stored(Format::F32) => Data::F32(words.iter().map(|&w| f32::from_bits(w as u32)).collect()),
             DType::U32 => Data::U32(words.iter().map(|&w| w as u32).collect()),
             DType::Bool => Data::Bool(words.iter().map(|&w| w != 0).collect()),
             _ => Data::I32(words.to_vec()),
         };
-        Tensor { dtype, shape: shape.into(), data }
+        Tensor { dtype, shape, data }
     }
 
-    /// The inverse of [`Tensor::from_words`]; panics on a type that no slot has.
+    /// The words of a dense slot, from which [`Tensor::from_slot`] makes the tensor again; panics on a type that no slot
+    /// has.
     pub fn words(&self) -> Vec<i32> {
         match &self.data {
             Data::F32(v) => v.iter().map(|x| x.to_bits() as i32).collect(),

@@ -89,6 +89,16 @@ impl Type {
         self.layout.map_or_else(|| self.dtype.name(), |layout| layout.info().name)
     }
 
+    /// Elements of memory under `dims` from the first to past the last, gaps included; `None` where that is no number.
+    pub fn checked_held(&self, dims: &Dims) -> Option<usize> {
+        if self.strides.is_some() { self.span() } else { self.checked_elems(dims) }
+    }
+
+    /// Elements of memory, as [`Type::elems`] counts: as many words as a slot of this type is given.
+    pub fn held(&self, dims: &Dims) -> usize {
+        self.checked_held(dims).unwrap_or(usize::MAX)
+    }
+
     /// Number of elements under `dims`, where they are known to be a number: those of a verified plan's values in its
     /// bucket are. The largest number where they are not, which no memory has.
     pub fn elems(&self, dims: &Dims) -> usize {

@@ -81,7 +81,7 @@ impl Way {
         let computed = floats.into_iter().chain([DType::I32, DType::U32, DType::Bool]);
         let mut ways = vec![
             Way::new(OperandKind::Arena, computed),
-            Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]),
+            Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]).with_strides(),
             Way::new(OperandKind::Weight(WeightLayout::Rows), stored()),
             Way::new(OperandKind::Weight(WeightLayout::Product), stored()),
             Way::new(OperandKind::State, stored()),
@@ -93,6 +93,11 @@ impl Way {
     /// Only read so.
     pub fn read(self, reading: Reading) -> Way {
         Way { reading, ..self }
+    }
+
+    /// Also where it has strides.
+    pub fn with_strides(self) -> Way {
+        Way { strided: true, ..self }
     }
 
     /// Whether an operand is given so.

@@ -109,7 +109,7 @@ impl Drawn {
             let tensor = match v.source {
                 Source::Weight => setup.weights.get(&v.name).cloned(),
                 Source::State => setup.states.iter().find(|s| s.name == v.name).map(|s| s.values.clone()),
-                _ => setup.slots.get(&v.name).map(|w| Tensor::from_words(v.ty.dtype, sizes(&v.ty, &setup.dims), w)),
+                _ => setup.slots.get(&v.name).map(|w| Tensor::from_slot(&v.ty, &setup.dims, w)),
             };
             known.insert(id, tensor.ok_or_else(|| Trouble::Failed(format!("`{}` is not given", v.name)))?);
         }

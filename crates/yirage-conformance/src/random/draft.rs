@@ -151,8 +151,15 @@ impl<'a> Draft<'a> {
         Ok(id)
     }
 
+    /// A slot, dense or strided; what lies in gaps is drawn as well.
     fn slot(&mut self, ty: Type) -> Result<ValueId, BuildError> {
-        let n = self.elems(&ty.shape);
+        let fixed: Option<Vec<usize>> = ty.shape.iter().map(|d| d.as_const().map(|n| n as usize)).collect();
+        let strides = match fixed {
+            Some(shape) if self.choices.one_in(4) => self.strides(&shape),
+            _ => None,
+        };
+        let ty = Type { strides, ..ty };
+        let n = ty.held(&self.dims);
         let words = (0..n).map(|_| self.word(ty.dtype)).collect();
         self.given(ty, words)
     }

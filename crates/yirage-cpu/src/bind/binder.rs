@@ -178,7 +178,8 @@ impl<'a> Binder<'a> {
             Source::Weight => Location::Weight(self.weight(&value.name, &value.ty)?),
             _ => return self.placed(id),
         };
-        Ok(Operand { name: value.name.clone(), ty: value.ty.dense(), location, inner: false })
+        let ty = if value.source == Source::Weight { value.ty.dense() } else { value.ty.clone() };
+        Ok(Operand { name: value.name.clone(), ty, location, inner: false })
     }
 
     fn weight(&self, name: &str, ty: &Type) -> Result<Arc<CpuWeight>, HalError> {

@@ -103,8 +103,8 @@ pub(crate) fn slots<'a>(
     }
     let checked = |((name, ty), slot): (&(String, Type), &Slot<'a>)| {
         let words = words(slot)?;
-        if words.len() != ty.elems(dims) {
-            let (got, want) = (words.len(), ty.elems(dims));
+        if words.len() != ty.held(dims) {
+            let (got, want) = (words.len(), ty.held(dims));
             return Err(HalError::Step(format!("slot `{name}` has {got} words, {ty} needs {want}")));
         }
         Ok(words)

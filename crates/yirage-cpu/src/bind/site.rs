@@ -229,7 +229,9 @@ impl Site {
     }
 
     fn input(&self, number: usize, wanted: &str) -> Result<&Operand, HalError> {
-        self.ins.get(number).ok_or_else(|| self.missing("inputs", self.ins.len(), number, wanted))
+        let operand = self.ins.get(number).ok_or_else(|| self.missing("inputs", self.ins.len(), number, wanted))?;
+        let dense = operand.ty.strides.is_none();
+        if dense { Ok(operand) } else { Err(self.refuse(number, operand, &format!("{wanted}, without strides,"))) }
     }
 
     fn output(&self, number: usize, wanted: &str) -> Result<&Operand, HalError> {

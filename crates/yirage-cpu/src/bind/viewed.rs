@@ -60,7 +60,7 @@ impl Whole {
     /// As [`Whole::read`].
     pub(crate) fn all(&self, input: usize) -> Result<(Viewed, Vec<Dim>), HalError> {
         let operand = self.input(input)?;
-        let at = Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))?;
+        let at = Strided::of(&operand.ty).ok_or_else(|| self.refuse(operand, "sizes that memory has"))?;
         let (viewed, _) = self.read(&Read { input, at })?;
         Ok((viewed, operand.ty.shape.clone()))
     }
@@ -155,7 +155,7 @@ impl Whole {
         if at.shape.iter().any(|dim| dim.get(bucket) == 0) {
             return Ok(0);
         }
-        let held = operand.ty.elems(bucket) as i64;
+        let held = operand.ty.held(bucket) as i64;
         match at.reach(bucket) {
             Some((low, high)) if low >= 0 && high < held => Ok(at.offset as isize * elem.bytes() as isize),
             reach => Err(self.refuse(operand, &format!("elements {reach:?} of {held}"))),

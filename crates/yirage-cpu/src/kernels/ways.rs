@@ -57,7 +57,7 @@ pub(super) fn elements() -> Vec<Way> {
     let computed = floats.map(DType::from).into_iter().chain([DType::I32, DType::U32, DType::Bool]);
     vec![
         Way::new(OperandKind::Arena, computed),
-        Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]),
+        Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]).with_strides(),
         Way::new(OperandKind::Weight(WeightLayout::Rows), floats),
     ]
 }

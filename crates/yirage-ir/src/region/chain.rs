@@ -17,7 +17,7 @@ use crate::strided::Strided;
 pub struct Read {
     /// Position among the chain's inputs.
     pub input: usize,
-    /// The elements, in the input's own memory, where the input lies dense.
+    /// The elements, in the input's own memory.
     pub at: Strided,
 }
 
@@ -89,7 +89,11 @@ impl Chain {
             return Chain::each(&region.graph);
         }
         let mut alone = GraphBuilder::new("alone");
-        let input = |at: usize, b: &mut GraphBuilder| b.slot(&format!("x{at}"), graph.ty(node.ins[at]).dense());
+        let input = |at: usize, b: &mut GraphBuilder| {
+            let v = graph.value(node.ins[at]);
+            let source = if matches!(v.source, Source::Node { .. }) { Source::Slot } else { v.source };
+            b.declare(&format!("x{at}"), v.ty.clone(), source)
+        };
         let ins = (0..node.ins.len()).map(|at| input(at, &mut alone)).collect::<Result<Vec<_>, _>>();
         let names: Vec<String> = (0..node.outs.len()).map(|at| format!("y{at}")).collect();
         let outs = ins.and_then(|ins| alone.node(node.kind.clone(), &ins, &names));
@@ -156,8 +160,9 @@ impl Made {
             return Err(format!("`{}` is a state", graph.value(id).name));
         }
         let ty = graph.ty(id);
-        let lies =
-            Strided::dense(&ty.shape).ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
+        // A weight is dense where a kernel reads it: its strides end when it is loaded.
+        let lies = if graph.value(id).source == Source::Weight { Strided::dense(&ty.shape) } else { Strided::of(ty) };
+        let lies = lies.ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
         Ok(Made {
             expr: Expr::input(0),
             reads: vec![(From::Input(at), lies)],

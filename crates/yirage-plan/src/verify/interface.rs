@@ -32,10 +32,10 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
 
 fn check_slot(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
     let (name, ty) = (&slot.name, &slot.ty);
-    if ty.strides.is_some() || !matches!(ty.dtype, DType::Stored(Format::F32) | DType::I32 | DType::U32) {
-        return Err(PlanError(format!("the slot `{name}` is {ty}: dense words of 32 bits are wanted")));
+    if !matches!(ty.dtype, DType::Stored(Format::F32) | DType::I32 | DType::U32) {
+        return Err(PlanError(format!("the slot `{name}` is {ty}: words of 32 bits are wanted")));
     }
-    match ty.checked_bytes(&plan.bucket) {
+    match ty.checked_held(&plan.bucket).and_then(|words| words.checked_mul(size_of::<i32>())) {
         Some(bytes) if bytes as u64 <= MAX_SLOT_BYTES => Ok(()),
         _ => Err(PlanError(format!("the slot `{name}` of {ty} has no size in the bucket {:?}", plan.bucket))),
     }
