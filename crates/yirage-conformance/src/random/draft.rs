@@ -153,7 +153,7 @@ impl<'a> Draft<'a> {
 
     /// A slot, dense or strided; what lies in gaps is drawn as well.
     fn slot(&mut self, ty: Type) -> Result<ValueId, BuildError> {
-        let fixed: Option<Vec<usize>> = ty.shape.iter().map(|d| d.as_const().map(|n| n as usize)).collect();
+        let fixed: Option<Vec<usize>> = ty.shape.iter().map(|d| d.as_const()).collect();
         let strides = match fixed {
             Some(shape) if self.choices.one_in(4) => self.strides(&shape),
             _ => None,
