@@ -1,9 +1,9 @@
 //! Any text as a plan: what parses prints to text that parses to the same plan. Shared by the fuzz target and the test
 //! that replays its corpus.
 
-use yirage_ir::{Op, RegionKind};
+use yirage_ir::{ActivationLayout, Op, RegionKind};
 use yirage_plan::rules::{OpRule, Way};
-use yirage_plan::{ExecutorKind, KernelFacts, Plan, Target, VerifiedPlan, text};
+use yirage_plan::{ExecutorKind, KernelFacts, LayoutFacts, Plan, Target, VerifiedPlan, text};
 
 /// Parses, proves, prints and parses again.
 pub(crate) fn run(data: &[u8]) {
@@ -36,8 +36,7 @@ fn target(plan: &Plan) -> Target {
         arch,
         workers: workers.strip_prefix("workers=").and_then(|n| n.parse().ok()).unwrap_or(1),
         product_layout: layouts.max().map_or_else(|| "rows".into(), Clone::clone),
-        q8a_block_bytes: 72,
-        q8a_row_multiple: 64,
+        activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 64 }],
         align: 64,
         executors: plan.programs.iter().map(|p| p.kind).filter(|&k| k != ExecutorKind::Replay).collect(),
         kernels: plan.kernels.iter().take(16).map(kernel).collect(),

@@ -18,7 +18,7 @@ fn recognised(graph: &Graph) -> Graph {
 /// The inputs of a case as a model has them.
 fn inputs(b: &mut GraphBuilder, case: &Case) -> Vec<ValueId> {
     let declare = |(i, t): (usize, &yirage_ir::Tensor)| {
-        let mut ty = Type::new(t.dtype, t.shape.iter().map(|&n| n as u32));
+        let mut ty = t.ty();
         if case.op.role(i, t) == Role::Weight {
             return b.weight(&format!("w{i}"), ty).unwrap();
         }

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use yirage_compile::{Options, compile, plan_weights};
-use yirage_ir::{Dims, RegionKind, text};
+use yirage_ir::{ActivationLayout, Dims, RegionKind, text};
 use yirage_plan::rules::{OpRule, Way};
 use yirage_plan::tasks::vm::{WalkError, Watch, walk};
 use yirage_plan::{
-    ExecutorKind, KernelFacts, Part, Plan, PlanError, Precision, Sharing, Stage, Target, TaskProgram, VerifiedPlan,
-    Wait, When,
+    ExecutorKind, KernelFacts, LayoutFacts, Part, Plan, PlanError, Precision, Sharing, Stage, Target, TaskProgram,
+    VerifiedPlan, Wait, When,
 };
 use yirage_testkit::rng::Rng;
 
@@ -30,8 +30,7 @@ fn target(workers: u32) -> Target {
         arch: "none".into(),
         workers,
         product_layout: "tiles".into(),
-        q8a_block_bytes: 72,
-        q8a_row_multiple: 32,
+        activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 32 }],
         align: 64,
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![

@@ -51,7 +51,7 @@ const REFUSED: &[(&str, &str, usize, &str)] = &[
         "a weight in the product layout of f32",
     ),
     (
-        "slot %x: f32[Tokens, 64] weight %w: f32[16, 32] %q = quantize{parts=1}(%x): q8a[Tokens, 64]
+        "slot %x: f32[Tokens, 64] weight %w: f32[16, 32] %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 64]
          %y = linear{groups=2}(%q, %w): f32[Tokens, 16] output %y",
         "linear",
         0,
@@ -147,25 +147,25 @@ fn what_is_no_kernels_business_is_refused_as_well() {
         ("slot %x: f32[Tokens, 32] output %x", "no computed f32 or i32 value"),
         ("weight %w: f32[4, 32] output %w", "no computed f32 or i32 value"),
         (
-            "slot %x: f32[Tokens, 32] %q = quantize{parts=1}(%x): q8a[Tokens, 32] output %q",
+            "slot %x: f32[Tokens, 32] %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 32] output %q",
             "no computed f32 or i32 value",
         ),
         ("slot %x: f16[Tokens, 32] slot %i: i32[Rows] %y = embed{scale=1.0}(%t, %i): f32[Rows, 32] output %y", ""),
         (
             "slot %x: f32[Tokens, 64] slot %c: i32[Tokens, 2] weight %w: f32[16, 64] weight %e: f32[2, 16, 64]
-             %q = quantize{parts=1}(%x): q8a[Tokens, 64] %y = linear{groups=1}(%q, %w): f32[Tokens, 16]
+             %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 64] %y = linear{groups=1}(%q, %w): f32[Tokens, 16]
              %z = expert_linear{top_k=2, shared=true}(%q, %e, %c): f32[Tokens, 32] output %y, %z",
             "in two ways",
         ),
         (
             "slot %x: f32[Tokens, 64] slot %c: i32[Tokens, 2] weight %e: f32[2, 16, 32]
-             %q = quantize{parts=2}(%x): q8a[Tokens, 64]
+             %q = quantize{layout=q8a, parts=2}(%x): q8a[Tokens, 64]
              %z = expert_linear{top_k=2, shared=false}(%q, %e, %c): f32[Tokens, 32] output %z",
             "no multiple of 64",
         ),
         (
             "slot %x: f32[Tokens, 64] slot %c: i32[Tokens, 2] weight %e: f32[2, 16, 64]
-             %q = quantize{parts=2}(%x): q8a[Tokens, 64]
+             %q = quantize{layout=q8a, parts=2}(%x): q8a[Tokens, 64]
              %z = expert_linear{top_k=2, shared=true}(%q, %e, %c): f32[Tokens, 32] output %z",
             "quantised in Some(2) parts and read in 1",
         ),

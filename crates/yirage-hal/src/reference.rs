@@ -13,10 +13,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_ir::interp::Eval;
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Dims, Graph, Op, RegionKind, Source, Tensor, Type};
+use yirage_ir::{ActivationLayout, DType, Dims, Graph, Op, RegionKind, Source, Tensor, Type};
 use yirage_plan::rules::{OpRule, Way};
 use yirage_plan::weights::ROWS;
-use yirage_plan::{ExecutorKind, KernelFacts, Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{ExecutorKind, KernelFacts, LayoutFacts, Target, VerifiedPlan, WeightEntry};
 
 /// The reference backend.
 pub struct Reference {
@@ -71,6 +71,12 @@ fn info() -> DeviceInfo {
     }
 }
 
+/// A layout as the evaluation writes it.
+fn as_evaluated(layout: ActivationLayout) -> LayoutFacts {
+    let info = layout.info();
+    LayoutFacts { layout, block_bytes: info.bytes as u32, row_multiple: info.block as u32 }
+}
+
 struct ReferenceDevice {
     info: DeviceInfo,
     eval: Eval,
@@ -102,8 +108,7 @@ impl Device for ReferenceDevice {
             arch: "scalar".into(),
             workers: 1,
             product_layout: ROWS.into(),
-            q8a_block_bytes: DType::Q8A.row_bytes(32) as u32,
-            q8a_row_multiple: 32,
+            activation_layouts: ActivationLayout::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
             align: 64,
             executors: vec![ExecutorKind::Steps],
             kernels: vec![kernel],

@@ -1,13 +1,13 @@
 //! Element types of values.
 
-use crate::op::MAX_OUTLIERS;
 use crate::quant::Format;
 use std::fmt;
 
 /// The element type of a value.
 ///
 /// Stored number formats (plain floats and block-quantised weights) are [`Format`]s; the other variants are what
-/// graphs compute with beside floats.
+/// graphs compute with beside floats. What activations are worth that lie in codes is not said here, but by their
+/// [`ActivationLayout`](crate::ActivationLayout).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum DType {
     /// A number format as it lies in files: floats and block-quantised weights.
@@ -18,9 +18,8 @@ pub enum DType {
     U32,
     /// True or false, a byte each.
     Bool,
-    /// Activations quantised to int8 in blocks of 32 along the last dimension, one f32 scale per block
-    /// (`scale = max|x| / 127`, round to nearest even), and up to seven f32 outliers a block.
-    Q8A,
+    /// 8-bit signed codes: the elements of a value in a layout of activations, and of no other.
+    I8,
 }
 
 impl DType {
@@ -32,9 +31,7 @@ impl DType {
         match self {
             DType::Stored(f) => f.info().row_bytes(elems),
             DType::I32 | DType::U32 => elems.saturating_mul(4),
-            DType::Bool => elems,
-            // codes, scale, and a word that says which numbers the outliers are
-            DType::Q8A => (elems / 32).saturating_mul(32 + 4 + 4 + 4 * MAX_OUTLIERS),
+            DType::Bool | DType::I8 => elems,
         }
     }
 
@@ -45,7 +42,7 @@ impl DType {
             DType::I32 => "i32",
             DType::U32 => "u32",
             DType::Bool => "bool",
-            DType::Q8A => "q8a",
+            DType::I8 => "i8",
         }
     }
 
@@ -55,7 +52,7 @@ impl DType {
             "i32" => Some(DType::I32),
             "u32" => Some(DType::U32),
             "bool" => Some(DType::Bool),
-            "q8a" => Some(DType::Q8A),
+            "i8" => Some(DType::I8),
             _ => Format::parse(name).map(DType::Stored),
         }
     }

@@ -2,8 +2,9 @@
 //! verifier, hash.
 //!
 //! A model is emitted as a [`Graph`]; the compiler turns a graph and a target into a plan; devices run plans. This
-//! crate knows the meaning of every op ([`op`], the scalar reference) and of every stored format ([`quant`]). It
-//! deliberately knows no device, no layout, no kernel, no file, no thread, no environment.
+//! crate knows the meaning of every op ([`op`], the scalar reference), of every stored format ([`quant`]) and of the codes
+//! that activations may lie in ([`layout`]). It deliberately knows no device, no device's memory, no kernel, no file,
+//! no thread, no environment.
 #![forbid(unsafe_code)]
 
 pub mod attr;
@@ -14,6 +15,7 @@ pub mod expr;
 pub mod graph;
 pub mod hash;
 pub mod interp;
+pub mod layout;
 pub mod op;
 pub mod quant;
 pub mod region;
@@ -29,6 +31,7 @@ pub use dim::{Dim, Dims, Sym};
 pub use dtype::DType;
 pub use expr::Expr;
 pub use graph::{BuildError, Graph, GraphBuilder, Node, NodeKind, Source, Value, ValueId};
+pub use layout::ActivationLayout;
 pub use op::Op;
 pub use quant::Format;
 pub use region::{Region, RegionKind};

@@ -5,6 +5,7 @@
 use crate::dim::Dims;
 use crate::dtype::DType;
 use crate::expr::Scalar;
+use crate::layout::ActivationLayout;
 use crate::quant::Format;
 use crate::types::Type;
 
@@ -21,15 +22,8 @@ pub enum Data {
     Bool(Vec<bool>),
     /// Stored blocks of a weight.
     Blocks(Vec<u8>),
-    /// Quantised activations: codes and one scale per 32, and outliers.
-    Q8A {
-        /// One code an element.
-        codes: Vec<i8>,
-        /// One scale a block of 32.
-        scales: Vec<f32>,
-        /// One number an element: an outlier, whose code is 0; else 0.
-        outliers: Vec<f32>,
-    },
+    /// Activations in a layout.
+    Laid(ActivationLayout, Vec<u8>),
 }
 
 /// A dense tensor.
@@ -106,6 +100,27 @@ impl Tensor {
         Tensor { dtype: DType::Stored(format), shape, data: Data::Blocks(blocks) }
     }
 
+    /// Activations in a layout, as its `encode` writes them.
+    pub fn laid(layout: ActivationLayout, shape: impl Into<Vec<usize>>, bytes: Vec<u8>) -> Tensor {
+        let (shape, info) = (shape.into(), layout.info());
+        assert_eq!(info.row_bytes(shape.iter().product()), bytes.len(), "bytes of {shape:?} {layout}");
+        Tensor { dtype: info.dtype, shape, data: Data::Laid(layout, bytes) }
+    }
+
+    /// Its type, of fixed sizes.
+    pub fn ty(&self) -> Type {
+        let ty = Type::new(self.dtype, self.shape.iter().map(|&n| n as u32));
+        Type { layout: self.layout(), ..ty }
+    }
+
+    /// The layout of activations, if it is in one.
+    pub fn layout(&self) -> Option<ActivationLayout> {
+        match self.data {
+            Data::Laid(layout, _) => Some(layout),
+            _ => None,
+        }
+    }
+
     /// The last size.
     pub fn width(&self) -> usize {
         self.shape.last().copied().unwrap_or(1)
@@ -155,9 +170,7 @@ impl Tensor {
                 (format.info().decode)(&bytes[r * n..][..n], &mut out);
                 out
             }
-            Data::Q8A { codes, scales, outliers } => {
-                (r * w..(r + 1) * w).map(|i| f32::from(codes[i]) * scales[i / 32] + outliers[i]).collect()
-            }
+            Data::Laid(..) => self.row_f64(r).into_iter().map(|x| x as f32).collect(),
         }
     }
 }
@@ -170,9 +183,7 @@ impl Tensor {
             Data::U32(v) => v.iter().map(|&x| x.into()).collect(),
             Data::Bool(v) => v.iter().map(|&x| x.into()).collect(),
             Data::F32(v) => v.iter().map(|&x| x.into()).collect(),
-            Data::Blocks(_) | Data::Q8A { .. } => {
-                (0..self.rows()).flat_map(|r| self.row(r)).map(Scalar::from).collect()
-            }
+            Data::Blocks(_) | Data::Laid(..) => (0..self.rows()).flat_map(|r| self.row(r)).map(Scalar::from).collect(),
         }
     }
 
@@ -190,13 +201,14 @@ impl Tensor {
         Tensor { dtype, shape, data }
     }
 
-    /// Row `r` in f64; quantised activations without the rounding of code times scale to f32.
+    /// Row `r` in f64; activations in a layout without the rounding to f32.
     pub fn row_f64(&self, r: usize) -> Vec<f64> {
         let w = self.width();
         match &self.data {
-            Data::Q8A { codes, scales, outliers } => {
-                let product = |i: usize| f64::from(codes[i]) * f64::from(scales[i / 32]);
-                (r * w..(r + 1) * w).map(|i| product(i) + f64::from(outliers[i])).collect()
+            Data::Laid(layout, bytes) => {
+                let (n, mut out) = (layout.info().row_bytes(w), vec![0.0; w]);
+                (layout.info().decode)(&bytes[r * n..][..n], &mut out);
+                out
             }
             _ => self.row(r).into_iter().map(f64::from).collect(),
         }

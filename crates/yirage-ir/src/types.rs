@@ -1,7 +1,8 @@
-//! Types of values: element type, shape, strides.
+//! Types of values: element type, shape, strides, layout.
 
 use crate::dim::{Dim, Dims};
 use crate::dtype::DType;
+use crate::layout::ActivationLayout;
 use std::fmt;
 use thiserror::Error;
 
@@ -18,6 +19,9 @@ pub struct Type {
     /// Elements between neighbours along each dimension; `None` is dense row-major. Only inputs whose dimensions are
     /// all fixed may be strided.
     pub strides: Option<Vec<u32>>,
+    /// The layout of activations that the numbers lie in; `None` where the elements are the numbers. The element type is
+    /// that of the codes, so that nothing takes them for numbers that does not look here.
+    pub layout: Option<ActivationLayout>,
 }
 
 /// Highest number of dimensions a value may have.
@@ -29,12 +33,17 @@ pub const MAX_FIXED_BYTES: usize = 1 << 48;
 impl Type {
     /// A dense row-major type.
     pub fn new(dtype: DType, shape: impl IntoIterator<Item = impl Into<Dim>>) -> Type {
-        Type { dtype, shape: shape.into_iter().map(Into::into).collect(), strides: None }
+        Type { dtype, shape: shape.into_iter().map(Into::into).collect(), strides: None, layout: None }
+    }
+
+    /// Numbers in a layout of activations.
+    pub fn laid(layout: ActivationLayout, shape: impl IntoIterator<Item = impl Into<Dim>>) -> Type {
+        Type { layout: Some(layout), ..Type::new(layout.info().dtype, shape) }
     }
 
     /// A dense f32 matrix `[outer, width]`.
     pub fn rows(outer: impl Into<Dim>, width: u32) -> Type {
-        Type { dtype: DType::F32, shape: vec![outer.into(), Dim::Const(width)], strides: None }
+        Type::new(DType::F32, [outer.into(), Dim::Const(width)])
     }
 
     /// The same value, dense: what an op sees. Strides say where an input lies, not what it is.
@@ -66,8 +75,18 @@ impl Type {
 
     /// Bytes of a dense value under `dims`; `None` where that is no number.
     pub fn checked_bytes(&self, dims: &Dims) -> Option<usize> {
-        let Some((last, outer)) = self.shape.split_last() else { return Some(self.dtype.row_bytes(1)) };
-        product(outer.iter().map(|d| d.get(dims)).chain([self.dtype.row_bytes(last.get(dims))]))
+        let Some((last, outer)) = self.shape.split_last() else { return Some(self.row_bytes(1)) };
+        product(outer.iter().map(|d| d.get(dims)).chain([self.row_bytes(last.get(dims))]))
+    }
+
+    /// Bytes of `elems` consecutive elements of one row; `elems` must be a multiple of the block length.
+    fn row_bytes(&self, elems: usize) -> usize {
+        self.layout.map_or_else(|| self.dtype.row_bytes(elems), |layout| layout.info().row_bytes(elems))
+    }
+
+    /// What stands before the sizes in text forms: the name of the layout, or of the element type.
+    pub fn elements(&self) -> &'static str {
+        self.layout.map_or_else(|| self.dtype.name(), |layout| layout.info().name)
     }
 
     /// Elements of memory under `dims` from the first to past the last, gaps included; `None` where that is no number.
@@ -101,20 +120,29 @@ impl Type {
         // A size of 0 does not make the others small.
         let one = |d: &Dim| d.as_const().unwrap_or(1).max(1);
         let Some((last, outer)) = self.shape.split_last() else { return false };
-        let bytes = product(outer.iter().map(one).chain([self.dtype.row_bytes(one(last))]));
+        let bytes = product(outer.iter().map(one).chain([self.row_bytes(one(last))]));
         bytes.is_none_or(|bytes| bytes > MAX_FIXED_BYTES)
     }
 
-    /// Checks what holds for every type: rank, whole quantisation blocks, strides that fit.
+    /// Elements that lie together along the last dimension; an error where the element type is not the layout's.
+    fn block(&self) -> Result<usize, TypeError> {
+        match (self.layout.map(ActivationLayout::info), self.dtype) {
+            (Some(layout), dtype) if dtype == layout.dtype => Ok(layout.block),
+            (Some(layout), dtype) => {
+                Err(TypeError::new(format!("{self}: its elements are {dtype}, {} wanted", layout.dtype)))
+            }
+            (None, DType::I8) => Err(TypeError::new(format!("{self}: codes without a layout are no numbers"))),
+            (None, DType::Stored(f)) => Ok(f.info().block),
+            (None, _) => Ok(1),
+        }
+    }
+
+    /// Checks what holds for every type: rank, elements, whole quantisation blocks, strides that fit.
     pub fn check(&self) -> Result<(), TypeError> {
         if self.shape.len() > MAX_RANK {
             return Err(TypeError::new(format!("rank {} exceeds the limit of {MAX_RANK}", self.shape.len())));
         }
-        let block = match self.dtype {
-            DType::Stored(f) => f.info().block,
-            DType::Q8A => 32,
-            _ => 1,
-        };
+        let block = self.block()?;
         if block > 1 && !self.width().is_some_and(|w| w.is_multiple_of(block)) {
             return Err(TypeError::new(format!("{self}: the last dimension must be a multiple of {block}")));
         }
@@ -145,7 +173,7 @@ fn product(factors: impl Iterator<Item = usize> + Clone) -> Option<usize> {
 
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[", self.dtype)?;
+        write!(f, "{}[", self.elements())?;
         for (i, d) in self.shape.iter().enumerate() {
             write!(f, "{}{d}", if i > 0 { ", " } else { "" })?;
         }

@@ -75,7 +75,7 @@ fn every_case_infers_evaluates_and_round_trips() {
 
 /// The type that an input has in a model.
 fn model_type(role: Role, t: &Tensor) -> Type {
-    let mut ty = Type::new(t.dtype, t.shape.iter().map(|&n| n as u32));
+    let mut ty = t.ty();
     let symbols: &[Sym] = match role {
         Role::Activation => &[Sym::Tokens],
         Role::Slot(symbols) => symbols,

@@ -32,8 +32,8 @@ const HOSTILE: &[(&str, &str)] = &[
     ),
     ("slot %a: f32[Tokens, 2147483648] slot %b: f32[Tokens, 2147483648]", "concat{groups=1}(%a, %b): f32[Tokens, 0]"),
     ("slot %a: f32[Tokens, 65536] slot %b: f32[Tokens, 65536]", "matmul{m=65536, n=65536}(%a, %b): f32[Tokens, 0]"),
-    ("slot %x: f32[Tokens, 64]", "quantize{parts=134217728}(%x): q8a[Tokens, 64]"),
-    ("slot %x: f32[Tokens, 64]", "quantize{parts=4294967295}(%x): q8a[Tokens, 64]"),
+    ("slot %x: f32[Tokens, 64]", "quantize{layout=q8a, parts=134217728}(%x): q8a[Tokens, 64]"),
+    ("slot %x: f32[Tokens, 64]", "quantize{layout=q8a, parts=4294967295}(%x): q8a[Tokens, 64]"),
     (
         "slot %x: f32[Tokens, 64]",
         "route{top_k=4, scoring=softmax, normalize=true, scale=1.0, groups=1, top_groups=4294967295}(%x): f32[Tokens, 4]",
@@ -158,7 +158,7 @@ fn corpus() -> Vec<String> {
          %y, %z = region rows(%x, %w): f32[Tokens, 32], q8a[Tokens, 32]
          graph rows { slot %x: f32[Tokens, 32] weight %w: f32[32]
          %y = rms_norm{eps=1e-5, width=32, unit_offset=false}(%x, %w): f32[Tokens, 32]
-         %z = quantize{parts=1}(%y): q8a[Tokens, 32] output %y, %z } output %y }"
+         %z = quantize{layout=q8a, parts=1}(%y): q8a[Tokens, 32] output %y, %z } output %y }"
             .into(),
     );
     texts
@@ -170,9 +170,9 @@ fn graph(case: &Case) -> Graph {
     let ins: Vec<ValueId> = (case.ins.iter().enumerate())
         .map(|(i, t)| {
             let state = matches!(case.op.role(i, t), yirage_ir::op::Role::State);
-            let shape = t.shape.iter().skip(usize::from(state)).map(|&n| n as u32);
-            b.declare(&format!("i{i}"), Type::new(t.dtype, shape), if state { Source::State } else { Source::Slot })
-                .unwrap()
+            let mut ty = t.ty();
+            ty.shape.drain(..usize::from(state));
+            b.declare(&format!("i{i}"), ty, if state { Source::State } else { Source::Slot }).unwrap()
         })
         .collect();
     let types: Vec<Type> = ins.iter().map(|&i| b.ty(i).clone()).collect();

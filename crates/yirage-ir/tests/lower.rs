@@ -19,7 +19,7 @@ const WITHOUT: &[(&str, usize)] = &[
 ];
 
 fn types(case: &Case) -> Vec<Type> {
-    let mut types: Vec<Type> = case.ins.iter().map(|t| Type::new(t.dtype, t.shape.iter().map(|&n| n as u32))).collect();
+    let mut types: Vec<Type> = case.ins.iter().map(Tensor::ty).collect();
     if let Op::Attention(op) = &case.op
         && op.cached
     {

@@ -87,7 +87,7 @@ fn strides_compose_as_evaluation_does() {
         let mut lies = Strided::dense(&fixed(&shape)).unwrap();
         for _ in 0..1 + rng.below(5) {
             let view = random(&mut rng, &value.shape);
-            let ty = Type { dtype: DType::I32, shape: fixed(&value.shape), strides: None };
+            let ty = Type::new(DType::I32, fixed(&value.shape));
             let out = Op::from(view.clone()).infer(std::slice::from_ref(&ty)).unwrap_or_else(|e| panic!("{e}"));
             value = Op::from(view.clone()).eval(&[&value]).remove(0);
             assert_eq!(out[0].shape, fixed(&value.shape));

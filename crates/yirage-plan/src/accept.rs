@@ -196,6 +196,7 @@ impl KernelFacts {
             let given = kind(id).map(|kind| Given {
                 kind,
                 dtype: ty.dtype,
+                layout: ty.layout,
                 whole: op.whole(at, ty),
                 strided: ty.strides.is_some() && !matches!(kind, OperandKind::Weight(_)),
             });

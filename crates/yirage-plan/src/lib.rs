@@ -29,6 +29,6 @@ pub use plan::{KernelRef, Place, Plan, Step};
 pub use precision::Precision;
 pub use program::{ExecutorKind, Part, Sharing, Stage, Task, TaskProgram, Wait, When};
 pub use readers::{matrices, readers};
-pub use target::{KernelFacts, Target};
+pub use target::{KernelFacts, LayoutFacts, Target};
 pub use verify::{VerifiedPlan, check_quantised};
 pub use weights::{WeightEntry, WeightPlan, WeightTextError};

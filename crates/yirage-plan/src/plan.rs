@@ -3,7 +3,7 @@
 use crate::precision::Precision;
 use crate::program::{ExecutorKind, Sharing, Stage, TaskProgram, When};
 use crate::weights::WeightPlan;
-use yirage_ir::{DType, Dims, Graph, ValueId};
+use yirage_ir::{Dims, Graph, ValueId};
 
 /// A kernel by name, resolved when a device loads the plan.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -83,7 +83,7 @@ impl Plan {
         let node = &self.graph.nodes[s.node as usize];
         let of_node = |when: When| match when {
             When::Always => true,
-            When::FloatInput => node.ins.first().is_some_and(|&x| self.graph.ty(x).dtype != DType::Q8A),
+            When::FloatInput => node.ins.first().is_some_and(|&x| self.graph.ty(x).layout.is_none()),
             When::NoState => !node.ins.iter().any(|&i| self.graph.state_of(i).is_some()),
         };
         let stages = self.kernels[s.kernel as usize].stages.iter().enumerate();

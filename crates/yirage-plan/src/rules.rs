@@ -1,7 +1,7 @@
 //! Which nodes a kernel runs, as data: for each op what each of its inputs may be. Selection reads nothing else.
 
 use std::fmt;
-use yirage_ir::{DType, Format};
+use yirage_ir::{ActivationLayout, DType, Format};
 
 /// How a weight lies in a device's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,6 +43,8 @@ pub struct Way {
     pub kind: OperandKind,
     /// Its element types.
     pub dtypes: Vec<DType>,
+    /// The layout of activations that its numbers lie in; `None` where the elements are the numbers.
+    pub layout: Option<ActivationLayout>,
     /// How it is read.
     pub reading: Reading,
     /// Whether it may have strides where it lies. A weight's strides end when it is loaded.
@@ -64,21 +66,28 @@ impl Way {
     /// A dense operand of these element types.
     pub fn new(kind: OperandKind, dtypes: impl IntoIterator<Item = impl Into<DType>>) -> Way {
         let dtypes = dtypes.into_iter().map(Into::into).collect();
-        Way { kind, dtypes, reading: Reading::Either, strided: false }
+        Way { kind, dtypes, layout: None, reading: Reading::Either, strided: false }
+    }
+
+    /// Computed activations in this layout.
+    pub fn laid(layout: ActivationLayout) -> Way {
+        Way { layout: Some(layout), ..Way::new(OperandKind::Arena, [layout.info().dtype]) }
     }
 
     /// Whatever type inference allows, wherever it lies: what an evaluation of the ops' meaning takes.
     pub fn anything() -> Vec<Way> {
         let stored = || Format::ALL.iter().map(|&f| DType::from(f));
         let floats = [Format::F32, Format::F16, Format::BF16].map(DType::from);
-        let computed = floats.into_iter().chain([DType::I32, DType::U32, DType::Bool, DType::Q8A]);
-        vec![
+        let computed = floats.into_iter().chain([DType::I32, DType::U32, DType::Bool]);
+        let mut ways = vec![
             Way::new(OperandKind::Arena, computed),
             Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]).with_strides(),
             Way::new(OperandKind::Weight(WeightLayout::Rows), stored()),
             Way::new(OperandKind::Weight(WeightLayout::Product), stored()),
             Way::new(OperandKind::State, stored()),
-        ]
+        ];
+        ways.extend(ActivationLayout::ALL.iter().copied().map(Way::laid));
+        ways
     }
 
     /// Only read so.
@@ -99,7 +108,7 @@ impl Way {
             Reading::Either => true,
         };
         let lies = self.kind == given.kind && (self.strided || !given.strided);
-        read && lies && self.dtypes.contains(&given.dtype)
+        read && lies && self.layout == given.layout && self.dtypes.contains(&given.dtype)
     }
 }
 
@@ -126,6 +135,7 @@ impl OpRule {
 pub(crate) struct Given {
     pub(crate) kind: OperandKind,
     pub(crate) dtype: DType,
+    pub(crate) layout: Option<ActivationLayout>,
     pub(crate) whole: bool,
     pub(crate) strided: bool,
 }
@@ -144,7 +154,8 @@ impl fmt::Display for OperandKind {
 
 impl fmt::Display for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.kind, self.dtype)?;
+        let elements: &dyn fmt::Display = self.layout.as_ref().map_or(&self.dtype, |layout| layout);
+        write!(f, "{} of {elements}", self.kind)?;
         f.write_str(if self.whole { " read as a whole" } else { "" })?;
         f.write_str(if self.strided { " with strides" } else { "" })
     }
@@ -156,6 +167,9 @@ impl fmt::Display for Way {
         let names: Vec<&str> =
             self.dtypes.iter().filter(|d| !all || !matches!(d, DType::Stored(_))).map(|d| d.name()).collect();
         write!(f, "{} of ", self.kind)?;
+        if let Some(layout) = self.layout {
+            return write!(f, "{layout}");
+        }
         f.write_str(if all { "any stored format" } else { "" })?;
         f.write_str(if all && !names.is_empty() { " or " } else { "" })?;
         f.write_str(&names.join(" or "))?;

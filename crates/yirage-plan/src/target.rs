@@ -2,7 +2,7 @@
 
 use crate::program::{ExecutorKind, Stage};
 use crate::rules::OpRule;
-use yirage_ir::{DType, Dims, RegionKind, Type};
+use yirage_ir::{ActivationLayout, Dims, RegionKind, Type};
 
 /// A kernel a target has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +21,27 @@ pub struct KernelFacts {
     pub scratch: bool,
 }
 
+/// A layout of activations that a target has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LayoutFacts {
+    /// The layout.
+    pub layout: ActivationLayout,
+    /// Bytes of one of its blocks as the target stores it.
+    pub block_bytes: u32,
+    /// Rows are padded to a multiple of this many elements.
+    pub row_multiple: u32,
+}
+
+impl LayoutFacts {
+    fn storage_bytes(&self, ty: &Type, dims: &Dims) -> Option<u64> {
+        let width = ty.width()?;
+        let rows = ty.checked_elems(dims)?.checked_div(width).unwrap_or(0);
+        let padded = width.checked_next_multiple_of(self.row_multiple as usize)?;
+        let blocks = rows.checked_mul(padded)? / self.layout.info().block;
+        u64::try_from(blocks).ok()?.checked_mul(u64::from(self.block_bytes))
+    }
+}
+
 /// A device as the compiler sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -32,10 +53,8 @@ pub struct Target {
     pub workers: u32,
     /// The layout of weights that only products and look-ups read; [`crate::weights::ROWS`] where they stay as they are.
     pub product_layout: String,
-    /// Bytes of one block of 32 quantised activations as the target stores it.
-    pub q8a_block_bytes: u32,
-    /// Rows of quantised activations are padded to a multiple of this many elements.
-    pub q8a_row_multiple: u32,
+    /// The layouts of activations that it has, most wanted first. Where there is none, activations stay floats.
+    pub activation_layouts: Vec<LayoutFacts>,
     /// Alignment of every buffer, in bytes.
     pub align: u32,
     /// The executors it has. A plan gets a task program for each that runs one.
@@ -45,18 +64,17 @@ pub struct Target {
 }
 
 impl Target {
-    /// Bytes that a value takes in the target's memory; `None` where that is no number.
+    /// Bytes that a value takes in the target's memory; `None` where that is no number, or the target has no such layout.
     pub fn storage_bytes(&self, ty: &Type, dims: &Dims) -> Option<u64> {
-        match ty.dtype {
-            DType::Q8A => {
-                let width = ty.width()?;
-                let rows = ty.checked_elems(dims)?.checked_div(width).unwrap_or(0);
-                let padded = width.checked_next_multiple_of(self.q8a_row_multiple as usize)?;
-                let blocks = rows.checked_mul(padded)? / 32;
-                u64::try_from(blocks).ok()?.checked_mul(u64::from(self.q8a_block_bytes))
-            }
-            _ => u64::try_from(ty.checked_bytes(dims)?).ok(),
+        match ty.layout {
+            Some(layout) => self.activations(layout)?.storage_bytes(ty, dims),
+            None => u64::try_from(ty.checked_bytes(dims)?).ok(),
         }
+    }
+
+    /// What it says of a layout of activations; `None` where it has no such one.
+    pub fn activations(&self, layout: ActivationLayout) -> Option<&LayoutFacts> {
+        self.activation_layouts.iter().find(|facts| facts.layout == layout)
     }
 
     /// Workers, of which there is always one.

@@ -1,8 +1,8 @@
 //! A target for tests of passes.
 
-use yirage_ir::{Format, Op, RegionKind};
+use yirage_ir::{ActivationLayout, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandKind, Way, WeightLayout};
-use yirage_plan::{ExecutorKind, KernelFacts, Sharing, Stage, Target};
+use yirage_plan::{ExecutorKind, KernelFacts, LayoutFacts, Sharing, Stage, Target};
 
 /// It runs everything but one format.
 pub(crate) fn target() -> Target {
@@ -22,8 +22,7 @@ pub(crate) fn target() -> Target {
         arch: "none".into(),
         workers: 2,
         product_layout: "tiles".into(),
-        q8a_block_bytes: 72,
-        q8a_row_multiple: 32,
+        activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 32 }],
         align: 64,
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![

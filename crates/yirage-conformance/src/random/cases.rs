@@ -10,7 +10,7 @@ use yirage_ir::{BuildError, DType, Dim, Op, Source, Sym, Type, ValueId};
 /// For each op whose inputs are not drawn, its small cases, and of an op that has none its smallest ones.
 static CASES: LazyLock<Vec<Vec<Case>>> = LazyLock::new(|| {
     let elements = |case: &Case| case.ins.iter().map(|t| t.shape.iter().product::<usize>()).sum::<usize>();
-    let plain = |case: &Case| case.ins.iter().all(|t| t.dtype != DType::Q8A);
+    let plain = |case: &Case| case.ins.iter().all(|t| t.layout().is_none());
     let mut ops: Vec<Vec<Case>> = Vec::new();
     for case in Op::all_cases().into_iter().filter(|case| whole(&case.op) && plain(case)) {
         match ops.last_mut().filter(|cases| cases[0].op.name() == case.op.name()) {

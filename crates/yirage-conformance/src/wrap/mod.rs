@@ -134,7 +134,7 @@ pub(crate) fn wrap(case: &Case, how: How) -> Result<Option<Setup>, String> {
             None => return Ok(None),
         },
     };
-    let quantised = case.ins.iter().any(|t| t.dtype == DType::Q8A);
+    let quantised = case.ins.iter().any(|t| t.layout().is_some());
     let mut w = Wrapping {
         how,
         builder: GraphBuilder::new(case.op.name()),
@@ -175,19 +175,18 @@ impl Wrapping {
         if let Op::KvAppend(_) = &case.op {
             return Ok(vec![self.read_state(case, made[0])?]);
         }
-        let read = |y| match self.builder.ty(y).dtype {
-            DType::Q8A => self.read_quantised(y),
-            DType::F32 | DType::I32 => Ok(y),
-            dtype => self.read_plain(y, dtype),
+        let read = |y| match self.builder.ty(y) {
+            Type { layout: Some(_), .. } => self.read_quantised(y),
+            Type { dtype: DType::F32 | DType::I32, .. } => Ok(y),
+            Type { dtype, .. } => self.read_plain(y, *dtype),
         };
         made.into_iter().map(read).collect()
     }
 
     fn weight(&mut self, name: &str, t: &Tensor) -> Result<ValueId, BuildError> {
         self.weights.insert(name.into(), t.clone());
-        let dense = Type::new(t.dtype, t.shape.iter().map(|&n| n as u32));
         let strides = if t.dtype == DType::F32 { self.how.lie.strides(&t.shape) } else { None };
-        self.builder.weight(name, Type { strides, ..dense })
+        self.builder.weight(name, Type { strides, ..t.ty() })
     }
 
     /// Rows of a table; quantised ones are quantised again, from the values they stand for.
@@ -199,14 +198,12 @@ impl Wrapping {
         let numbers = Tensor::i32([rows], (0..rows as i32).collect());
         let ids = self.slot(&format!("{name}.ids"), &[Sym::Tokens], &numbers)?;
         let x = self.builder.op(name, Embed { scale: F32(1.0) }, &[table, ids])?;
-        if t.dtype != DType::Q8A {
-            return Ok(x);
-        }
+        let Some(layout) = t.layout() else { return Ok(x) };
         let parts = match op {
             Op::ExpertLinear(e) if !e.shared => e.top_k,
             _ => 1,
         };
-        self.builder.op(&format!("{name}.q"), Quantize { parts }, &[x])
+        self.builder.op(&format!("{name}.q"), Quantize { layout, parts }, &[x])
     }
 
     fn slot(&mut self, name: &str, syms: &[Sym], t: &Tensor) -> Result<ValueId, BuildError> {

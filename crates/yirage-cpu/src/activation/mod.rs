@@ -5,7 +5,7 @@
 //! second region `[32-block][token]` of scales and sums. The number of blocks is even: k is padded with zeros to 64, the
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
-//! Int8 has a third region `[32-block][token]` of outliers (`Quantize` of yirage-ir says what they are), and a bit for each
+//! Int8 has a third region `[32-block][token]` of outliers (`yirage_ir::layout::q8a` says what they are), and a bit for each
 //! block of a token that has some; the third region of other blocks is never touched.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
@@ -21,9 +21,15 @@ use crate::isa::Isa;
 use crate::pack::BLOCK;
 pub(crate) use outliers::BlockOutliers;
 use std::ops::Range;
+use yirage_ir::ActivationLayout;
+use yirage_plan::LayoutFacts;
 
-/// Bytes of a 32-block of int8 activations, rounded up: codes, scale and sums, outliers, and its share of the bits.
-pub const Q8_BLOCK_BYTES: usize = BLOCK + size_of::<Meta>() + size_of::<BlockOutliers>() + 4;
+/// int8 activations as they lie here. A block takes, rounded up: codes, scale and sums, outliers, and its share of the bits.
+pub(crate) const Q8A: LayoutFacts = LayoutFacts {
+    layout: ActivationLayout::Q8A,
+    block_bytes: (BLOCK + size_of::<Meta>() + size_of::<BlockOutliers>() + 4) as u32,
+    row_multiple: 64,
+};
 
 /// Most tokens of a tile.
 pub const TOKEN_TILE: usize = 16;
@@ -31,7 +37,7 @@ pub const TOKEN_TILE: usize = 16;
 /// How the numbers of activations are stored for a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Form {
-    /// int8 in blocks of 32, and outliers: the contents of `DType::Q8A`.
+    /// int8 in blocks of 32, and outliers: the contents of `ActivationLayout::Q8A`.
     Q8,
     /// f32 rounded to bf16 (nearest even), stored as bf16: operands of the BF16 dot product.
     Bf16,

@@ -3,7 +3,7 @@
 use super::{Form, Layout, Meta};
 use crate::isa::Isa;
 use crate::pack::BLOCK;
-use yirage_ir::op::MAX_OUTLIERS;
+use yirage_ir::layout::q8a::MAX_OUTLIERS;
 
 /// The outliers of a block of a token.
 #[repr(C)]
@@ -87,6 +87,8 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use yirage_ir::ActivationLayout;
+    use yirage_ir::layout::q8a;
     use yirage_ir::op::{OpDef, Quantize};
     use yirage_ir::tensor::Data;
 
@@ -108,19 +110,19 @@ mod tests {
             })
             .collect();
         let tensor = yirage_ir::Tensor::f32([tokens, k], x.clone());
-        let Data::Q8A { codes, scales, outliers } = Quantize { parts: 1 }.eval(&[&tensor]).remove(0).data else {
-            panic!()
-        };
-        assert!(outliers.iter().filter(|&&o| o != 0.0).count() > 100, "too few to show anything");
+        let op = Quantize { layout: ActivationLayout::Q8A, parts: 1 };
+        let Data::Laid(_, bytes) = op.eval(&[&tensor]).remove(0).data else { panic!() };
+        let blocks: Vec<q8a::Block> = q8a::blocks(&bytes).collect();
+        let found = blocks.iter().flat_map(|block| block.outliers).filter(|&o| o != 0.0).count();
+        assert!(found > 100 && blocks.len() == tokens * k / 32, "too few to show anything");
         let layout = Layout::new(Form::Q8, tokens, k);
         for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
             let mut out = vec![0xa5u8; layout.bytes()];
             // SAFETY: sizes as the layout says.
             unsafe { layout.store(isa, x.as_ptr(), k, 0..tokens, out.as_mut_ptr()) };
-            for at in 0..tokens * k / 32 {
+            for (at, block) in blocks.iter().enumerate() {
                 let (token, b) = (at / (k / 32), at % (k / 32));
-                let bytes: Vec<u8> = codes[at * 32..][..32].iter().map(|&c| c as u8).collect();
-                let want = (scales[at], &bytes[..], *outliers[at * 32..].first_chunk().unwrap());
+                let want = (block.scale, &block.codes.map(|c| c as u8)[..], block.outliers);
                 assert_eq!(layout.quantized(&out, token, b).unwrap(), want, "{isa} token {token} block {b}");
             }
         }

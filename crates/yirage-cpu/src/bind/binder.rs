@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, HalError};
 use yirage_ir::region::Chain;
-use yirage_ir::{DType, Dims, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
+use yirage_ir::{Dims, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Place, Plan, Precision};
 
 /// What binding a kernel needs to know, and what it adds to: scratch memory and cuts of batches.
@@ -211,9 +211,9 @@ impl<'a> Binder<'a> {
 /// Where a placed value lies. Words of their own end where the value does, others where the place does.
 fn spot(supply: Supply, plan: &Plan, place: &Place) -> Result<Spot, HalError> {
     let ty = plan.graph.ty(place.value);
-    let (bytes, align) = match ty.dtype {
-        DType::Q8A => (place.bytes as usize, 64),
-        _ => (ty.bytes(&plan.bucket), align_of::<f32>()),
+    let (bytes, align) = match ty.layout {
+        Some(_) => (place.bytes as usize, 64),
+        None => (ty.bytes(&plan.bucket), align_of::<f32>()),
     };
     let refused = |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
     Spot::new(supply, place.offset as usize, bytes, align).map_err(refused)

@@ -79,7 +79,7 @@ fn row_bytes(graph: &Graph, id: ValueId) -> Result<usize, HalError> {
     let Type { dtype, shape, .. } = graph.ty(id);
     match (dtype, shape.split_first()) {
         (DType::Stored(_) | DType::I32 | DType::U32, Some((_, row))) => {
-            let row = Type { dtype: *dtype, shape: row.to_vec(), strides: None };
+            let row = Type::new(*dtype, row.to_vec());
             Ok(row.bytes(&Dims::default()))
         }
         _ => Err(HalError::Load(format!("`{}` of {} does not stay with a worker", graph.value(id).name, graph.ty(id)))),

@@ -9,7 +9,7 @@ use crate::held::CpuWeight;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use yirage_hal::HalError;
-use yirage_ir::{DType, Dim, Op};
+use yirage_ir::{ActivationLayout, DType, Dim, Op};
 
 /// An op and where its inputs and outputs lie. Each method gives one operand, or an error of loading that says which
 /// operand of which op it is, what was found and what is wanted.
@@ -151,7 +151,7 @@ impl Site {
 
     /// Whether an input is quantised.
     pub(crate) fn is_quantised(&self, input: usize) -> bool {
-        self.ins.get(input).is_some_and(|operand| operand.ty.dtype == DType::Q8A)
+        self.ins.get(input).is_some_and(|operand| operand.ty.layout == Some(ActivationLayout::Q8A))
     }
 
     /// Quantised activations.
@@ -193,13 +193,15 @@ impl Site {
     }
 
     fn coded(&self, part: Part, number: usize) -> Result<Codes, HalError> {
-        let wanted = "computed int8 activations";
+        let wanted = "computed activations of q8a";
         let operand = match part {
             Part::Input => self.input(number, wanted)?,
             Part::Output => self.output(number, wanted)?,
         };
-        match (&operand.location, &operand.ty.shape[..], operand.ty.dtype) {
-            (Location::Arena(spot), [rows, Dim::Const(_)], DType::Q8A) => Ok(Codes { spot: spot.clone(), rows: *rows }),
+        match (&operand.location, &operand.ty.shape[..], operand.ty.layout) {
+            (Location::Arena(spot), [rows, Dim::Const(_)], Some(ActivationLayout::Q8A)) => {
+                Ok(Codes { spot: spot.clone(), rows: *rows })
+            }
             _ => Err(self.found(part, number, operand, wanted)),
         }
     }

@@ -1,6 +1,6 @@
 //! The ways in which kernels take operands, as [`Site`](crate::bind::Site) binds them: what their rules are made of.
 
-use yirage_ir::{DType, Format};
+use yirage_ir::{ActivationLayout, DType, Format};
 use yirage_plan::rules::{OperandKind, Way, WeightLayout};
 
 fn of_kinds(kinds: &[OperandKind], dtype: DType) -> Vec<Way> {
@@ -37,7 +37,7 @@ pub(super) fn table() -> Vec<Way> {
 
 /// `Site::codes`.
 pub(super) fn codes() -> Vec<Way> {
-    of_kinds(&[OperandKind::Arena], DType::Q8A)
+    vec![Way::laid(ActivationLayout::Q8A)]
 }
 
 /// `Site::cache`.

@@ -32,14 +32,14 @@ impl OpDef for Contract {
         if k != l || a.dtype != b.dtype || !is_float(a.dtype) {
             return Err(wanted());
         }
-        let batch = |dims: &[Dim]| Type { dtype: a.dtype, shape: dims.to_vec(), strides: None };
+        let batch = |dims: &[Dim]| Type::new(a.dtype, dims.to_vec());
         let mut shape = broadcast::shape(&[batch(batch_a), batch(batch_b)])?;
         shape.extend([*m, *n]);
         let inner = [&shape[1..], &[*k], if batch_b.is_empty() { &[] } else { &b.shape[1..] }].concat();
         if let Some(dim) = inner.iter().find(|d| d.as_const().is_none()) {
             return Err(TypeError::new(format!("a is {a}, b is {b}: {dim} may only be the outermost dimension")));
         }
-        let out = Type { dtype: a.dtype, shape, strides: None };
+        let out = Type::new(a.dtype, shape);
         out.check()?;
         Ok(vec![out])
     }

@@ -3,11 +3,12 @@
 use super::case::Values;
 use super::linear::product_format;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, times};
+use super::{Case, NoGeneralForm, OpDef, Quantize, Role, Tolerance, activations, arity, f32_rows, times};
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::graph::Graph;
+use crate::layout::ActivationLayout;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -50,6 +51,11 @@ fn check_chosen(ty: &Type, top_k: u32) -> Result<(), TypeError> {
     Err(TypeError::new(format!("chosen is {ty}, i32[Tokens, {top_k}] wanted")))
 }
 
+/// Activations of cases as the two experts of a token read them.
+fn quantised(x: &Tensor, shared: bool) -> Tensor {
+    Quantize { layout: ActivationLayout::Q8A, parts: if shared { 1 } else { 2 } }.eval(&[x]).remove(0)
+}
+
 impl OpDef for ExpertLinear {
     const NAME: &'static str = "expert_linear";
     const ROW_WISE: bool = false;
@@ -64,11 +70,15 @@ impl OpDef for ExpertLinear {
             return Err(TypeError::new(format!("w is {} for {self:?}: sizes above 0 wanted", ins[1])));
         }
         let want = if self.shared { k } else { times(k, self.top_k, "x of all experts")? };
-        let float = matches!(ins[0].dtype, DType::Stored(Format::F32) | DType::Q8A);
-        if !float || ins[0].shape.len() != 2 || ins[0].shape[1] != Dim::Const(want) {
-            return Err(TypeError::new(format!("x is {}, f32 or q8a [Tokens, {want}] wanted", ins[0])));
+        activations(&ins[0])?;
+        if ins[0].shape.len() != 2 || ins[0].shape[1] != Dim::Const(want) {
+            return Err(TypeError::new(format!("x is {}, [Tokens, {want}] wanted", ins[0])));
         }
         Ok(vec![Type::rows(ins[0].shape[0], times(n, self.top_k, "results of all experts")?)])
+    }
+
+    fn takes_layouts(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
@@ -126,7 +136,7 @@ impl OpDef for ExpertLinear {
                 let name = format!("{} shared {shared}", format.info().name);
                 let tolerance = Tolerance::SumOfProducts { c: 16.0 };
                 if format.info().block > 1 {
-                    let q = super::Quantize { parts: if shared { 1 } else { 2 } }.eval(&[&x]).remove(0);
+                    let q = quantised(&x, shared);
                     let ins = vec![q, w.clone(), chosen.clone()];
                     cases.push(Case::new(format!("{name} q8a"), op.clone(), ins, tolerance));
                 }
@@ -139,7 +149,7 @@ impl OpDef for ExpertLinear {
         for shared in [true, false] {
             let w = rng.weight(Format::Q4_K, [5, 72, 512]);
             let x = rng.outliers([41, if shared { 512 } else { 1024 }]);
-            let q = super::Quantize { parts: if shared { 1 } else { 2 } }.eval(&[&x]).remove(0);
+            let q = quantised(&x, shared);
             let op = ExpertLinear { top_k: 2, shared };
             let chosen = Tensor::i32([41, 2], crowd.clone());
             let tolerance = Tolerance::SumOfProducts { c: 16.0 };

@@ -33,7 +33,7 @@ impl OpDef for Gather {
             )));
         }
         let shape = [&x.shape[..axis], &at.shape[..], &x.shape[axis + 1..]].concat();
-        let out = Type { dtype: x.dtype, shape, strides: None };
+        let out = Type::new(x.dtype, shape);
         symbol_outermost(&out)?;
         out.check()?;
         Ok(vec![out])

@@ -2,11 +2,12 @@
 
 use super::case::Values;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, times};
+use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, activations, arity, times};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::graph::Graph;
+use crate::layout::ActivationLayout;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -17,7 +18,7 @@ op_struct! {
     /// `y[t, g*n + i] = sum_j x[t, g*k + j] * w[g*n + i, j]`.
     ///
     /// One group is the usual matrix product; with more, each group of inputs meets its own rows of the weight (the
-    /// per-head projections of latent attention). `x` is f32 or int8 blocks; each output is one sum over `j` in
+    /// per-head projections of latent attention). `x` is f32 or in a layout of activations; each output is one sum over `j` in
     /// ascending chunks, whatever the batch.
     Linear {
         /// Number of groups.
@@ -28,7 +29,7 @@ op_struct! {
 /// The format whose ceiling a product meets; none where a quantised weight meets f32 activations.
 pub(super) fn product_format(x: &Type, w: &Type) -> Option<Format> {
     let DType::Stored(format) = w.dtype else { return None };
-    (x.dtype == DType::Q8A || format.info().block == 1).then_some(format)
+    (x.layout.is_some() || format.info().block == 1).then_some(format)
 }
 
 impl OpDef for Linear {
@@ -40,9 +41,7 @@ impl OpDef for Linear {
         let ([rows, Dim::Const(width)], [Dim::Const(n), Dim::Const(k)]) = (&ins[0].shape[..], &ins[1].shape[..]) else {
             return Err(TypeError::new(format!("x is {}, w is {}: two matrices wanted", ins[0], ins[1])));
         };
-        if !matches!(ins[0].dtype, DType::Stored(Format::F32) | DType::Q8A) {
-            return Err(TypeError::new(format!("x is {}, f32 or q8a wanted", ins[0])));
-        }
+        activations(&ins[0])?;
         let wanted = times(self.groups, *k, "x of all groups")?;
         if wanted == 0 || *n == 0 || *width != wanted || !n.is_multiple_of(self.groups) {
             return Err(TypeError::new(format!(
@@ -51,6 +50,10 @@ impl OpDef for Linear {
             )));
         }
         Ok(vec![Type::new(DType::F32, [*rows, Dim::Const(*n)])])
+    }
+
+    fn takes_layouts(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
@@ -111,7 +114,8 @@ impl OpDef for Linear {
                     Tolerance::SumOfProducts { c: 16.0 },
                 ));
                 if info.block > 1 {
-                    let quantise = |x: &Tensor| super::Quantize { parts: 1 }.eval(&[x]).remove(0);
+                    let quantise =
+                        |x: &Tensor| super::Quantize { layout: ActivationLayout::Q8A, parts: 1 }.eval(&[x]).remove(0);
                     let tolerance = Tolerance::SumOfProducts { c: 16.0 };
                     let ins = vec![quantise(&x), w];
                     cases.push(Case::new(format!("{name} q8a"), Linear { groups: 1 }, ins, tolerance));

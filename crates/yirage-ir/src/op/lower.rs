@@ -100,10 +100,11 @@ impl Lowering {
 
     /// The floats of a value, whatever their width.
     pub(super) fn f32(&mut self, x: ValueId) -> Made {
-        match self.builder.ty(x).dtype {
+        let ty = self.builder.ty(x);
+        match ty.dtype {
+            _ if ty.layout.is_some() => Err(NoGeneralForm::Beyond("a layout of activations is no plain numbers")),
             DType::F32 => Ok(x),
             dtype if is_float(dtype) => self.map("cast.f32(x0)", &[x]),
-            DType::Q8A => Err(NoGeneralForm::Beyond("int8 blocks are a layout, not numbers")),
             _ => Err(NoGeneralForm::Beyond("blocks of a quantised format are decoded by its own kernels alone")),
         }
     }

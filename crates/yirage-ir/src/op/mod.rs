@@ -2,7 +2,7 @@
 //! work; the `ops!` list below is the only place that names them all.
 //!
 //! Evaluation is scalar with f64 accumulation and is never optimised: it is the oracle for every backend. It knows no
-//! device, layout or kernel.
+//! device and no kernel.
 
 use crate::attr::AttrError;
 use crate::cost::{Cost, StepSizes};
@@ -59,7 +59,7 @@ pub use linear::Linear;
 pub use lower::NoGeneralForm;
 pub use map::Map;
 pub use matmul::MatMul;
-pub use quantize::{MAX_OUTLIERS, Quantize};
+pub use quantize::Quantize;
 pub use reduce::{PARTS, Reduce, ReduceKind, join as join_parts};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
@@ -105,6 +105,11 @@ pub trait OpDef: Attrs {
     const ROW_WISE: bool;
     /// Output types for these input types.
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError>;
+    /// Whether input `input` may be in a layout of activations.
+    fn takes_layouts(&self, input: usize) -> bool {
+        let _ = input;
+        false
+    }
     /// The meaning: scalar loops, f64 accumulation. Inputs have passed `infer`.
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor>;
     /// Where input `input` comes from in a model; `like` is a value of it. Integers are slots and all else is computed,
@@ -186,8 +191,16 @@ macro_rules! ops {
                 $(if name == $name::NAME { return Some($name::from_attrs(list).map(Op::$name)); })*
                 None
             }
-            /// See [`OpDef::infer`].
+            /// See [`OpDef::takes_layouts`].
+            pub fn takes_layouts(&self, input: usize) -> bool {
+                match self { $(Op::$name(op) => op.takes_layouts(input)),* }
+            }
+            /// See [`OpDef::infer`]. Inputs in a layout are refused here, where the op does not say that it takes them.
             pub fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
+                let laid = |(at, ty): &(usize, &Type)| ty.layout.is_some() && !self.takes_layouts(*at);
+                if let Some((at, ty)) = ins.iter().enumerate().find(laid) {
+                    return Err(TypeError::new(format!("input {at} is {ty}, plain elements wanted")));
+                }
                 match self { $(Op::$name(op) => op.infer(ins)),* }
             }
             /// See [`OpDef::eval`].
@@ -272,6 +285,14 @@ pub(crate) fn f32_rows(ty: &Type, what: &str) -> Result<u32, TypeError> {
         (true, [_, crate::dim::Dim::Const(w)]) if *w > 0 => Ok(*w),
         _ => Err(TypeError::new(format!("{what} is {ty}, f32[rows, fixed width above 0] wanted"))),
     }
+}
+
+/// Checks that `ty` is what products read: f32, or a layout of activations, whichever it is.
+pub(crate) fn activations(ty: &Type) -> Result<(), TypeError> {
+    if ty.dtype == DType::F32 || ty.layout.is_some() {
+        return Ok(());
+    }
+    Err(TypeError::new(format!("x is {ty}, f32 or a layout of activations wanted")))
 }
 
 /// Checks that `ty` is a vector (a fixed one for weights) of `n` elements readable as f32.

@@ -4,7 +4,7 @@
 //! graph mlp {
 //!   slot %x: f32[Tokens, 64]
 //!   weight %w: q4_0[128, 64]
-//!   %q = quantize{parts=1}(%x): q8a[Tokens, 64]
+//!   %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 64]
 //!   %y = linear{groups=1}(%q, %w): f32[Tokens, 128]
 //!   output %y
 //! }

@@ -4,6 +4,7 @@ use super::lexer::{Token, tokens};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphBuilder, NodeKind, Source, ValueId};
+use crate::layout::ActivationLayout;
 use crate::op::Op;
 use crate::region::{Region, RegionKind};
 use crate::types::{MAX_RANK, Type};
@@ -200,7 +201,9 @@ impl<'a> Parser<'a> {
 
     fn ty(&mut self) -> Result<Type, ParseError> {
         let name = self.next()?;
-        let dtype = DType::parse(name).ok_or_else(|| self.error(format!("there is no dtype `{name}`")))?;
+        let layout = ActivationLayout::parse(name);
+        let dtype = layout.map(|layout| layout.info().dtype).or_else(|| DType::parse(name));
+        let dtype = dtype.ok_or_else(|| self.error(format!("there is no dtype `{name}`")))?;
         let shape = self.list(|p| {
             let text = p.next()?;
             let sym = Sym::ALL.into_iter().find(|s| s.name() == text).map(Dim::Sym);
@@ -215,7 +218,7 @@ impl<'a> Parser<'a> {
         } else {
             None
         };
-        Ok(Type { dtype, shape, strides })
+        Ok(Type { dtype, shape, strides, layout })
     }
 
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, ParseError>) -> Result<Vec<T>, ParseError> {

@@ -1,8 +1,9 @@
-//! Quantised activations are read as they were made: whole or in parts, token by token or in tiles of tokens.
+//! Quantised activations are in a layout that the target has, and read as they were made: whole or in parts, token by
+//! token or in tiles of tokens.
 
-use crate::target::Target;
+use crate::target::{LayoutFacts, Target};
 use std::collections::BTreeMap;
-use yirage_ir::{DType, Graph, NodeKind, Op, Source, ValueId};
+use yirage_ir::{Graph, NodeKind, Op, Source, Value, ValueId};
 
 /// How a quantised value is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,12 +14,13 @@ struct Read {
     parts: u32,
 }
 
-/// Checks the quantised values of a sound graph: all readers of one read it alike and in the parts in which it was made,
-/// and parts are whole rows of the target.
+/// Checks the quantised values of a sound graph: the target has their layouts, all readers of one read it alike and in the
+/// parts in which it was made, and parts are whole rows of the target.
 ///
 /// # Errors
-/// The first value that is read otherwise.
+/// The first value that is read otherwise, or in no layout of the target.
 pub fn check_quantised(graph: &Graph, target: &Target) -> Result<(), String> {
+    check_layouts(graph, target)?;
     let mut reads: BTreeMap<ValueId, Read> = BTreeMap::new();
     for node in &graph.nodes {
         let of = |op: &Op| match op {
@@ -31,9 +33,10 @@ pub fn check_quantised(graph: &Graph, target: &Target) -> Result<(), String> {
             NodeKind::Region(region) => region.ops().filter_map(of).collect(),
         };
         // The products of a region share their first input, which is the region's first.
-        let Some(&x) = node.ins.first().filter(|&&x| graph.ty(x).dtype == DType::Q8A) else { continue };
+        let Some(&x) = node.ins.first() else { continue };
+        let value = graph.value(x);
+        let Some(LayoutFacts { row_multiple, .. }) = facts(target, value)? else { continue };
         for read in all {
-            let value = graph.value(x);
             if *reads.entry(x).or_insert(read) != read {
                 return Err(format!(
                     "the quantised `{}` is read in two ways by `{}` and others",
@@ -42,9 +45,11 @@ pub fn check_quantised(graph: &Graph, target: &Target) -> Result<(), String> {
                 ));
             }
             let part = value.ty.width().unwrap_or(0) / read.parts.max(1) as usize;
-            if read.parts > 1 && !part.is_multiple_of(target.q8a_row_multiple.max(1) as usize) {
-                let multiple = target.q8a_row_multiple;
-                return Err(format!("parts of {part} of the quantised `{}` are no multiple of {multiple}", value.name));
+            if read.parts > 1 && !part.is_multiple_of(*row_multiple.max(&1) as usize) {
+                return Err(format!(
+                    "parts of {part} of the quantised `{}` are no multiple of {row_multiple}",
+                    value.name
+                ));
             }
         }
     }
@@ -52,6 +57,26 @@ pub fn check_quantised(graph: &Graph, target: &Target) -> Result<(), String> {
         Some(parts) if parts == read.parts => Ok(()),
         parts => Err(format!("`{}` is quantised in {parts:?} parts and read in {}", graph.value(id).name, read.parts)),
     })
+}
+
+/// Checks that the target has the layout of each value, those inside regions among them.
+fn check_layouts(graph: &Graph, target: &Target) -> Result<(), String> {
+    graph.values.iter().try_for_each(|value| facts(target, value).map(drop))?;
+    graph.nodes.iter().try_for_each(|node| match &node.kind {
+        NodeKind::Op(_) => Ok(()),
+        NodeKind::Region(region) => check_layouts(&region.graph, target),
+    })
+}
+
+/// What the target says of the layout that a value is in; nothing of a plain one.
+fn facts<'a>(target: &'a Target, value: &Value) -> Result<Option<&'a LayoutFacts>, String> {
+    let Some(layout) = value.ty.layout else { return Ok(None) };
+    let facts = target.activations(layout).ok_or_else(|| {
+        let has: Vec<String> = target.activation_layouts.iter().map(|facts| facts.layout.to_string()).collect();
+        let has = if has.is_empty() { "none".into() } else { has.join(", ") };
+        format!("`{}` is {}; of the layouts of activations the target has {has}", value.name, value.ty)
+    })?;
+    Ok(Some(facts))
 }
 
 /// In how many parts a value is quantised.

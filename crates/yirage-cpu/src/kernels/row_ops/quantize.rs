@@ -6,7 +6,7 @@ use crate::activation::{Form, Layout};
 use crate::bind::{Codes, FloatRows, Run, Site};
 use std::ops::Range;
 use yirage_hal::HalError;
-use yirage_ir::op;
+use yirage_ir::{ActivationLayout, op};
 use yirage_plan::rules::OpRule;
 
 pub(super) struct Quantize {
@@ -19,7 +19,7 @@ impl BindRow for Quantize {
     type Op = op::Quantize;
 
     fn rules() -> Vec<OpRule> {
-        vec![rule::<op::Quantize>(vec![floats()])]
+        vec![rule::<op::Quantize>(vec![floats()]).when("layout", ActivationLayout::Q8A)]
     }
 
     fn bind(op: &op::Quantize, site: &Site) -> Result<Quantize, HalError> {

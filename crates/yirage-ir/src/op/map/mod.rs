@@ -43,7 +43,7 @@ impl OpDef for Map {
         arity(ins, 1..=MAX_INPUTS)?;
         let dtypes: Vec<_> = ins.iter().map(|t| t.dtype).collect();
         let types = self.expr.infer(&dtypes)?;
-        let out = Type { dtype: types[types.len() - 1], shape: broadcast::shape(ins)?, strides: None };
+        let out = Type::new(types[types.len() - 1], broadcast::shape(ins)?);
         out.check()?;
         Ok(vec![out])
     }

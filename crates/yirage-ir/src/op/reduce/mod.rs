@@ -78,8 +78,8 @@ impl OpDef for Reduce {
         }
         let reduced = |axis: usize| axes.contains(&(axis as u32));
         let dims = x.shape.iter().enumerate().filter(|(axis, _)| self.keep || !reduced(*axis));
-        let shape = dims.map(|(axis, &dim)| if reduced(axis) { Dim::Const(1) } else { dim }).collect();
-        Ok(vec![Type { dtype: x.dtype, shape, strides: None }])
+        let shape = dims.map(|(axis, &dim)| if reduced(axis) { Dim::Const(1) } else { dim });
+        Ok(vec![Type::new(x.dtype, shape)])
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {

@@ -142,7 +142,7 @@ impl OpDef for View {
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=1)?;
         plain(&ins[0])?;
-        let out = Type { dtype: ins[0].dtype, shape: self.shape(&ins[0])?, strides: None };
+        let out = Type::new(ins[0].dtype, self.shape(&ins[0])?);
         for ty in [&ins[0], &out] {
             if Strided::dense(&ty.shape).is_none() {
                 return Err(TypeError::new(format!("{ty}: only the outermost dimension may be symbolic")));
