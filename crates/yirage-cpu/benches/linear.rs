@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use yirage_cpu::activation::Layout;
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Kernel, Linear, linear};
+use yirage_cpu::linear::{Dispatch, Linear, linear};
 use yirage_cpu::memory::HugeBuf;
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
@@ -76,7 +76,7 @@ fn random_matrix(format: Format, rows: usize, k: usize) -> PackedMatrix {
 }
 
 fn row(isa: Isa, m: &PackedMatrix, tokens: usize, threads: usize, evict: &[u8]) {
-    let kernel = Kernel::new(isa, Precision::Fast, m.format()).unwrap_or_else(|e| panic!("{e}"));
+    let kernel = Dispatch::new(isa, Precision::Fast, m.format()).unwrap_or_else(|e| panic!("{e}"));
     let layout = Layout::new(kernel.form(), tokens, m.k());
     let x: Vec<f32> = (0..tokens * m.k()).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
     let activations = HugeBuf::zeroed(layout.bytes()).unwrap_or_else(|e| panic!("{e}"));

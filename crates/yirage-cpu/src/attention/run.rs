@@ -6,7 +6,7 @@ use super::tile::{self, Live, Stream};
 use super::{BLOCK, Cache, KvType, MAX_ROWS, SPLIT, Shape};
 use crate::isa::Isa;
 use crate::rows::{Dst, Src};
-use crate::simd::{Kernel, LANES, Lanes, launch, math};
+use crate::simd::{LANES, Lanes, WithLanes, launch, math};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -154,7 +154,7 @@ struct ItemKernel<'a, 'b, C> {
     cell: PhantomData<C>,
 }
 
-impl<C: Cell> Kernel for ItemKernel<'_, '_, C> {
+impl<C: Cell> WithLanes for ItemKernel<'_, '_, C> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -427,7 +427,7 @@ struct JoinKernel<'a, 'b> {
     scratch: &'a mut [f32],
 }
 
-impl Kernel for JoinKernel<'_, '_> {
+impl WithLanes for JoinKernel<'_, '_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

@@ -99,6 +99,6 @@ impl Device for CpuDevice {
 
     fn product_limit(&self, precision: Precision, format: Format) -> Limit {
         // A device's instruction set is available: there are kernels for it.
-        linear::Kernel::new(self.shared.isa, precision, format).map_or(Limit::F32, |k| k.limit())
+        linear::Dispatch::new(self.shared.isa, precision, format).map_or(Limit::F32, |k| k.limit())
     }
 }

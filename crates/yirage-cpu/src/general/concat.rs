@@ -1,6 +1,6 @@
 //! Values one after the other along a dimension.
 
-use super::layout::Layout;
+use super::nest::Nest;
 use super::operand::{Input, Output, Sizes};
 use super::runs;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub unsafe fn concat(sizes: &Sizes, axis: usize, parts: &[(Input, usize)], out: 
         part[..shape.len()].copy_from_slice(shape);
         part[axis] = n;
         let part = Sizes::new(&part[..shape.len()]).unwrap_or_else(|_| unreachable!("no larger than the result"));
-        let layout = Layout::new(&part, [input.strides, out.strides].into_iter());
+        let nest = Nest::new(&part, [input.strides, out.strides].into_iter());
         let elem = out.elem;
         let to = out.base.wrapping_byte_offset(first as isize * step as isize * elem.bytes() as isize);
         let (size, whole) = (n * inner, along * inner);
@@ -35,11 +35,11 @@ pub unsafe fn concat(sizes: &Sizes, axis: usize, parts: &[(Input, usize)], out: 
             let place = row * whole + first * inner;
             let (from, until) = (range.start.clamp(place, place + size), range.end.clamp(place, place + size));
             let some = row * size + from - place..row * size + until - place;
-            runs::each(&layout, some, |coords, n| {
+            runs::each(&nest, some, |coords, n| {
                 let [from, to] = [(0, input.base.cast_mut()), (1, to)].map(|(operand, base)| {
-                    base.wrapping_byte_offset(layout.offset(operand, coords) * elem.bytes() as isize)
+                    base.wrapping_byte_offset(nest.offset(operand, coords) * elem.bytes() as isize)
                 });
-                let [step, to_step] = [0, 1].map(|operand| layout.inner(operand) as isize);
+                let [step, to_step] = [0, 1].map(|operand| nest.inner(operand) as isize);
                 // SAFETY: a run of elements of both, as the caller vouches.
                 unsafe { runs::copy(elem, from, step, to, to_step, n) };
             });

@@ -1,6 +1,6 @@
 //! Dense or strided copies of strided elements, as they are.
 
-use super::layout::{Coords, Layout, Way};
+use super::nest::{Coords, Nest, Way};
 use super::operand::{Input, Output, Sizes};
 use std::ops::Range;
 
@@ -21,9 +21,9 @@ pub unsafe fn copy(sizes: &Sizes, input: Input, output: Output, range: Range<usi
     if range.is_empty() {
         return;
     }
-    let layout = Layout::new(sizes, [input.strides, output.strides].into_iter());
+    let nest = Nest::new(sizes, [input.strides, output.strides].into_iter());
     let bytes = input.elem.bytes();
-    let copy = Copy { layout: &layout, from: input.base, to: output.base, bytes: bytes as isize };
+    let copy = Copy { nest: &nest, from: input.base, to: output.base, bytes: bytes as isize };
     // SAFETY: the contract.
     unsafe {
         match bytes {
@@ -38,7 +38,7 @@ const FROM: usize = 0;
 const TO: usize = 1;
 
 struct Copy<'a> {
-    layout: &'a Layout,
+    nest: &'a Nest,
     from: *const u8,
     to: *mut u8,
     bytes: isize,
@@ -50,31 +50,31 @@ impl Copy<'_> {
         // SAFETY: the contract of `copy`.
         unsafe {
             (
-                self.from.offset(self.layout.offset(FROM, coords) * self.bytes).cast(),
-                self.to.offset(self.layout.offset(TO, coords) * self.bytes).cast(),
+                self.from.offset(self.nest.offset(FROM, coords) * self.bytes).cast(),
+                self.to.offset(self.nest.offset(TO, coords) * self.bytes).cast(),
             )
         }
     }
 
     unsafe fn run<T: std::marker::Copy>(&self, range: Range<usize>) {
-        let layout = self.layout;
+        let nest = self.nest;
         // SAFETY: the contract of `copy`.
         unsafe {
-            if layout.of(FROM) == Way::Dense && layout.of(TO) == Way::Dense {
+            if nest.of(FROM) == Way::Dense && nest.of(TO) == Way::Dense {
                 let (from, to) = (self.from.cast::<T>(), self.to.cast::<T>());
                 return std::ptr::copy_nonoverlapping(from.add(range.start), to.add(range.start), range.len());
             }
-            let (mut at, mut coords) = (range.start, layout.coords(range.start));
+            let (mut at, mut coords) = (range.start, nest.coords(range.start));
             while at < range.end {
-                let rows = if self.turned() { layout.whole_rows(&coords, range.end - at) } else { 0 };
+                let rows = if self.turned() { nest.whole_rows(&coords, range.end - at) } else { 0 };
                 if rows > 1 {
                     self.turn::<T>(&coords, rows);
-                    layout.advance_rows(&mut coords, rows);
-                    at += rows * layout.row();
+                    nest.advance_rows(&mut coords, rows);
+                    at += rows * nest.row();
                 } else {
-                    let n = layout.left(&coords).min(range.end - at);
+                    let n = nest.left(&coords).min(range.end - at);
                     self.line::<T>(&coords, n);
-                    layout.advance(&mut coords, n);
+                    nest.advance(&mut coords, n);
                     at += n;
                 }
             }
@@ -83,22 +83,22 @@ impl Copy<'_> {
 
     /// Whether the input's neighbours lie across rows rather than along them.
     fn turned(&self) -> bool {
-        self.layout.across(FROM).is_some_and(|across| across.abs() < self.layout.inner(FROM).abs())
+        self.nest.across(FROM).is_some_and(|across| across.abs() < self.nest.inner(FROM).abs())
     }
 
     /// Whole rows, block by block.
     unsafe fn turn<T: std::marker::Copy>(&self, coords: &Coords, rows: usize) {
-        let layout = self.layout;
-        let along = [FROM, TO].map(|operand| layout.inner(operand) as isize);
-        let across = [FROM, TO].map(|operand| layout.across(operand).unwrap_or(0) as isize);
+        let nest = self.nest;
+        let along = [FROM, TO].map(|operand| nest.inner(operand) as isize);
+        let across = [FROM, TO].map(|operand| nest.across(operand).unwrap_or(0) as isize);
         // SAFETY: the contract of `copy`.
         unsafe {
             let (from, to) = self.at::<T>(coords);
-            for left in (0..layout.row()).step_by(BLOCK) {
+            for left in (0..nest.row()).step_by(BLOCK) {
                 for top in (0..rows).step_by(BLOCK) {
                     for r in top..rows.min(top + BLOCK) {
                         let row = [FROM, TO].map(|operand| r as isize * across[operand]);
-                        for c in left as isize..layout.row().min(left + BLOCK) as isize {
+                        for c in left as isize..nest.row().min(left + BLOCK) as isize {
                             *to.offset(row[TO] + c * along[TO]) = *from.offset(row[FROM] + c * along[FROM]);
                         }
                     }
@@ -109,7 +109,7 @@ impl Copy<'_> {
 
     /// Elements of one row.
     unsafe fn line<T: std::marker::Copy>(&self, coords: &Coords, n: usize) {
-        let (step_from, step_to) = (self.layout.inner(FROM) as isize, self.layout.inner(TO) as isize);
+        let (step_from, step_to) = (self.nest.inner(FROM) as isize, self.nest.inner(TO) as isize);
         // SAFETY: the contract of `copy`.
         unsafe {
             let (from, to) = self.at::<T>(coords);

@@ -1,7 +1,7 @@
 //! Values that are made of nothing: one everywhere, or numbers that count.
 
 use super::elem::{Elem, NoElem};
-use super::layout::Layout;
+use super::nest::Nest;
 use super::operand::{Output, Sizes, Strides};
 use super::runs;
 use std::ops::Range;
@@ -27,11 +27,11 @@ pub unsafe fn fill(sizes: &Sizes, value: Scalar, out: Output, range: Range<usize
         (Scalar::Bool(x), Elem::Bool) => x.into(),
         (other, _) => return Err(NoElem(other.dtype())),
     };
-    let layout = Layout::new(sizes, std::iter::once(out.strides));
-    runs::each(&layout, range, |coords, n| {
-        let to = out.base.wrapping_byte_offset(layout.offset(0, coords) * out.elem.bytes() as isize);
+    let nest = Nest::new(sizes, std::iter::once(out.strides));
+    runs::each(&nest, range, |coords, n| {
+        let to = out.base.wrapping_byte_offset(nest.offset(0, coords) * out.elem.bytes() as isize);
         // SAFETY: a run of elements, as the caller vouches.
-        unsafe { runs::put(out.elem, bits, to, layout.inner(0) as isize, n) };
+        unsafe { runs::put(out.elem, bits, to, nest.inner(0) as isize, n) };
     });
     Ok(())
 }
@@ -50,10 +50,10 @@ pub unsafe fn iota(sizes: &Sizes, axis: usize, out: Output, range: Range<usize>)
     let mut only = [0; yirage_ir::types::MAX_RANK];
     only[axis] = 1;
     let only = Strides::new(&only[..sizes.as_slice().len()]).unwrap_or_else(|_| unreachable!("as many as sizes"));
-    let layout = Layout::new(sizes, [only, out.strides].into_iter());
-    let [count, step] = [0, 1].map(|operand| layout.inner(operand) as isize);
-    runs::each(&layout, range, |coords, n| {
-        let [first, to] = [0, 1].map(|operand| layout.offset(operand, coords));
+    let nest = Nest::new(sizes, [only, out.strides].into_iter());
+    let [count, step] = [0, 1].map(|operand| nest.inner(operand) as isize);
+    runs::each(&nest, range, |coords, n| {
+        let [first, to] = [0, 1].map(|operand| nest.offset(operand, coords));
         for i in 0..n as isize {
             // SAFETY: an element of the run, as the caller vouches.
             unsafe { *out.base.cast::<i32>().offset(to + i * step) = (first + i * count) as i32 };

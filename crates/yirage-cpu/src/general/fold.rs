@@ -2,7 +2,7 @@
 
 use super::elem::Held;
 use crate::simd::math::{larger, smaller};
-use crate::simd::{Kernel, LANES, Lanes};
+use crate::simd::{LANES, Lanes, WithLanes};
 use yirage_ir::op::{PARTS, ReduceKind};
 
 /// What a reduction does with elements that are held so.
@@ -92,12 +92,12 @@ fn below<V: Lanes>(a: V, b: V) -> V {
 }
 
 /// Something that is done with the step of a fold.
-trait Work {
+trait Folding {
     fn with<V: Lanes, S: Step>(self);
 }
 
 #[inline(always)]
-fn dispatch<V: Lanes>(fold: Fold, work: impl Work) {
+fn dispatch<V: Lanes>(fold: Fold, work: impl Folding) {
     match (fold.kind, fold.held) {
         (ReduceKind::Sum | ReduceKind::Mean, Held::Float) => work.with::<V, Sum>(),
         (ReduceKind::MeanSquare, _) => work.with::<V, Squares>(),
@@ -120,7 +120,7 @@ pub(super) struct Take<'a> {
     pub(super) x: &'a [f32],
 }
 
-impl Kernel for Take<'_> {
+impl WithLanes for Take<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -128,7 +128,7 @@ impl Kernel for Take<'_> {
     }
 }
 
-impl Work for Take<'_> {
+impl Folding for Take<'_> {
     #[inline(always)]
     fn with<V: Lanes, S: Step>(self) {
         let Take { fold, parts, x } = self;
@@ -167,7 +167,7 @@ pub(super) struct Join<'a> {
     pub(super) parts: &'a mut [f32; PARTS],
 }
 
-impl Kernel for Join<'_> {
+impl WithLanes for Join<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -175,7 +175,7 @@ impl Kernel for Join<'_> {
     }
 }
 
-impl Work for Join<'_> {
+impl Folding for Join<'_> {
     #[inline(always)]
     fn with<V: Lanes, S: Step>(self) {
         let (p, rest) = self.parts.as_chunks_mut::<LANES>();
@@ -200,7 +200,7 @@ pub(super) struct TakeEach<'a> {
     pub(super) n: usize,
 }
 
-impl Kernel for TakeEach<'_> {
+impl WithLanes for TakeEach<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -208,7 +208,7 @@ impl Kernel for TakeEach<'_> {
     }
 }
 
-impl Work for TakeEach<'_> {
+impl Folding for TakeEach<'_> {
     #[inline(always)]
     fn with<V: Lanes, S: Step>(self) {
         let vectors = self.n.div_ceil(LANES);
@@ -229,7 +229,7 @@ pub(super) struct JoinEach<'a> {
     pub(super) used: usize,
 }
 
-impl Kernel for JoinEach<'_> {
+impl WithLanes for JoinEach<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -237,7 +237,7 @@ impl Kernel for JoinEach<'_> {
     }
 }
 
-impl Work for JoinEach<'_> {
+impl Folding for JoinEach<'_> {
     #[inline(always)]
     fn with<V: Lanes, S: Step>(self) {
         let JoinEach { parts, width, used, .. } = self;

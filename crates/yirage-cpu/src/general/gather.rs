@@ -1,7 +1,7 @@
 //! Chosen slices of a value.
 
 use super::elem::Elem;
-use super::layout::Layout;
+use super::nest::Nest;
 use super::operand::{Input, Output, Sizes, Strides};
 use super::runs;
 use std::ops::Range;
@@ -55,11 +55,11 @@ pub unsafe fn gather(sizes: &Sizes, slices: &Slices, out: Output, range: Range<u
     let zeros = [0; MAX_RANK];
     let value_strides = spread(&[&value[..axis], &zeros[..numbers.len()], &value[axis + 1..]]);
     let number_strides = spread(&[&zeros[..axis], numbers]);
-    let layout = Layout::new(sizes, [value_strides, number_strides, out.strides].into_iter());
-    let [step, number_step, out_step] = [0, 1, 2].map(|operand| layout.inner(operand) as isize);
+    let nest = Nest::new(sizes, [value_strides, number_strides, out.strides].into_iter());
+    let [step, number_step, out_step] = [0, 1, 2].map(|operand| nest.inner(operand) as isize);
     let (elem, bytes) = (x.elem, x.elem.bytes() as isize);
-    runs::each(&layout, range, |coords, n| {
-        let [from, number, to] = [0, 1, 2].map(|operand| layout.offset(operand, coords));
+    runs::each(&nest, range, |coords, n| {
+        let [from, number, to] = [0, 1, 2].map(|operand| nest.offset(operand, coords));
         // One number for the whole run, or one for each element.
         let together = if number_step == 0 { n } else { 1 };
         for i in (0..n).step_by(together) {

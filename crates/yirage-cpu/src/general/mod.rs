@@ -14,8 +14,8 @@ mod gather;
 mod hot;
 #[cfg(test)]
 mod hot_tests;
-mod layout;
 mod map;
+mod nest;
 mod operand;
 mod program;
 mod reduce;

@@ -6,7 +6,7 @@
 
 use super::elem::{Elem, Held};
 use super::fold::{Fold, Join, JoinEach, Take, TakeEach};
-use super::layout::Layout;
+use super::nest::Nest;
 use super::operand::{Input, Output, Sizes, Strides};
 use super::program::Program;
 use super::strips::{Bases, Bound};
@@ -104,7 +104,7 @@ struct Run<'a> {
     /// The prologue over the dimensions that lanes go along: those that stay, or those that are reduced.
     prologue: Bound<'a>,
     /// Where the inputs' elements lie along the other ones.
-    others: Layout,
+    others: Nest,
     epilogue: Bound<'a>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
             count: split.reduced.count(),
             across,
             prologue: Bound::new(what.prologue, &lanes, along(!across), (held, Strides::dense(&lanes))),
-            others: Layout::new(&others, along(across).map(|(_, strides)| strides)),
+            others: Nest::new(&others, along(across).map(|(_, strides)| strides)),
             epilogue: Bound::new(
                 what.epilogue,
                 &split.kept,
@@ -215,11 +215,11 @@ fn across(what: &Reduction<'_>, split: &Split) -> bool {
         return false;
     }
     let near = |reduced: bool| {
-        let layout = Layout::new(
+        let nest = Nest::new(
             if reduced { &split.reduced } else { &split.kept },
             what.inputs.iter().map(|input| input.strides.only(&split.axes, reduced)),
         );
-        (0..what.inputs.len()).filter(|&i| layout.inner(i).abs() == 1).count()
+        (0..what.inputs.len()).filter(|&i| nest.inner(i).abs() == 1).count()
     };
     split.reduced.count() < PARTS / 4 || near(false) > near(true)
 }

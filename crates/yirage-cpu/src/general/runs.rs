@@ -1,20 +1,20 @@
 //! Elements that are moved and not computed with: runs along the innermost dimension of a loop, bit for bit.
 
 use super::elem::Elem;
-use super::layout::{Coords, Layout};
+use super::nest::{Coords, Nest};
 use std::ops::Range;
 
 /// Calls `run` with where each run of the loop's elements `range` begins and how many elements it has.
-pub(super) fn each(layout: &Layout, range: Range<usize>, mut run: impl FnMut(&Coords, usize)) {
+pub(super) fn each(nest: &Nest, range: Range<usize>, mut run: impl FnMut(&Coords, usize)) {
     if range.is_empty() {
         return;
     }
-    let (mut left, mut coords) = (range.len(), layout.coords(range.start));
+    let (mut left, mut coords) = (range.len(), nest.coords(range.start));
     while left > 0 {
-        let n = layout.left(&coords).min(left);
+        let n = nest.left(&coords).min(left);
         run(&coords, n);
         left -= n;
-        layout.advance(&mut coords, n);
+        nest.advance(&mut coords, n);
     }
 }
 

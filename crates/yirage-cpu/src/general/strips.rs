@@ -2,13 +2,13 @@
 
 use super::convert::{read, spread, write};
 use super::elem::Elem;
-use super::layout::{Coords, Layout, Way};
+use super::nest::{Coords, Nest, Way};
 use super::operand::{Input, Sizes, Strides};
 use super::program::{Place, Program, SCRATCH, Step};
 use super::step::{self, Source};
 use crate::isa::Isa;
 use crate::memory::prefetch;
-use crate::simd::{Kernel, LANES, Lanes, launch, stream_fence};
+use crate::simd::{LANES, Lanes, WithLanes, launch, stream_fence};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use yirage_ir::expr::MAX_INPUTS;
@@ -32,10 +32,10 @@ impl Bases {
     }
 }
 
-/// A program and the layout of its operands.
+/// A program and the loop over its operands.
 pub(super) struct Bound<'a> {
     program: &'a Program,
-    layout: Layout,
+    nest: Nest,
     stored: Elem,
     /// Whether the output passes the caches by.
     streams: bool,
@@ -62,10 +62,10 @@ impl<'a> Bound<'a> {
             assert_eq!(Some(elem), program.inputs.get(count), "input {count}");
             count += 1;
         });
-        let layout = Layout::new(sizes, checked.map(|(_, strides)| strides).chain([output.1]));
+        let nest = Nest::new(sizes, checked.map(|(_, strides)| strides).chain([output.1]));
         assert_eq!(count, program.inputs.len(), "inputs of a program");
-        let dense = layout.of(count) == Way::Dense && is_held(stored);
-        Bound { program, layout, stored, streams: dense && sizes.count() >= LARGE / 4 }
+        let dense = nest.of(count) == Way::Dense && is_held(stored);
+        Bound { program, nest, stored, streams: dense && sizes.count() >= LARGE / 4 }
     }
 
     /// Output elements `range`, in row-major order.
@@ -83,7 +83,7 @@ struct Run<'a> {
     range: Range<usize>,
 }
 
-impl Kernel for Run<'_> {
+impl WithLanes for Run<'_> {
     type Out = ();
 
     #[inline(always)]
@@ -100,7 +100,7 @@ impl Kernel for Run<'_> {
             scratch: scratch.0.as_mut_ptr().cast(),
             sources: [Source::run(std::ptr::null()); MAX_INPUTS],
         };
-        let mut coords = bound.layout.coords(range.start);
+        let mut coords = bound.nest.coords(range.start);
         let mut at = range.start;
         // SAFETY: the contract of `Bound::run`; strips are taken from within the range.
         unsafe {
@@ -108,11 +108,11 @@ impl Kernel for Run<'_> {
             while at < range.end {
                 let done = pass.hot::<V>(at, &coords, range.end - at);
                 if done > 0 {
-                    bound.layout.advance(&mut coords, done);
+                    bound.nest.advance(&mut coords, done);
                     at += done;
                     continue;
                 }
-                let n = bound.layout.together(&coords, pass.most(at).min(range.end - at));
+                let n = bound.nest.together(&coords, pass.most(at).min(range.end - at));
                 coords = pass.strip::<V>(at, coords, n);
                 at += n;
             }
@@ -150,8 +150,8 @@ impl Pass<'_> {
     /// Inputs of one element, once.
     #[inline(always)]
     unsafe fn ones<V: Lanes>(&mut self) {
-        let Bound { program, layout, .. } = self.bound;
-        for (i, &elem) in program.inputs.iter().enumerate().filter(|(i, _)| layout.of(*i) == Way::One) {
+        let Bound { program, nest, .. } = self.bound;
+        for (i, &elem) in program.inputs.iter().enumerate().filter(|(i, _)| nest.of(*i) == Way::One) {
             let slot = self.slot(i);
             // SAFETY: the contract of `Bound::run`.
             unsafe { spread::<V>(elem, self.bases.inputs[i], slot) };
@@ -163,19 +163,19 @@ impl Pass<'_> {
     /// or elements do not lie one after the other.
     #[inline(always)]
     unsafe fn hot<V: Lanes>(&mut self, at: usize, coords: &Coords, most: usize) -> usize {
-        let Bound { program, layout, stored, streams } = self.bound;
-        let (Some(hot), false, false) = (&program.hot, *streams, layout.is_short()) else { return 0 };
-        let place = |operand: usize| match layout.of(operand) {
+        let Bound { program, nest, stored, streams } = self.bound;
+        let (Some(hot), false, false) = (&program.hot, *streams, nest.is_short()) else { return 0 };
+        let place = |operand: usize| match nest.of(operand) {
             Way::Dense => Some(at as isize),
-            Way::Strided if layout.inner(operand) == 1 => Some(layout.offset(operand, coords)),
+            Way::Strided if nest.inner(operand) == 1 => Some(nest.offset(operand, coords)),
             _ => None,
         };
         let Some(out) = place(program.inputs.len()).filter(|_| *stored == Elem::F32) else { return 0 };
-        for i in (0..program.inputs.len()).filter(|i| layout.of(*i) != Way::One) {
+        for i in (0..program.inputs.len()).filter(|i| nest.of(*i) != Way::One) {
             let Some(first) = place(i) else { return 0 };
             self.sources[i] = Source::run(self.bases.inputs[i].cast::<f32>().wrapping_offset(first));
         }
-        let n = layout.left(coords).min(most);
+        let n = nest.left(coords).min(most);
         // SAFETY: the contract of `Bound::run`; n elements are left in the row.
         unsafe { hot.run::<V>(&self.sources, self.bases.out.cast::<f32>().offset(out), n) };
         n
@@ -184,11 +184,11 @@ impl Pass<'_> {
     /// Elements `at..at + n`, of which the first is at `coords`; where the one after them is.
     #[inline(always)]
     unsafe fn strip<V: Lanes>(&mut self, at: usize, coords: Coords, n: usize) -> Coords {
-        let Bound { program, layout, .. } = self.bound;
-        let end = moved(layout, coords, n);
+        let Bound { program, nest, .. } = self.bound;
+        let end = moved(nest, coords, n);
         // SAFETY: the contract of `Bound::run`.
         unsafe {
-            for (i, &elem) in program.inputs.iter().enumerate().filter(|(i, _)| layout.of(*i) != Way::One) {
+            for (i, &elem) in program.inputs.iter().enumerate().filter(|(i, _)| nest.of(*i) != Way::One) {
                 self.sources[i] = self.input::<V>(i, elem, at, coords, n);
             }
             let direct = self.direct(at, &coords, n);
@@ -222,17 +222,17 @@ impl Pass<'_> {
     /// The elements of an input: where they lie, if a step may read them there, else in its strip.
     #[inline(always)]
     unsafe fn input<V: Lanes>(&self, i: usize, elem: Elem, at: usize, coords: Coords, n: usize) -> Source {
-        let layout = &self.bound.layout;
+        let nest = &self.bound.nest;
         let (base, slot, bytes) = (self.bases.inputs[i], self.slot(i), elem.bytes() as isize);
-        let in_row = n <= layout.left(&coords);
+        let in_row = n <= nest.left(&coords);
         // SAFETY: the contract of `Bound::run`; a strip has room for n elements up to a multiple of sixteen.
         unsafe {
-            let (first, stride) = match layout.of(i) {
+            let (first, stride) = match nest.of(i) {
                 Way::Dense => (base.offset(at as isize * bytes), 1),
-                _ => (base.offset(layout.offset(i, &coords) * bytes), layout.inner(i)),
+                _ => (base.offset(nest.offset(i, &coords) * bytes), nest.inner(i)),
             };
-            if layout.of(i) != Way::Dense && !in_row {
-                gather::<V>(layout, i, (base, elem), coords, n, slot);
+            if nest.of(i) != Way::Dense && !in_row {
+                gather::<V>(nest, i, (base, elem), coords, n, slot);
                 return Source::run(slot);
             }
             if stride == 0 {
@@ -251,11 +251,11 @@ impl Pass<'_> {
     /// Where the last step may write the output's elements themselves.
     #[inline(always)]
     unsafe fn direct(&self, at: usize, coords: &Coords, n: usize) -> Option<*mut f32> {
-        let Bound { program, layout, stored, streams } = self.bound;
+        let Bound { program, nest, stored, streams } = self.bound;
         let operand = program.inputs.len();
-        let first = match layout.of(operand) {
+        let first = match nest.of(operand) {
             Way::Dense => at as isize,
-            _ if layout.inner(operand) == 1 && n <= layout.left(coords) => layout.offset(operand, coords),
+            _ if nest.inner(operand) == 1 && n <= nest.left(coords) => nest.offset(operand, coords),
             _ => return None,
         };
         // SAFETY: the contract of `Bound::run`.
@@ -266,7 +266,7 @@ impl Pass<'_> {
     /// The result to the output's elements.
     #[inline(always)]
     unsafe fn store<V: Lanes>(&self, result: *const f32, at: usize, mut coords: Coords, n: usize) {
-        let Bound { program, layout, stored, streams } = self.bound;
+        let Bound { program, nest, stored, streams } = self.bound;
         let (operand, out, bytes) = (program.inputs.len(), self.bases.out, stored.bytes() as isize);
         // SAFETY: the contract of `Bound::run`.
         unsafe {
@@ -274,15 +274,15 @@ impl Pass<'_> {
                 // `most` has seen to it that it starts a line.
                 return stream::<V>(result, out.cast::<f32>().add(at), n);
             }
-            if layout.of(operand) == Way::Dense {
+            if nest.of(operand) == Way::Dense {
                 return write::<V>(*stored, result, out.offset(at as isize * bytes), 1, n);
             }
             let mut done = 0;
             while done < n {
-                let run = layout.left(&coords).min(n - done);
-                let first = out.offset(layout.offset(operand, &coords) * bytes);
-                scatter::<V>(*stored, result.add(done), first, layout.inner(operand), run);
-                layout.advance(&mut coords, run);
+                let run = nest.left(&coords).min(n - done);
+                let first = out.offset(nest.offset(operand, &coords) * bytes);
+                scatter::<V>(*stored, result.add(done), first, nest.inner(operand), run);
+                nest.advance(&mut coords, run);
                 done += run;
             }
         }
@@ -305,11 +305,11 @@ fn is_held(elem: Elem) -> bool {
 
 /// `n` elements on.
 #[inline(always)]
-fn moved(layout: &Layout, mut coords: Coords, n: usize) -> Coords {
+fn moved(nest: &Nest, mut coords: Coords, n: usize) -> Coords {
     let mut left = n;
     while left > 0 {
-        let run = layout.left(&coords).min(left);
-        layout.advance(&mut coords, run);
+        let run = nest.left(&coords).min(left);
+        nest.advance(&mut coords, run);
         left -= run;
     }
     coords
@@ -318,7 +318,7 @@ fn moved(layout: &Layout, mut coords: Coords, n: usize) -> Coords {
 /// Elements of several rows, one after the other.
 #[inline(always)]
 unsafe fn gather<V: Lanes>(
-    layout: &Layout,
+    nest: &Nest,
     operand: usize,
     (base, elem): (*const u8, Elem),
     mut coords: Coords,
@@ -328,16 +328,16 @@ unsafe fn gather<V: Lanes>(
     let mut row = [0f32; LANES];
     let mut done = 0;
     while done < n {
-        let left = layout.left(&coords).min(n - done);
+        let left = nest.left(&coords).min(n - done);
         // Sixteen at a time, so that what `read` fills up does not reach past the strip.
         let run = left.min(LANES);
         // SAFETY: the contract of `Bound::run`; the strip has room for n elements.
         unsafe {
-            let first = base.offset(layout.offset(operand, &coords) * elem.bytes() as isize);
-            read::<V>(elem, first, layout.inner(operand), run, row.as_mut_ptr());
+            let first = base.offset(nest.offset(operand, &coords) * elem.bytes() as isize);
+            read::<V>(elem, first, nest.inner(operand), run, row.as_mut_ptr());
             std::ptr::copy_nonoverlapping(row.as_ptr(), out.add(done), run);
         }
-        layout.advance(&mut coords, run);
+        nest.advance(&mut coords, run);
         done += run;
     }
     // SAFETY: the strip has room up to a multiple of sixteen.

@@ -81,7 +81,7 @@ enum Activations {
 /// One weight's part.
 struct Product {
     weight: Packed,
-    kernel: linear::Kernel,
+    kernel: linear::Dispatch,
     groups: usize,
     /// Numbers of a row of the result.
     width: usize,
@@ -171,7 +171,7 @@ impl Products {
         let weight = site.packed(1, groups)?;
         let matrix = weight.matrix();
         let wanted = precision(self.x.quantised(), matrix.format().info().block, binder.precision);
-        let kernel = linear::Kernel::new(binder.shared.isa, wanted, matrix.format());
+        let kernel = linear::Dispatch::new(binder.shared.isa, wanted, matrix.format());
         let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
         let activations = match &self.x {
             Input::Codes(codes) => Activations::Codes(codes.clone()),

@@ -63,7 +63,7 @@ const SEVERAL: usize = 2;
 
 /// The kernels of an instruction set, precision and weight format: resolve once, use for every call.
 #[derive(Clone, Copy)]
-pub struct Kernel {
+pub struct Dispatch {
     isa: Isa,
     format: Format,
     form: Form,
@@ -82,12 +82,12 @@ enum Many {
     Together(PassesFn),
 }
 
-impl Kernel {
+impl Dispatch {
     /// The kernels for weights of `format`.
     ///
     /// # Errors
     /// When this CPU lacks `isa`.
-    pub fn new(isa: Isa, precision: Precision, format: Format) -> Result<Kernel, IsaError> {
+    pub fn new(isa: Isa, precision: Precision, format: Format) -> Result<Dispatch, IsaError> {
         let isa = isa.require()?;
         let (form, (passes, many)) = for_format!(format,
             codes => |T| match precision {
@@ -105,7 +105,7 @@ impl Kernel {
                 _ => (Form::F32, float_passes::<T>(isa)),
             }
         );
-        Ok(Kernel { isa, format, form, passes, many })
+        Ok(Dispatch { isa, format, form, passes, many })
     }
 
     /// The instruction set.
@@ -162,7 +162,7 @@ fn float_passes<T: Tile>(isa: Isa) -> (Passes, Option<Many>) {
 /// One product: everything but the panels.
 pub struct Linear<'a> {
     /// The kernels, for the format of `weights`.
-    pub kernel: &'a Kernel,
+    pub kernel: &'a Dispatch,
     /// The weights.
     pub weights: &'a PackedMatrix,
     /// Which matrix of the stack.
@@ -202,7 +202,7 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
     let together = (GROUP_BYTES / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {
         let group = group..panels.end.min(group + together);
-        // SAFETY: the panels lie in the weights, the tiles in the activations, `Kernel::new` checked the CPU, and the
+        // SAFETY: the panels lie in the weights, the tiles in the activations, `Dispatch::new` checked the CPU, and the
         // caller gives the result's memory. Full tiles come first.
         unsafe {
             if let Some(many) = many {
@@ -287,7 +287,7 @@ mod tests {
             assert!(differ(&codes_passes::<Q8_0>(isa).0, &codes_passes::<Q8_0>(Isa::Scalar).0), "{isa}");
             assert!(differ(&float_passes::<BF16>(isa).0, &float_passes::<BF16>(Isa::Scalar).0), "{isa}");
             assert!(float_passes::<BF16>(isa).1.is_some(), "{isa}");
-            let form = Kernel::new(isa, Precision::Fast, Format::BF16).unwrap().form();
+            let form = Dispatch::new(isa, Precision::Fast, Format::BF16).unwrap().form();
             let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::NeonBf16);
             assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");
         }

@@ -64,17 +64,18 @@ macro_rules! for_format {
 }
 pub(crate) use for_format;
 
-/// Sizes of a packed format.
+/// What a unit of a packed format is.
 #[derive(Clone, Copy)]
-struct Layout {
-    unit_blocks: usize,
-    unit_bytes: usize,
+struct UnitSize {
+    /// 32-blocks of a unit.
+    blocks: usize,
+    bytes: usize,
 }
 
-fn layout(format: Format) -> Layout {
-    fn of<T: Tile>() -> Layout {
+fn unit_size(format: Format) -> UnitSize {
+    fn of<T: Tile>() -> UnitSize {
         debug_assert!(T::UNIT_BLOCKS <= 8);
-        Layout { unit_blocks: T::UNIT_BLOCKS, unit_bytes: T::UNIT_BYTES }
+        UnitSize { blocks: T::UNIT_BLOCKS, bytes: T::UNIT_BYTES }
     }
     for_format!(format, codes => |T| of::<T>(), floats => |T| of::<T>())
 }
@@ -159,7 +160,7 @@ pub struct PackedMatrix {
     count: usize,
     rows: usize,
     k: usize,
-    layout: Layout,
+    unit: UnitSize,
     units: usize,
     panels: usize,
     buf: Store,
@@ -250,17 +251,17 @@ impl PackedMatrix {
         k: usize,
         store: impl FnOnce(usize) -> Result<Store, PackError>,
     ) -> Result<PackedMatrix, PackError> {
-        let (layout, info) = (layout(format), format.info());
+        let (unit, info) = (unit_size(format), format.info());
         if !k.is_multiple_of(info.block) {
             return Err(PackError::PartBlock { format: info.name, rows, k, block: info.block });
         }
-        let (units, panels) = (k.div_ceil(layout.unit_blocks * BLOCK), rows.div_ceil(PANEL_ROWS));
+        let (units, panels) = (k.div_ceil(unit.blocks * BLOCK), rows.div_ceil(PANEL_ROWS));
         let bytes = [units, PANEL_TILES, panels, count]
             .iter()
-            .try_fold(layout.unit_bytes, |a, b| a.checked_mul(*b))
+            .try_fold(unit.bytes, |a, b| a.checked_mul(*b))
             .ok_or(PackError::TooLarge { format: info.name, count, rows, k })?;
         let buf = store(bytes)?;
-        Ok(PackedMatrix { format, count, rows, k, layout, units, panels, buf })
+        Ok(PackedMatrix { format, count, rows, k, unit, units, panels, buf })
     }
 
     /// The file format of the weights.
@@ -300,7 +301,7 @@ impl PackedMatrix {
 
     /// Bytes of a panel.
     pub fn panel_bytes(&self) -> usize {
-        self.units * PANEL_TILES * self.layout.unit_bytes
+        self.units * PANEL_TILES * self.unit.bytes
     }
 
     /// Units along k.
@@ -316,12 +317,12 @@ impl PackedMatrix {
 
     /// The first unit of the tile holding `row`; the next units follow at [`PackedMatrix::unit_step`].
     pub(crate) fn tile(&self, matrix: usize, row: usize) -> *const u8 {
-        self.panel(matrix, row / PANEL_ROWS).wrapping_add(row % PANEL_ROWS / TILE_ROWS * self.layout.unit_bytes)
+        self.panel(matrix, row / PANEL_ROWS).wrapping_add(row % PANEL_ROWS / TILE_ROWS * self.unit.bytes)
     }
 
     /// Bytes from a unit of a tile to its next one.
     pub(crate) fn unit_step(&self) -> usize {
-        PANEL_TILES * self.layout.unit_bytes
+        PANEL_TILES * self.unit.bytes
     }
 
     /// Packs consecutive whole rows, given as they lie in the file. Whole tiles are written; where a row ends inside

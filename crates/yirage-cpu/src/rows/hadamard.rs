@@ -2,7 +2,7 @@
 
 use super::{Dst, Src};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch};
+use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::ops::Range;
 
 /// Each `part` elements (a power of two) of rows of `width` times the Hadamard matrix of that size in Sylvester's order,
@@ -26,7 +26,7 @@ struct HadamardKernel {
     out: Dst,
 }
 
-impl Kernel for HadamardKernel {
+impl WithLanes for HadamardKernel {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

@@ -2,7 +2,7 @@
 
 use super::{Dst, Src, load, store};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch};
+use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::ops::Range;
 
 /// Sizes of the matrices of a row: `[m, k]` times `[k, n]`, row-major.
@@ -35,7 +35,7 @@ struct Products {
     out: Dst,
 }
 
-impl Kernel for Products {
+impl WithLanes for Products {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

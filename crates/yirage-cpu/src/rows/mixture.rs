@@ -2,7 +2,7 @@
 
 use super::{Dst, Src, load, store};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch};
+use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::ops::Range;
 
 /// `out[t] = sum over ranks r, ascending, of weights[t][r] * x[t][r * width ..]`.
@@ -23,7 +23,7 @@ struct SumKernel {
     out: Dst,
 }
 
-impl Kernel for SumKernel {
+impl WithLanes for SumKernel {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

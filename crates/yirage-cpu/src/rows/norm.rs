@@ -2,7 +2,7 @@
 
 use super::{Dst, Src, Term, load, reduce, store};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch};
+use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::ops::Range;
 
 /// `x / sqrt(mean(x^2) + eps) * w` over groups of `width` elements (Zhang and Sennrich, 2019).
@@ -88,7 +88,7 @@ struct RmsKernel<'a> {
     out: Dst,
 }
 
-impl Kernel for RmsKernel<'_> {
+impl WithLanes for RmsKernel<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -132,7 +132,7 @@ struct LayerKernel<'a> {
     out: Dst,
 }
 
-impl Kernel for LayerKernel<'_> {
+impl WithLanes for LayerKernel<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

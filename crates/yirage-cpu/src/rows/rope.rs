@@ -2,7 +2,7 @@
 
 use super::{Dst, Src, load, store};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch};
+use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::ops::Range;
 
 /// Heads that rotate, and the tables.
@@ -54,7 +54,7 @@ struct RopeKernel<'a> {
     out: Dst,
 }
 
-impl Kernel for RopeKernel<'_> {
+impl WithLanes for RopeKernel<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

@@ -3,7 +3,7 @@
 use super::softmax::{Shifted, largest};
 use super::{Map, Src, map, reduce};
 use crate::isa::Isa;
-use crate::simd::{Kernel, Lanes, launch, math};
+use crate::simd::{Lanes, WithLanes, launch, math};
 use std::ops::Range;
 use yirage_ir::op::Scoring;
 
@@ -64,7 +64,7 @@ struct RouteKernel<'a> {
     chosen: &'a mut [i32],
 }
 
-impl Kernel for RouteKernel<'_> {
+impl WithLanes for RouteKernel<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

@@ -2,7 +2,7 @@
 
 use super::{Dst, Map, Src, Term, load, map, reduce};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch, math};
+use crate::simd::{LANES, Lanes, WithLanes, launch, math};
 use std::ops::Range;
 
 /// Softmax of the `width` elements of each row (all -inf gives NaN, as the definition does).
@@ -68,7 +68,7 @@ struct SoftmaxKernel {
     out: Dst,
 }
 
-impl Kernel for SoftmaxKernel {
+impl WithLanes for SoftmaxKernel {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

@@ -2,7 +2,7 @@
 
 use super::Src;
 use crate::isa::Isa;
-use crate::simd::{Kernel, Lanes, launch};
+use crate::simd::{Lanes, WithLanes, launch};
 use std::ops::Range;
 
 /// Which elements.
@@ -93,7 +93,7 @@ struct Beats<'a> {
     largest: bool,
 }
 
-impl Kernel for Beats<'_> {
+impl WithLanes for Beats<'_> {
     type Out = bool;
     #[inline(always)]
     fn run<V: Lanes>(self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::weights::chunk_max;
 use crate::isa::Isa;
-use crate::simd::{Kernel, Lanes, launch};
+use crate::simd::{Lanes, WithLanes, launch};
 use std::cmp::Ordering;
 
 /// A token and its logit.
@@ -31,7 +31,7 @@ struct TopK<'a> {
     best: &'a mut Vec<Candidate>,
 }
 
-impl Kernel for TopK<'_> {
+impl WithLanes for TopK<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -77,7 +77,7 @@ struct Gather<'a> {
     all: &'a mut Vec<Candidate>,
 }
 
-impl Kernel for Gather<'_> {
+impl WithLanes for Gather<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {

@@ -1,7 +1,7 @@
 //! Unnormalised softmax weights of a row, and its largest logit.
 
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, Lanes, launch};
+use crate::simd::{LANES, Lanes, WithLanes, launch};
 use yirage_ir::op::sample::{CHUNK, SampleFault, weight};
 
 /// How logits become weights: the op's [`weight`].
@@ -30,7 +30,7 @@ struct Sum<'a> {
     weights: Weights,
 }
 
-impl Kernel for Sum<'_> {
+impl WithLanes for Sum<'_> {
     type Out = f64;
     #[inline(always)]
     fn run<V: Lanes>(self) -> f64 {
@@ -102,7 +102,7 @@ pub(super) fn largest(
 
 struct Largest<'a>(&'a [f32]);
 
-impl Kernel for Largest<'_> {
+impl WithLanes for Largest<'_> {
     /// Where the chunk begins that first has the largest, and the largest; or where a chunk begins that has a NaN or
     /// +infinity.
     type Out = Result<(usize, f32), usize>;

@@ -116,7 +116,7 @@ pub(crate) fn stream_fence() {
 
 /// A computation written once over [`Lanes`]. `run` and all that it calls with lanes must be `#[inline(always)]`, so
 /// that it is compiled with the instructions of the level.
-pub(crate) trait Kernel {
+pub(crate) trait WithLanes {
     /// What it returns.
     type Out;
     /// The computation.
@@ -128,7 +128,7 @@ pub(crate) trait Kernel {
 /// # Panics
 /// If the processor lacks the level (a kernel must never run on instructions that are not there).
 #[inline]
-pub(crate) fn launch<K: Kernel>(isa: Isa, kernel: K) -> K::Out {
+pub(crate) fn launch<K: WithLanes>(isa: Isa, kernel: K) -> K::Out {
     assert!(isa.available(), "a kernel was called for {isa}, which this processor lacks");
     match isa {
         // SAFETY: the level is available.
@@ -145,13 +145,13 @@ pub(crate) fn launch<K: Kernel>(isa: Isa, kernel: K) -> K::Out {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Out {
+unsafe fn run_avx2<K: WithLanes>(kernel: K) -> K::Out {
     kernel.run::<avx2::Avx2>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl")]
-unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Out {
+unsafe fn run_avx512<K: WithLanes>(kernel: K) -> K::Out {
     kernel.run::<avx512::Avx512>()
 }
 
@@ -165,7 +165,7 @@ mod tests {
         halves: &'a [u16; 2 * LANES],
     }
 
-    impl Kernel for Every<'_> {
+    impl WithLanes for Every<'_> {
         type Out = Vec<u32>;
 
         #[inline(always)]

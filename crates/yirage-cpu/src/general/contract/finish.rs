@@ -6,7 +6,7 @@ use super::split::Piece;
 use crate::general::Output;
 use crate::general::convert::write;
 use crate::isa::Isa;
-use crate::simd::{Kernel, Lanes, launch};
+use crate::simd::{Lanes, WithLanes, launch};
 
 /// Rows of sums on their way to memory.
 struct Store {
@@ -14,7 +14,7 @@ struct Store {
     to: Output,
 }
 
-impl Kernel for Store {
+impl WithLanes for Store {
     type Out = ();
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Packing: a block of a matrix as f32, in rows of one length, in the first cache levels.
 
 use super::float::{Float, load};
-use crate::simd::{Kernel, LANES, Lanes};
+use crate::simd::{LANES, Lanes, WithLanes};
 
 /// Elements along a column that are turned at once: a cache line or two of each of sixteen columns.
 const RUN: usize = 64;
@@ -25,7 +25,7 @@ pub(super) struct Pack<E> {
     pub(super) panel: usize,
 }
 
-impl<E: Float> Kernel for Pack<E> {
+impl<E: Float> WithLanes for Pack<E> {
     type Out = ();
 
     #[inline(always)]

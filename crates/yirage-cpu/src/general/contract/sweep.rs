@@ -3,7 +3,7 @@
 
 use super::float::{Float, load};
 use crate::memory::prefetch;
-use crate::simd::{Kernel, LANES, Lanes};
+use crate::simd::{LANES, Lanes, WithLanes};
 
 /// Rows of b that meet the sums at once.
 const DOWN: usize = 4;
@@ -28,7 +28,7 @@ pub(crate) struct Sweep<E> {
     pub(crate) depth: usize,
 }
 
-impl<E: Float> Kernel for Sweep<E> {
+impl<E: Float> WithLanes for Sweep<E> {
     type Out = ();
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Packed blocks times each other: register tiles of sums, which wait in memory between blocks along k.
 
 use super::split::{LINE, PANEL};
-use crate::simd::{Kernel, LANES, Lanes};
+use crate::simd::{LANES, Lanes, WithLanes};
 
 /// `sums += a b`, or `sums = a b`. Each sum is one chain of fused multiply-adds, l ascending.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct Multiply {
     pub(super) first: bool,
 }
 
-impl Kernel for Multiply {
+impl WithLanes for Multiply {
     type Out = ();
 
     #[inline(always)]

@@ -23,7 +23,7 @@ pub(super) enum Way {
 
 /// The dimensions of a loop, and the strides of its operands.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct Nest {
     rank: usize,
     sizes: [usize; MAX_RANK],
     strides: [[i64; MAX_RANK]; MAX_OPERANDS],
@@ -33,12 +33,12 @@ pub(super) struct Layout {
 /// Where an element of the loop is.
 pub(super) type Coords = [usize; MAX_RANK];
 
-impl Layout {
+impl Nest {
     /// Dimensions that lie without a gap in all operands become one, and those of size 1 none.
     ///
     /// # Panics
     /// If an operand has not one stride a dimension, or there are too many operands.
-    pub(super) fn new(sizes: &Sizes, operands: impl Iterator<Item = Strides>) -> Layout {
+    pub(super) fn new(sizes: &Sizes, operands: impl Iterator<Item = Strides>) -> Nest {
         let mut given = [[0; MAX_RANK]; MAX_OPERANDS];
         let mut count = 0;
         for strides in operands {
@@ -46,24 +46,24 @@ impl Layout {
             given[count][..strides.as_slice().len()].copy_from_slice(strides.as_slice());
             count += 1;
         }
-        let mut layout = Layout {
+        let mut nest = Nest {
             rank: 0,
             sizes: [1; MAX_RANK],
             strides: [[0; MAX_RANK]; MAX_OPERANDS],
             ways: [Way::Strided; MAX_OPERANDS],
         };
         for (axis, &size) in sizes.as_slice().iter().enumerate().filter(|(_, size)| **size != 1) {
-            let outer = layout.rank.wrapping_sub(1);
-            let joins = layout.rank > 0
-                && (0..count).all(|o| layout.strides[o][outer] == given[o][axis].wrapping_mul(size as i64));
-            let at = if joins { outer } else { layout.rank };
-            layout.sizes[at] = if joins { layout.sizes[at] * size } else { size };
-            (0..count).for_each(|o| layout.strides[o][at] = given[o][axis]);
-            layout.rank = at + 1;
+            let outer = nest.rank.wrapping_sub(1);
+            let joins =
+                nest.rank > 0 && (0..count).all(|o| nest.strides[o][outer] == given[o][axis].wrapping_mul(size as i64));
+            let at = if joins { outer } else { nest.rank };
+            nest.sizes[at] = if joins { nest.sizes[at] * size } else { size };
+            (0..count).for_each(|o| nest.strides[o][at] = given[o][axis]);
+            nest.rank = at + 1;
         }
-        layout.rank = layout.rank.max(1);
-        (0..count).for_each(|o| layout.ways[o] = layout.way(o));
-        layout
+        nest.rank = nest.rank.max(1);
+        (0..count).for_each(|o| nest.ways[o] = nest.way(o));
+        nest
     }
 
     fn way(&self, operand: usize) -> Way {
@@ -152,7 +152,7 @@ impl Layout {
         (self.sizes[self.rank - 2] - coords[self.rank - 2]).min(most / self.row())
     }
 
-    /// Moves on by rows that [`Layout::whole_rows`] has counted.
+    /// Moves on by rows that [`Nest::whole_rows`] has counted.
     pub(super) fn advance_rows(&self, coords: &mut Coords, rows: usize) {
         coords[self.rank - 2] += rows - 1;
         self.advance(coords, self.row());
