@@ -1,6 +1,7 @@
 """Two builds of yirage beside each other: is the new one slower to start, to read a prompt, to write?
 
-usage: builds.py --before BIN --after BIN [--pairs 11] [--threads 2] [--tests start,touched,prefill,decode] MODEL...
+usage: builds.py --before BIN --after BIN [--pairs 11] [--threads 2] [--tests start,touched,prefill,decode,depth,batch,memory]
+                 MODEL...
 
 Both builds run in turn, and which goes first changes with each pair, so that a machine that becomes faster or slower
 counts for both. A figure is the median of the pairs' ratios, with the lowest and the highest; times are after / before,
@@ -11,6 +12,9 @@ touched  the same after the kept weights' files were touched, so that a build th
          must check them again
 prefill  a prompt of 512 tokens
 decode   128 tokens
+depth    64 tokens after 2048 that are cached
+batch    16 sequences of 32 tokens
+memory   most resident memory of a prompt of 512, in MiB
 
 Prints the table of docs/benchmarks/builds.md. Needs Python alone.
 """
@@ -24,8 +28,16 @@ import sys
 import tempfile
 import time
 
-BENCH = {"prefill": ["-p", "512", "-n", "0"], "decode": ["-p", "0", "-n", "128"]}
+BENCH = {
+    "prefill": ["-p", "512", "-n", "0"],
+    "decode": ["-p", "0", "-n", "128"],
+    "depth": ["-p", "0", "-n", "64", "-d", "2048"],
+    "batch": ["-p", "0", "-n", "32", "--sequences", "16"],
+}
 WALL = ("start", "touched")
+# Standard output and standard error of a process of which only the memory counts.
+NOWHERE = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
+UNITS = {"start": "s", "touched": "s", "memory": "MiB"}
 # Seconds after which an entry of kept weights is surely vouched for by a check.
 SETTLED = 3
 
@@ -54,8 +66,20 @@ class Build:
                 os.utime(entry)
         if test in WALL:
             return self.start(model)[0]
+        if test == "memory":
+            return self.resident(model)
         _, out = run(self, ["bench", "--model", model, *BENCH[test], "-r", "1", "-o", "json"])
         return json.loads(out)[0]["avg_ts"]
+
+
+    def resident(self, model):
+        words = ["bench", "--model", model, *BENCH["prefill"], "-r", "1", "--weight-cache-dir", str(self.folder)]
+        words += ["--threads", str(self.threads), "--quiet"]
+        child = os.posix_spawn(self.binary, [self.binary, *words], os.environ, file_actions=NOWHERE)
+        _, status, usage = os.wait4(child, 0)
+        if status != 0:
+            sys.exit(f"{self.binary} {' '.join(words)} failed")
+        return usage.ru_maxrss / 1024
 
 
 def measure(before, after, test, model, pairs):
@@ -69,7 +93,7 @@ def measure(before, after, test, model, pairs):
 
 
 def row(model, test, values):
-    unit = "s" if test in WALL else "tokens/s"
+    unit = UNITS.get(test, "tokens/s")
     sides = [statistics.median(side) for side in zip(*values)]
     ratios = sorted(b / a for a, b in values)
     shown = " | ".join(f"{v:.3f}" if unit == "s" else f"{v:.1f}" for v in sides)
