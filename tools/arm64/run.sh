@@ -16,7 +16,7 @@ decoder_tests=(--package=yirage-ir --test=quant_golden)
 model_test=(--package=yirage-engine --test=golden_bedtime f32_gguf)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
 slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact --skip=cpu_guarded_at_every_level --skip=cpu_alone_at_every_level)
-slow+=(--skip=epilogues_have_the_bytes_of_op_by_op)
+slow+=(--skip=epilogues_have_the_bytes_of_op_by_op --skip=takes_or_refuses_every_operand_at_every_level)
 # Begins processes of its own, which nothing emulates.
 slow+=(--skip=reading_or_writing_past_the_end_is_a_fault)
 # The levels that a test insists on, the best one last: one that emulation lacked would be passed over in silence.
