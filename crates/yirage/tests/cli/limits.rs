@@ -42,8 +42,7 @@ fn little_memory_is_never_an_abort() {
         &["bench", TINY, "-p", "16", "-n", "4", "-r", "1", "-q"],
     ];
     let mut codes = Vec::new();
-    // Within less than the program's own 20 MB the system ends the process before it begins.
-    for kib in [30_000, 60_000, 90_000, 120_000, 150_000, 200_000, 250_000, 400_000, 800_000, 4_000_000] {
+    for kib in [20_000, 60_000, 90_000, 120_000, 150_000, 200_000, 250_000, 400_000, 800_000, 4_000_000] {
         for arguments in commands {
             let (code, err) = within(kib, arguments);
             // The loader's own failure, where not even the program fits, is 127.
