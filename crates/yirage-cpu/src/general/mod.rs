@@ -12,6 +12,7 @@ mod fill;
 mod fold;
 mod gather;
 mod hot;
+mod hot_rows;
 #[cfg(test)]
 mod hot_tests;
 mod map;

@@ -2,6 +2,8 @@
 
 use super::convert::{read, spread, write};
 use super::elem::Elem;
+use super::hot::Hot;
+use super::hot_rows;
 use super::nest::{Coords, Nest, Way};
 use super::operand::{Input, Sizes, Strides};
 use super::program::{Place, Program, SCRATCH, Step};
@@ -39,6 +41,8 @@ pub(super) struct Bound<'a> {
     stored: Elem,
     /// Whether the output passes the caches by.
     streams: bool,
+    /// The expression's own loop, where rows of all operands lie so that it may go over them.
+    hot: Option<&'a Hot>,
 }
 
 /// Bytes of an output that no cache is worth keeping for: who reads it next finds none of its beginning there.
@@ -65,7 +69,10 @@ impl<'a> Bound<'a> {
         let nest = Nest::new(sizes, checked.map(|(_, strides)| strides).chain([output.1]));
         assert_eq!(count, program.inputs.len(), "inputs of a program");
         let dense = nest.of(count) == Way::Dense && is_held(stored);
-        Bound { program, nest, stored, streams: dense && sizes.count() >= LARGE / 4 }
+        let streams = dense && sizes.count() >= LARGE / 4;
+        let in_runs = stored == Elem::F32 && (0..=count).all(|o| lies_in_runs(&nest, o)) && nest.of(count) != Way::One;
+        let hot = program.hot.as_ref().filter(|_| in_runs && !streams && !nest.is_short());
+        Bound { program, nest, stored, streams, hot }
     }
 
     /// Output elements `range`, in row-major order.
@@ -73,7 +80,11 @@ impl<'a> Bound<'a> {
     /// # Safety
     /// All elements of the range exist; the output's memory is one input's at the same places, or none's.
     pub(super) unsafe fn run(&self, isa: Isa, bases: &Bases, range: Range<usize>) {
-        launch(isa, Run { bound: self, bases, range });
+        match self.hot {
+            // SAFETY: the contract; `new` has chosen the loop for how the operands lie.
+            Some(hot) => unsafe { hot_rows::run(isa, hot, &self.nest, bases, self.program.inputs.len(), range) },
+            None => launch(isa, Run { bound: self, bases, range }),
+        }
     }
 }
 
@@ -106,12 +117,6 @@ impl WithLanes for Run<'_> {
         unsafe {
             pass.ones::<V>();
             while at < range.end {
-                let done = pass.hot::<V>(at, &coords, range.end - at);
-                if done > 0 {
-                    bound.nest.advance(&mut coords, done);
-                    at += done;
-                    continue;
-                }
                 let n = bound.nest.together(&coords, pass.most(at).min(range.end - at));
                 coords = pass.strip::<V>(at, coords, n);
                 at += n;
@@ -157,28 +162,6 @@ impl Pass<'_> {
             unsafe { spread::<V>(elem, self.bases.inputs[i], slot) };
             self.sources[i] = Source::same(slot);
         }
-    }
-
-    /// As many of `most` elements from `at` on as the expression's own loop makes at once; none if there is no such loop,
-    /// or elements do not lie one after the other.
-    #[inline(always)]
-    unsafe fn hot<V: Lanes>(&mut self, at: usize, coords: &Coords, most: usize) -> usize {
-        let Bound { program, nest, stored, streams } = self.bound;
-        let (Some(hot), false, false) = (&program.hot, *streams, nest.is_short()) else { return 0 };
-        let place = |operand: usize| match nest.of(operand) {
-            Way::Dense => Some(at as isize),
-            Way::Strided if nest.inner(operand) == 1 => Some(nest.offset(operand, coords)),
-            _ => None,
-        };
-        let Some(out) = place(program.inputs.len()).filter(|_| *stored == Elem::F32) else { return 0 };
-        for i in (0..program.inputs.len()).filter(|i| nest.of(*i) != Way::One) {
-            let Some(first) = place(i) else { return 0 };
-            self.sources[i] = Source::run(self.bases.inputs[i].cast::<f32>().wrapping_offset(first));
-        }
-        let n = nest.left(coords).min(most);
-        // SAFETY: the contract of `Bound::run`; n elements are left in the row.
-        unsafe { hot.run::<V>(&self.sources, self.bases.out.cast::<f32>().offset(out), n) };
-        n
     }
 
     /// Elements `at..at + n`, of which the first is at `coords`; where the one after them is.
@@ -296,6 +279,11 @@ unsafe fn stream<V: Lanes>(from: *const f32, to: *mut f32, n: usize) {
         // SAFETY: the caller vouches for n elements at both.
         unsafe { V::load(from.add(i)).stream(to.add(i)) };
     }
+}
+
+/// Whether an operand's elements lie one after the other in each row of the loop, or are all the same.
+fn lies_in_runs(nest: &Nest, operand: usize) -> bool {
+    nest.of(operand) != Way::Strided || nest.inner(operand) == 1
 }
 
 /// Whether an element in memory is what it is held as.

@@ -19,13 +19,16 @@ pub enum Tolerance {
     },
     /// What the functions of the expression allow, carried through it ([`crate::expr::Expr::bound`]).
     Terms,
-    /// A sum of products, or of elements: |error| <= `c` * eps(f32) * sum |a_i b_i|. The constant covers the roundings of a
-    /// fixed-chunk f32 accumulation.
+    /// A sum of products, or of elements: |error| <= `c` * (eps(f32) * sum |a_i b_i| + 2^-149). The constant covers the
+    /// roundings of a fixed-chunk f32 accumulation; 2^-149 is what a rounding takes from a subnormal number.
     SumOfProducts {
         /// The constant.
         c: f32,
     },
 }
+
+/// The smallest positive f32.
+const SMALLEST: f64 = f32::from_bits(1) as f64;
 
 impl Case {
     /// How far each value of an output may be from `want`, which is the reference's.
@@ -48,7 +51,7 @@ impl Case {
             Tolerance::SumOfProducts { c } => {
                 let sums = self.magnitudes().swap_remove(output);
                 let bound = |(s, w): (&f32, &f64)| {
-                    let sum = f64::from(c) * f64::from(f32::EPSILON) * f64::from(*s);
+                    let sum = f64::from(c) * (f64::from(f32::EPSILON) * f64::from(*s) + SMALLEST);
                     finite(*w, sum + neighbour(self.ins[0].dtype, *w))
                 };
                 sums.floats().iter().zip(want).map(bound).collect()
