@@ -156,6 +156,8 @@ fn compare(case: &Case, index: usize, got: &Data, want: &Tensor) -> Result<(), S
     let (got, want) = match (got, &want.data) {
         (Data::F32(got), Data::F32(want)) => (wide(got), wide(want)),
         (Data::I32(got), Data::I32(want)) => (wide(got), wide(want)),
+        (Data::U32(got), Data::U32(want)) => (wide(got), wide(want)),
+        (Data::Bool(got), Data::Bool(want)) => (wide(got), wide(want)),
         (got, want) => return Err(format!("{got:?}, the reference gives {want:?}")),
     };
     if got.len() != want.len() {

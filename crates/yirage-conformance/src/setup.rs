@@ -1,8 +1,9 @@
 //! A graph with everything it reads: what the reference and any device can run.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use yirage_compile::{Options, compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, HalError, StateHandle, Values, WeightHandle, write_view};
+use yirage_hal::{Bindings, Device, Executor, HalError, HostMemory, Record, StateHandle, WeightHandle, write_view};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Source, Sym, Tensor, Type};
@@ -15,8 +16,8 @@ pub struct Setup {
     pub graph: Graph,
     /// Its weights by name.
     pub weights: HashMap<String, Tensor>,
-    /// The words of its slots by name.
-    pub slots: HashMap<String, Vec<i32>>,
+    /// The elements of its slots by name.
+    pub slots: HashMap<String, Record>,
     /// Its cache states.
     pub states: Vec<State>,
     /// The sizes of the step.
@@ -75,8 +76,8 @@ impl Setup {
         let mut tensors = self.weights.clone();
         for id in self.graph.inputs_of(Source::Slot) {
             let v = self.graph.value(id);
-            let words = self.slots.get(&v.name).ok_or_else(|| format!("no slot `{}` is given", v.name))?;
-            tensors.insert(v.name.clone(), Tensor::from_slot(&v.ty, &self.dims, words));
+            let given = self.slots.get(&v.name).ok_or_else(|| format!("no slot `{}` is given", v.name))?;
+            tensors.insert(v.name.clone(), Tensor::from_memory(&v.ty, &self.dims, given.bytes()));
         }
         tensors.extend(self.states.iter().map(|s| (s.name.clone(), s.values.clone())));
         yirage_ir::interp::evaluate(&self.graph, &mut tensors).map_err(|e| e.to_string())
@@ -117,14 +118,11 @@ impl Setup {
 
     /// One step.
     fn step(&self, executor: &mut Executor) -> Result<Vec<Data>, String> {
-        for (name, words) in &self.slots {
-            executor.set(name, words.iter().copied());
+        for (name, given) in &self.slots {
+            executor.set_memory(name, Arc::new(given.clone()));
         }
-        executor.run(&self.dims).map_err(|e| e.to_string())?;
-        let output = |index: usize| match executor.values(index).map_err(|e| e.to_string())? {
-            Values::F32(v) => Ok(Data::F32(v.to_vec())),
-            Values::I32(v) => Ok(Data::I32(v.to_vec())),
-        };
+        let outputs = executor.run(&self.dims).map_err(|e| e.to_string())?;
+        let output = |index: usize| outputs.tensor(index).map(|t| t.data).map_err(|e| e.to_string());
         (0..self.graph.outputs.len()).map(output).collect()
     }
 
@@ -168,7 +166,7 @@ fn weight(device: &dyn Device, entry: &WeightEntry, t: &Tensor) -> Result<Weight
     let mut sink = device.weight(entry).map_err(refused)?;
     let bytes: Vec<u8> = match &t.data {
         Data::Blocks(bytes) => bytes.clone(),
-        Data::I32(_) | Data::U32(_) => t.words().iter().flat_map(|x| x.to_le_bytes()).collect(),
+        Data::I32(_) | Data::U32(_) => t.memory(),
         _ => spread(&entry.ty, t.floats()).iter().flat_map(|x| x.to_le_bytes()).collect(),
     };
     write_view(&mut *sink, &entry.name, &entry.ty, &bytes).map_err(refused)?;
@@ -204,14 +202,15 @@ fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), 
         weights.insert("v".into(), part(k, width));
     }
     let graph = fill_graph(state, &weights).map_err(|e| e.to_string())?;
-    let slots = HashMap::from([("ids".to_string(), (0..cells as i32).collect::<Vec<_>>())]);
+    let ids: Vec<i32> = (0..cells as i32).collect();
     let dims = Dims { tokens: cells as u32, seqs: 1, blocks: 1, rows: 1 };
-    let setup = Setup { graph, weights, slots, states: Vec::new(), dims, precision: Precision::Exact };
+    let setup = Setup { graph, weights, slots: HashMap::new(), states: Vec::new(), dims, precision: Precision::Exact };
     let mut bindings = Bindings::default();
     bindings.states.insert("state".into(), handle.clone());
     let mut executor = setup.load(device, &mut bindings, dims, &Options::new(Precision::Exact))?;
-    executor.set("ids", setup.slots["ids"].iter().copied());
-    Ok(executor.run(&setup.dims).map_err(|e| e.to_string())?)
+    executor.set("ids", ids);
+    executor.run(&setup.dims).map_err(|e| e.to_string())?;
+    Ok(())
 }
 
 fn fill_graph(state: &State, weights: &HashMap<String, Tensor>) -> Result<Graph, yirage_ir::BuildError> {

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use yirage_compile::{Options, compile, plan_weights};
 use yirage_cpu::Cpu;
-use yirage_hal::{Backend, Bindings, Device, HalError, OpenOptions, Program, Slot, WeightHandle};
+use yirage_hal::{
+    Backend, Bindings, Device, Fence, HalError, OpenOptions, Program, Record, SlotValue, Step, WeightHandle,
+};
 use yirage_ir::{DType, Dims, Format, Graph, Type, text};
 use yirage_plan::{ExecutorKind, VerifiedPlan, WeightEntry};
 
@@ -80,8 +82,9 @@ fn slots_of_another_length_are_no_step() {
     let plan = plan(&*device, "slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
     let mut program = load(&*device, &plan, &Bindings::default()).unwrap();
     let mut run = |tokens: u32, given: &[&[i32]]| {
-        let slots: Vec<Slot<'_>> = given.iter().map(|words| Slot::Words(words)).collect();
-        program.run(ExecutorKind::Steps, &Dims { tokens, ..BUCKET }, &slots)
+        let slots = given.iter().map(|words| SlotValue::Host(Arc::new(Record::of(words)))).collect();
+        let step = Step { kind: ExecutorKind::Steps, dims: Dims { tokens, ..BUCKET }, slots, reads: Vec::new() };
+        program.submit(step).and_then(Fence::wait).map(|_| ())
     };
     assert_eq!(run(2, &[&[0; 16]]), Ok(()));
     for (tokens, given) in [(2, &[&[0; 15][..]][..]), (2, &[]), (2, &[&[0; 16], &[0; 16]]), (6, &[&[0; 48]])] {

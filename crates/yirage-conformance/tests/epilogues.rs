@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use yirage_compile::{Options, compile, plan_weights};
 use yirage_conformance::Setup;
 use yirage_cpu::{Cpu, isa::Isa};
-use yirage_hal::{Backend, OpenOptions};
+use yirage_hal::{Backend, OpenOptions, Record};
 use yirage_ir::rng::Rng;
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, Source, Tensor, Type, text};
@@ -65,7 +65,7 @@ fn setup(body: &str, format: &str, precision: Precision, tokens: u32) -> Setup {
         if v.source == Source::Weight {
             weights.insert(v.name.clone(), weight(&v.ty, &values));
         } else {
-            slots.insert(v.name.clone(), values.iter().map(|x| x.to_bits() as i32).collect());
+            slots.insert(v.name.clone(), Record::of(&values));
         }
     }
     Setup { graph, weights, slots, states: Vec::new(), dims, precision }

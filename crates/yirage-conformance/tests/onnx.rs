@@ -79,6 +79,8 @@ fn check_graph(device: &dyn Device, graph: Import) -> Outcome {
             got.len() == wanted.len() && got.iter().zip(wanted).all(close)
         }
         (Data::I32(got), Wanted::I32(wanted)) => got == wanted,
+        (Data::U32(got), Wanted::I32(wanted)) => got.iter().map(|&x| x as i32).eq(wanted.iter().copied()),
+        (Data::Bool(got), Wanted::I32(wanted)) => got.iter().map(|&x| i32::from(x)).eq(wanted.iter().copied()),
         _ => false,
     };
     match got.iter().zip(&wanted).position(|pair| !same(pair)) {

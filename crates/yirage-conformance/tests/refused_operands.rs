@@ -8,7 +8,7 @@ use yirage_compile::{CompileError, Options, compile, plan_weights};
 use yirage_conformance::Setup;
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
-use yirage_hal::{Backend, Bindings, Device, HalError, OpenOptions};
+use yirage_hal::{Backend, Bindings, Device, HalError, OpenOptions, Record};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, Graph, Source, Tensor, text};
 use yirage_plan::{Plan, Precision, Refusal, VerifiedPlan};
@@ -134,7 +134,7 @@ fn given(graph: Graph) -> Setup {
             weights.insert(v.name.clone(), Tensor::f32(shape, (0..n).map(number).collect()));
         } else {
             let word = |i: usize| if v.ty.dtype == DType::I32 { i as i32 % 4 } else { number(i).to_bits() as i32 };
-            slots.insert(v.name.clone(), (0..n).map(word).collect());
+            slots.insert(v.name.clone(), Record::of(&(0..n).map(word).collect::<Vec<_>>()));
         }
     }
     Setup { graph, weights, slots, states: Vec::new(), dims, precision: Precision::Exact }

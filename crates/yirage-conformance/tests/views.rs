@@ -6,7 +6,7 @@ use yirage_compile::{CompileError, Options, compile};
 use yirage_conformance::Setup;
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
-use yirage_hal::{Backend, HalError, OpenOptions, write_view};
+use yirage_hal::{Backend, HalError, OpenOptions, Record, write_view};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, Format, Type, text};
 use yirage_plan::{Precision, WeightEntry, WeightPlan};
@@ -18,9 +18,9 @@ fn view(dtype: DType, shape: [u32; 2], strides: [u32; 2]) -> Type {
 /// A slot of two rows, four elements each, column by column with a gap behind each.
 fn strided(body: &str) -> Setup {
     let graph = text::parse(&format!("graph g {{ slot %x: f32[2, 4]/[1, 3] {body} output %y }}")).unwrap();
-    let words = (0..11).map(|i| (i as f32).to_bits() as i32).collect();
+    let elements = Record::of(&(0..11).map(|i| i as f32).collect::<Vec<_>>());
     let dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
-    let (slots, precision) = (HashMap::from([("x".to_string(), words)]), Precision::Exact);
+    let (slots, precision) = (HashMap::from([("x".to_string(), elements)]), Precision::Exact);
     Setup { graph, weights: HashMap::new(), slots, states: Vec::new(), dims, precision }
 }
 
@@ -44,11 +44,11 @@ fn a_strided_slot_is_read_where_it_lies_or_copied() {
         let (plan, got) = run("%y = hadamard{part=4}(%x): f32[2, 4]");
         assert_eq!(plan.contains("%x.copy = view{form=\"reshape(2, 4)\"}(%x): f32[2, 4]"), backend.name() == "cpu");
         assert_eq!(got, [9.0, -3.0, -6.0, 0.0, 11.0, -3.0, -6.0, 0.0]);
-        // As many words as it holds, gaps among them.
+        // As many elements as it holds, gaps among them.
         let mut short = strided("%y = map{expr=\"neg(x0)\"}(%x): f32[2, 4]");
-        short.slots.insert("x".into(), vec![0; 8]);
+        short.slots.insert("x".into(), Record::of(&[0.0f32; 8]));
         let error = String::from(short.run(&*device).unwrap_err());
-        assert!(error.contains("8") && error.contains("11"), "{error}");
+        assert!(error.contains("32") && error.contains("44"), "{error}");
     }
 }
 

@@ -54,12 +54,13 @@ impl Cuts {
     ///
     /// # Errors
     /// Positions, sequences or tables that do not fit together or the cache.
-    pub(crate) fn prepare(&mut self, dims: &Dims, slots: &[&[i32]], workers: usize) -> Result<(), HalError> {
+    pub(crate) fn prepare(&mut self, dims: &Dims, slots: &[&[u8]], workers: usize) -> Result<(), HalError> {
         for (kind, plan) in &mut self.entries {
-            let (positions, seqs) = (slots[kind.positions], slots[kind.seqs]);
+            let ints = |slot: usize| ints(slots[slot]);
+            let (positions, seqs) = (ints(kind.positions)?, ints(kind.seqs)?);
             let made = match kind.table {
                 Some(table) => {
-                    let (table, width) = (slots[table.slot], table.width.get(dims));
+                    let (table, width) = (ints(table.slot)?, table.width.get(dims));
                     let (shape, mask, blocks, parts) = (&kind.shape, kind.mask, kind.blocks, kind.parts);
                     plan.cached(shape, mask, positions, seqs, table, width, blocks, workers, parts)
                 }
@@ -78,4 +79,9 @@ impl Cuts {
     pub(crate) fn get(&self, id: CutId) -> &Plan {
         &self.entries[id.0].1
     }
+}
+
+/// The integers of a slot that a kernel has bound as such.
+fn ints(slot: &[u8]) -> Result<&[i32], HalError> {
+    bytemuck::try_cast_slice(slot).map_err(|e| HalError::Step(format!("a slot of integers: {e}")))
 }

@@ -3,7 +3,7 @@
 use crate::isa::Isa;
 use crate::memory::Supply;
 use crate::pool::Pool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_hal::{MemoryReport, PoolBytes};
 
 /// Threads, instruction set and account of a device.
@@ -12,7 +12,13 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Where memory for what kernels touch comes from.
     pub(crate) supply: Supply,
+    turn: Mutex<()>,
     memory: Mutex<MemoryReport>,
+}
+
+/// Leave to run a program of a device and to look at what its programs have computed: one thread has it at a time.
+pub(crate) struct Turn<'a> {
+    _held: MutexGuard<'a, ()>,
 }
 
 /// Which account bytes are booked to.
@@ -33,7 +39,12 @@ pub(crate) struct Booked {
 impl Shared {
     /// With nothing booked.
     pub(crate) fn new(isa: Isa, pool: Pool, supply: Supply) -> Shared {
-        Shared { isa, pool, supply, memory: Mutex::default() }
+        Shared { isa, pool, supply, turn: Mutex::default(), memory: Mutex::default() }
+    }
+
+    /// Waits until no program of the device runs.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn { _held: self.turn.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// Bytes held, by purpose.

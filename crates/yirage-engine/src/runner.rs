@@ -7,10 +7,15 @@ use crate::error::EngineError;
 use crate::limits::BLOCK;
 use crate::sampling::Logits;
 use crate::scheduler::{Batch, BatchEntry, SeqId};
-use yirage_hal::{Bindings, Device, Executor, HalError, Why};
+use yirage_hal::{Bindings, Device, Executor, HalError, Outputs, Why};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
 use yirage_plan::{ExecutorKind, VerifiedPlan};
+
+/// The output of a model's graph that is its logits.
+pub(crate) const LOGITS: usize = 0;
+/// The output that is its hidden states, where it was made with them.
+pub(crate) const HIDDEN: usize = 1;
 
 /// Executors of one model, smallest bucket first.
 pub(crate) struct Runner {
@@ -19,6 +24,7 @@ pub(crate) struct Runner {
     dynamic_rope: Option<Dynamic>,
     ran: usize,
     rows: usize,
+    outputs: Outputs,
 }
 
 impl Runner {
@@ -36,12 +42,17 @@ impl Runner {
             Ok(executor)
         };
         let executors = plans.iter().map(load).collect::<Result<_, HalError>>()?;
-        Ok(Runner { executors, groups, dynamic_rope, ran: 0, rows: 0 })
+        Ok(Runner { executors, groups, dynamic_rope, ran: 0, rows: 0, outputs: Outputs::default() })
     }
 
-    /// Runs a batch; [`Runner::logits`] then has its rows in the batch's order. `length` gives the positions that a
-    /// sequence will have when it is whole.
-    pub(crate) fn run(&mut self, batch: &Batch, length: impl Fn(SeqId) -> u32) -> Result<(), EngineError> {
+    /// Runs a batch. The host gets the outputs `reads`, of which [`Runner::logits`] and [`Runner::hidden`] then have the
+    /// rows in the batch's order. `length` gives the positions that a sequence will have when it is whole.
+    pub(crate) fn run(
+        &mut self,
+        batch: &Batch,
+        length: impl Fn(SeqId) -> u32,
+        reads: &[usize],
+    ) -> Result<(), EngineError> {
         let dims = dims_of(batch);
         let fits = |e: &Executor| dims.exceeds(&e.bucket()).is_none();
         let none = || HalError::Step(format!("no plan takes a step of {dims:?}"));
@@ -63,12 +74,14 @@ impl Runner {
             let width = dims.blocks as usize;
             executor.set(&format!("table.{g}"), entries.iter().flat_map(|e| padded(&e.tables[g], width)));
         }
-        Ok(executor.run(&dims)?)
+        self.outputs = Outputs::default();
+        self.outputs = executor.submit(&dims, &[], reads)?.wait()?;
+        Ok(())
     }
 
     /// The last step's logits where they lie.
-    pub(crate) fn all_logits(&self) -> Logits<'_> {
-        Logits::Output { of: &self.executors[self.ran], index: 0, rows: self.rows }
+    pub(crate) fn all_logits(&self) -> Result<Logits<'_>, HalError> {
+        Ok(Logits::Resident { logits: self.executors[self.ran].resident(LOGITS)?, rows: self.rows })
     }
 
     /// For each plan: the largest step it takes, its executor, and why it is that one.
@@ -79,16 +92,16 @@ impl Runner {
 
     /// Row `row` of the last step's logits.
     pub(crate) fn logits(&self, row: usize) -> Result<&[f32], EngineError> {
-        self.row(0, row)
+        self.row(LOGITS, row)
     }
 
     /// Row `row` of the last step's hidden states, which the graph must have as an output.
     pub(crate) fn hidden(&self, row: usize) -> Result<&[f32], EngineError> {
-        self.row(1, row)
+        self.row(HIDDEN, row)
     }
 
     fn row(&self, output: usize, row: usize) -> Result<&[f32], EngineError> {
-        let all = self.executors[self.ran].output(output)?;
+        let all = self.outputs.floats(output)?;
         let width = all.len() / self.rows.max(1);
         let range = row * width..(row + 1) * width;
         let missing = || HalError::Step(format!("row {row} of {} rows of output {output}", self.rows));

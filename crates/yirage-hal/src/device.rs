@@ -4,11 +4,12 @@ use crate::error::HalError;
 use crate::image::WeightImage;
 use crate::info::DeviceInfo;
 use crate::limit::{Limit, Probe};
+use crate::step::{Fence, Resident, Step};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_ir::{Dims, Format, Type};
-use yirage_plan::{ExecutorKind, Precision, Target, VerifiedPlan, WeightEntry};
+use yirage_ir::{Format, Type};
+use yirage_plan::{Precision, Target, VerifiedPlan, WeightEntry};
 
 /// Bytes of one pool of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,37 +59,18 @@ pub struct Bindings {
     pub states: HashMap<String, StateHandle>,
 }
 
-/// Elements of an output.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Values<'a> {
-    /// Floats.
-    F32(&'a [f32]),
-    /// Integers.
-    I32(&'a [i32]),
-}
-
-/// What a slot holds in a step.
-#[derive(Clone, Copy)]
-pub enum Slot<'a> {
-    /// Given by the host: one 32-bit word an element, row-major; floats and mask words by their bits.
-    Words(&'a [i32]),
-    /// Output `index` of the last step of another program of the same device, where it lies: nothing is copied.
-    Output {
-        /// The other program.
-        of: &'a dyn Program,
-        /// Which of its outputs.
-        index: usize,
-        /// The sizes of its last step.
-        dims: Dims,
-    },
-}
-
-/// A plan loaded on a device. A device knows its own among others by its concrete type.
+/// A plan loaded on a device. Steps of all programs of a device run in the order in which they are submitted.
 pub trait Program: Any + Send {
-    /// Runs one step by the program that the plan has for `kind`. `slots` are in the order of the plan's slots; they and the sizes have been checked by the executor.
-    fn run(&mut self, kind: ExecutorKind, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError>;
-    /// Output `index` of the last step, row-major.
-    fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError>;
+    /// Takes a step, which may run now or later. The executor has checked how many slots there are and how long each is.
+    ///
+    /// # Errors
+    /// What is known at once to be wrong. What the step meets later is told by the fence.
+    fn submit(&mut self, step: Step) -> Result<Fence, HalError>;
+    /// Output `index` of the step submitted last.
+    ///
+    /// # Errors
+    /// An output that is not there, or is a cache state.
+    fn resident(&self, index: usize) -> Result<Resident, HalError>;
 }
 
 const NO_IMAGES: &str = "this device makes every weight from the model's files";
@@ -99,6 +81,10 @@ pub trait Device: Send + Sync {
     fn info(&self) -> &DeviceInfo;
     /// The facts the compiler needs.
     fn target(&self) -> Target;
+    /// How many steps may be submitted before the first of them has ended: more than one where steps run beside the host.
+    fn in_flight(&self) -> usize {
+        1
+    }
     /// Bytes held, by purpose.
     fn memory(&self) -> MemoryReport;
     /// Bytes that the weight will take.

@@ -1,27 +1,64 @@
-//! The executor: checks a step against its plan and runs it.
+//! The executor: checks a step against its plan and submits it.
 
 use crate::choice::{Choice, Why};
-use crate::device::{Bindings, Device, Program, Slot, Values};
+use crate::device::{Bindings, Device, Program};
 use crate::error::HalError;
+use crate::outputs::Outputs;
+use crate::record::{HostMemory, Record};
+use crate::step::{Fence, Resident, SlotValue, Step};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
-use yirage_ir::{DType, Dims, Source, Type};
+use yirage_ir::{Dims, Source, Type};
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
 /// A plan loaded on a device, with its slots.
 ///
-/// Every value that can change between steps reaches the plan through a slot that must be set anew for each run:
-/// running consumes the slots.
+/// Every value that can change between steps reaches the plan through a slot that must be set anew for each step:
+/// submitting one consumes the slots.
 pub struct Executor {
     bucket: Dims,
     names: HashMap<String, usize>,
-    types: Vec<(String, Type)>,
-    slots: Vec<Vec<i32>>,
-    fresh: Vec<bool>,
-    outputs: Vec<Type>,
+    slots: Vec<Slot>,
+    /// None for a cache state.
+    outputs: Vec<Option<Type>>,
     program: Box<dyn Program>,
     choice: Choice,
     last: Dims,
+    done: Outputs,
+}
+
+struct Slot {
+    name: String,
+    ty: Type,
+    /// Memory of the executor's own, which it uses again once no step has it.
+    own: Arc<Record>,
+    set: Set,
+}
+
+/// What the next step finds in a slot.
+enum Set {
+    Nothing,
+    Own,
+    Foreign(Arc<dyn HostMemory>),
+}
+
+/// An output of another executor's last step, for a slot.
+#[derive(Clone)]
+pub struct Given {
+    ty: Type,
+    dims: Dims,
+    value: Resident,
+}
+
+/// A step that was submitted.
+#[derive(Debug)]
+pub struct Flight {
+    fence: Fence,
+    dims: Dims,
+    reads: Vec<usize>,
+    types: Vec<Type>,
+    outputs: usize,
 }
 
 impl Executor {
@@ -31,18 +68,22 @@ impl Executor {
     /// What the device says of it.
     pub fn new(device: &dyn Device, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Executor, HalError> {
         let workers = plan.programs.first().map_or(1, |p| p.queues.len());
-        let slots: Vec<_> = plan.graph.inputs_of(Source::Slot).map(|i| plan.graph.value(i)).collect();
-        let types: Vec<(String, Type)> = slots.iter().map(|v| (v.name.clone(), v.ty.clone())).collect();
+        let graph = &plan.graph;
+        let slot = |id| {
+            let value = graph.value(id);
+            Slot { name: value.name.clone(), ty: value.ty.clone(), own: Arc::default(), set: Set::Nothing }
+        };
+        let slots: Vec<Slot> = graph.inputs_of(Source::Slot).map(slot).collect();
+        let output = |&id| graph.state_of(id).is_none().then(|| graph.ty(id).clone());
         Ok(Executor {
             bucket: plan.bucket,
-            names: types.iter().enumerate().map(|(i, (n, _))| (n.clone(), i)).collect(),
-            slots: vec![Vec::new(); types.len()],
-            fresh: vec![false; types.len()],
-            types,
-            outputs: plan.graph.outputs.iter().map(|&o| plan.graph.ty(o).clone()).collect(),
+            names: slots.iter().enumerate().map(|(i, slot)| (slot.name.clone(), i)).collect(),
+            slots,
+            outputs: graph.outputs.iter().map(output).collect(),
             program: device.load(plan, bindings)?,
             choice: Choice::new(plan.programs.iter().map(|p| p.kind).collect(), workers),
             last: Dims::default(),
+            done: Outputs::default(),
         })
     }
 
@@ -76,97 +117,155 @@ impl Executor {
         self.bucket
     }
 
-    /// Sets a slot of integers for the next run; of a strided one all words from the first element to the last. A slot the plan does not read is ignored: it was compiled away.
+    /// Sets a slot of integers for the next step; of a strided one all words from the first element to the last. A slot
+    /// that the plan does not read is ignored: it was compiled away.
     pub fn set(&mut self, name: &str, values: impl IntoIterator<Item = i32>) {
-        if let Some(&i) = self.names.get(name) {
-            self.slots[i].clear();
-            self.slots[i].extend(values);
-            self.fresh[i] = true;
+        let Some(&i) = self.names.get(name) else { return };
+        let slot = &mut self.slots[i];
+        if Arc::get_mut(&mut slot.own).is_none() {
+            slot.own = Arc::default();
         }
+        if let Some(own) = Arc::get_mut(&mut slot.own) {
+            own.refill(values.into_iter().map(|x| x as u32));
+        }
+        slot.set = Set::Own;
     }
 
-    /// Sets a slot of floats for the next run; one the plan does not read is ignored.
+    /// Sets a slot of floats for the next step, as [`Executor::set`].
     pub fn set_floats(&mut self, name: &str, values: impl IntoIterator<Item = f32>) {
         self.set(name, values.into_iter().map(|x| x.to_bits() as i32));
     }
 
-    /// Runs one step of these sizes.
-    pub fn run(&mut self, dims: &Dims) -> Result<(), HalError> {
+    /// Sets a slot of any type for the next step: its elements as they lie, as [`Executor::set`]. The memory is read where
+    /// it is, and let go once the step is over.
+    pub fn set_memory(&mut self, name: &str, memory: Arc<dyn HostMemory>) {
+        if let Some(&i) = self.names.get(name) {
+            self.slots[i].set = Set::Foreign(memory);
+        }
+    }
+
+    /// Runs one step of these sizes to its end and reads all outputs.
+    ///
+    /// # Errors
+    /// As [`Executor::submit`] and [`Flight::wait`].
+    pub fn run(&mut self, dims: &Dims) -> Result<&Outputs, HalError> {
         self.run_on(dims, &[])
     }
 
-    /// Runs one step in which some slots, by name, are outputs of other executors of the same device, by number. They
-    /// are read where they lie.
-    pub fn run_on(&mut self, dims: &Dims, given: &[(&str, &Executor, usize)]) -> Result<(), HalError> {
+    /// [`Executor::run`] with some slots given as in [`Executor::submit`].
+    ///
+    /// # Errors
+    /// As [`Executor::run`].
+    pub fn run_on(&mut self, dims: &Dims, given: &[(&str, Given)]) -> Result<&Outputs, HalError> {
+        let reads: Vec<usize> = (0..self.outputs.len()).filter(|&i| self.outputs[i].is_some()).collect();
+        self.done = Outputs::default();
+        self.done = self.submit(dims, given, &reads)?.wait()?;
+        Ok(&self.done)
+    }
+
+    /// Submits a step of these sizes. Some slots, by name, may be outputs of other executors of the same device, which are
+    /// read where they lie. The host gets the outputs `reads` once the step is over.
+    ///
+    /// # Errors
+    /// A step that does not fit the plan, and what the device says at once.
+    pub fn submit(&mut self, dims: &Dims, given: &[(&str, Given)], reads: &[usize]) -> Result<Flight, HalError> {
         if let Some(sym) = dims.exceeds(&self.bucket) {
             let (got, max) = (dims.get(sym), self.bucket.get(sym));
             return Err(HalError::Step(format!("{} = {got} exceeds the bucket's {max}", sym.name())));
         }
-        let mut slots = Vec::with_capacity(self.types.len());
-        for (i, (name, ty)) in self.types.iter().enumerate() {
-            let fresh = std::mem::take(&mut self.fresh[i]);
-            if let Some(&(_, of, index)) = given.iter().find(|(n, ..)| n == name) {
-                slots.push(of.as_slot(index, name, ty, dims)?);
-                continue;
-            }
-            if !fresh {
-                return Err(HalError::Step(format!("slot `{name}` was not set")));
-            }
-            if self.slots[i].len() != ty.held(dims) {
-                let (got, want) = (self.slots[i].len(), ty.held(dims));
-                return Err(HalError::Step(format!("slot `{name}` has {got} values, {ty} needs {want}")));
-            }
-            slots.push(Slot::Words(&self.slots[i]));
+        let types = reads.iter().map(|&index| self.output_type(index).cloned()).collect::<Result<_, _>>()?;
+        let mut slots = Vec::with_capacity(self.slots.len());
+        for slot in &mut self.slots {
+            let set = std::mem::replace(&mut slot.set, Set::Nothing);
+            slots.push(match given.iter().find(|(name, _)| *name == slot.name) {
+                Some((_, given)) => slot.given(given, dims)?,
+                None => slot.host(set, dims)?,
+            });
         }
         self.last = *dims;
+        let (kind, reads, outputs) = (self.choice.now(), reads.to_vec(), self.outputs.len());
         let began = Instant::now();
-        self.program.run(self.choice.now(), dims, &slots)?;
-        self.choice.took(dims, began.elapsed());
-        Ok(())
+        let fence = self.program.submit(Step { kind, dims: *dims, slots, reads: reads.clone() })?;
+        // Of a step that runs on beside the host no time is known here.
+        if fence.is_done() {
+            self.choice.took(dims, began.elapsed());
+        }
+        Ok(Flight { fence, dims: *dims, reads, types, outputs })
     }
 
-    /// Output `index` of the last run as slot `name` of another executor.
-    fn as_slot(&self, index: usize, name: &str, ty: &Type, dims: &Dims) -> Result<Slot<'_>, HalError> {
-        let made = self.output_type(index)?;
-        if made != ty || made.elems(&self.last) != ty.elems(dims) {
-            let (got, want) = (made.elems(&self.last), ty.elems(dims));
+    /// Output `index` of the step submitted last, for a slot of another executor.
+    ///
+    /// # Errors
+    /// An output that is not there, or is a cache state.
+    pub fn resident(&self, index: usize) -> Result<Given, HalError> {
+        let ty = self.output_type(index)?.clone();
+        Ok(Given { ty, dims: self.last, value: self.program.resident(index)? })
+    }
+
+    fn output_type(&self, index: usize) -> Result<&Type, HalError> {
+        let missing = || format!("output {index} of {} is not there, or is a cache state", self.outputs.len());
+        self.outputs.get(index).and_then(Option::as_ref).ok_or_else(|| HalError::Step(missing()))
+    }
+
+    /// The outputs of the last [`Executor::run`].
+    pub fn outputs(&self) -> &Outputs {
+        &self.done
+    }
+}
+
+impl Slot {
+    /// What the host has set.
+    fn host(&self, set: Set, dims: &Dims) -> Result<SlotValue, HalError> {
+        let memory: Arc<dyn HostMemory> = match set {
+            Set::Own => self.own.clone(),
+            Set::Foreign(memory) => memory,
+            Set::Nothing => return Err(HalError::Step(format!("slot `{}` was not set", self.name))),
+        };
+        let (got, want) = (memory.bytes().len(), self.ty.held_bytes(dims));
+        if got != want {
+            let (name, ty) = (&self.name, &self.ty);
+            return Err(HalError::Step(format!("slot `{name}` has {got} bytes, {ty} needs {want}")));
+        }
+        Ok(SlotValue::Host(memory))
+    }
+
+    /// What another executor has left on the device.
+    fn given(&self, given: &Given, dims: &Dims) -> Result<SlotValue, HalError> {
+        let (got, want) = (given.ty.elems(&given.dims), self.ty.elems(dims));
+        if given.ty != self.ty || got != want {
+            let (name, ty, made) = (&self.name, &self.ty, &given.ty);
             return Err(HalError::Step(format!(
                 "slot `{name}` is {ty} with {want} values, the output given for it is {made} with {got}"
             )));
         }
-        Ok(Slot::Output { of: &*self.program, index, dims: self.last })
+        Ok(SlotValue::Resident(given.value.clone()))
+    }
+}
+
+impl Flight {
+    /// Whether the step is over.
+    pub fn is_done(&self) -> bool {
+        self.fence.is_done()
     }
 
-    fn output_type(&self, index: usize) -> Result<&Type, HalError> {
-        let missing = || HalError::Step(format!("the plan has {} outputs, and none {index}", self.outputs.len()));
-        self.outputs.get(index).ok_or_else(missing)
-    }
-
-    /// Elements of output `index` of the last run, integers or floats as its type says.
-    pub fn values(&self, index: usize) -> Result<Values<'_>, HalError> {
-        let ty = self.output_type(index)?;
-        let values = self.program.output(index, &self.last)?;
-        let (floats, len) = match values {
-            Values::F32(v) => (true, v.len()),
-            Values::I32(v) => (false, v.len()),
-        };
-        debug_assert_eq!((floats, len), (ty.dtype == DType::F32, ty.elems(&self.last)));
-        Ok(values)
-    }
-
-    /// Output `index` of the last run, which must be floats.
-    pub fn output(&self, index: usize) -> Result<&[f32], HalError> {
-        match self.values(index)? {
-            Values::F32(v) => Ok(v),
-            Values::I32(_) => Err(HalError::Step(format!("output {index} holds integers, not floats"))),
+    /// Waits for the step's end and gives the outputs that were to be read.
+    ///
+    /// # Errors
+    /// What the step met.
+    pub fn wait(self) -> Result<Outputs, HalError> {
+        let finished = self.fence.wait()?;
+        if finished.outputs.len() != self.reads.len() {
+            let (got, want) = (finished.outputs.len(), self.reads.len());
+            return Err(HalError::Device(format!("{want} outputs were to be read, {got} are here")));
         }
-    }
-
-    /// Output `index` of the last run, which must be integers.
-    pub fn output_ints(&self, index: usize) -> Result<&[i32], HalError> {
-        match self.values(index)? {
-            Values::I32(v) => Ok(v),
-            Values::F32(_) => Err(HalError::Step(format!("output {index} holds floats, not integers"))),
+        let mut read: Vec<Option<(Type, Record)>> = vec![None; self.outputs];
+        for ((index, ty), record) in self.reads.into_iter().zip(self.types).zip(finished.outputs) {
+            let (got, want) = (record.bytes().len(), ty.held_bytes(&self.dims));
+            if got != want {
+                return Err(HalError::Device(format!("output {index} of {ty} has {got} bytes, not {want}")));
+            }
+            read[index] = Some((ty, record));
         }
+        Ok(Outputs::new(self.dims, read))
     }
 }

@@ -17,17 +17,21 @@ mod image;
 mod info;
 mod limit;
 pub mod null;
+mod outputs;
+mod record;
 pub mod reference;
+mod step;
 mod view;
 
 pub use backend::{Backend, OpenOptions, Unavailable};
 pub use choice::Why;
-pub use device::{
-    Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
-};
+pub use device::{Bindings, Device, MemoryReport, PoolBytes, Program, StateHandle, WeightHandle, WeightSink};
 pub use error::HalError;
-pub use executor::Executor;
+pub use executor::{Executor, Flight, Given};
 pub use image::WeightImage;
 pub use info::DeviceInfo;
 pub use limit::{Limit, Probe, Readings};
+pub use outputs::Outputs;
+pub use record::{HostMemory, Record};
+pub use step::{Fence, Finished, Pending, Resident, SlotValue, Step};
 pub use view::write_view;

@@ -4,11 +4,11 @@
 //! speed and no memory bound beyond the weights themselves.
 
 use crate::backend::{Backend, OpenOptions, Unavailable};
-use crate::device::{
-    Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,
-};
+use crate::device::{Bindings, Device, MemoryReport, PoolBytes, Program, StateHandle, WeightHandle, WeightSink};
 use crate::error::HalError;
 use crate::info::DeviceInfo;
+use crate::record::Record;
+use crate::step::{Fence, Finished, Resident, SlotValue, Step};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_ir::interp::Eval;
@@ -212,7 +212,7 @@ struct ReferenceProgram {
     graph: Graph,
     tensors: HashMap<String, Tensor>,
     states: Vec<(String, StateHandle)>,
-    outputs: Vec<Tensor>,
+    outputs: Vec<Arc<Tensor>>,
 }
 
 impl ReferenceProgram {
@@ -224,20 +224,32 @@ impl ReferenceProgram {
 }
 
 impl Program for ReferenceProgram {
-    fn run(&mut self, _: ExecutorKind, dims: &Dims, slots: &[Slot<'_>]) -> Result<(), HalError> {
+    fn submit(&mut self, step: Step) -> Result<Fence, HalError> {
         let ids: Vec<_> = self.graph.inputs_of(Source::Slot).collect();
-        for (id, slot) in ids.into_iter().zip(slots) {
+        for (id, slot) in ids.into_iter().zip(&step.slots) {
             let v = self.graph.value(id);
-            let shape = |dims: &Dims| v.ty.shape.iter().map(|d| d.get(dims)).collect::<Vec<usize>>();
             let tensor = match slot {
-                Slot::Words(words) => Tensor::from_slot(&v.ty, dims, words),
-                Slot::Output { of, index, dims } => match of.output(*index, dims)? {
-                    Values::F32(values) => Tensor::f32(shape(dims), values.to_vec()),
-                    Values::I32(values) => Tensor::i32(shape(dims), values.to_vec()),
-                },
+                SlotValue::Host(memory) => Tensor::from_memory(&v.ty, &step.dims, memory.bytes()),
+                SlotValue::Resident(resident) => {
+                    let tensor = resident.0.downcast_ref::<Tensor>();
+                    tensor.cloned().ok_or_else(|| HalError::Step(format!("slot `{}` is of another device", v.name)))?
+                }
             };
             self.tensors.insert(v.name.clone(), tensor);
         }
+        self.outputs = self.evaluate()?.into_iter().map(Arc::new).collect();
+        let read = |&index: &usize| self.output(index).map(|tensor| Record::of(&tensor.memory()));
+        let outputs = step.reads.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Fence::Signalled(Finished { outputs }))
+    }
+
+    fn resident(&self, index: usize) -> Result<Resident, HalError> {
+        self.output(index).map(|tensor| Resident(tensor.clone()))
+    }
+}
+
+impl ReferenceProgram {
+    fn evaluate(&mut self) -> Result<Vec<Tensor>, HalError> {
         for i in 0..self.states.len() {
             let mut guard = self.state(i)?.lock().unwrap_or_else(PoisonError::into_inner);
             let tensor = std::mem::replace(&mut *guard, Tensor::i32([0], Vec::new()));
@@ -250,15 +262,11 @@ impl Program for ReferenceProgram {
                 *self.state(i)?.lock().unwrap_or_else(PoisonError::into_inner) = t;
             }
         }
-        self.outputs = outputs.map_err(|e| HalError::Device(e.to_string()))?;
-        Ok(())
+        outputs.map_err(|e| HalError::Device(e.to_string()))
     }
 
-    fn output(&self, index: usize, _: &Dims) -> Result<Values<'_>, HalError> {
-        match self.outputs.get(index).map(|t| &t.data) {
-            Some(Data::F32(v)) => Ok(Values::F32(v)),
-            Some(Data::I32(v)) => Ok(Values::I32(v)),
-            _ => Err(HalError::Step(format!("output {index} is not there: nothing has run, or it is no plain value"))),
-        }
+    fn output(&self, index: usize) -> Result<&Arc<Tensor>, HalError> {
+        let missing = || HalError::Step(format!("output {index} is not there: nothing has run"));
+        self.outputs.get(index).ok_or_else(missing)
     }
 }

@@ -52,37 +52,50 @@ impl Tensor {
         Tensor { dtype: DType::I32, shape, data: Data::I32(data) }
     }
 
-    /// A slot's tensor from its 32-bit words, as many as [`Type::held`] says: numbers as they are, floats and mask words by
-    /// their bits. Panics when there are less, which is a bug of the caller.
-    pub fn from_slot(ty: &Type, dims: &Dims, words: &[i32]) -> Tensor {
+    /// A tensor from elements of type `ty` as they lie in memory, little-endian, as many bytes as [`Type::held_bytes`]
+    /// says: gaps of a strided one are left out. Panics when there are less, which is a bug of the caller.
+    pub fn from_memory(ty: &Type, dims: &Dims, bytes: &[u8]) -> Tensor {
         let shape: Vec<usize> = ty.shape.iter().map(|d| d.get(dims)).collect();
-        let Some(strides) = &ty.strides else { return Tensor::from_words(ty.dtype, shape, words) };
+        let Some(strides) = &ty.strides else { return Tensor::from_dense(ty.dtype, shape, bytes) };
         let along = |places: Vec<usize>, (&n, &stride): (&usize, &u32)| {
             places.into_iter().flat_map(|at| (0..n).map(move |i| at + i * stride as usize)).collect()
         };
-        let places = shape.iter().zip(strides).fold(vec![0], along);
-        let words: Vec<i32> = places.into_iter().map(|at| words[at]).collect();
-        Tensor::from_words(ty.dtype, shape, &words)
+        let (places, size) = (shape.iter().zip(strides).fold(vec![0], along), ty.dtype.row_bytes(1));
+        let dense: Vec<u8> = places.into_iter().flat_map(|at| &bytes[at * size..][..size]).copied().collect();
+        Tensor::from_dense(ty.dtype, shape, &dense)
     }
 
-    fn from_words(dtype: DType, shape: Vec<usize>, words: &[i32]) -> Tensor {
+    fn from_dense(dtype: DType, shape: Vec<usize>, bytes: &[u8]) -> Tensor {
+        let words = || bytes.as_chunks().0.iter().copied();
         let data = match dtype {
-            DType::Stored(Format::F32) => Data::F32(words.iter().map(|&w| f32::from_bits(w as u32)).collect()),
-            DType::U32 => Data::U32(words.iter().map(|&w| w as u32).collect()),
-            DType::Bool => Data::Bool(words.iter().map(|&w| w != 0).collect()),
-            _ => Data::I32(words.to_vec()),
+            DType::I32 => Data::I32(words().map(i32::from_le_bytes).collect()),
+            DType::U32 => Data::U32(words().map(u32::from_le_bytes).collect()),
+            DType::Bool => Data::Bool(bytes.iter().map(|&b| b != 0).collect()),
+            DType::I8 => panic!("{dtype} elements are those of a layout"),
+            DType::Stored(format) => {
+                let mut values = vec![0.0; shape.iter().product()];
+                (format.info().decode)(bytes, &mut values);
+                Data::F32(values)
+            }
         };
         Tensor { dtype, shape, data }
     }
 
-    /// The words of a dense slot, from which [`Tensor::from_slot`] makes the tensor again; panics on a type that no slot
-    /// has.
-    pub fn words(&self) -> Vec<i32> {
-        match &self.data {
-            Data::F32(v) => v.iter().map(|x| x.to_bits() as i32).collect(),
-            Data::I32(v) => v.clone(),
-            Data::U32(v) => v.iter().map(|&x| x as i32).collect(),
-            _ => panic!("words of a {} tensor", self.dtype),
+    /// The elements as they lie in dense memory, from which [`Tensor::from_memory`] makes the tensor again; panics on a
+    /// format that nothing encodes.
+    pub fn memory(&self) -> Vec<u8> {
+        match (&self.data, self.dtype) {
+            (Data::I32(v), _) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            (Data::U32(v), _) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            (Data::Bool(v), _) => v.iter().map(|&x| u8::from(x)).collect(),
+            (Data::Blocks(bytes) | Data::Laid(_, bytes), _) => bytes.clone(),
+            (Data::F32(v), DType::Stored(format)) => {
+                let encode = format.info().encode.unwrap_or_else(|| panic!("nothing encodes {}", format.info().name));
+                let mut bytes = vec![0; format.info().row_bytes(v.len())];
+                encode(v, &mut bytes);
+                bytes
+            }
+            (Data::F32(_), dtype) => panic!("floats of a {dtype} tensor"),
         }
     }
 

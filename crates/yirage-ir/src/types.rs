@@ -94,7 +94,7 @@ impl Type {
         if self.strides.is_some() { self.span() } else { self.checked_elems(dims) }
     }
 
-    /// Elements of memory, as [`Type::elems`] counts: as many words as a slot of this type is given.
+    /// Elements of memory, as [`Type::elems`] counts, gaps included.
     pub fn held(&self, dims: &Dims) -> usize {
         self.checked_held(dims).unwrap_or(usize::MAX)
     }
@@ -108,6 +108,14 @@ impl Type {
     /// Bytes of a dense value under `dims`, as [`Type::elems`] counts.
     pub fn bytes(&self, dims: &Dims) -> usize {
         self.checked_bytes(dims).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of memory, as [`Type::elems`] counts: as many as a slot of this type is given.
+    pub fn held_bytes(&self, dims: &Dims) -> usize {
+        match &self.strides {
+            None => self.bytes(dims),
+            Some(_) => self.held(dims).saturating_mul(self.row_bytes(1)),
+        }
     }
 
     /// Whether no dimension changes from step to step.

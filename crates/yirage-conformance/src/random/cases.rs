@@ -3,6 +3,7 @@
 use super::draft::Draft;
 use crate::setup::State;
 use std::sync::LazyLock;
+use yirage_hal::Record;
 use yirage_ir::attr::F32;
 use yirage_ir::op::{Attention, Case, KvAppend, Role};
 use yirage_ir::{BuildError, DType, Dim, Op, Source, Sym, Type, ValueId};
@@ -84,9 +85,9 @@ impl Draft<'_> {
         self.taken.extend([Sym::Seqs, Sym::Blocks]);
         let q = self.input(Type::rows(Sym::Tokens, heads * k))?;
         let per_token = || Type::new(DType::I32, [Sym::Tokens]);
-        let seqs = self.given(per_token(), vec![0; tokens])?;
+        let seqs = self.given(per_token(), Record::of(&vec![0i32; tokens]))?;
         let table = Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]);
-        let table = self.given(table, (0..blocks as i32).collect())?;
+        let table = self.given(table, Record::of(&(0..blocks as i32).collect::<Vec<_>>()))?;
         let attention = Attention {
             heads,
             kv_heads: heads,
@@ -122,7 +123,7 @@ impl Draft<'_> {
                 self.builder.declare(&name, Type::new(t.dtype, shape[1..].iter().copied()), Source::State)
             }
             Role::Weight => self.held(Type::new(t.dtype, shape), t.clone()),
-            _ => self.given(Type::new(t.dtype, shape), t.words()),
+            _ => self.given(Type::new(t.dtype, shape), Record::of(&t.memory())),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! What must hold of a graph on a device: unfused, each op is within its tolerance of its reference on the device's own
 //! inputs; fused, every output has the same bytes.
 
+use super::shrink::is_plain;
 use super::{Drawn, tolerance};
 use crate::setup::Trouble;
 use std::collections::HashMap;
 use yirage_compile::Options;
-use yirage_hal::Device;
-use yirage_ir::op::Map;
+use yirage_hal::{Device, HostMemory};
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Dims, Expr, Format, Graph, Node, NodeKind, Op, Source, Tensor, Type, Value, ValueId};
+use yirage_ir::{Dims, Graph, NodeKind, Op, Source, Tensor, Type, ValueId};
 
 /// What became of a graph.
 #[derive(Clone, PartialEq, Debug)]
@@ -63,19 +63,14 @@ impl Drawn {
 
     fn run(&self, device: &dyn Device, values: &[ValueId], options: &Options) -> Result<Vec<Data>, Trouble> {
         let mut setup = self.setup.clone();
-        setup.graph = read(&setup.graph, values);
+        setup.graph.outputs = values.to_vec();
         setup.run_in(device, self.bucket, options)
     }
 
     /// A device's value as its type says.
     fn tensor(&self, value: ValueId, data: &Data) -> Tensor {
         let ty = self.setup.graph.ty(value);
-        let data = match (ty.dtype, data) {
-            (DType::U32, Data::I32(v)) => Data::U32(v.iter().map(|&x| x as u32).collect()),
-            (DType::Bool, Data::I32(v)) => Data::Bool(v.iter().map(|&x| x != 0).collect()),
-            (_, data) => data.clone(),
-        };
-        Tensor { dtype: ty.dtype, shape: sizes(ty, &self.setup.dims), data }
+        Tensor { dtype: ty.dtype, shape: sizes(ty, &self.setup.dims), data: data.clone() }
     }
 
     /// The first op whose outputs are too far from those of its reference on what the device gave it.
@@ -109,7 +104,7 @@ impl Drawn {
             let tensor = match v.source {
                 Source::Weight => setup.weights.get(&v.name).cloned(),
                 Source::State => setup.states.iter().find(|s| s.name == v.name).map(|s| s.values.clone()),
-                _ => setup.slots.get(&v.name).map(|w| Tensor::from_slot(&v.ty, &setup.dims, w)),
+                _ => setup.slots.get(&v.name).map(|given| Tensor::from_memory(&v.ty, &setup.dims, given.bytes())),
             };
             known.insert(id, tensor.ok_or_else(|| Trouble::Failed(format!("`{}` is not given", v.name)))?);
         }
@@ -121,38 +116,11 @@ fn sizes(ty: &Type, dims: &Dims) -> Vec<usize> {
     ty.shape.iter().map(|d| d.get(dims)).collect()
 }
 
-/// What a cast makes readable without loss.
-fn reader(dtype: DType) -> Option<DType> {
-    match dtype {
-        DType::Stored(Format::F32 | Format::F16 | Format::BF16) => Some(DType::F32),
-        DType::I32 | DType::U32 | DType::Bool => Some(DType::I32),
-        _ => None,
-    }
-}
-
+/// Whether the value may leave a device.
 fn readable(graph: &Graph, id: ValueId) -> bool {
     let v = graph.value(id);
-    matches!(v.source, Source::Node { .. }) && reader(v.ty.dtype).is_some() && graph.state_of(id).is_none()
-}
-
-/// The graph with these values as its outputs, each read as f32 or i32.
-fn read(graph: &Graph, values: &[ValueId]) -> Graph {
-    let mut out = graph.clone();
-    out.outputs.clear();
-    for &id in values {
-        let ty = graph.ty(id).clone();
-        let Some(to) = reader(ty.dtype).filter(|to| *to != ty.dtype) else {
-            out.outputs.push(id);
-            continue;
-        };
-        let (node, read) = (out.nodes.len() as u32, ValueId(out.values.len() as u32));
-        let name = format!("{}.read", graph.value(id).name);
-        out.values.push(Value { name, ty: Type { dtype: to, ..ty }, source: Source::Node { node, output: 0 } });
-        let kind = NodeKind::Op(Map { expr: Expr::input(0).cast(to) }.into());
-        out.nodes.push(Node { kind, ins: vec![id], outs: vec![read] });
-        out.outputs.push(read);
-    }
-    out
+    let made = matches!(v.source, Source::Node { .. }) && graph.state_of(id).is_none();
+    made && is_plain(v.ty.dtype) && v.ty.layout.is_none()
 }
 
 /// Whether an output is as close as its op demands; whole numbers and NaN are equal.

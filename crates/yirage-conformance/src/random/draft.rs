@@ -3,6 +3,7 @@
 use super::choices::Choices;
 use crate::setup::{Setup, State};
 use std::collections::HashMap;
+use yirage_hal::Record;
 use yirage_ir::op::{Map, Op};
 use yirage_ir::rng::Rng;
 use yirage_ir::{BuildError, DType, Dim, Dims, Expr, Format, GraphBuilder, NodeKind, Sym, Tensor, Type, ValueId};
@@ -23,7 +24,7 @@ pub(super) struct Draft<'a> {
     /// What nodes made.
     pub(super) made: Vec<ValueId>,
     weights: HashMap<String, Tensor>,
-    slots: HashMap<String, Vec<i32>>,
+    slots: HashMap<String, Record>,
     pub(super) states: Vec<State>,
     pub(super) dims: Dims,
     /// Symbols whose values are decided.
@@ -133,14 +134,14 @@ impl<'a> Draft<'a> {
         self.input(ty)
     }
 
-    /// A new input: a slot, or a weight where its type allows. What is no word of 32 bits is computed from a slot.
+    /// A new input: a slot, or a weight where its type allows, or what is computed from a slot of another type.
     pub(super) fn input(&mut self, ty: Type) -> Result<ValueId, BuildError> {
         let fixed = ty.shape.iter().all(|d| d.as_const().is_some());
         let narrow = matches!(ty.dtype, F16 | BF16);
         let float = narrow || ty.dtype == DType::F32;
         let id = if fixed && float && (narrow || self.choices.one_in(2)) {
             self.weight(ty)?
-        } else if narrow || ty.dtype == DType::Bool {
+        } else if (narrow || ty.dtype == DType::Bool) && self.choices.one_in(2) {
             let words = if narrow { DType::F32 } else { DType::I32 };
             let wide = self.slot(Type { dtype: words, ..ty.clone() })?;
             return self.op(Map { expr: Expr::input(0).cast(ty.dtype) }, &[wide]);
@@ -160,14 +161,22 @@ impl<'a> Draft<'a> {
         };
         let ty = Type { strides, ..ty };
         let n = ty.held(&self.dims);
-        let words = (0..n).map(|_| self.word(ty.dtype)).collect();
-        self.given(ty, words)
+        let words: Vec<i32> = (0..n).map(|_| self.word(ty.dtype)).collect();
+        let given = match ty.dtype {
+            DType::I32 | DType::U32 => Record::of(&words),
+            DType::Bool => Record::of(&words.iter().map(|&word| (word & 1) as u8).collect::<Vec<_>>()),
+            dtype => {
+                let floats = words.into_iter().map(|word| f32::from_bits(word as u32)).collect();
+                Record::of(&Tensor { dtype, ..Tensor::f32([n], floats) }.memory())
+            }
+        };
+        self.given(ty, given)
     }
 
-    /// A slot of these words.
-    pub(super) fn given(&mut self, ty: Type, words: Vec<i32>) -> Result<ValueId, BuildError> {
+    /// A slot of these elements.
+    pub(super) fn given(&mut self, ty: Type, elements: Record) -> Result<ValueId, BuildError> {
         let name = self.name();
-        self.slots.insert(name.clone(), words);
+        self.slots.insert(name.clone(), elements);
         self.builder.slot(&name, ty)
     }
 

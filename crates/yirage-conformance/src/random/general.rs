@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, FLOATS, MOST, PLAIN};
 use super::expression;
+use yirage_hal::Record;
 use yirage_ir::attr::List;
 use yirage_ir::expr::{Scalar, is_float};
 use yirage_ir::op::{Concat, Contract, Cut, Fill, Form, Gather, Iota, Map, Reduce, ReduceKind, View};
@@ -243,7 +244,7 @@ impl Draft<'_> {
         let n = ty.shape[axis].get(&self.dims) as i32;
         let count = self.elems(&at);
         let numbers = if self.choices.one_in(5) { self.ints(count, -2, n + 2) } else { self.ints(count, 0, n) };
-        let at = self.given(Type::new(DType::I32, at), numbers)?;
+        let at = self.given(Type::new(DType::I32, at), Record::of(&numbers))?;
         self.op(Gather { axis: axis as u32 }, &[x, at]).map(drop)
     }
 

@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, stored};
 use super::general::{rows, width};
+use yirage_hal::Record;
 use yirage_ir::attr::F32;
 use yirage_ir::expr::Func;
 use yirage_ir::op::{ConcatHeads, Embed, Hadamard, LayerNorm, Linear, Map, MatMul, RmsNorm, Rope, Softmax, TopK};
@@ -128,7 +129,7 @@ impl Draft<'_> {
         let (cos, sin) = (self.weight(table.clone())?, self.weight(table)?);
         let outer = self.ty(x).shape[0];
         let positions = self.ints(outer.get(&self.dims), 0, 7);
-        let positions = self.given(Type::new(DType::I32, [outer]), positions)?;
+        let positions = self.given(Type::new(DType::I32, [outer]), Record::of(&positions))?;
         let op = Rope { width, rotary, interleaved: self.choices.one_in(2), per_row: false };
         self.op(op, &[x, cos, sin, positions])
     }
@@ -144,7 +145,7 @@ impl Draft<'_> {
             let count = self.dims.tokens as usize;
             let ids = self.ints(count, 0, 11);
             let tokens = self.take(Sym::Tokens);
-            let ids = self.given(Type::new(DType::I32, [tokens]), ids)?;
+            let ids = self.given(Type::new(DType::I32, [tokens]), Record::of(&ids))?;
             let scale = F32(self.choices.choose(&[1.0, 2.5]));
             return self.op(Embed { scale }, &[table, ids]).map(drop);
         }

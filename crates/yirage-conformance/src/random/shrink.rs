@@ -2,8 +2,9 @@
 
 use super::Drawn;
 use super::check::Verdict;
-use yirage_hal::Device;
-use yirage_ir::{DType, Graph, Source, Tensor, ValueId};
+use yirage_hal::{Device, Record};
+use yirage_ir::expr::is_float;
+use yirage_ir::{DType, Graph, Source, ValueId};
 
 impl Drawn {
     /// A part of the graph, as small as dropping outputs and cutting values loose makes it, that is wrong as well.
@@ -32,8 +33,8 @@ impl Drawn {
                 parts.push(self.with(&[value], None));
                 let Source::Node { node, .. } = graph.value(value).source else { continue };
                 let alone = graph.nodes[node as usize].outs.len() == 1 && graph.state_of(value).is_none();
-                let words = matches!(graph.ty(value).dtype, DType::F32 | DType::I32 | DType::U32);
-                parts.extend((alone && words).then(|| self.with(&graph.outputs, Some(value))));
+                let plain = is_plain(graph.ty(value).dtype);
+                parts.extend((alone && plain).then(|| self.with(&graph.outputs, Some(value))));
             }
         }
         let fewer = |part: &Drawn| part.setup.graph.values.len() < graph.values.len();
@@ -47,8 +48,10 @@ impl Drawn {
             let mut whole = self.setup.clone();
             whole.graph.outputs = vec![value];
             let tensor = whole.reference().ok().and_then(|mut made| made.pop());
-            let Some(tensor) = tensor.filter(is_words) else { return out };
-            out.setup.slots.insert(out.setup.graph.value(value).name.clone(), tensor.words());
+            let Some(tensor) = tensor.filter(|tensor| is_plain(tensor.dtype) && tensor.layout().is_none()) else {
+                return out;
+            };
+            out.setup.slots.insert(out.setup.graph.value(value).name.clone(), Record::of(&tensor.memory()));
         }
         out.setup.graph = needed(&self.setup.graph, outputs, given);
         let names: Vec<&str> = out.setup.graph.inputs.iter().map(|&i| out.setup.graph.value(i).name.as_str()).collect();
@@ -59,8 +62,9 @@ impl Drawn {
     }
 }
 
-fn is_words(tensor: &Tensor) -> bool {
-    matches!(tensor.dtype, DType::F32 | DType::I32 | DType::U32)
+/// Whether a slot or an output may have it.
+pub(super) fn is_plain(dtype: DType) -> bool {
+    is_float(dtype) || matches!(dtype, DType::I32 | DType::U32 | DType::Bool)
 }
 
 /// The graph without what `outputs` do not need; `given` is a slot.

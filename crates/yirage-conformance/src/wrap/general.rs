@@ -1,9 +1,9 @@
 //! Inputs of general ops: each from a slot, from a weight, and from another op.
 //!
-//! Slots are words, so only types of 32 bits come as slots, and only floats are weights; all others are cast inside the
-//! graph from one that may. What leaves a device is f32 or i32, to which other results are cast.
+//! Only floats are weights; all others are cast inside the graph from one that may.
 
 use super::{From, Origin, Wrapping};
+use yirage_hal::Record;
 use yirage_ir::expr::is_float;
 use yirage_ir::op::{Case, Map, Role};
 use yirage_ir::tensor::Data;
@@ -29,9 +29,8 @@ pub(super) fn places(case: &Case, from: From) -> Option<Vec<Place>> {
     };
     let symbols = symbols(case, symbolic)?;
     let place = |(i, (t, &symbol)): (usize, (&Tensor, &bool))| {
-        let words = matches!(t.dtype, DType::F32 | DType::I32 | DType::U32);
         let origin = match Origin::ALL[(i + turn) % 3] {
-            Origin::Slot if words => Origin::Slot,
+            Origin::Slot => Origin::Slot,
             Origin::Weight if is_float(t.dtype) && !symbol => Origin::Weight,
             _ => Origin::Computed,
         };
@@ -79,9 +78,9 @@ impl Wrapping {
         }
     }
 
-    /// A slot of a type of 32 bits.
+    /// A slot.
     fn given(&mut self, name: &str, t: &Tensor, symbol: bool) -> Result<ValueId, BuildError> {
-        self.slots.insert(name.into(), t.words());
+        self.slots.insert(name.into(), Record::of(&t.memory()));
         self.builder.slot(name, ty(t, t.dtype, symbol))
     }
 
@@ -96,12 +95,6 @@ impl Wrapping {
         let slot = self.given(&format!("{name}.given"), &values, symbol)?;
         let expr = if given == t.dtype { Expr::input(0) } else { Expr::input(0).cast(t.dtype) };
         self.builder.op(name, Map { expr }, &[slot])
-    }
-
-    /// A result that does not leave a device as it is.
-    pub(super) fn read_plain(&mut self, y: ValueId, dtype: DType) -> Result<ValueId, BuildError> {
-        let to = if is_float(dtype) { DType::F32 } else { DType::I32 };
-        self.builder.op("read", Map { expr: Expr::input(0).cast(to) }, &[y])
     }
 }
 

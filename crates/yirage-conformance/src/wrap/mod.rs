@@ -11,6 +11,7 @@ pub(crate) use general::is_general;
 use crate::setup::{Setup, State};
 use std::collections::HashMap;
 use std::fmt;
+use yirage_hal::Record;
 use yirage_ir::op::{Attention, Case, Embed, Linear, Quantize, Role};
 use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId};
 use yirage_plan::Precision;
@@ -19,7 +20,7 @@ struct Wrapping {
     how: How,
     builder: GraphBuilder,
     weights: HashMap<String, Tensor>,
-    slots: HashMap<String, Vec<i32>>,
+    slots: HashMap<String, Record>,
     states: Vec<State>,
     dims: Dims,
 }
@@ -175,11 +176,7 @@ impl Wrapping {
         if let Op::KvAppend(_) = &case.op {
             return Ok(vec![self.read_state(case, made[0])?]);
         }
-        let read = |y| match self.builder.ty(y) {
-            Type { layout: Some(_), .. } => self.read_quantised(y),
-            Type { dtype: DType::F32 | DType::I32, .. } => Ok(y),
-            Type { dtype, .. } => self.read_plain(y, *dtype),
-        };
+        let read = |y| if self.builder.ty(y).layout.is_some() { self.read_quantised(y) } else { Ok(y) };
         made.into_iter().map(read).collect()
     }
 
@@ -207,7 +204,7 @@ impl Wrapping {
     }
 
     fn slot(&mut self, name: &str, syms: &[Sym], t: &Tensor) -> Result<ValueId, BuildError> {
-        self.slots.insert(name.into(), t.words());
+        self.slots.insert(name.into(), Record::of(&t.memory()));
         let mut shape: Vec<Dim> = t.shape.iter().map(|&n| Dim::Const(n as u32)).collect();
         // One row for all has no symbol, wherever it comes from.
         let one_row = t.dtype == DType::F32 && t.shape.len() == 1 && syms == [Sym::Tokens];
@@ -250,7 +247,7 @@ impl Wrapping {
         let tokens = self.dims.tokens as usize;
         let query: Vec<f32> = (0..tokens * (heads * k) as usize).map(|i| (i % 5) as f32 * 0.1 - 0.2).collect();
         let q = self.activation(&case.op, "query", &Tensor::f32([tokens, (heads * k) as usize], query))?;
-        let positions = case.ins[case.ins.len() - 1].words();
+        let positions = Record::of(&case.ins[case.ins.len() - 1].memory());
         let blocks = case.ins[0].shape[0];
         (self.dims.seqs, self.dims.blocks) = (1, blocks as u32);
         let per_token = || Type::new(DType::I32, [Sym::Tokens]);
@@ -258,8 +255,8 @@ impl Wrapping {
         let seqs = self.builder.slot("seqs", per_token())?;
         let table = self.builder.slot("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
         self.slots.insert("positions".into(), positions);
-        self.slots.insert("seqs".into(), vec![0; tokens]);
-        self.slots.insert("table".into(), (0..blocks as i32).collect());
+        self.slots.insert("seqs".into(), Record::of(&vec![0i32; tokens]));
+        self.slots.insert("table".into(), Record::of(&(0..blocks as i32).collect::<Vec<_>>()));
         let attention = Attention {
             heads,
             kv_heads: heads,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_compile::{Options, compile, plan_weights};
 use yirage_cpu::Cpu;
-use yirage_hal::{Backend, Bindings, Device, Executor, HalError, OpenOptions, Values};
+use yirage_hal::{Backend, Bindings, Device, Executor, HalError, OpenOptions};
 use yirage_ir::op::Sample;
 use yirage_ir::{DType, Dims, Format, Graph, GraphBuilder, Source, Type, text};
 use yirage_plan::{Plan, Precision, Target, VerifiedPlan, WeightEntry};
@@ -144,10 +144,8 @@ impl Subject {
 }
 
 fn bits(executor: &Executor, index: usize) -> Result<Vec<u32>, HalError> {
-    Ok(match executor.values(index)? {
-        Values::F32(v) => v.iter().map(|x| x.to_bits()).collect(),
-        Values::I32(v) => v.iter().map(|&x| x as u32).collect(),
-    })
+    let bytes = executor.outputs().bytes(index)?.1;
+    Ok(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
 }
 
 /// Element `i` of a slot: small numbers that are sound ids, positions, blocks and tokens.

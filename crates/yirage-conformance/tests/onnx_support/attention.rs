@@ -4,6 +4,7 @@
 use super::case::{Array, Case};
 use super::import::Import;
 use yirage_conformance::State;
+use yirage_hal::Record;
 use yirage_ir::op::{Attention, BLOCK, KvAppend};
 use yirage_ir::{BuildError, DType, F32, Sym, Tensor, Type, ValueId};
 
@@ -73,7 +74,7 @@ pub(crate) fn attention(case: &Case, import: &mut Import) -> Result<(), BuildErr
     let at = import.ints("positions", queries.iter().map(|&(b, i)| last_seen(b, i)).collect())?;
     let seqs = import.ints("seqs", queries.iter().map(|&(b, _)| b as i32).collect())?;
     import.dims.seqs = s.batch as u32;
-    import.slots.insert("table".into(), (0..s.batch as i32).collect());
+    import.slots.insert("table".into(), Record::of(&(0..s.batch as i32).collect::<Vec<_>>()));
     let table = import.builder.slot("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
     let y = import.builder.op("y", op.clone(), &[q, state, at, seqs, table])?;
     import.want(y, rows(&case.outs[0]));

@@ -7,15 +7,16 @@
 use super::case::{Array, Element, Values};
 use std::collections::HashMap;
 use yirage_conformance::{Setup, State};
-use yirage_ir::op::{Embed, Map};
-use yirage_ir::{BuildError, DType, Dim, Dims, Expr, F32, Format, GraphBuilder, Tensor, Type, ValueId};
+use yirage_hal::Record;
+use yirage_ir::op::Embed;
+use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, Tensor, Type, ValueId};
 use yirage_plan::Precision;
 
 /// The graph so far, and what its outputs must be.
 pub(crate) struct Import {
     pub(crate) builder: GraphBuilder,
     pub(crate) weights: HashMap<String, Tensor>,
-    pub(crate) slots: HashMap<String, Vec<i32>>,
+    pub(crate) slots: HashMap<String, Record>,
     pub(crate) states: Vec<State>,
     pub(crate) dims: Dims,
     /// One an output, in the graph's order of elements.
@@ -47,7 +48,7 @@ impl Import {
 
     pub(crate) fn ints(&mut self, name: &str, values: Vec<i32>) -> Result<ValueId, BuildError> {
         let ty = Type::new(DType::I32, [values.len() as u32]);
-        self.slots.insert(name.into(), values);
+        self.slots.insert(name.into(), Record::of(&values));
         self.builder.slot(name, ty)
     }
 
@@ -80,24 +81,27 @@ impl Import {
         self.wanted.push(Wanted::I32(values));
     }
 
-    /// An input as a device takes it: 32 bits an element from outside, floats of 16 bits as weights, truth values of
-    /// numbers.
+    /// An input as a device takes it: floats of 16 bits as weights and in slots in turn.
     pub(crate) fn tensor(&mut self, name: &str, array: &Array) -> Result<ValueId, String> {
         let shape = array.shape.iter().map(|&n| n as u32);
-        let (dtype, words) = match (array.element, &array.values) {
-            (Element::F16, Values::F32(v)) => return self.narrow(name, Format::F16, &array.shape, v),
-            (Element::BF16, Values::F32(v)) => return self.narrow(name, Format::BF16, &array.shape, v),
-            (_, Values::F32(v)) => (DType::F32, v.iter().map(|x| x.to_bits() as i32).collect()),
-            (Element::U32, Values::Int(v)) => (DType::U32, v.iter().map(|&x| x as u32 as i32).collect()),
-            (_, Values::Int(v)) => (DType::I32, fitting(v)?),
+        let as_weight = self.weights.len().is_multiple_of(2);
+        let (dtype, elements) = match (array.element, &array.values) {
+            (Element::F16, Values::F32(v)) if as_weight => return self.narrow(name, Format::F16, &array.shape, v),
+            (Element::BF16, Values::F32(v)) if as_weight => return self.narrow(name, Format::BF16, &array.shape, v),
+            (element, Values::F32(v)) => {
+                let dtype = dtype(element);
+                (dtype, Record::of(&Tensor { dtype, ..Tensor::f32(array.shape.clone(), v.clone()) }.memory()))
+            }
+            (Element::U32, Values::Int(v)) => {
+                (DType::U32, Record::of(&v.iter().map(|&x| x as u32).collect::<Vec<_>>()))
+            }
+            (Element::Bool, Values::Int(v)) => {
+                (DType::Bool, Record::of(&v.iter().map(|&x| u8::from(x != 0)).collect::<Vec<_>>()))
+            }
+            (_, Values::Int(v)) => (DType::I32, Record::of(&fitting(v)?)),
         };
-        self.slots.insert(name.into(), words);
-        let slot = self.builder.slot(name, Type::new(dtype, shape)).map_err(|e| e.to_string())?;
-        if array.element != Element::Bool {
-            return Ok(slot);
-        }
-        let truth = Map { expr: Expr::input(0).cast(DType::Bool) };
-        self.builder.op(&format!("{name}.truth"), truth, &[slot]).map_err(|e| e.to_string())
+        self.slots.insert(name.into(), elements);
+        self.builder.slot(name, Type::new(dtype, shape)).map_err(|e| e.to_string())
     }
 
     fn narrow(&mut self, name: &str, format: Format, shape: &[usize], values: &[f32]) -> Result<ValueId, String> {
@@ -109,21 +113,14 @@ impl Import {
         self.builder.weight(name, ty).map_err(|e| e.to_string())
     }
 
-    /// Devices give back f32 and i32 alone, so another output is read through a cast, which is exact.
+    /// An output of any type.
     pub(crate) fn want_array(&mut self, output: ValueId, array: &Array) -> Result<(), String> {
         let ty = self.builder.ty(output).clone();
         let sizes: Vec<Dim> = array.shape.iter().map(|&n| Dim::Const(n as u32)).collect();
         if ty.shape != sizes || ty.dtype != dtype(array.element) {
             return Err(format!("the output is {ty}, {:?} of {:?} wanted", array.element, array.shape));
         }
-        let read = match ty.dtype {
-            DType::I32 => None,
-            DType::U32 | DType::Bool => Some(DType::I32),
-            dtype => (dtype != DType::F32).then_some(DType::F32),
-        };
-        let name = format!("read{}", self.wanted.len());
-        let read = read.map(|to| self.builder.op(&name, Map { expr: Expr::input(0).cast(to) }, &[output]));
-        self.builder.output(read.transpose().map_err(|e| e.to_string())?.unwrap_or(output));
+        self.builder.output(output);
         self.wanted.push(match &array.values {
             Values::F32(v) => Wanted::F32(v.clone()),
             Values::Int(v) if array.element == Element::U32 => {

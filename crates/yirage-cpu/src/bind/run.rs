@@ -4,8 +4,8 @@ use crate::cuts::Cuts;
 use crate::isa::Isa;
 use crate::memory::HugeBuf;
 use std::sync::Mutex;
-use yirage_hal::{HalError, Slot, Values};
-use yirage_ir::{Dim, Dims, Type};
+use yirage_hal::HalError;
+use yirage_ir::{Dim, Dims};
 
 /// The first error of any worker of a run.
 #[derive(Default)]
@@ -39,8 +39,8 @@ pub(crate) struct Run<'a> {
     pub(crate) isa: Isa,
     pub(crate) dims: &'a Dims,
     pub(crate) cuts: &'a Cuts,
-    /// The words of each slot, as [`slots`] has checked them.
-    pub(super) slots: &'a [&'a [i32]],
+    /// The memory of each slot, as [`Slots::bytes`](super::Slots::bytes) has checked it.
+    pub(super) slots: &'a [&'a [u8]],
     pub(super) arena: &'a HugeBuf,
     pub(super) scratch: &'a HugeBuf,
     pub(super) workers: &'a HugeBuf,
@@ -57,7 +57,7 @@ impl<'a> Run<'a> {
         isa: Isa,
         dims: &'a Dims,
         cuts: &'a Cuts,
-        slots: &'a [&'a [i32]],
+        slots: &'a [&'a [u8]],
         memory: &'a Memory,
         failed: &'a Failed,
     ) -> Run<'a> {
@@ -81,44 +81,5 @@ impl<'a> Run<'a> {
         if let Ok(mut failed) = self.failed.0.lock() {
             failed.get_or_insert_with(|| HalError::Device(error.to_string()));
         }
-    }
-}
-
-/// The words of each slot, as many as its type says. Another program's output is read where it lies.
-///
-/// # Errors
-/// [`HalError::Step`] for another number of slots or of words, and sizes that the plan was not made for.
-pub(crate) fn slots<'a>(
-    types: &[(String, Type)],
-    bucket: &Dims,
-    dims: &Dims,
-    given: &[Slot<'a>],
-) -> Result<Vec<&'a [i32]>, HalError> {
-    if let Some(sym) = dims.exceeds(bucket) {
-        let (got, max) = (dims.get(sym), bucket.get(sym));
-        return Err(HalError::Step(format!("{} = {got} exceeds the {max} that the plan was made for", sym.name())));
-    }
-    if given.len() != types.len() {
-        return Err(HalError::Step(format!("{} slots are given, the plan has {}", given.len(), types.len())));
-    }
-    let checked = |((name, ty), slot): (&(String, Type), &Slot<'a>)| {
-        let words = words(slot)?;
-        if words.len() != ty.held(dims) {
-            let (got, want) = (words.len(), ty.held(dims));
-            return Err(HalError::Step(format!("slot `{name}` has {got} words, {ty} needs {want}")));
-        }
-        Ok(words)
-    };
-    types.iter().zip(given).map(checked).collect()
-}
-
-fn words<'a>(slot: &Slot<'a>) -> Result<&'a [i32], HalError> {
-    match *slot {
-        Slot::Words(words) => Ok(words),
-        Slot::Output { of, index, dims } => match of.output(index, &dims)? {
-            Values::I32(words) => Ok(words),
-            // SAFETY: both are plain 32-bit words of the same size and alignment.
-            Values::F32(floats) => Ok(unsafe { std::slice::from_raw_parts(floats.as_ptr().cast(), floats.len()) }),
-        },
     }
 }

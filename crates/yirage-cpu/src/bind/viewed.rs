@@ -121,9 +121,7 @@ impl Whole {
         let wanted = "plain elements, computed, in a slot or of a weight held as plain rows";
         let (base, dtype) = match &operand.location {
             Location::Arena(spot) => (Base::Arena(spot.clone()), operand.ty.dtype),
-            Location::Slot(index) if operand.ty.dtype.row_bytes(1) == size_of::<i32>() => {
-                (Base::Slot(*index), operand.ty.dtype)
-            }
+            Location::Slot(index) => (Base::Slot(*index), operand.ty.dtype),
             Location::Weight(weight) => match &**weight {
                 CpuWeight::Rows(rows) => (Base::Weight(rows.clone()), DType::F32),
                 CpuWeight::Packed(_) => return Err(self.refuse(operand, wanted)),

@@ -1,14 +1,15 @@
 //! A plan loaded on the CPU: kernels bound to their operands, and the task programs that walk them.
 
-use crate::bind::{Binder, Failed, Memory, Output, Run, shared_bytes, slots};
+use crate::bind::{Binder, CpuResident, Failed, Memory, Output, Run, Slots, shared_bytes};
 use crate::cuts::Cuts;
 use crate::kernels::{self, BoundKernel};
-use crate::memory::{HugeBuf, OutOfMemory, Supply};
+use crate::memory::{HugeBuf, OutOfMemory};
 use crate::shared::{Booked, Purpose, Shared, book};
 use crate::walk::{Tasks, Walker, Work};
 use std::sync::Arc;
-use yirage_hal::{Bindings, HalError, Program, Slot, Values};
-use yirage_ir::{DType, Dims, Source, Type};
+use std::sync::atomic::{AtomicU64, Ordering};
+use yirage_hal::{Bindings, Fence, Finished, HalError, Program, Resident, Step};
+use yirage_ir::{Dims, Source};
 use yirage_plan::{ExecutorKind, Plan, Task};
 
 /// What parts of memory of different workers are multiples of.
@@ -17,16 +18,17 @@ const PAGE: usize = 4096;
 /// The program.
 pub(super) struct CpuProgram {
     shared: Arc<Shared>,
-    /// The largest sizes of a step.
-    bucket: Dims,
-    /// The plan's slots by name, in order.
-    slots: Vec<(String, Type)>,
+    slots: Slots,
     /// One for each step.
     kernels: Vec<Box<dyn BoundKernel>>,
     walkers: Vec<(ExecutorKind, Walker)>,
     cuts: Cuts,
-    memory: Memory,
+    memory: Arc<Memory>,
     outputs: Vec<Output>,
+    /// Steps so far, which whoever was given an output looks at.
+    steps: Arc<AtomicU64>,
+    /// The sizes of the last one.
+    last: Dims,
     _booked: Booked,
 }
 
@@ -55,80 +57,75 @@ impl CpuProgram {
         };
         let bytes = memory.arena.len() + memory.scratch.len() + memory.workers.len();
         let booked = book(shared, Purpose::Arena, bytes as u64);
-        let (shared, cuts, bucket) = (shared.clone(), binder.cuts, plan.bucket);
-        Ok(CpuProgram { shared, bucket, slots, kernels: bound, walkers, cuts, memory, outputs, _booked: booked })
+        Ok(CpuProgram {
+            shared: shared.clone(),
+            slots: Slots::new(plan.bucket, slots, shared),
+            kernels: bound,
+            walkers,
+            cuts: binder.cuts,
+            memory: Arc::new(memory),
+            outputs,
+            steps: Arc::default(),
+            last: Dims::default(),
+            _booked: booked,
+        })
     }
 }
 
 fn memory(bytes: usize) -> Result<HugeBuf, HalError> {
-    HugeBuf::zeroed(bytes).map_err(|e| out_of_memory(bytes, &e))
-}
-
-fn out_of_memory(bytes: usize, why: &OutOfMemory) -> HalError {
-    HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: why.to_string() }
+    let out_of_memory =
+        |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
+    HugeBuf::zeroed(bytes).map_err(out_of_memory)
 }
 
 impl Program for CpuProgram {
-    fn run(&mut self, kind: ExecutorKind, dims: &Dims, given: &[Slot<'_>]) -> Result<(), HalError> {
-        let words = slots(&self.slots, &self.bucket, dims, given)?;
-        let staged = staged(self.shared.supply, &words)?;
-        let words = staged.as_ref().map_or(words, |staged| staged.iter().map(as_words).collect());
-        self.cuts.prepare(dims, &words, self.shared.pool.count())?;
+    /// Runs the step at once: the fence is signalled.
+    fn submit(&mut self, step: Step) -> Result<Fence, HalError> {
+        let shared = self.shared.clone();
+        let turn = shared.turn();
+        let held = self.slots.held(&step.dims, &step.slots, &self.memory, &turn)?;
+        let slots: Vec<&[u8]> = held.iter().map(|slot| slot.bytes(&turn)).collect();
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.last = step.dims;
+        self.run(step.kind, &step.dims, &slots)?;
+        let outputs = step.reads.iter().map(|&index| Ok(self.left(index)?.record(&turn)));
+        Ok(Fence::Signalled(Finished { outputs: outputs.collect::<Result<_, HalError>>()? }))
+    }
+
+    fn resident(&self, index: usize) -> Result<Resident, HalError> {
+        Ok(Resident(Arc::new(self.left(index)?)))
+    }
+}
+
+impl CpuProgram {
+    fn run(&mut self, kind: ExecutorKind, dims: &Dims, slots: &[&[u8]]) -> Result<(), HalError> {
+        self.cuts.prepare(dims, slots, self.shared.pool.count())?;
         let failed = Failed::default();
-        let run = Run::new(self.shared.isa, dims, &self.cuts, &words, &self.memory, &failed);
+        let run = Run::new(self.shared.isa, dims, &self.cuts, slots, &self.memory, &failed);
         // Waking the others costs more than what one worker does anyway.
         let alone = self.kernels.iter().all(|kernel| kernel.workers(dims) <= 1);
         let missing = || HalError::Step(format!("the plan was loaded without a program for the executor `{kind}`"));
         let (_, walker) = self.walkers.iter_mut().find(|(k, _)| *k == kind).ok_or_else(missing)?;
-        let step = Step { kernels: &self.kernels, run };
-        let walked = walker.run(&self.shared.pool, alone, &step);
+        let walked = walker.run(&self.shared.pool, alone, &Kernels { kernels: &self.kernels, run });
         walked.map_err(|e| HalError::Device(e.to_string()))?;
         failed.end()
     }
 
-    fn output(&self, index: usize, dims: &Dims) -> Result<Values<'_>, HalError> {
+    /// An output of the last step where it lies.
+    fn left(&self, index: usize) -> Result<CpuResident, HalError> {
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
-        let (spot, ty) = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
-        let (first, elems) = (spot.first(&self.memory.arena), ty.elems(dims));
-        // SAFETY: `yirage_plan::VerifiedPlan` proves that the whole value lies inside the arena, 64-byte aligned; nothing runs
-        // meanwhile.
-        unsafe {
-            match ty.dtype {
-                DType::F32 => Ok(Values::F32(std::slice::from_raw_parts(first.cast(), elems))),
-                DType::I32 => Ok(Values::I32(std::slice::from_raw_parts(first.cast(), elems))),
-                other => Err(HalError::Step(format!("output {index} is {other}, which does not leave the device"))),
-            }
-        }
+        let output = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
+        Ok(CpuResident::new(&self.shared, &self.memory, output, &self.last, &self.steps))
     }
-}
-
-/// On a guarded device, the words of each slot in memory of their own.
-fn staged(supply: Supply, slots: &[&[i32]]) -> Result<Option<Vec<HugeBuf>>, HalError> {
-    if supply == Supply::Plain {
-        return Ok(None);
-    }
-    let copy = |words: &&[i32]| {
-        let mut own = supply.zeroed(size_of_val(*words), align_of::<i32>()).map_err(|e| out_of_memory(e.wanted, &e))?;
-        // SAFETY: the buffer was made for these words, at a multiple of four; any bytes are words.
-        unsafe { own.as_mut_slice().align_to_mut::<i32>().1 }.copy_from_slice(words);
-        Ok(own)
-    };
-    slots.iter().map(copy).collect::<Result<_, _>>().map(Some)
-}
-
-/// The words of a buffer made by [`staged`].
-fn as_words(buf: &HugeBuf) -> &[i32] {
-    // SAFETY: as there.
-    unsafe { buf.as_slice().align_to::<i32>().1 }
 }
 
 /// The kernels of a program in one run.
-struct Step<'a> {
+struct Kernels<'a> {
     kernels: &'a [Box<dyn BoundKernel>],
     run: Run<'a>,
 }
 
-impl Tasks for Step<'_> {
+impl Tasks for Kernels<'_> {
     unsafe fn run(&self, task: &Task, work: Work<'_>) {
         // SAFETY: the caller's contract.
         unsafe { self.kernels[task.step as usize].run(task.stage, &self.run, work) }

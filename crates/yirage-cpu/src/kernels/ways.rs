@@ -54,10 +54,10 @@ pub(super) fn words() -> Vec<Way> {
 /// `Whole::read`: plain elements of any type that general kernels compute with.
 pub(super) fn elements() -> Vec<Way> {
     let floats = [Format::F32, Format::F16, Format::BF16];
-    let computed = floats.map(DType::from).into_iter().chain([DType::I32, DType::U32, DType::Bool]);
+    let elements = || floats.map(DType::from).into_iter().chain([DType::I32, DType::U32, DType::Bool]);
     vec![
-        Way::new(OperandKind::Arena, computed),
-        Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]).with_strides(),
+        Way::new(OperandKind::Arena, elements()),
+        Way::new(OperandKind::Slot, elements()).with_strides(),
         Way::new(OperandKind::Weight(WeightLayout::Rows), floats),
     ]
 }

@@ -28,7 +28,7 @@ impl Engine {
                 picks.push(Pick { row: rows - 1 - drafts + at, params, counts, allowed: None, position });
             }
         }
-        self.sampler.sample_all(self.runner.all_logits(), self.facts.vocabulary as usize, &picks)
+        self.sampler.sample_all(self.runner.all_logits()?, self.facts.vocabulary as usize, &picks)
     }
 
     /// For entries whose sampling looks at the history: that of each draft's row, the draft included.

@@ -4,6 +4,7 @@ use super::core::Engine;
 use super::event::Event;
 use super::verify::verify;
 use crate::error::EngineError;
+use crate::runner::{HIDDEN, LOGITS};
 use crate::sampling::{Logprobs, SampleError, Sampled};
 use crate::scheduler::{Batch, Outcome, SeqId, StepResult};
 use std::collections::HashMap;
@@ -58,8 +59,15 @@ impl Engine {
     /// The batch's logits, and the tokens from them: one result for each row of each entry that [`Engine::samples`].
     fn compute(&mut self, batch: &Batch) -> Result<Vec<Result<Sampled, SampleError>>, String> {
         let length = |seq| self.requests.get(&seq).map_or(0, |s| s.length);
-        self.runner.run(batch, length).map_err(|e| e.to_string())?;
+        self.runner.run(batch, length, &self.reads()).map_err(|e| e.to_string())?;
         self.sample(batch).map_err(|e| e.to_string())
+    }
+
+    /// The outputs of which some request wants rows.
+    fn reads(&self) -> Vec<usize> {
+        let logits = self.requests.values().any(|request| request.logits).then_some(LOGITS);
+        let hidden = self.hidden.then_some(HIDDEN);
+        logits.into_iter().chain(hidden).collect()
     }
 
     /// What became of each entry. Rows that are wanted go into `events`, log-probabilities of first tokens into

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use yirage_compile::{Options, compile};
-use yirage_hal::{Bindings, Device, Executor, HalError};
+use yirage_hal::{Bindings, Device, Executor, Given, HalError, Outputs};
 use yirage_ir::op::sample::{Sample, SampleFault, SampleSlot};
 use yirage_ir::{Dims, GraphBuilder};
 use yirage_plan::{Precision, WeightPlan};
@@ -68,16 +68,14 @@ impl Pick<'_> {
 }
 
 /// Where logits lie.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub enum Logits<'a> {
     /// Rows in the host's memory.
     Host(&'a [f32]),
-    /// An output of the last run of an executor of the same device: read where it lies.
-    Output {
-        /// The executor.
-        of: &'a Executor,
-        /// Which of its outputs.
-        index: usize,
+    /// An output of an executor's last step on the same device: read where it lies.
+    Resident {
+        /// The output.
+        logits: Given,
         /// Rows that it has.
         rows: usize,
     },
@@ -150,14 +148,12 @@ impl Sampler {
         }
         let op = variant(picks, vocabulary);
         let executor = self.variant(&op, vocabulary)?;
-        let dims = fill(executor, &op, vocabulary, logits, picks);
-        match logits {
+        let dims = fill(executor, &op, vocabulary, &logits, picks);
+        let outputs = match logits {
             Logits::Host(_) => executor.run(&dims)?,
-            Logits::Output { of, index, .. } => {
-                executor.run_on(&dims, &[(SampleSlot::Logits.name(), of, index)])?;
-            }
-        }
-        picks.iter().enumerate().map(|(s, pick)| read(executor, &op, vocabulary, s, pick)).collect()
+            Logits::Resident { logits, .. } => executor.run_on(&dims, &[(SampleSlot::Logits.name(), logits)])?,
+        };
+        picks.iter().enumerate().map(|(s, pick)| read(outputs, &op, vocabulary, s, pick)).collect()
     }
 }
 
@@ -196,14 +192,14 @@ fn load(device: &dyn Device, op: &Sample, vocabulary: usize, seqs: u32) -> Resul
 }
 
 /// Sets the slots of a step and gives its sizes.
-fn fill(executor: &mut Executor, op: &Sample, vocabulary: usize, logits: Logits<'_>, picks: &[Pick<'_>]) -> Dims {
+fn fill(executor: &mut Executor, op: &Sample, vocabulary: usize, logits: &Logits<'_>, picks: &[Pick<'_>]) -> Dims {
     let mut dims = Dims { seqs: picks.len() as u32, ..Dims::default() };
     dims.rows = match logits {
         Logits::Host(values) => {
             executor.set_floats(SampleSlot::Logits.name(), values.iter().copied());
             (values.len() / vocabulary.max(1)) as u32
         }
-        Logits::Output { rows, .. } => rows as u32,
+        Logits::Resident { rows, .. } => *rows as u32,
     };
     for slot in op.slots() {
         let name = slot.name();
@@ -265,13 +261,13 @@ fn history(picks: &[Pick<'_>]) -> Vec<i32> {
 
 /// What the last run gave sequence `s`.
 fn read(
-    executor: &Executor,
+    outputs: &Outputs,
     op: &Sample,
     vocabulary: usize,
     s: usize,
     pick: &Pick<'_>,
 ) -> Result<Result<Sampled, SampleError>, SampleError> {
-    let fault = &executor.output_ints(1)?[3 * s..][..3];
+    let fault = &outputs.ints(1)?[3 * s..][..3];
     match SampleFault::parse([fault[0], fault[1], fault[2]]) {
         None => {}
         Some(SampleFault::Nothing) => return Ok(Err(SampleError::NoCandidate { vocabulary })),
@@ -284,14 +280,14 @@ fn read(
             return Ok(Err(SampleError::NotFinite { token: token as usize, value, stage }));
         }
     }
-    let token = executor.output_ints(0)?[s] as u32;
+    let token = outputs.ints(0)?[s] as u32;
     let Some(count) = pick.params.get().logprobs else { return Ok(Ok(Sampled { token, logprobs: None })) };
-    let chosen = TokenLogprob { token, logprob: executor.output(2)?[s] };
+    let chosen = TokenLogprob { token, logprob: outputs.floats(2)?[s] };
     let width = op.top as usize;
     let mut top = Vec::new();
     if width > 0 {
-        let tokens = executor.output_ints(3)?[s * width..][..width].iter();
-        let logprobs = executor.output(4)?[s * width..][..width].iter();
+        let tokens = outputs.ints(3)?[s * width..][..width].iter();
+        let logprobs = outputs.floats(4)?[s * width..][..width].iter();
         let wanted = tokens.zip(logprobs).take(count as usize).filter(|(token, _)| **token >= 0);
         top.extend(wanted.map(|(&token, &logprob)| TokenLogprob { token: token as u32, logprob }));
     }

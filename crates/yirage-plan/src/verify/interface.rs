@@ -7,7 +7,7 @@ use crate::readers::matrices;
 use crate::target::Target;
 use crate::weights::ROWS;
 use std::collections::HashSet;
-use yirage_ir::{DType, Format, Graph, Source, Sym, Value, ValueId};
+use yirage_ir::{DType, Format, Graph, Source, Sym, Type, Value, ValueId};
 
 /// Checks it of a plan whose graph is sound.
 pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
@@ -32,23 +32,29 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
 
 fn check_slot(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
     let (name, ty) = (&slot.name, &slot.ty);
-    if !matches!(ty.dtype, DType::Stored(Format::F32) | DType::I32 | DType::U32) {
-        return Err(PlanError(format!("the slot `{name}` is {ty}: words of 32 bits are wanted")));
+    if !leaves_and_enters(ty) {
+        return Err(PlanError(format!("the slot `{name}` is {ty}: plain numbers are wanted")));
     }
-    match ty.checked_held(&plan.bucket).and_then(|words| words.checked_mul(size_of::<i32>())) {
+    match ty.checked_held(&plan.bucket).and_then(|elems| elems.checked_mul(ty.dtype.row_bytes(1))) {
         Some(bytes) if bytes as u64 <= MAX_SLOT_BYTES => Ok(()),
         _ => Err(PlanError(format!("the slot `{name}` of {ty} has no size in the bucket {:?}", plan.bucket))),
     }
 }
 
-/// States stay where they are; everything else is read from its place, as floats or integers.
+/// Whether the host can say and be told elements of this type.
+fn leaves_and_enters(ty: &Type) -> bool {
+    let floats = [Format::F32, Format::F16, Format::BF16].map(DType::Stored);
+    ty.layout.is_none() && (floats.contains(&ty.dtype) || matches!(ty.dtype, DType::I32 | DType::U32 | DType::Bool))
+}
+
+/// States stay where they are; everything else is read from its place.
 fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
     let v = graph.value(id);
-    let made = matches!(v.source, Source::Node { .. }) && matches!(v.ty.dtype, DType::Stored(Format::F32) | DType::I32);
+    let made = matches!(v.source, Source::Node { .. }) && leaves_and_enters(&v.ty);
     if made || graph.state_of(id).is_some() {
         return Ok(());
     }
-    Err(PlanError(format!("the output `{}` is {}, no computed f32 or i32 value", v.name, v.ty)))
+    Err(PlanError(format!("the output `{}` is {}, no computed value of plain numbers", v.name, v.ty)))
 }
 
 fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {

@@ -1,0 +1,99 @@
+//! One step of a program: what it is given, and when it has ended.
+
+use crate::error::HalError;
+use crate::record::{HostMemory, Record};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use yirage_ir::Dims;
+use yirage_plan::ExecutorKind;
+
+/// An output of a step where it lies in the device's memory. The next step of the same program writes over it: what reads
+/// it must be submitted before.
+#[derive(Clone)]
+pub struct Resident(pub Arc<dyn Any + Send + Sync>);
+
+/// What a slot holds in a step.
+#[derive(Clone)]
+pub enum SlotValue {
+    /// Elements in the host's memory, row-major; of a strided slot everything from the first element to the last. The
+    /// device keeps the handle until the fence.
+    Host(Arc<dyn HostMemory>),
+    /// Elements that a step before has left on the device.
+    Resident(Resident),
+}
+
+/// One step.
+#[derive(Debug)]
+pub struct Step {
+    /// Which of the plan's programs runs it.
+    pub kind: ExecutorKind,
+    /// Its sizes.
+    pub dims: Dims,
+    /// In the order of the plan's slots.
+    pub slots: Vec<SlotValue>,
+    /// Outputs that the host gets with the fence.
+    pub reads: Vec<usize>,
+}
+
+/// What a step has left for the host.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Finished {
+    /// The outputs that it was to read, in the order of [`Step::reads`].
+    pub outputs: Vec<Record>,
+}
+
+/// A step that a device has taken and not ended yet. Dropped, it ends all the same, and nobody is told how.
+pub trait Pending: Send {
+    /// Whether it has ended.
+    fn is_done(&self) -> bool;
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// What the step met.
+    fn wait(self: Box<Self>) -> Result<Finished, HalError>;
+}
+
+/// The end of a step that was submitted.
+pub enum Fence {
+    /// It is over.
+    Signalled(Finished),
+    /// It may be over or not.
+    Pending(Box<dyn Pending>),
+}
+
+impl Fence {
+    /// Whether the step is over.
+    pub fn is_done(&self) -> bool {
+        match self {
+            Fence::Signalled(_) => true,
+            Fence::Pending(pending) => pending.is_done(),
+        }
+    }
+
+    /// Waits for the step's end.
+    ///
+    /// # Errors
+    /// What the step met.
+    pub fn wait(self) -> Result<Finished, HalError> {
+        match self {
+            Fence::Signalled(finished) => Ok(finished),
+            Fence::Pending(pending) => pending.wait(),
+        }
+    }
+}
+
+impl fmt::Debug for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_done() { "a step that is over" } else { "a step that runs" })
+    }
+}
+
+impl fmt::Debug for SlotValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SlotValue::Host(memory) => memory.fmt(f),
+            SlotValue::Resident(_) => f.write_str("an output on the device"),
+        }
+    }
+}
