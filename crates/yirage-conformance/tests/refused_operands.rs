@@ -144,11 +144,11 @@ fn given(graph: Graph) -> Setup {
 fn what_is_no_kernels_business_is_refused_as_well() {
     let device = cpu();
     for (body, wanted) in [
-        ("slot %x: f32[Tokens, 32] output %x", "no computed f32 or i32 value"),
-        ("weight %w: f32[4, 32] output %w", "no computed f32 or i32 value"),
+        ("slot %x: f32[Tokens, 32] output %x", "no computed value of plain numbers"),
+        ("weight %w: f32[4, 32] output %w", "no computed value of plain numbers"),
         (
             "slot %x: f32[Tokens, 32] %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 32] output %q",
-            "no computed f32 or i32 value",
+            "no computed value of plain numbers",
         ),
         ("slot %x: f16[Tokens, 32] slot %i: i32[Rows] %y = embed{scale=1.0}(%t, %i): f32[Rows, 32] output %y", ""),
         (

@@ -40,6 +40,9 @@ pub enum HalError {
     /// The device failed while running.
     #[error("the device failed: {0}")]
     Device(String),
+    /// The device is gone, with everything that was on it. Other devices go on.
+    #[error("the device is lost: {0}")]
+    Lost(String),
     /// An option has a value the backend does not take.
     #[error("option `{option}`: {why}")]
     Option {

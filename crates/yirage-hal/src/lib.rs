@@ -11,6 +11,7 @@
 mod backend;
 mod choice;
 mod device;
+pub mod driver;
 mod error;
 mod executor;
 mod image;

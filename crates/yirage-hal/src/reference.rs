@@ -77,6 +77,29 @@ fn as_evaluated(layout: ActivationLayout) -> LayoutFacts {
     LayoutFacts { layout, block_bytes: info.bytes as u32, row_multiple: info.block as u32 }
 }
 
+/// The target of a device of family `family` whose only kernel, called `kernel`, evaluates nodes by their reference.
+pub fn target(family: &str, kernel: &str) -> Target {
+    let kernel = KernelFacts {
+        name: kernel.into(),
+        variant: "scalar".into(),
+        regions: RegionKind::ALL.to_vec(),
+        rules: Op::NAMES.iter().map(|op| OpRule::new(op, vec![Way::anything()])).collect(),
+        // It evaluates the graph, node by node.
+        stages: Vec::new(),
+        scratch: false,
+    };
+    Target {
+        family: family.into(),
+        arch: "scalar".into(),
+        workers: 1,
+        product_layout: ROWS.into(),
+        activation_layouts: ActivationLayout::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
+        align: 64,
+        executors: vec![ExecutorKind::Steps],
+        kernels: vec![kernel],
+    }
+}
+
 struct ReferenceDevice {
     info: DeviceInfo,
     eval: Eval,
@@ -94,25 +117,7 @@ impl Device for ReferenceDevice {
     }
 
     fn target(&self) -> Target {
-        let kernel = KernelFacts {
-            name: "reference/eval@1".into(),
-            variant: "scalar".into(),
-            regions: RegionKind::ALL.to_vec(),
-            rules: Op::NAMES.iter().map(|op| OpRule::new(op, vec![Way::anything()])).collect(),
-            // It evaluates the graph, node by node.
-            stages: Vec::new(),
-            scratch: false,
-        };
-        Target {
-            family: "reference".into(),
-            arch: "scalar".into(),
-            workers: 1,
-            product_layout: ROWS.into(),
-            activation_layouts: ActivationLayout::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
-            align: 64,
-            executors: vec![ExecutorKind::Steps],
-            kernels: vec![kernel],
-        }
+        target("reference", "reference/eval@1")
     }
 
     fn memory(&self) -> MemoryReport {

@@ -72,11 +72,19 @@ fn run_node(
         made.or_else(|| weights.get(&graph.value(*id).name)).ok_or_else(|| missing(graph, *id))
     };
     let tensors = node.ins.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    evaluate_node(eval, node, &tensors)
+}
+
+/// Evaluates one node on its inputs, in order; its outputs come back in order.
+///
+/// # Errors
+/// A region that has more inputs.
+pub fn evaluate_node(eval: Eval, node: &Node, inputs: &[&Tensor]) -> Result<Vec<Tensor>, MissingInput> {
     match &node.kind {
-        NodeKind::Op(op) => Ok(eval(op, &tensors)),
+        NodeKind::Op(op) => Ok(eval(op, inputs)),
         NodeKind::Region(region) => {
             let names = region.graph.inputs.iter().map(|&i| region.graph.value(i).name.clone());
-            let mut inner: HashMap<String, Tensor> = names.zip(tensors.into_iter().cloned()).collect();
+            let mut inner: HashMap<String, Tensor> = names.zip(inputs.iter().copied().cloned()).collect();
             evaluate_with(eval, &region.graph, &mut inner)
         }
     }

@@ -78,10 +78,10 @@ impl Way {
     pub fn anything() -> Vec<Way> {
         let stored = || Format::ALL.iter().map(|&f| DType::from(f));
         let floats = [Format::F32, Format::F16, Format::BF16].map(DType::from);
-        let computed = floats.into_iter().chain([DType::I32, DType::U32, DType::Bool]);
+        let plain = || floats.into_iter().chain([DType::I32, DType::U32, DType::Bool]);
         let mut ways = vec![
-            Way::new(OperandKind::Arena, computed),
-            Way::new(OperandKind::Slot, [DType::F32, DType::I32, DType::U32]).with_strides(),
+            Way::new(OperandKind::Arena, plain()),
+            Way::new(OperandKind::Slot, plain()).with_strides(),
             Way::new(OperandKind::Weight(WeightLayout::Rows), stored()),
             Way::new(OperandKind::Weight(WeightLayout::Product), stored()),
             Way::new(OperandKind::State, stored()),

@@ -1,0 +1,96 @@
+//! Memory of a device, given back when nobody has it any more, and the account of it.
+
+use super::contract::{Address, Driver};
+use crate::device::{MemoryReport, PoolBytes};
+use crate::error::HalError;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Which account bytes are booked to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pool {
+    Weights,
+    Cache,
+    Arena,
+}
+
+impl Pool {
+    fn name(self) -> &'static str {
+        match self {
+            Pool::Weights => "weights",
+            Pool::Cache => "cache",
+            Pool::Arena => "arena",
+        }
+    }
+
+    fn of(self, report: &mut MemoryReport) -> &mut PoolBytes {
+        match self {
+            Pool::Weights => &mut report.weights,
+            Pool::Cache => &mut report.cache,
+            Pool::Arena => &mut report.arena,
+        }
+    }
+}
+
+/// A driver, and what is held of its memory.
+pub(super) struct Account<D> {
+    pub(super) driver: D,
+    report: Mutex<MemoryReport>,
+}
+
+impl<D: Driver> Account<D> {
+    pub(super) fn new(driver: D) -> Account<D> {
+        Account { driver, report: Mutex::default() }
+    }
+
+    pub(super) fn report(&self) -> MemoryReport {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn book(&self, pool: Pool, change: impl FnOnce(&mut PoolBytes)) {
+        change(pool.of(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner)));
+    }
+}
+
+/// Bytes of a device's memory.
+pub(super) struct Buffer<D: Driver> {
+    account: Arc<Account<D>>,
+    pool: Pool,
+    at: Address,
+    bytes: u64,
+}
+
+impl<D: Driver> Buffer<D> {
+    /// Takes them. Of no byte at all a device is asked for one, so that every buffer has an address.
+    pub(super) fn new(account: &Arc<Account<D>>, pool: Pool, bytes: u64) -> Result<Buffer<D>, HalError> {
+        let at = account.driver.alloc(bytes.max(1)).map_err(|e| e.of_pool(pool.name()))?;
+        account.book(pool, |held| {
+            held.used += bytes;
+            held.peak = held.peak.max(held.used);
+        });
+        Ok(Buffer { account: account.clone(), pool, at, bytes })
+    }
+
+    pub(super) fn at(&self) -> Address {
+        self.at
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn driver(&self) -> &D {
+        &self.account.driver
+    }
+
+    /// Whether it is memory of this device.
+    pub(super) fn is_of(&self, account: &Arc<Account<D>>) -> bool {
+        Arc::ptr_eq(&self.account, account)
+    }
+}
+
+impl<D: Driver> Drop for Buffer<D> {
+    fn drop(&mut self) {
+        self.account.driver.free(self.at);
+        self.account.book(self.pool, |held| held.used -= self.bytes);
+    }
+}

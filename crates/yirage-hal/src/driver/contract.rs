@@ -1,0 +1,121 @@
+//! What a driver does.
+
+use super::error::DriverError;
+use crate::record::{HostMemory, Record};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A place in a device's memory. The host cannot read there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Address(pub u64);
+
+impl Address {
+    /// `bytes` further; an address past the end of all memory where that is no number.
+    #[must_use]
+    pub fn offset(self, bytes: u64) -> Address {
+        Address(self.0.saturating_add(bytes))
+    }
+}
+
+/// Code that was given to a device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ModuleId(pub u64);
+
+/// An argument of a kernel.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Arg {
+    /// A place in the device's memory.
+    Address(Address),
+    /// A number.
+    U32(u32),
+}
+
+/// A kernel to run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Launch {
+    /// The code.
+    pub module: ModuleId,
+    /// The kernel's name there.
+    pub entry: String,
+    /// Groups of threads, along three axes.
+    pub grid: [u32; 3],
+    /// Threads of a group, along three axes.
+    pub block: [u32; 3],
+    /// Its arguments.
+    pub args: Vec<Arg>,
+}
+
+/// Bytes on their way from a device to the host.
+pub trait Download: Send {
+    /// The bytes; of use once the queue has signalled what was submitted after the download.
+    fn take(self: Box<Self>) -> Record;
+}
+
+/// A vendor's runtime for one device: memory, and one queue whose commands run in the order in which they are submitted.
+///
+/// A command returns before it has run. What goes wrong in it later is told by the next [`Driver::wait`] for a value that
+/// was signalled behind it.
+pub trait Driver: Send + Sync + 'static {
+    /// Bytes of memory that are free, and all.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn memory(&self) -> Result<(u64, u64), DriverError>;
+    /// Takes memory, at a multiple of 256 bytes. What is in it is not known.
+    ///
+    /// # Errors
+    /// [`DriverError::OutOfMemory`], and what the runtime says.
+    fn alloc(&self, bytes: u64) -> Result<Address, DriverError>;
+    /// Gives memory back once everything submitted so far has run. It never fails: of a lost device nothing is left.
+    fn free(&self, at: Address);
+    /// Submits: makes every one of `bytes` bytes this one.
+    ///
+    /// # Errors
+    /// What the runtime says at once; so for all that submits.
+    fn fill(&self, at: Address, byte: u8, bytes: u64) -> Result<(), DriverError>;
+    /// Submits: bytes of the host to the device. The memory is kept until they are there.
+    ///
+    /// # Errors
+    /// As [`Driver::fill`].
+    fn upload(&self, from: Arc<dyn HostMemory>, to: Address) -> Result<(), DriverError>;
+    /// Submits: bytes of the device to the host.
+    ///
+    /// # Errors
+    /// As [`Driver::fill`].
+    fn download(&self, from: Address, bytes: u64) -> Result<Box<dyn Download>, DriverError>;
+    /// Submits: bytes of the device to another place of it. The two do not overlap.
+    ///
+    /// # Errors
+    /// As [`Driver::fill`].
+    fn copy(&self, from: Address, to: Address, bytes: u64) -> Result<(), DriverError>;
+    /// Gives code to the device.
+    ///
+    /// # Errors
+    /// Code that is none for this device.
+    fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError>;
+    /// Forgets code once everything submitted so far has run.
+    fn unload(&self, module: ModuleId);
+    /// Submits a kernel.
+    ///
+    /// # Errors
+    /// As [`Driver::fill`], and a kernel that the module does not have.
+    fn launch(&self, launch: Launch) -> Result<(), DriverError>;
+    /// Submits a signal: the queue's value grows to the one that is given back once everything before has run.
+    ///
+    /// # Errors
+    /// As [`Driver::fill`].
+    fn signal(&self) -> Result<u64, DriverError>;
+    /// The last value that the queue has signalled.
+    ///
+    /// # Errors
+    /// A lost device.
+    fn reached(&self) -> Result<u64, DriverError>;
+    /// Waits until the queue has signalled `value`, and says what was wrong with what ran between the signal before it
+    /// and this one.
+    ///
+    /// # Errors
+    /// That, a lost device, and [`DriverError::Deadline`].
+    fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError>;
+    /// How many steps may be on the queue at once.
+    fn in_flight(&self) -> usize;
+}

@@ -1,0 +1,81 @@
+//! The device over any driver.
+
+use super::buffer::{Account, Buffer, Pool};
+use super::contract::Driver;
+use super::library::Library;
+use super::program::DriverProgram;
+use super::weight::Sink;
+use crate::device::{Bindings, Device, MemoryReport, Program, StateHandle, WeightSink};
+use crate::error::HalError;
+use crate::info::DeviceInfo;
+use std::sync::Arc;
+use yirage_ir::{Dims, Type};
+use yirage_plan::{Target, VerifiedPlan, WeightEntry};
+
+/// A device made of a driver and a library of kernels.
+pub struct DriverDevice<D: Driver, L: Library> {
+    info: DeviceInfo,
+    account: Arc<Account<D>>,
+    library: Arc<L>,
+}
+
+/// A cache state in a device's memory.
+pub(super) struct State<D: Driver> {
+    pub(super) block: Type,
+    pub(super) blocks: u32,
+    pub(super) buffer: Buffer<D>,
+}
+
+impl<D: Driver, L: Library> DriverDevice<D, L> {
+    /// The device.
+    pub fn new(info: DeviceInfo, driver: D, library: L) -> DriverDevice<D, L> {
+        DriverDevice { info, account: Arc::new(Account::new(driver)), library: Arc::new(library) }
+    }
+}
+
+impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn target(&self) -> Target {
+        self.library.target()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.account.driver.in_flight()
+    }
+
+    fn memory(&self) -> MemoryReport {
+        self.account.report()
+    }
+
+    fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
+        Ok(entry.ty.dense().bytes(&Dims::default()) as u64)
+    }
+
+    fn state_block_bytes(&self, block: &Type, _: u32) -> Result<u64, HalError> {
+        Ok(block.bytes(&Dims::default()) as u64)
+    }
+
+    fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
+        Ok(Box::new(Sink::new(&self.account, entry)?))
+    }
+
+    fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError> {
+        let too_many = || HalError::Load(format!("a cache of {blocks} blocks, {} at most", u32::MAX));
+        let blocks = u32::try_from(blocks).map_err(|_| too_many())?;
+        let bytes = self.state_block_bytes(block, k_width)?.saturating_mul(u64::from(blocks));
+        let buffer = Buffer::new(&self.account, Pool::Cache, bytes)?;
+        buffer.driver().fill(buffer.at(), 0, bytes)?;
+        Ok(StateHandle(Arc::new(State { block: block.clone(), blocks, buffer })))
+    }
+
+    fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        if *plan.target() != self.target() {
+            let (made, own) = (plan.target().describe(), self.target().describe());
+            return Err(HalError::Load(format!("it was proved for the target {made}; this device is {own}")));
+        }
+        Ok(Box::new(DriverProgram::new(&self.account, &self.library, plan, bindings)?))
+    }
+}

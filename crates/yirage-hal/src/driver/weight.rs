@@ -1,0 +1,52 @@
+//! Weights on their way to a device: rows as they lie in the file.
+
+use super::buffer::{Account, Buffer, Pool};
+use super::contract::Driver;
+use crate::device::{WeightHandle, WeightSink};
+use crate::error::HalError;
+use crate::record::Record;
+use std::sync::Arc;
+use yirage_ir::{Dims, Type};
+use yirage_plan::WeightEntry;
+
+/// A weight in a device's memory.
+pub(super) struct Weight<D: Driver> {
+    pub(super) ty: Type,
+    pub(super) buffer: Buffer<D>,
+}
+
+/// Takes a weight's rows.
+pub(super) struct Sink<D: Driver> {
+    name: String,
+    weight: Weight<D>,
+}
+
+impl<D: Driver> Sink<D> {
+    pub(super) fn new(account: &Arc<Account<D>>, entry: &WeightEntry) -> Result<Sink<D>, HalError> {
+        let ty = entry.ty.dense();
+        let buffer = Buffer::new(account, Pool::Weights, ty.bytes(&Dims::default()) as u64)?;
+        Ok(Sink { name: entry.name.clone(), weight: Weight { ty, buffer } })
+    }
+}
+
+impl<D: Driver> WeightSink for Sink<D> {
+    fn row_step(&self) -> usize {
+        1
+    }
+
+    fn write_rows(&mut self, first_row: usize, bytes: &[u8]) -> Result<(), HalError> {
+        let Weight { ty, buffer } = &self.weight;
+        let row = ty.dtype.row_bytes(ty.width().unwrap_or(1));
+        let first = first_row.checked_mul(row);
+        let end = first.and_then(|first| first.checked_add(bytes.len())).filter(|&end| end as u64 <= buffer.bytes());
+        let (Some(first), Some(_)) = (first, end) else {
+            let why = format!("{} bytes from row {first_row} do not fit {ty}", bytes.len());
+            return Err(HalError::Weight { name: self.name.clone(), why });
+        };
+        Ok(buffer.driver().upload(Arc::new(Record::of(bytes)), buffer.at().offset(first as u64))?)
+    }
+
+    fn finish(self: Box<Self>) -> Result<WeightHandle, HalError> {
+        Ok(WeightHandle(Arc::new(self.weight)))
+    }
+}

@@ -1,0 +1,65 @@
+//! The backend: which devices there are, and how one is opened.
+
+use crate::driver::{SimDriver, Watch};
+use crate::library::References;
+use crate::memory::Held;
+use crate::settings::Settings;
+use std::sync::{Arc, Mutex, PoisonError};
+use yirage_hal::driver::DriverDevice;
+use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
+
+/// The backend of simulated accelerators.
+#[derive(Default)]
+pub struct Sim {
+    settings: Settings,
+    opened: Mutex<Vec<Watch>>,
+}
+
+impl Sim {
+    /// Accelerators that are like this.
+    pub fn with(settings: Settings) -> Sim {
+        Sim { settings, opened: Mutex::default() }
+    }
+
+    /// What each device that was opened holds now, in the order of opening.
+    pub fn held(&self) -> Vec<Held> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Watch::held).collect()
+    }
+
+    fn info(&self, ordinal: u32) -> DeviceInfo {
+        DeviceInfo {
+            backend: "sim",
+            ordinal,
+            name: "simulated accelerator".into(),
+            arch: "scalar f64".into(),
+            memory_bytes: self.settings.memory,
+            facts: vec![("purpose", "finds what only works on the host; slow by design".into())],
+        }
+    }
+}
+
+impl Backend for Sim {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
+        Ok((0..self.settings.devices).map(|ordinal| self.info(ordinal)).collect())
+    }
+
+    fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
+        let devices = self.settings.devices;
+        if ordinal >= devices {
+            return Err(HalError::Option { option: "device", why: format!("there are {devices}, and no {ordinal}") });
+        }
+        let mut notes = Vec::new();
+        if options.threads.is_some() || options.isa.is_some() || options.guarded {
+            notes.push(
+                "a simulated accelerator has no threads, instruction sets or guard pages of the host: ignored".into(),
+            );
+        }
+        let driver = SimDriver::new(&self.settings, ordinal)?;
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.watch());
+        Ok((Arc::new(DriverDevice::new(self.info(ordinal), driver, References)), notes))
+    }
+}

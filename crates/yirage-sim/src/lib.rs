@@ -1,0 +1,25 @@
+//! A whole accelerator in software.
+//!
+//! Its memory is reached by no pointer of the host, its queue runs on a thread of its own and later, each command may be
+//! held up by a time drawn from a seed, memory is limited, and faults come when they are ordered. Its kernels are the
+//! reference evaluations of the ops. So every assumption about the host that hides above the device contract is found
+//! without hardware. It is also the pattern of a backend, to be copied when a new one is begun: `driver.rs` is what a
+//! vendor's runtime gives, `library.rs` what its kernels are, `backend.rs` how it is found and opened.
+//!
+//! Unknown here: models, requests, and what a graph is for.
+#![forbid(unsafe_code)]
+
+mod backend;
+mod driver;
+mod faults;
+mod kernel;
+mod library;
+mod memory;
+mod queue;
+mod settings;
+mod timeline;
+
+pub use backend::Sim;
+pub use faults::Faults;
+pub use memory::Held;
+pub use settings::Settings;

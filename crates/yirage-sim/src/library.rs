@@ -1,0 +1,45 @@
+//! The kernels: the references of the ops, one launch a node of the plan.
+
+use yirage_hal::HalError;
+use yirage_hal::driver::{Arg, Launch, Library, ModuleId, Places};
+use yirage_hal::reference;
+use yirage_ir::{Dims, text};
+use yirage_plan::{Plan, Target};
+
+/// The name that plans have for the one kernel.
+const KERNEL: &str = "sim/eval@1";
+
+/// The library.
+pub(crate) struct References;
+
+impl Library for References {
+    fn target(&self) -> Target {
+        reference::target("sim", KERNEL)
+    }
+
+    /// The plan's graph in its text form: what a compiler of a real device makes of its own language.
+    fn code(&self, plan: &Plan) -> Result<Vec<u8>, HalError> {
+        Ok(text::print(&plan.graph).into_bytes())
+    }
+
+    /// The sizes of the step, then where each input and each output lies; of a cache state how many blocks it has, too.
+    fn launches(
+        &self,
+        plan: &Plan,
+        module: ModuleId,
+        step: usize,
+        dims: &Dims,
+        places: &dyn Places,
+    ) -> Result<Vec<Launch>, HalError> {
+        let number = plan.steps[step].node;
+        let node = &plan.graph.nodes[number as usize];
+        let mut args: Vec<Arg> = [dims.tokens, dims.seqs, dims.blocks, dims.rows].map(Arg::U32).into();
+        for &value in node.ins.iter().chain(&node.outs) {
+            args.push(Arg::Address(places.address(value)?));
+            if plan.graph.state_of(value).is_some() {
+                args.push(Arg::U32(places.blocks(value)?));
+            }
+        }
+        Ok(vec![Launch { module, entry: number.to_string(), grid: [1; 3], block: [1; 3], args }])
+    }
+}

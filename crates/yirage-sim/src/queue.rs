@@ -1,0 +1,148 @@
+//! The queue of a device: a thread that runs commands one after the other.
+
+use crate::faults::Countdown;
+use crate::kernel::Module;
+use crate::memory::Memory;
+use crate::settings::Settings;
+use crate::timeline::Timeline;
+use std::collections::HashMap;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use yirage_hal::driver::{Address, Arg, DriverError};
+use yirage_hal::{HostMemory, Record};
+use yirage_ir::rng::Rng;
+
+/// What a queue is told.
+pub(crate) enum Command {
+    Fill { at: Address, byte: u8, bytes: u64 },
+    Upload { from: Arc<dyn HostMemory>, to: Address },
+    Download { from: Address, bytes: u64, into: Arc<Mutex<Record>> },
+    Copy { from: Address, to: Address, bytes: u64 },
+    Launch { module: u64, node: usize, args: Vec<Arg> },
+    Free(Address),
+    Unload(u64),
+    Signal(u64),
+    Stop,
+}
+
+/// What a queue and its driver both have.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    memory: Mutex<Memory>,
+    modules: Mutex<HashMap<u64, Arc<Module>>>,
+    pub(crate) timeline: Timeline,
+}
+
+impl Shared {
+    pub(crate) fn new(memory: u64) -> Shared {
+        Shared { memory: Mutex::new(Memory::new(memory)), modules: Mutex::default(), timeline: Timeline::default() }
+    }
+
+    pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn modules(&self) -> MutexGuard<'_, HashMap<u64, Arc<Module>>> {
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The queue's side.
+pub(crate) struct Queue {
+    shared: Arc<Shared>,
+    delays: Rng,
+    delay: Duration,
+    step: Duration,
+    kernel_fault: Countdown,
+    lost_fault: Countdown,
+    /// The first error since the last signal. What follows it does not run.
+    error: Option<DriverError>,
+}
+
+impl Queue {
+    pub(crate) fn new(shared: Arc<Shared>, settings: &Settings, ordinal: u32) -> Queue {
+        Queue {
+            shared,
+            delays: Rng::new(settings.seed.wrapping_add(u64::from(ordinal))),
+            delay: settings.delay,
+            step: settings.step,
+            kernel_fault: Countdown::new(settings.faults.kernel),
+            lost_fault: Countdown::new(settings.faults.lost),
+            error: None,
+        }
+    }
+
+    /// Runs commands until it is told to stop.
+    pub(crate) fn run(mut self, commands: &Receiver<Command>) {
+        while let Ok(command) = commands.recv() {
+            match command {
+                Command::Stop => return,
+                // What was taken is given back whatever became of the device.
+                Command::Free(at) => {
+                    let freed = self.shared.memory().free(at);
+                    self.note(freed);
+                }
+                Command::Unload(module) => drop(self.shared.modules().remove(&module)),
+                command => self.obey(command),
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        if self.shared.timeline.check_lost().is_err() {
+            return;
+        }
+        if self.lost_fault.strikes() {
+            return self.shared.timeline.lose("it was ordered to be");
+        }
+        if !self.delay.is_zero() {
+            std::thread::sleep(self.delay.mul_f64(f64::from(self.delays.unit_f32())));
+        }
+        if let Command::Signal(value) = command {
+            if !self.step.is_zero() {
+                std::thread::sleep(self.step);
+            }
+            return self.shared.timeline.signal(value, self.error.take());
+        }
+        if self.error.is_none() {
+            let done = self.work(command);
+            self.note(done);
+        }
+    }
+
+    fn note(&mut self, done: Result<(), DriverError>) {
+        if let Err(error) = done {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn work(&mut self, command: Command) -> Result<(), DriverError> {
+        match command {
+            Command::Fill { at, byte, bytes } => self.shared.memory().write(at, bytes)?.fill(byte),
+            Command::Upload { from, to } => {
+                let from = from.bytes();
+                self.shared.memory().write(to, from.len() as u64)?.copy_from_slice(from);
+            }
+            Command::Download { from, bytes, into } => {
+                let record = Record::of(self.shared.memory().read(from, bytes)?);
+                *into.lock().unwrap_or_else(PoisonError::into_inner) = record;
+            }
+            Command::Copy { from, to, bytes } => {
+                let mut memory = self.shared.memory();
+                let copy = memory.read(from, bytes)?.to_vec();
+                memory.write(to, bytes)?.copy_from_slice(&copy);
+            }
+            Command::Launch { module, node, args } => {
+                if self.kernel_fault.strikes() {
+                    return Err(DriverError::Failed { call: "launch", why: "the kernel was ordered to fail".into() });
+                }
+                let found = self.shared.modules().get(&module).cloned();
+                let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {module}") };
+                found.ok_or_else(gone)?.run(node, &args, &mut self.shared.memory())?;
+            }
+            Command::Free(_) | Command::Unload(_) | Command::Signal(_) | Command::Stop => {}
+        }
+        Ok(())
+    }
+}
