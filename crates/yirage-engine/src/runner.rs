@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::limits::BLOCK;
 use crate::sampling::Logits;
 use crate::scheduler::{Batch, BatchEntry, SeqId};
-use yirage_hal::{Bindings, Device, Executor, HalError, Outputs, Why};
+use yirage_hal::{Bindings, Device, Executor, Flight, Given, HalError, Outputs, Why};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
 use yirage_plan::{ExecutorKind, VerifiedPlan};
@@ -45,14 +45,21 @@ impl Runner {
         Ok(Runner { executors, groups, dynamic_rope, ran: 0, rows: 0, outputs: Outputs::default() })
     }
 
-    /// Runs a batch. The host gets the outputs `reads`, of which [`Runner::logits`] and [`Runner::hidden`] then have the
-    /// rows in the batch's order. `length` gives the positions that a sequence will have when it is whole.
-    pub(crate) fn run(
+    /// Runs a batch whose outputs stay on the device.
+    pub(crate) fn run(&mut self, batch: &Batch, length: impl Fn(SeqId) -> u32) -> Result<(), EngineError> {
+        let flight = self.submit(batch, length, &[], None)?;
+        self.collect(flight)
+    }
+
+    /// Submits a batch. `ids` are its tokens where the device has them and the host does not. The host gets the outputs
+    /// `reads` with [`Runner::collect`]. `length` gives the positions that a sequence will have when it is whole.
+    pub(crate) fn submit(
         &mut self,
         batch: &Batch,
         length: impl Fn(SeqId) -> u32,
         reads: &[usize],
-    ) -> Result<(), EngineError> {
+        ids: Option<Given>,
+    ) -> Result<Flight, EngineError> {
         let dims = dims_of(batch);
         let fits = |e: &Executor| dims.exceeds(&e.bucket()).is_none();
         let none = || HalError::Step(format!("no plan takes a step of {dims:?}"));
@@ -60,7 +67,9 @@ impl Runner {
         self.rows = dims.rows as usize;
         let executor = &mut self.executors[self.ran];
         let entries = &batch.entries;
-        executor.set("ids", entries.iter().flat_map(|e| e.tokens.iter().map(|&t| t as i32)));
+        if ids.is_none() {
+            executor.set("ids", entries.iter().flat_map(|e| e.tokens.iter().map(|&t| t as i32)));
+        }
         executor.set("positions", entries.iter().flat_map(positions));
         executor.set("seqs", entries.iter().enumerate().flat_map(|(i, e)| e.tokens.iter().map(move |_| i as i32)));
         executor.set("rows", wanted_rows(entries));
@@ -74,12 +83,19 @@ impl Runner {
             let width = dims.blocks as usize;
             executor.set(&format!("table.{g}"), entries.iter().flat_map(|e| padded(&e.tables[g], width)));
         }
+        let given = ids.map(|ids| ("ids", ids));
+        Ok(executor.submit(&dims, given.as_slice(), reads)?)
+    }
+
+    /// Waits for a batch. [`Runner::logits`] and [`Runner::hidden`] then have the rows of what was to be read, in the
+    /// batch's order.
+    pub(crate) fn collect(&mut self, flight: Flight) -> Result<(), EngineError> {
         self.outputs = Outputs::default();
-        self.outputs = executor.submit(&dims, &[], reads)?.wait()?;
+        self.outputs = flight.wait()?;
         Ok(())
     }
 
-    /// The last step's logits where they lie.
+    /// The logits of the step submitted last, where they lie.
     pub(crate) fn all_logits(&self) -> Result<Logits<'_>, HalError> {
         Ok(Logits::Resident { logits: self.executors[self.ran].resident(LOGITS)?, rows: self.rows })
     }
@@ -101,10 +117,10 @@ impl Runner {
     }
 
     fn row(&self, output: usize, row: usize) -> Result<&[f32], EngineError> {
-        let all = self.outputs.floats(output)?;
-        let width = all.len() / self.rows.max(1);
+        let (all, rows) = (self.outputs.floats(output)?, self.outputs.dims().rows as usize);
+        let width = all.len() / rows.max(1);
         let range = row * width..(row + 1) * width;
-        let missing = || HalError::Step(format!("row {row} of {} rows of output {output}", self.rows));
+        let missing = || HalError::Step(format!("row {row} of {rows} rows of output {output}"));
         Ok(all.get(range).ok_or_else(missing)?)
     }
 }

@@ -77,7 +77,10 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
         row: ins.array(SampleSlot::Row)?,
         draws: op.draw.then(|| ins.draws()).transpose()?,
         allowed: op.mask.then(|| ins.array(SampleSlot::Allowed)).transpose()?,
-        bias: op.bias.then(|| Ok((ins.array(SampleSlot::BiasAt)?, ins.array(SampleSlot::Bias)?))).transpose()?,
+        bias: op
+            .bias
+            .then(|| Ok::<_, HalError>((ins.array(SampleSlot::BiasAt)?, ins.array(SampleSlot::Bias)?)))
+            .transpose()?,
         histories: op.penalties.then(|| ins.histories()).transpose()?,
         token: site.out(0)?,
         fault: site.out(1)?,

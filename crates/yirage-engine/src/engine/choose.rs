@@ -1,7 +1,7 @@
 //! Tokens from the logits of a step.
 
 use super::core::Engine;
-use crate::sampling::{Pick, SampleError, Sampled, TokenCounts};
+use crate::sampling::{Pick, SampleError, Sampling, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry};
 
 impl Engine {
@@ -10,9 +10,10 @@ impl Engine {
         entry.sample && self.requests.contains_key(&entry.seq)
     }
 
-    /// One result for each row of each entry that [`Engine::samples`]: of its last certain token and of its drafts, each
-    /// with the history that the drafts before it make.
-    pub(super) fn sample(&mut self, batch: &Batch) -> Result<Vec<Result<Sampled, SampleError>>, SampleError> {
+    /// Begins to choose tokens from the logits of the step submitted last: one for each row of each entry that
+    /// [`Engine::samples`], of its last certain token and of its drafts, each with the history that the drafts before it
+    /// make. None where there is no such row.
+    pub(super) fn sample(&mut self, batch: &Batch) -> Result<Option<Sampling>, SampleError> {
         let histories = self.histories(batch);
         let mut histories = histories.iter();
         let mut picks = Vec::with_capacity(batch.rows());
@@ -28,7 +29,10 @@ impl Engine {
                 picks.push(Pick { row: rows - 1 - drafts + at, params, counts, allowed: None, position });
             }
         }
-        self.sampler.sample_all(self.runner.all_logits()?, self.facts.vocabulary as usize, &picks)
+        if picks.is_empty() {
+            return Ok(None);
+        }
+        self.sampler.submit(self.runner.all_logits()?, self.facts.vocabulary as usize, &picks).map(Some)
     }
 
     /// For entries whose sampling looks at the history: that of each draft's row, the draft included.

@@ -2,6 +2,7 @@
 
 use super::event::Event;
 use super::facts::ModelFacts;
+use super::launch::Launched;
 use super::request_state::RequestState;
 use crate::options::EngineOptions;
 use crate::packed::Background;
@@ -32,6 +33,8 @@ pub struct Engine {
     pub(super) sampler: Sampler,
     pub(super) requests: HashMap<SeqId, RequestState>,
     pub(super) dynamic_rope: Option<Dynamic>,
+    /// The step that was submitted behind the last one.
+    pub(super) launched: Option<Launched>,
     /// Events that wait for the next step.
     pub(super) known: Vec<Event>,
     pub(super) hidden: bool,

@@ -76,6 +76,7 @@ impl Engine {
             sampler,
             requests: HashMap::new(),
             dynamic_rope,
+            launched: None,
             known: Vec::new(),
             hidden: options.hidden,
             speculator: Speculator::new(options.speculation),

@@ -6,6 +6,7 @@ mod core;
 mod event;
 mod facts;
 mod guesses;
+mod launch;
 mod load;
 mod report;
 mod request;

@@ -2,9 +2,9 @@
 
 use super::core::Engine;
 use super::event::Event;
+use super::launch::Launched;
 use super::verify::verify;
 use crate::error::EngineError;
-use crate::runner::{HIDDEN, LOGITS};
 use crate::sampling::{Logprobs, SampleError, Sampled};
 use crate::scheduler::{Batch, Outcome, SeqId, StepResult};
 use std::collections::HashMap;
@@ -18,20 +18,31 @@ impl Engine {
     /// nothing is computed: whoever ends a sequence after a token has not been told of any behind it, and neither is
     /// anything of them kept.
     ///
+    /// On a device that takes several steps at once the next one is submitted before this one's tokens are here, where they
+    /// alone decide it ([`Stats::ahead`](crate::scheduler::Stats) counts these). The same tokens come out either way; an end
+    /// that a token or the caller decides is then reported one call later.
+    ///
     /// # Errors
     /// Only the engine's own mistakes; a failing device ends the step's sequences with [`FinishReason::Error`](crate::scheduler::FinishReason::Error).
     pub fn step(&mut self) -> Result<Vec<Event>, EngineError> {
         if self.scheduler.has_ready() {
             return self.deliver();
         }
-        let guessed = self.propose();
-        let batch = self.scheduler.schedule()?;
         let mut events = std::mem::take(&mut self.known);
-        if batch.entries.is_empty() {
-            return Ok(events);
-        }
-        let started = Instant::now();
-        let computed = guessed.map_err(|e| e.to_string()).and_then(|()| self.compute(&batch));
+        let launched = match self.launched.take() {
+            Some(launched) => launched,
+            None => match self.begin()? {
+                None => return Ok(events),
+                Some(Ok(launched)) => launched,
+                Some(Err(why)) => {
+                    events.extend(self.fail_step(&why));
+                    return Ok(events);
+                }
+            },
+        };
+        let next = self.launch_ahead(&launched);
+        let (batch, began, model, sampling) = launched.parts();
+        let computed = self.collect(model, sampling);
         let sampled = match self.confirm_weights().and(computed) {
             Ok(sampled) => sampled,
             Err(why) => {
@@ -39,16 +50,17 @@ impl Engine {
                 return Ok(events);
             }
         };
-        let seconds = started.elapsed().as_secs_f64();
-        let mut logprobs = HashMap::new();
-        let results = self.results(&batch, sampled, &mut logprobs, &mut events)?;
-        self.measured(&batch, &results, seconds);
-        for update in self.scheduler.commit(&results)? {
-            let mut event = self.report(update);
-            if let Event::Token { seq, logprobs: of, .. } = &mut event {
-                *of = logprobs.remove(seq);
+        let results = self.commit(&batch, sampled, began, &mut events)?;
+        match next {
+            None => {}
+            // It was given a token that is none.
+            Some(Ok(next)) if results.iter().any(|result| matches!(result.outcome, Outcome::Failed(_))) => {
+                drop(next);
+                let ended = self.scheduler.abandon();
+                events.extend(ended.into_iter().map(|update| self.report(update)));
             }
-            events.push(event);
+            Some(Ok(next)) => self.launched = Some(next),
+            Some(Err(why)) => events.extend(self.fail_step(&why)),
         }
         if let Some(background) = &mut self.background {
             background.start();
@@ -56,18 +68,36 @@ impl Engine {
         Ok(events)
     }
 
-    /// The batch's logits, and the tokens from them: one result for each row of each entry that [`Engine::samples`].
-    fn compute(&mut self, batch: &Batch) -> Result<Vec<Result<Sampled, SampleError>>, String> {
-        let length = |seq| self.requests.get(&seq).map_or(0, |s| s.length);
-        self.runner.run(batch, length, &self.reads()).map_err(|e| e.to_string())?;
-        self.sample(batch).map_err(|e| e.to_string())
+    /// Plans a step and submits it; nothing where there is nothing to run.
+    fn begin(&mut self) -> Result<Option<Result<Launched, String>>, EngineError> {
+        let guessed = self.propose();
+        let batch = self.scheduler.schedule()?;
+        if batch.entries.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(guessed.map_err(|e| e.to_string()).and_then(|()| self.launch(batch, None))))
     }
 
-    /// The outputs of which some request wants rows.
-    fn reads(&self) -> Vec<usize> {
-        let logits = self.requests.values().any(|request| request.logits).then_some(LOGITS);
-        let hidden = self.hidden.then_some(HIDDEN);
-        logits.into_iter().chain(hidden).collect()
+    /// Tells the scheduler what a step gave, and the caller what it says of it.
+    fn commit(
+        &mut self,
+        batch: &Batch,
+        sampled: Vec<Result<Sampled, SampleError>>,
+        began: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<Vec<StepResult>, EngineError> {
+        let seconds = began.elapsed().as_secs_f64();
+        let mut logprobs = HashMap::new();
+        let results = self.results(batch, sampled, &mut logprobs, events)?;
+        self.measured(batch, &results, seconds);
+        for update in self.scheduler.commit(&results)? {
+            let mut event = self.report(update);
+            if let Event::Token { seq, logprobs: of, .. } = &mut event {
+                *of = logprobs.remove(seq);
+            }
+            events.push(event);
+        }
+        Ok(results)
     }
 
     /// What became of each entry. Rows that are wanted go into `events`, log-probabilities of first tokens into

@@ -201,6 +201,12 @@ impl KvManager {
         }
     }
 
+    /// Records that the positions up to `upto` will have been computed before anything that is planned from now on.
+    /// Nothing is published: that is left to [`KvManager::advance`].
+    pub(crate) fn assume(&self, seq: &mut SeqCache, upto: usize) {
+        seq.len = upto;
+    }
+
     /// Records that the positions up to `upto` have been computed; `tokens` is the sequence's whole history, at least
     /// `upto` long. Blocks that became full are published.
     pub fn advance(&mut self, seq: &mut SeqCache, tokens: &[u32], upto: usize) {

@@ -51,5 +51,6 @@ pub use error::{ParamError, SampleError};
 pub use key::RngKey;
 pub use mask::TokenMask;
 pub use params::{CheckedParams, SamplingParams};
+pub(crate) use sampler::Sampling;
 pub use sampler::{Logits, Logprobs, Pick, Sampled, Sampler, TokenLogprob};
 pub use yirage_ir::op::sample::{GREEDY_BELOW, philox4x32_10};

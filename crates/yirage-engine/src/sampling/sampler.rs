@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use yirage_compile::{Options, compile};
-use yirage_hal::{Bindings, Device, Executor, Given, HalError, Outputs};
+use yirage_hal::{Bindings, Device, Executor, Flight, Given, HalError, Outputs};
 use yirage_ir::op::sample::{Sample, SampleFault, SampleSlot};
 use yirage_ir::{Dims, GraphBuilder};
 use yirage_plan::{Precision, WeightPlan};
@@ -146,14 +146,65 @@ impl Sampler {
         if picks.is_empty() {
             return Ok(Vec::new());
         }
+        self.submit(logits, vocabulary, picks)?.wait()
+    }
+
+    /// Begins to choose a token for each of `picks`, at least one.
+    ///
+    /// # Errors
+    /// What the device says at once.
+    pub(crate) fn submit(
+        &mut self,
+        logits: Logits<'_>,
+        vocabulary: usize,
+        picks: &[Pick<'_>],
+    ) -> Result<Sampling, SampleError> {
         let op = variant(picks, vocabulary);
         let executor = self.variant(&op, vocabulary)?;
         let dims = fill(executor, &op, vocabulary, &logits, picks);
-        let outputs = match logits {
-            Logits::Host(_) => executor.run(&dims)?,
-            Logits::Resident { logits, .. } => executor.run_on(&dims, &[(SampleSlot::Logits.name(), logits)])?,
+        let given = match logits {
+            Logits::Host(_) => None,
+            Logits::Resident { logits, .. } => Some((SampleSlot::Logits.name(), logits)),
         };
-        picks.iter().enumerate().map(|(s, pick)| read(outputs, &op, vocabulary, s, pick)).collect()
+        let reads: Vec<usize> = (0..outputs_of(&op)).collect();
+        let flight = executor.submit(&dims, given.as_slice(), &reads)?;
+        let logprobs = picks.iter().map(|pick| pick.params.get().logprobs).collect();
+        Ok(Sampling { flight, tokens: executor.resident(TOKENS)?, op, vocabulary, logprobs })
+    }
+}
+
+/// The output of a sampling graph that is the tokens.
+const TOKENS: usize = 0;
+
+/// How many outputs the graph of `op` has.
+fn outputs_of(op: &Sample) -> usize {
+    2 + usize::from(op.logprobs) + if op.top > 0 { 2 } else { 0 }
+}
+
+/// Tokens that are being chosen.
+pub(crate) struct Sampling {
+    flight: Flight,
+    tokens: Given,
+    op: Sample,
+    vocabulary: usize,
+    /// How many log-probabilities each row wants, if any.
+    logprobs: Vec<Option<u32>>,
+}
+
+impl Sampling {
+    /// The tokens on the device, for a step that is submitted before any other sampling.
+    pub(crate) fn tokens(&self) -> Given {
+        self.tokens.clone()
+    }
+
+    /// Waits for the tokens, in the order of the picks.
+    ///
+    /// # Errors
+    /// What concerns one row is its own result; the error is of the device.
+    pub(crate) fn wait(self) -> Result<Vec<Result<Sampled, SampleError>>, SampleError> {
+        let Sampling { flight, op, vocabulary, logprobs, .. } = self;
+        let outputs = flight.wait()?;
+        logprobs.into_iter().enumerate().map(|(s, wanted)| read(&outputs, &op, vocabulary, s, wanted)).collect()
     }
 }
 
@@ -179,8 +230,7 @@ fn load(device: &dyn Device, op: &Sample, vocabulary: usize, seqs: u32) -> Resul
     let slots = op.slots().into_iter().map(|slot| builder.slot(slot.name(), slot.ty(vocabulary as u32)));
     let ins = slots.collect::<Result<Vec<_>, _>>()?;
     let names = ["token", "fault", "logprob", "top", "top_logprob"];
-    let outs = 2 + usize::from(op.logprobs) + if op.top > 0 { 2 } else { 0 };
-    for output in builder.op_multi(&names[..outs], op.clone(), &ins)? {
+    for output in builder.op_multi(&names[..outputs_of(op)], op.clone(), &ins)? {
         builder.output(output);
     }
     // Only outputs take memory, and they are one row a sequence: everything else may be as large as it comes.
@@ -259,13 +309,13 @@ fn history(picks: &[Pick<'_>]) -> Vec<i32> {
     penalised.flat_map(of).collect()
 }
 
-/// What the last run gave sequence `s`.
+/// What a step gave sequence `s`, which wants so many log-probabilities.
 fn read(
     outputs: &Outputs,
     op: &Sample,
     vocabulary: usize,
     s: usize,
-    pick: &Pick<'_>,
+    logprobs: Option<u32>,
 ) -> Result<Result<Sampled, SampleError>, SampleError> {
     let fault = &outputs.ints(1)?[3 * s..][..3];
     match SampleFault::parse([fault[0], fault[1], fault[2]]) {
@@ -280,8 +330,8 @@ fn read(
             return Ok(Err(SampleError::NotFinite { token: token as usize, value, stage }));
         }
     }
-    let token = outputs.ints(0)?[s] as u32;
-    let Some(count) = pick.params.get().logprobs else { return Ok(Ok(Sampled { token, logprobs: None })) };
+    let token = outputs.ints(TOKENS)?[s] as u32;
+    let Some(count) = logprobs else { return Ok(Ok(Sampled { token, logprobs: None })) };
     let chosen = TokenLogprob { token, logprob: outputs.floats(2)?[s] };
     let width = op.top as usize;
     let mut top = Vec::new();

@@ -29,16 +29,18 @@ pub struct Stats {
     pub drafted: u64,
     /// Of those, the ones that became tokens of their sequences.
     pub accepted: u64,
+    /// Of `steps`, the ones planned before the tokens of the step before were known.
+    pub ahead: u64,
 }
 
 /// An entry of the step in flight.
 #[derive(Clone, Debug)]
 pub(super) struct InFlight {
-    seq: SeqId,
+    pub(super) seq: SeqId,
     /// Positions that are computed for certain after the step.
-    upto: usize,
-    drafts: Vec<u32>,
-    sample: bool,
+    pub(super) upto: usize,
+    pub(super) drafts: Vec<u32>,
+    pub(super) sample: bool,
 }
 
 /// Decides step by step what runs. A pure value: the same commands in the same order give the same batches.
@@ -54,6 +56,8 @@ pub struct Scheduler {
     /// In order of arrival, all older than those waiting.
     pub(super) running: Vec<Sequence>,
     pub(super) in_flight: Vec<InFlight>,
+    /// The step before it, where that has no results yet either.
+    pub(super) assumed: Vec<InFlight>,
     pub(super) step: u64,
     pub(super) stats: Stats,
     next_id: u64,
@@ -72,6 +76,7 @@ impl Scheduler {
             waiting: VecDeque::new(),
             running: Vec::new(),
             in_flight: Vec::new(),
+            assumed: Vec::new(),
             step: 0,
             stats: Stats::default(),
             next_id: 0,
@@ -136,14 +141,17 @@ impl Scheduler {
         batch
     }
 
-    /// Takes the results of the step in flight, one per entry in the batch's order, and reports what they mean, in the
+    /// Takes the results of the step in flight, of two the older one's, one per entry in the batch's order, and reports what they mean, in the
     /// same order: the sampled token of a sequence before its end. Of a verified run the first token is reported here,
     /// the others one by one by [`Scheduler::deliver`], so that the caller can end a sequence after any of its tokens.
     ///
     /// # Errors
     /// [`CommitError`] when the results are not those of the step in flight; then nothing has changed.
     pub fn commit(&mut self, results: &[StepResult]) -> Result<Vec<SeqUpdate>, CommitError> {
-        self.match_results(results)?;
+        if !self.assumed.is_empty() {
+            return self.resolve(results);
+        }
+        self.match_results(&self.in_flight, results)?;
         let mut updates = Vec::new();
         for (entry, result) in std::mem::take(&mut self.in_flight).into_iter().zip(results) {
             let at = self
@@ -156,15 +164,15 @@ impl Scheduler {
     }
 
     /// Results must be one per entry, in order, with a token exactly where one was to be sampled.
-    fn match_results(&self, results: &[StepResult]) -> Result<(), CommitError> {
+    pub(super) fn match_results(&self, entries: &[InFlight], results: &[StepResult]) -> Result<(), CommitError> {
         let step = self.step;
-        if self.in_flight.is_empty() {
+        if entries.is_empty() {
             return Err(CommitError::NothingInFlight { results: results.len() });
         }
-        if self.in_flight.len() != results.len() {
-            return Err(CommitError::Count { step, entries: self.in_flight.len(), results: results.len() });
+        if entries.len() != results.len() {
+            return Err(CommitError::Count { step, entries: entries.len(), results: results.len() });
         }
-        for (at, (entry, result)) in self.in_flight.iter().zip(results).enumerate() {
+        for (at, (entry, result)) in entries.iter().zip(results).enumerate() {
             if entry.seq != result.seq {
                 return Err(CommitError::Order { step, at, expected: entry.seq, got: result.seq });
             }
@@ -276,9 +284,10 @@ impl Scheduler {
         }
     }
 
-    /// Ends every sequence of the step in flight with an error and leaves the others as they are: for a step that did
+    /// Ends every sequence of the steps in flight with an error and leaves the others as they are: for a step that did
     /// not run (device lost, out of memory).
     pub fn fail_step(&mut self, why: &str) -> Vec<SeqUpdate> {
+        self.forget_assumed();
         let failed = std::mem::take(&mut self.in_flight);
         let mut updates = Vec::new();
         for entry in failed {
@@ -292,7 +301,7 @@ impl Scheduler {
     }
 
     /// Gives a sequence's blocks back and reports its end.
-    fn close(&mut self, mut seq: Sequence, reason: FinishReason) -> SeqUpdate {
+    pub(super) fn close(&mut self, mut seq: Sequence, reason: FinishReason) -> SeqUpdate {
         self.kv.close(&mut seq.cache);
         seq.enter(Phase::Finished);
         SeqUpdate::Finished { seq: seq.id, reason, usage: seq.usage() }

@@ -41,6 +41,7 @@
 //!
 //! This module deliberately knows no model, no device, no text, no sampling parameters and no clock.
 
+mod ahead;
 mod batch;
 mod config;
 mod core;
@@ -55,6 +56,7 @@ mod sim;
 mod update;
 
 pub use self::core::{Scheduler, Stats};
+pub use ahead::UNKNOWN;
 pub use batch::{Batch, BatchEntry, Outcome, StepResult};
 pub use config::Config;
 pub use error::{AdmissionError, CommitError, ConfigError, StepInFlight};

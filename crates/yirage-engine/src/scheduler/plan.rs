@@ -28,6 +28,11 @@ impl Scheduler {
         if !self.in_flight.is_empty() || self.has_ready() {
             return Err(StepInFlight { step: self.step });
         }
+        Ok(self.plan())
+    }
+
+    /// The next step, whatever is in flight.
+    pub(super) fn plan(&mut self) -> Batch {
         let mut left = self.full_step();
         let mut entries: Vec<BatchEntry> = Vec::new();
         let mut at = 0;
@@ -48,7 +53,7 @@ impl Scheduler {
         self.add_drafts(&mut entries, &mut left);
         // `Phase` orders decodes before prefills.
         entries.sort_by_key(|entry| (entry.phase, entry.seq));
-        Ok(self.begin(entries))
+        self.begin(entries)
     }
 
     /// Puts drafts behind the tokens of decodes, the oldest first, with what everything else has left of the step and

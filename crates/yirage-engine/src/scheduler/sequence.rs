@@ -96,7 +96,12 @@ impl Sequence {
 
     /// Drafts that could become tokens: the last token of all is never fed back.
     pub(super) fn draft_room(&self) -> usize {
-        if self.phase == Phase::Decode { (self.final_len - self.tokens.len()).saturating_sub(1) } else { 0 }
+        if self.phase == Phase::Decode { self.room_after(1) } else { 0 }
+    }
+
+    /// Tokens that it may still get after `more` of them.
+    pub(super) fn room_after(&self, more: usize) -> usize {
+        (self.final_len - self.tokens.len()).saturating_sub(more)
     }
 
     /// The batch entry for the next `count` tokens and as many of the drafts as `drafts` says, whose room is reserved.

@@ -127,7 +127,7 @@ impl DraftModel {
                     break;
                 }
                 let entry = self.entry(job, &known, start, &job.tokens[start..upto], false);
-                self.runner.run(&Batch { step: 0, entries: vec![entry] }, |_| job.whole, &[])?;
+                self.runner.run(&Batch { step: 0, entries: vec![entry] }, |_| job.whole)?;
                 self.kv.advance(&mut known.cache, job.tokens, upto);
                 known.computed = job.tokens[..upto].to_vec();
             }
@@ -190,7 +190,7 @@ impl DraftModel {
     ) -> Result<Vec<Option<u32>>, EngineError> {
         let batch = Batch { step: 0, entries };
         let whole = |seq| jobs.iter().find(|job| job.seq == seq).map_or(0, |job| job.whole);
-        self.runner.run(&batch, whole, &[])?;
+        self.runner.run(&batch, whole)?;
         let pick = |(row, (entry, &i)): (usize, (&BatchEntry, &usize))| Pick {
             row,
             params: jobs[i].params,

@@ -1,0 +1,69 @@
+//! Steps on the device: submitted, waited for, and submitted behind one that is not over.
+
+use super::core::Engine;
+use crate::runner::{HIDDEN, LOGITS};
+use crate::sampling::{SampleError, Sampled, Sampling};
+use crate::scheduler::Batch;
+use std::time::Instant;
+use yirage_hal::{Flight, Given};
+
+/// A step that was submitted.
+pub(super) struct Launched {
+    pub(super) batch: Batch,
+    pub(super) began: Instant,
+    model: Flight,
+    sampling: Option<Sampling>,
+}
+
+impl Engine {
+    /// Submits a batch and the choice of its tokens. `ids` are its tokens where only the device knows them.
+    pub(super) fn launch(&mut self, batch: Batch, ids: Option<Given>) -> Result<Launched, String> {
+        let began = Instant::now();
+        let reads = self.reads();
+        let length = |seq| self.requests.get(&seq).map_or(0, |s| s.length);
+        let model = self.runner.submit(&batch, length, &reads, ids).map_err(|e| e.to_string())?;
+        let sampling = self.sample(&batch).map_err(|e| e.to_string())?;
+        Ok(Launched { batch, began, model, sampling })
+    }
+
+    /// The outputs of which some request wants rows.
+    fn reads(&self) -> Vec<usize> {
+        let logits = self.requests.values().any(|request| request.logits).then_some(LOGITS);
+        let hidden = self.hidden.then_some(HIDDEN);
+        logits.into_iter().chain(hidden).collect()
+    }
+
+    /// Submits the step behind one that is not over, with the tokens that are still on the device. None where the host has
+    /// to see them first, or the device takes one step at a time.
+    pub(super) fn launch_ahead(&mut self, before: &Launched) -> Option<Result<Launched, String>> {
+        let ids = before.sampling.as_ref().map(Sampling::tokens)?;
+        if !self.may_run_ahead() {
+            return None;
+        }
+        let batch = self.scheduler.schedule_ahead()?;
+        Some(self.launch(batch, Some(ids)))
+    }
+
+    /// Whether nothing that the host does with a token decides about the next one, but its end.
+    fn may_run_ahead(&self) -> bool {
+        let plain = self.requests.values().all(|request| !request.logits && !request.sampling.has_penalties());
+        self.device.in_flight() > 1 && plain && !self.hidden && self.speculator.is_off()
+    }
+
+    /// Waits for a step: one result for each row of each entry that [`Engine::samples`].
+    pub(super) fn collect(
+        &mut self,
+        model: Flight,
+        sampling: Option<Sampling>,
+    ) -> Result<Vec<Result<Sampled, SampleError>>, String> {
+        self.runner.collect(model).map_err(|e| e.to_string())?;
+        sampling.map_or(Ok(Vec::new()), |sampling| sampling.wait().map_err(|e| e.to_string()))
+    }
+}
+
+impl Launched {
+    /// Its batch, when it began, and what is to be waited for.
+    pub(super) fn parts(self) -> (Batch, Instant, Flight, Option<Sampling>) {
+        (self.batch, self.began, self.model, self.sampling)
+    }
+}
