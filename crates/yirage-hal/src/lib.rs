@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod capabilities;
 mod choice;
 mod device;
 mod error;
@@ -21,6 +22,7 @@ pub mod reference;
 mod view;
 
 pub use backend::{Backend, OpenOptions, Unavailable};
+pub use capabilities::KernelCapabilities;
 pub use choice::Why;
 pub use device::{
     Bindings, Device, MemoryReport, PoolBytes, Program, Slot, StateHandle, Values, WeightHandle, WeightSink,

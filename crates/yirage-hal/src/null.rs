@@ -21,7 +21,8 @@ impl Backend for Null {
     }
 
     fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
-        Err(Unavailable { backend: "null", why: "the null backend is a pattern to copy and has no device".into() })
+        let why = "the null backend is a pattern to copy and has no device".into();
+        Err(Unavailable { backend: "null", why, remedy: "name another backend".into() })
     }
 
     fn open(&self, _: u32, _: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
