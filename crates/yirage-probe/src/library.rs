@@ -5,6 +5,7 @@
 //! nothing of which functions a family has.
 
 use crate::error::ProbeError;
+use std::error::Error as _;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,9 @@ impl Library {
     /// # Errors
     /// [`ProbeError::Refused`].
     pub(crate) fn load(path: &Path) -> Result<Library, ProbeError> {
-        let refused = |e: libloading::Error| ProbeError::Refused { path: path.to_path_buf(), why: e.to_string() };
+        // What the loader says stands behind the error that it is.
+        let said = |e: libloading::Error| e.source().map_or_else(|| e.to_string(), ToString::to_string);
+        let refused = |e| ProbeError::Refused { path: path.to_path_buf(), why: said(e) };
         // SAFETY: `elf::check` has shown that what is mapped lies in the file. That the library's own start is sound is
         // the maker's promise.
         let handle = unsafe { open(path) }.map_err(refused)?;
