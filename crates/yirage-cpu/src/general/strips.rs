@@ -234,7 +234,7 @@ impl Pass<'_> {
     /// Where the last step may write the output's elements themselves.
     #[inline(always)]
     unsafe fn direct(&self, at: usize, coords: &Coords, n: usize) -> Option<*mut f32> {
-        let Bound { program, nest, stored, streams } = self.bound;
+        let Bound { program, nest, stored, streams, .. } = self.bound;
         let operand = program.inputs.len();
         let first = match nest.of(operand) {
             Way::Dense => at as isize,
@@ -249,7 +249,7 @@ impl Pass<'_> {
     /// The result to the output's elements.
     #[inline(always)]
     unsafe fn store<V: Lanes>(&self, result: *const f32, at: usize, mut coords: Coords, n: usize) {
-        let Bound { program, nest, stored, streams } = self.bound;
+        let Bound { program, nest, stored, streams, .. } = self.bound;
         let (operand, out, bytes) = (program.inputs.len(), self.bases.out, stored.bytes() as isize);
         // SAFETY: the contract of `Bound::run`.
         unsafe {
