@@ -11,11 +11,8 @@ use yirage_hal::DeviceInfo;
 pub(super) fn info(isa: Isa, facts: &Facts, threads: Option<usize>, room: Option<Room>) -> DeviceInfo {
     let limit = room.as_ref().map(|room| ("memory_limit", room.limit.clone()));
     let (threads, reason) = facts.budget(threads);
-    let of_threads = [
-        ("threads", threads.to_string()),
-        ("threads_reason", reason),
-        ("isa_available", available_isas().join(" ")),
-    ];
+    let of_threads =
+        [("threads", threads.to_string()), ("threads_reason", reason), ("isa_available", available_isas().join(" "))];
     DeviceInfo {
         // No byte at all would mean that nothing is known.
         memory_bytes: room.map_or(0, |room| room.bytes.max(1)),

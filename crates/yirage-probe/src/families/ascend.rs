@@ -53,7 +53,9 @@ fn ask(backend: &'static str, library: &Library) -> Result<Answer, ProbeError> {
     let count = match u32::try_from(library.number(call)?) {
         Ok(0) => return Err(ProbeError::NoDevice { path: library.path(), hidden: None }),
         Ok(count) if count <= MOST_DEVICES => count,
-        _ => return Err(ProbeError::Nonsense { path: library.path(), call, answer: "a negative or huge number".into() }),
+        _ => {
+            return Err(ProbeError::Nonsense { path: library.path(), call, answer: "a negative or huge number".into() });
+        }
     };
     let chip = library.own_text("aclrtGetSocName")?;
     let devices = (0..count).map(|ordinal| describe(backend, library, ordinal, &chip)).collect();
@@ -80,13 +82,8 @@ fn memory(library: &Library, ordinal: u32) -> Result<[u64; 2], ProbeError> {
 /// By chip: bf16 came with the 910B, 8-bit floats with the 950.
 fn capabilities(chip: &str) -> KernelCapabilities {
     let common = KernelCapabilities { fp16: true, int8: true, int4: true, hccl: true, ..KernelCapabilities::LEAST };
-    let large = KernelCapabilities {
-        bf16: true,
-        flash_attention: true,
-        paged_attention: true,
-        fused_moe: true,
-        ..common
-    };
+    let large =
+        KernelCapabilities { bf16: true, flash_attention: true, paged_attention: true, fused_moe: true, ..common };
     match chip.strip_prefix("Ascend").unwrap_or(chip) {
         chip if chip.starts_with("950") => KernelCapabilities { fp8: true, ..large },
         chip if chip.starts_with("910B") || chip.starts_with("910_93") => large,

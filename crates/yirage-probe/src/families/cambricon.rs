@@ -68,7 +68,10 @@ mod tests {
     #[test]
     fn every_series_has_its_row() {
         let flags = |name: &str| (capabilities(&series(name)).fp16, capabilities(&series(name)).bf16);
-        assert_eq!([flags("MLU270-X5K"), flags("MLU370-S4"), flags("MLU590")], [(true, false), (true, true), (true, true)]);
+        assert_eq!(
+            [flags("MLU270-X5K"), flags("MLU370-S4"), flags("MLU590")],
+            [(true, false), (true, true), (true, true)]
+        );
         assert_eq!(capabilities("unknown"), KernelCapabilities::LEAST);
     }
 }

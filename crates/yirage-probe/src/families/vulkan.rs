@@ -130,20 +130,18 @@ fn devices(backend: &'static str, library: &Library, instance: Handle) -> Result
     (0..).zip(handles).map(|(ordinal, device)| describe(backend, library, ordinal, device)).collect()
 }
 
-fn describe(
-    backend: &'static str,
-    library: &Library,
-    ordinal: u32,
-    device: Handle,
-) -> Result<DeviceInfo, ProbeError> {
-    let mut of =
-        Properties { api_version: 0, driver_version: 0, vendor: 0, device: 0, kind: 0, name: [0; 256], rest: [0; 1024] };
-    let mut memory = Memory {
-        types: 0,
-        type_list: [[0; 2]; 32],
-        heaps: 0,
-        heap_list: [Heap { bytes: 0, flags: 0 }; 16],
+fn describe(backend: &'static str, library: &Library, ordinal: u32, device: Handle) -> Result<DeviceInfo, ProbeError> {
+    let mut of = Properties {
+        api_version: 0,
+        driver_version: 0,
+        vendor: 0,
+        device: 0,
+        kind: 0,
+        name: [0; 256],
+        rest: [0; 1024],
     };
+    let mut memory =
+        Memory { types: 0, type_list: [[0; 2]; 32], heaps: 0, heap_list: [Heap { bytes: 0, flags: 0 }; 16] };
     // SAFETY: the headers' types; the device is one that the loader gave, and the records are ours and large enough.
     unsafe {
         library.function::<Describe<Properties>>("vkGetPhysicalDeviceProperties")?(device, &mut of);

@@ -19,7 +19,8 @@ fn the_loaders_order_with_the_makers_folders_between() {
     let machine = Machine::new();
     // From the last place to the first: each beats those before it.
     let places = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/conf.d/two", "/conf.d/one", "/conf/zero"];
-    let places = places.into_iter().chain(["/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/home/cuda/lib64", "/first"]);
+    let places =
+        places.into_iter().chain(["/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/home/cuda/lib64", "/first"]);
     fs::write(machine.file("/etc/ld.so.conf"), "# folders\n/conf/zero\ninclude /etc/ld.so.conf.d/*.conf\n").unwrap();
     fs::write(machine.file("/etc/ld.so.conf.d/b.conf"), "/conf.d/two # the second\n").unwrap();
     fs::write(machine.file("/etc/ld.so.conf.d/a.conf"), "\n/conf.d/one\nrelative\n").unwrap();

@@ -101,5 +101,8 @@ fn variables_of_containers_are_said_to_hide_nothing() {
     crate::working::install(&families::MUSA, &machine);
     let devices = families::MUSA.look(&machine.with(&[("MTHREADS_VISIBLE_DEVICES", "1")])).unwrap();
     let said = facts(&devices[1], "visible_devices");
-    assert!(devices.len() == 2 && said[0].contains("MTHREADS_VISIBLE_DEVICES is set: it is for containers"), "{said:?}");
+    assert!(
+        devices.len() == 2 && said[0].contains("MTHREADS_VISIBLE_DEVICES is set: it is for containers"),
+        "{said:?}"
+    );
 }

@@ -1,0 +1,54 @@
+//! The list itself, most wanted first.
+
+use crate::slot::{Provider, Slot};
+use std::sync::Arc;
+use yirage_hal::reference::Reference;
+use yirage_probe::families;
+
+/// A family's slot, where its feature is on.
+macro_rules! family {
+    ($feature:literal, $family:ident, $aliases:expr) => {
+        Slot {
+            name: families::$family.name,
+            aliases: $aliases,
+            provider: if cfg!(feature = $feature) {
+                Provider::Family(&families::$family)
+            } else {
+                Provider::LeftOut($feature)
+            },
+        }
+    };
+}
+
+/// Every name. The first backend with a device is the default.
+pub(crate) fn slots() -> Vec<Slot> {
+    let not_looked_for = |name, aliases| Slot { name, aliases, provider: Provider::NotLookedFor };
+    let of_tests = Provider::OfTests(Arc::new(Reference::new()));
+    vec![
+        family!("cuda", CUDA, &["nvidia"]),
+        family!("ascend", ASCEND, &["npu", "huawei"]),
+        family!("cambricon", CAMBRICON, &["mlu"]),
+        family!("hip", HYGON, &["dcu"]),
+        family!("hip", HIP, &["amd", "rocm"]),
+        family!("maca", MACA, &["maca"]),
+        family!("musa", MUSA, &["musa"]),
+        family!("corex", COREX, &["corex"]),
+        not_looked_for("kunlun", &["xpu"]),
+        not_looked_for("qy", &[]),
+        not_looked_for("ali", &["ppu"]),
+        family!("mps", METAL, &["metal"]),
+        family!("vulkan", VULKAN, &[]),
+        Slot { name: "cpu", aliases: &[], provider: cpu() },
+        Slot { name: "reference", aliases: &[], provider: of_tests },
+    ]
+}
+
+#[cfg(feature = "cpu")]
+fn cpu() -> Provider {
+    Provider::Backend(Arc::new(yirage_cpu::Cpu))
+}
+
+#[cfg(not(feature = "cpu"))]
+fn cpu() -> Provider {
+    Provider::LeftOut("cpu")
+}
