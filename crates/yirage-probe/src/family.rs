@@ -20,7 +20,7 @@ pub struct Family {
     /// The operating system that has it, as Rust names it.
     pub(crate) system: &'static str,
     /// Where its libraries are.
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     /// Variables that hide its devices.
     pub visible: Visible,
     /// How its libraries come onto a machine.
@@ -30,7 +30,7 @@ pub struct Family {
 }
 
 /// Where a family's libraries are.
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// In files that are looked for.
     Files(Wanted),
     /// A part of the system, which is no file.
@@ -54,9 +54,9 @@ impl Family {
         if surroundings.system() != self.system {
             return Err(ProbeError::OtherSystem { needed: self.system, found: surroundings.system() });
         }
-        let wanted = match &self.place {
-            Place::Files(wanted) => wanted,
-            Place::System(path) => return self.asked(Path::new(path), surroundings),
+        let wanted = match &self.location {
+            Location::Files(wanted) => wanted,
+            Location::System(path) => return self.asked(Path::new(path), surroundings),
         };
         let (files, folders) = candidates(wanted, surroundings);
         // The loader goes on behind a file that is not for this processor; so does this, and says so.

@@ -101,7 +101,7 @@ fn configured(surroundings: &Surroundings) -> Vec<PathBuf> {
     folders.iter().map(|folder| surroundings.path(Path::new(folder))).collect()
 }
 
-/// The lines of a file that say something. A file that is not there says nothing.
+/// The lines of a file that say something. One that is not there or cannot be read says nothing: the loader goes on too.
 fn lines(file: &Path) -> Vec<String> {
     let text = read_text_if_there(file, FOLDER_LIST_BYTES).ok().flatten().unwrap_or_default();
     let line = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();

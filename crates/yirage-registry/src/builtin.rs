@@ -1,14 +1,14 @@
 //! The list itself, most wanted first.
 
-use crate::slot::{Provider, Slot};
+use crate::listed::{Listed, Provider};
 use std::sync::Arc;
 use yirage_hal::reference::Reference;
 use yirage_probe::families;
 
-/// A family's slot, where its feature is on.
+/// A family, where its feature is on.
 macro_rules! family {
     ($feature:literal, $family:ident, $aliases:expr) => {
-        Slot {
+        Listed {
             name: families::$family.name,
             aliases: $aliases,
             provider: if cfg!(feature = $feature) {
@@ -21,8 +21,8 @@ macro_rules! family {
 }
 
 /// Every name. The first backend with a device is the default.
-pub(crate) fn slots() -> Vec<Slot> {
-    let not_looked_for = |name, aliases| Slot { name, aliases, provider: Provider::NotLookedFor };
+pub(crate) fn list() -> Vec<Listed> {
+    let not_looked_for = |name, aliases| Listed { name, aliases, provider: Provider::NotLookedFor };
     let of_tests = Provider::OfTests(Arc::new(Reference::new()));
     vec![
         family!("cuda", CUDA, &["nvidia"]),
@@ -38,8 +38,8 @@ pub(crate) fn slots() -> Vec<Slot> {
         not_looked_for("ali", &["ppu"]),
         family!("mps", METAL, &["metal"]),
         family!("vulkan", VULKAN, &[]),
-        Slot { name: "cpu", aliases: &[], provider: cpu() },
-        Slot { name: "reference", aliases: &[], provider: of_tests },
+        Listed { name: "cpu", aliases: &[], provider: cpu() },
+        Listed { name: "reference", aliases: &[], provider: of_tests },
     ]
 }
 

@@ -9,12 +9,12 @@
 
 mod builtin;
 mod error;
+mod listed;
 mod registry;
-mod slot;
 mod threads;
 
 pub use error::RegistryError;
+pub use listed::{Finding, Found};
 pub use registry::{AUTO, Registry};
-pub use slot::{Finding, Found};
 pub use threads::most_threads;
 pub use yirage_probe::Surroundings;

@@ -2,7 +2,7 @@
 
 use crate::builtin;
 use crate::error::RegistryError;
-use crate::slot::{Finding, Found, Provider, Slot};
+use crate::listed::{Finding, Found, Listed, Provider};
 use std::sync::Arc;
 use yirage_hal::{Backend, DeviceInfo};
 use yirage_probe::Surroundings;
@@ -15,7 +15,7 @@ pub const AUTO: &str = "auto";
 pub struct Registry {
     surroundings: Surroundings,
     /// In the order of choice.
-    slots: Vec<Slot>,
+    list: Vec<Listed>,
     /// What was set as the default.
     default: Option<&'static str>,
 }
@@ -23,7 +23,7 @@ pub struct Registry {
 impl Registry {
     /// The backends of this build, on a machine with these surroundings. Nothing is looked for yet.
     pub fn new(surroundings: Surroundings) -> Registry {
-        Registry { surroundings, slots: builtin::slots(), default: None }
+        Registry { surroundings, list: builtin::list(), default: None }
     }
 
     /// Adds a backend. One with a name of the list takes that name's place; one with a new name comes before all others,
@@ -31,9 +31,9 @@ impl Registry {
     pub fn register(&mut self, backend: Arc<dyn Backend>) {
         let name = backend.name();
         let provider = Provider::Backend(backend);
-        match self.slots.iter_mut().find(|slot| slot.is(name)) {
-            Some(slot) => slot.provider = provider,
-            None => self.slots.insert(0, Slot { name, aliases: &[], provider }),
+        match self.list.iter_mut().find(|listed| listed.is(name)) {
+            Some(listed) => listed.provider = provider,
+            None => self.list.insert(0, Listed { name, aliases: &[], provider }),
         }
     }
 
@@ -50,8 +50,8 @@ impl Registry {
         if name.eq_ignore_ascii_case(AUTO) {
             return self.get_default();
         }
-        let slot = self.slots.iter().find(|slot| slot.is(name)).ok_or_else(|| self.unknown(name))?;
-        match slot.look(&self.surroundings) {
+        let listed = self.list.iter().find(|listed| listed.is(name)).ok_or_else(|| self.unknown(name))?;
+        match listed.look(&self.surroundings) {
             Found::Usable(backend, _) => Ok(backend),
             Found::NotBuiltIn(_, why) | Found::Nothing(why) => {
                 Err(RegistryError::Unavailable(why, self.list_available()))
@@ -69,8 +69,8 @@ impl Registry {
         }
         let first = self.usable().into_iter().next();
         first.map(|(backend, _)| backend).ok_or_else(|| {
-            let backends = self.slots.iter().filter(|slot| slot.is_backend());
-            let reasons = backends.filter_map(|slot| match slot.look(&self.surroundings) {
+            let backends = self.list.iter().filter(|listed| listed.is_backend());
+            let reasons = backends.filter_map(|listed| match listed.look(&self.surroundings) {
                 Found::Nothing(why) => Some(why.to_string()),
                 _ => None,
             });
@@ -100,22 +100,25 @@ impl Registry {
 
     /// Forgets what was registered and set.
     pub fn reset(&mut self) {
-        self.slots = builtin::slots();
+        self.list = builtin::list();
         self.default = None;
     }
 
     /// Every name with what is behind it here, but for the backends of tests. Libraries of devices are loaded for it.
     pub fn survey(&self) -> Vec<Finding> {
-        let listed = self.slots.iter().filter(|slot| !matches!(slot.provider, Provider::OfTests(_)));
-        let finding =
-            |slot: &Slot| Finding { name: slot.name, aliases: slot.aliases, found: slot.look(&self.surroundings) };
-        listed.map(finding).collect()
+        let shown = self.list.iter().filter(|listed| !matches!(listed.provider, Provider::OfTests(_)));
+        let finding = |listed: &Listed| Finding {
+            name: listed.name,
+            aliases: listed.aliases,
+            found: listed.look(&self.surroundings),
+        };
+        shown.map(finding).collect()
     }
 
     /// The backends that have a device, with their devices. Those that only a processor plays come last.
     fn usable(&self) -> Vec<(Arc<dyn Backend>, Vec<DeviceInfo>)> {
-        let backends = self.slots.iter().filter(|slot| slot.is_backend());
-        let found = backends.filter_map(|slot| match slot.look(&self.surroundings) {
+        let backends = self.list.iter().filter(|listed| listed.is_backend());
+        let found = backends.filter_map(|listed| match listed.look(&self.surroundings) {
             Found::Usable(backend, devices) => Some((backend, devices)),
             _ => None,
         });
@@ -125,7 +128,7 @@ impl Registry {
     }
 
     fn unknown(&self, name: &str) -> RegistryError {
-        let known = [AUTO].into_iter().chain(self.slots.iter().map(|slot| slot.name));
+        let known = [AUTO].into_iter().chain(self.list.iter().map(|listed| listed.name));
         RegistryError::Unknown { name: name.to_owned(), known: known.collect() }
     }
 }

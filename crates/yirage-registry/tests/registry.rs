@@ -114,7 +114,6 @@ fn names_are_used_once() {
     names.sort_unstable();
     let all = names.len();
     names.dedup();
-    // An alias that is the name of its feature, as `maca`, stands once as well.
     assert_eq!(names.len(), all, "{names:?}");
 }
 
@@ -198,7 +197,34 @@ fn a_survey_has_a_reason_for_everything_that_cannot_be_used() {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[test]
+fn a_feature_that_is_off_is_said_to_be() {
+    let (_root, registry) = bare();
+    for (name, feature, on) in [
+        ("cpu", "cpu", cfg!(feature = "cpu")),
+        ("cuda", "cuda", cfg!(feature = "cuda")),
+        ("hip", "hip", cfg!(feature = "hip")),
+        ("hygon", "hip", cfg!(feature = "hip")),
+        ("moore", "musa", cfg!(feature = "musa")),
+        ("metax", "maca", cfg!(feature = "maca")),
+        ("iluvatar", "corex", cfg!(feature = "corex")),
+        ("ascend", "ascend", cfg!(feature = "ascend")),
+        ("cambricon", "cambricon", cfg!(feature = "cambricon")),
+        ("mps", "mps", cfg!(feature = "mps")),
+        ("vulkan", "vulkan", cfg!(feature = "vulkan")),
+    ] {
+        let found = registry.survey().into_iter().find(|finding| finding.name == name).unwrap().found;
+        let left_out = match found {
+            Found::Nothing(why) => {
+                why.why == "this build leaves it out" && why.remedy.contains(&format!("`{feature}`"))
+            }
+            _ => false,
+        };
+        assert_eq!(left_out, !on, "{name}");
+    }
+}
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
 #[test]
 fn devices_without_a_backend_are_there_and_never_chosen() {
     let (root, registry) = bare();
@@ -218,7 +244,7 @@ fn devices_without_a_backend_are_there_and_never_chosen() {
 }
 
 /// A driver with two devices.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "cuda"))]
 const DRIVER: &str = r#"
 #include <stddef.h>
 #include <string.h>

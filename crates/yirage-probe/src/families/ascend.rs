@@ -4,7 +4,7 @@
 
 use crate::answer::{Answer, told};
 use crate::error::ProbeError;
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::library::Library;
 use crate::limits::MOST_DEVICES;
 use crate::search::Wanted;
@@ -17,7 +17,7 @@ pub static ASCEND: Family = Family {
     name: "ascend",
     title: "Huawei Ascend",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libascendcl.so"],
         roots: &["ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_HOME"],
         folders: &["/usr/local/Ascend/ascend-toolkit/latest/lib64", "/usr/local/Ascend/nnrt/latest/lib64"],
@@ -54,7 +54,11 @@ fn ask(backend: &'static str, library: &Library) -> Result<Answer, ProbeError> {
         Ok(0) => return Err(ProbeError::NoDevice { path: library.path(), hidden: None }),
         Ok(count) if count <= MOST_DEVICES => count,
         _ => {
-            return Err(ProbeError::Nonsense { path: library.path(), call, answer: "a negative or huge number".into() });
+            return Err(ProbeError::Nonsense {
+                path: library.path(),
+                call,
+                answer: "a negative or huge number".into(),
+            });
         }
     };
     let chip = library.own_text("aclrtGetSocName")?;

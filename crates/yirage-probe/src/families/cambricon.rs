@@ -1,7 +1,7 @@
 //! Cambricon: a driver of CUDA's shape, whose version has three numbers.
 
 use crate::driver::{Driver, Version};
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::search::Wanted;
 use crate::visible::Visible;
 use yirage_hal::KernelCapabilities;
@@ -11,7 +11,7 @@ pub static CAMBRICON: Family = Family {
     name: "cambricon",
     title: "Cambricon MLU",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libcndrv.so.1", "libcndrv.so"],
         roots: &["NEUWARE_HOME"],
         folders: &["/usr/local/neuware/lib64"],

@@ -2,7 +2,7 @@
 
 use super::cuda::ATTRIBUTE;
 use crate::driver::{Driver, Version, compute_capability, thousands};
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::search::Wanted;
 use crate::visible::Visible;
 use yirage_hal::KernelCapabilities;
@@ -12,7 +12,7 @@ pub static COREX: Family = Family {
     name: "iluvatar",
     title: "Iluvatar CoreX",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libcuda.so.1", "libcuda.so"],
         roots: &["COREX_HOME", "COREX_ROOT"],
         folders: &["/usr/local/corex/lib64", "/usr/local/corex/lib"],

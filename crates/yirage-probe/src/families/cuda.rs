@@ -1,7 +1,7 @@
 //! NVIDIA: the driver's own library, which knows more than the toolkit's and is there without one.
 
 use crate::driver::{Driver, Version, compute_capability, thousands};
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::library::Library;
 use crate::search::Wanted;
 use crate::visible::Visible;
@@ -12,7 +12,7 @@ pub static CUDA: Family = Family {
     name: "cuda",
     title: "NVIDIA CUDA",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libcuda.so.1", "libcuda.so"],
         roots: &["CUDA_HOME", "CUDA_PATH"],
         folders: &["/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"],

@@ -2,7 +2,7 @@
 
 use crate::driver::{Driver, Version};
 use crate::error::ProbeError;
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::library::Library;
 use crate::search::Wanted;
 use crate::visible::Visible;
@@ -13,7 +13,7 @@ pub static HIP: Family = Family {
     name: "hip",
     title: "AMD ROCm",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"],
         roots: &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"],
         folders: &["/opt/rocm/lib", "/opt/rocm/hip/lib"],
@@ -30,7 +30,7 @@ pub static HYGON: Family = Family {
     name: "hygon",
     title: "Hygon DCU",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libgalaxyhip.so.5", "libgalaxyhip.so", "libamdhip64.so.5", "libamdhip64.so"],
         roots: &["DTK_ROOT", "DTK_HOME", "DTKROOT"],
         folders: &["/opt/dtk/lib", "/opt/dtk/lib64", "/opt/dtk/hip/lib"],

@@ -1,7 +1,7 @@
 //! MetaX: a runtime with CUDA's functions under names of its own.
 
 use crate::driver::{Driver, Version};
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::search::Wanted;
 use crate::visible::Visible;
 use yirage_hal::KernelCapabilities;
@@ -11,7 +11,7 @@ pub static MACA: Family = Family {
     name: "metax",
     title: "MetaX MACA",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libmcruntime.so"],
         roots: &["MACA_PATH", "MACA_HOME", "MACA_ROOT"],
         folders: &["/opt/maca/lib"],

@@ -4,7 +4,7 @@
 
 use crate::answer::Answer;
 use crate::error::ProbeError;
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::library::Library;
 use crate::visible::Visible;
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ pub static METAL: Family = Family {
     name: "mps",
     title: "Apple Metal",
     system: "macos",
-    place: Place::System("/System/Library/Frameworks/Metal.framework/Metal"),
+    location: Location::System("/System/Library/Frameworks/Metal.framework/Metal"),
     visible: Visible::NONE,
     install: "it comes with the system",
     ask,

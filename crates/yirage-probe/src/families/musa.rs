@@ -1,7 +1,7 @@
 //! Moore Threads: a driver with CUDA's functions under names of its own.
 
 use crate::driver::{Driver, Version, compute_capability};
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::search::Wanted;
 use crate::visible::Visible;
 use yirage_hal::KernelCapabilities;
@@ -11,7 +11,7 @@ pub static MUSA: Family = Family {
     name: "moore",
     title: "Moore Threads MUSA",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libmusa.so.1", "libmusa.so"],
         roots: &["MUSA_HOME", "MUSA_ROOT", "MUSA_PATH"],
         folders: &["/usr/local/musa/lib"],

@@ -5,7 +5,7 @@
 
 use crate::answer::Answer;
 use crate::error::ProbeError;
-use crate::family::{Family, Place};
+use crate::family::{Family, Location};
 use crate::library::{Library, text};
 use crate::limits::MOST_DEVICES;
 use crate::search::Wanted;
@@ -19,7 +19,7 @@ pub static VULKAN: Family = Family {
     name: "vulkan",
     title: "Vulkan",
     system: "linux",
-    place: Place::Files(Wanted {
+    location: Location::Files(Wanted {
         libraries: &["libvulkan.so.1", "libvulkan.so"],
         roots: &["VULKAN_SDK"],
         folders: &[],

@@ -30,7 +30,8 @@ mod tests {
         assert!(said(true, false, true).contains("bf16 ones become 32-bit floats"));
         assert!(said(true, true, true).contains("are multiplied as they are"));
         assert!(
-            said(true, true, true).contains("8-bit activations") && said(true, true, false).contains("without instructions")
+            said(true, true, true).contains("8-bit activations")
+                && said(true, true, false).contains("without instructions")
         );
     }
 }

@@ -1,12 +1,12 @@
-//! A place in the list: a name, and what stands behind it.
+//! A name of the list, and what stands behind it.
 
 use std::sync::Arc;
 use yirage_hal::{Backend, DeviceInfo, Unavailable};
 use yirage_probe::{Family, Surroundings};
 
-/// A place in the list.
+/// A name of the list.
 #[derive(Clone)]
-pub(crate) struct Slot {
+pub(crate) struct Listed {
     pub(crate) name: &'static str,
     /// Other names of the same.
     pub(crate) aliases: &'static [&'static str],
@@ -48,7 +48,7 @@ pub enum Found {
     Nothing(Unavailable),
 }
 
-impl Slot {
+impl Listed {
     /// Whether the name, or one of the others, is `name`. Case does not matter.
     pub(crate) fn is(&self, name: &str) -> bool {
         [self.name].iter().chain(self.aliases).any(|own| own.eq_ignore_ascii_case(name))
