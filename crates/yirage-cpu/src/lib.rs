@@ -12,6 +12,7 @@ pub mod isa;
 mod kernels;
 mod limits;
 pub mod linear;
+mod machine;
 pub mod memory;
 pub mod pack;
 pub mod pool;

@@ -27,6 +27,11 @@ pub(crate) fn left() -> Option<Room> {
     machine.into_iter().chain(groups).chain(of_process(&process, &rlimits())).min_by_key(|room| room.bytes)
 }
 
+/// All memory of the machine; none where the system says nothing of it.
+pub(crate) fn total() -> Option<u64> {
+    kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")
+}
+
 /// A number of KiB behind a name, in bytes.
 fn kib(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split(':').next() == Some(name))?;
@@ -45,12 +50,25 @@ fn of_groups(groups: &str, root: &Path, read: cgroup::Read<'_>) -> Option<Room> 
     cgroup::groups(groups, "memory", root).iter().filter_map(|group| of_group(group, read)).min_by_key(|r| r.bytes)
 }
 
-fn of_group(group: &cgroup::Group, read: cgroup::Read<'_>) -> Option<Room> {
-    let [most, used] =
-        if group.v2 { ["memory.max", "memory.current"] } else { ["memory.limit_in_bytes", "memory.usage_in_bytes"] };
-    let number = |name: &str| read(&group.folder.join(name))?.trim().parse::<u64>().ok();
+/// The least memory that a control group of this process allows, whatever is used of it.
+pub(crate) fn group_limit() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = cgroup::groups(&groups, "memory", Path::new(cgroup::ROOT));
+    groups.iter().filter_map(|group| limit_of(group, &|path| fs::read_to_string(path).ok())).min()
+}
+
+/// The bytes that a group allows.
+fn limit_of(group: &cgroup::Group, read: cgroup::Read<'_>) -> Option<u64> {
+    let name = if group.v2 { "memory.max" } else { "memory.limit_in_bytes" };
+    let most = read(&group.folder.join(name))?.trim().parse::<u64>().ok();
     // Without a limit the one says `max`, the other a number near 2^63.
-    let most = number(most).filter(|&n| n < 1 << 62)?;
+    most.filter(|&n| n < 1 << 62)
+}
+
+fn of_group(group: &cgroup::Group, read: cgroup::Read<'_>) -> Option<Room> {
+    let used = if group.v2 { "memory.current" } else { "memory.usage_in_bytes" };
+    let number = |name: &str| read(&group.folder.join(name))?.trim().parse::<u64>().ok();
+    let most = limit_of(group, read)?;
     let stat = read(&group.folder.join("memory.stat")).unwrap_or_default();
     let of_files = |name: &str| {
         let line = stat.lines().find(|line| line.split_whitespace().next() == Some(name));

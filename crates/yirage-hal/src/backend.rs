@@ -8,12 +8,14 @@ use thiserror::Error;
 
 /// Why a backend has no device here.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("{backend}: {why}")]
+#[error("{backend}: {why}; {remedy}")]
 pub struct Unavailable {
     /// The backend.
     pub backend: &'static str,
     /// The reason.
     pub why: String,
+    /// What to do.
+    pub remedy: String,
 }
 
 /// How a device is opened.
@@ -29,7 +31,7 @@ pub struct OpenOptions {
 }
 
 /// A family of devices.
-pub trait Backend: Sync {
+pub trait Backend: Send + Sync {
     /// The name on command lines and in kernel names.
     fn name(&self) -> &'static str;
     /// The devices that are there, or why none is.

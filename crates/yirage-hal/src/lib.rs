@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod capabilities;
 mod choice;
 mod device;
 pub mod driver;
@@ -17,7 +18,6 @@ mod executor;
 mod image;
 mod info;
 mod limit;
-pub mod null;
 mod outputs;
 mod record;
 pub mod reference;
@@ -25,6 +25,7 @@ mod step;
 mod view;
 
 pub use backend::{Backend, OpenOptions, Unavailable};
+pub use capabilities::KernelCapabilities;
 pub use choice::Why;
 pub use device::{Bindings, Device, MemoryReport, PoolBytes, Program, StateHandle, WeightHandle, WeightSink};
 pub use error::HalError;

@@ -4,6 +4,7 @@
 //! speed and no memory bound beyond the weights themselves.
 
 use crate::backend::{Backend, OpenOptions, Unavailable};
+use crate::capabilities::KernelCapabilities;
 use crate::device::{Bindings, Device, MemoryReport, PoolBytes, Program, StateHandle, WeightHandle, WeightSink};
 use crate::error::HalError;
 use crate::info::DeviceInfo;
@@ -61,13 +62,21 @@ impl Backend for Reference {
 }
 
 fn info() -> DeviceInfo {
+    // It evaluates ops in every type that they have.
+    let capabilities = KernelCapabilities {
+        fp16: true,
+        bf16: true,
+        int8: true,
+        int4: true,
+        paged_attention: true,
+        fused_moe: true,
+        ..KernelCapabilities::LEAST
+    };
     DeviceInfo {
-        backend: "reference",
-        ordinal: 0,
-        name: "scalar reference".into(),
-        arch: "scalar f64".into(),
-        memory_bytes: 0,
+        capabilities,
+        software: true,
         facts: vec![("purpose", "the oracle of every backend; slow by design".into())],
+        ..DeviceInfo::new("reference", 0, "scalar reference", "scalar f64")
     }
 }
 

@@ -28,12 +28,11 @@ impl Sim {
 
     fn info(&self, ordinal: u32) -> DeviceInfo {
         DeviceInfo {
-            backend: "sim",
-            ordinal,
-            name: "simulated accelerator".into(),
-            arch: "scalar f64".into(),
             memory_bytes: self.settings.memory,
+            total_memory_bytes: Some(self.settings.memory),
+            software: true,
             facts: vec![("purpose", "finds what only works on the host; slow by design".into())],
+            ..DeviceInfo::new("sim", ordinal, "simulated accelerator", "scalar f64")
         }
     }
 }

@@ -20,6 +20,7 @@ use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
 use yirage_model::tokenizer::TokenizerError;
 use yirage_packed::PackedError;
+use yirage_registry::RegistryError;
 
 /// The exit code of what does not fit into memory.
 pub(crate) const WOULD_NOT_FIT: u8 = 4;
@@ -54,6 +55,9 @@ pub(crate) enum Failure {
     /// Stop strings or ids.
     #[error("--stop: {0}")]
     Stop(#[from] StopError),
+    /// The way to a device.
+    #[error("{0}; see `yirage devices`")]
+    Backend(#[from] RegistryError),
     /// The device.
     #[error(transparent)]
     Device(#[from] HalError),
@@ -94,6 +98,8 @@ impl Failure {
         match self {
             Failure::Usage(_) | Failure::Stop(_) | Failure::Device(HalError::Option { .. }) => (2, "usage"),
             Failure::Hub(HubError::Malformed { .. }) => (2, "usage"),
+            Failure::Backend(RegistryError::Unknown { .. }) => (2, "usage"),
+            Failure::Backend(_) => UNSUPPORTED,
             Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),
             Failure::Clap(e) if e.use_stderr() => (2, "usage"),
             Failure::Clap(_) => (0, "ok"),

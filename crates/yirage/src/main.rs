@@ -1,11 +1,9 @@
 //! The `yirage` command: options are parsed, then resolved to typed settings, then a command runs.
 //!
 //! Standard output carries results and nothing else; notes, progress and errors go to standard error. This crate is
-//! the only one that names backends, and the only one that reads options, their environment variables and the
-//! configuration file.
+//! the only one that reads options, their environment variables and the configuration file. It names no backend.
 #![forbid(unsafe_code)]
 
-mod backends;
 mod bench;
 mod commands;
 mod console;

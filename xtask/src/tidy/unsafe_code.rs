@@ -1,4 +1,5 @@
-//! `unsafe` lives in backends, in `yirage-mmap`, in `yirage-process` and nowhere else: the other crates say so in their first lines.
+//! `unsafe` lives in backends, in `yirage-mmap`, `yirage-probe`, `yirage-process` and nowhere else: the other crates say so
+//! in their first lines.
 
 use super::{Finding, Tree};
 
@@ -6,6 +7,7 @@ const SAFE: &[&str] = &[
     "yirage-ir",
     "yirage-plan",
     "yirage-hal",
+    "yirage-registry",
     "yirage-compile",
     "yirage-model",
     "yirage-hub",

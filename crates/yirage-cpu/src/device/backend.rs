@@ -1,10 +1,11 @@
 //! The backend: opening the device with its threads and instruction set.
 
+use super::info::info;
 use super::on_cpu::CpuDevice;
 use crate::isa::{Isa, IsaError};
 use crate::memory::{GUARDS, Supply};
 use crate::pool::{Facts, Pool, PoolError};
-use crate::room::{self, Room};
+use crate::room;
 use crate::shared::Shared;
 use std::sync::Arc;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
@@ -21,7 +22,7 @@ impl Backend for Cpu {
     }
 
     fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
-        Ok(vec![info(Isa::detect(), &Facts::read().budget(None), room::left())])
+        Ok(vec![info(Isa::detect(), &Facts::read(), None, room::left())])
     }
 
     fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
@@ -65,7 +66,7 @@ impl Backend for Cpu {
         } else if let Some(why) = pool.pinning_refused() {
             notes.push(format!("threads are not pinned: {why}"));
         }
-        Ok((Arc::new(CpuDevice::new(info(isa, &budget, room), Shared::new(isa, pool, supply))), notes))
+        Ok((Arc::new(CpuDevice::new(info(isa, &facts, options.threads, room), Shared::new(isa, pool, supply))), notes))
     }
 }
 
@@ -78,32 +79,4 @@ fn isa_error(error: IsaError) -> HalError {
             why: format!("this processor ({}) has {best} and those below it", std::env::consts::ARCH),
         },
     }
-}
-
-fn info(isa: Isa, budget: &(usize, String), room: Option<Room>) -> DeviceInfo {
-    let limit = room.as_ref().map(|room| ("memory_limit", room.limit.clone()));
-    let facts = [
-        ("threads", budget.0.to_string()),
-        ("threads_reason", budget.1.clone()),
-        ("isa_available", available_isas().join(" ")),
-    ];
-    DeviceInfo {
-        backend: "cpu",
-        ordinal: 0,
-        name: model_name().unwrap_or_else(|| "unnamed processor".into()),
-        arch: format!("{}/{isa}", std::env::consts::ARCH),
-        // No byte at all would mean that nothing is known.
-        memory_bytes: room.map_or(0, |room| room.bytes.max(1)),
-        facts: facts.into_iter().chain(limit).collect(),
-    }
-}
-
-fn available_isas() -> Vec<&'static str> {
-    Isa::ALL.iter().filter(|i| i.available()).map(|i| i.name()).collect()
-}
-
-fn model_name() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|l| l.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_string())
 }

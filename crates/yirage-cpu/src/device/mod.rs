@@ -3,6 +3,8 @@
 //! Nothing here computes: kernels are bound in their own room and know nothing of this one.
 
 mod backend;
+mod capabilities;
+mod info;
 mod on_cpu;
 mod probe;
 mod program;

@@ -41,7 +41,7 @@ pub(crate) fn prepare(
     let trained = config.opt_u32("max_position_embeddings")?;
     let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
     let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
-    let kv = options.kv_format(weights_f32);
+    let kv = options.kv_format(weights_f32, &device.info().capabilities);
     check_context(&config, options, context)?;
     let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
     let target = device.target();

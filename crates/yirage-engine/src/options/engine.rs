@@ -2,6 +2,7 @@
 
 use super::packed::PackedOptions;
 use super::speculation::Speculation;
+use yirage_hal::KernelCapabilities;
 use yirage_ir::Format;
 use yirage_plan::{ExecutorKind, Precision};
 
@@ -12,7 +13,8 @@ pub struct EngineOptions {
     pub precision: Precision,
     /// Format of cached keys and values: F32, F16, BF16 or Q8_0 (8 bits and a scale for each 32 elements of a head's key
     /// and value: 0.53 of the memory of BF16). None is F32 for the exact precision, and for models whose
-    /// weights are all F32, which thus compute the same in both precisions; else BF16.
+    /// weights are all F32, which thus compute the same in both precisions; else BF16, but F16 on a device that
+    /// multiplies F16 and not BF16.
     pub kv: Option<Format>,
     /// The executor of every step; none is the one that measurement chooses, plan by plan. All give the same bytes.
     pub executor: Option<ExecutorKind>,
@@ -59,9 +61,29 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// The format of the cache for a model whose weights are all F32, or not.
-    pub fn kv_format(&self, weights_f32: bool) -> Format {
+    /// The format of the cache for a model whose weights are all F32, or not, on a device that can do so much.
+    pub fn kv_format(&self, weights_f32: bool, device: &KernelCapabilities) -> Format {
         let whole = self.precision == Precision::Exact || weights_f32;
-        self.kv.unwrap_or(if whole { Format::F32 } else { Format::BF16 })
+        let half = if device.fp16 && !device.bf16 { Format::F16 } else { Format::BF16 };
+        self.kv.unwrap_or(if whole { Format::F32 } else { half })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_has_the_format_that_the_device_multiplies() {
+        let fast = EngineOptions::default();
+        let with = |fp16, bf16| KernelCapabilities { fp16, bf16, ..KernelCapabilities::LEAST };
+        let formats = [with(false, false), with(true, false), with(false, true), with(true, true)];
+        let halves = [Format::BF16, Format::F16, Format::BF16, Format::BF16];
+        assert_eq!(formats.map(|device| fast.kv_format(false, &device)), halves);
+        assert_eq!(formats.map(|device| fast.kv_format(true, &device)), [Format::F32; 4]);
+        let exact = EngineOptions { precision: Precision::Exact, ..EngineOptions::default() };
+        assert_eq!(formats.map(|device| exact.kv_format(false, &device)), [Format::F32; 4]);
+        let asked = EngineOptions { kv: Some(Format::BF16), ..EngineOptions::default() };
+        assert_eq!(asked.kv_format(false, &with(true, false)), Format::BF16, "what is asked for is used");
     }
 }

@@ -5,10 +5,11 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::model::{Located, locate, named};
 use crate::options::Layers;
-use crate::settings::{EngineSettings, most_threads};
+use crate::settings::EngineSettings;
 use yirage_engine::limits::MAX_CONTEXT;
 use yirage_engine::{Engine, Speculation};
 use yirage_model::{Checkpoint, RawConfig};
+use yirage_registry::most_threads;
 
 /// Runs the command.
 ///

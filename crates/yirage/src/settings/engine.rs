@@ -1,6 +1,5 @@
 //! Where and how a model runs.
 
-use crate::backends;
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::sync::Arc;
@@ -9,15 +8,11 @@ use yirage_engine::{EngineOptions, Speculation, SpeculationControl};
 use yirage_hal::{Backend, Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_plan::Precision;
-
-/// Most threads that may be asked for: a multiple of the processors allowed to this process.
-pub(crate) fn most_threads() -> usize {
-    yirage_cpu::pool::Facts::read().most()
-}
+use yirage_registry::{AUTO, Registry, Surroundings, most_threads};
 
 /// A backend, its device, and the options of an engine on it.
 pub(crate) struct EngineSettings {
-    backend: &'static dyn Backend,
+    backend: Arc<dyn Backend>,
     ordinal: u32,
     open: OpenOptions,
     /// Options of the engine.
@@ -32,7 +27,7 @@ impl EngineSettings {
     /// Reads the options that every computing command takes.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option.
+    /// [`Failure::Usage`] naming the option; [`Failure::Backend`] where the backend has no device here.
     pub(crate) fn resolve(layers: &Layers) -> Result<EngineSettings, Failure> {
         EngineSettings::for_threads(layers, EngineSettings::threads(layers)?)
     }
@@ -50,7 +45,7 @@ impl EngineSettings {
     /// Reads the options other than the number of threads, which is given.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option.
+    /// As [`EngineSettings::resolve`].
     pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<EngineSettings, Failure> {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
         let chunk = format!("a number from 1 to {MAX_STEP_TOKENS}");
@@ -77,8 +72,9 @@ impl EngineSettings {
             packed,
             ..EngineOptions::default()
         };
+        let registry = Registry::new(Surroundings::of_this_process());
         Ok(EngineSettings {
-            backend: backends::named(layers.text("backend").unwrap_or_default())?,
+            backend: registry.select(layers.text("backend").unwrap_or(AUTO))?,
             ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
             open: OpenOptions { threads, isa: layers.text("isa").map(str::to_owned), ..OpenOptions::default() },
             options,

@@ -5,7 +5,7 @@ mod packed;
 mod prompt;
 mod sampling;
 
-pub(crate) use engine::{EngineSettings, most_threads};
+pub(crate) use engine::EngineSettings;
 pub(crate) use packed::weight_cache_folder;
 pub(crate) use prompt::{PromptSource, read_input};
 pub(crate) use sampling::Choosing;

@@ -166,8 +166,10 @@ fn doctor_shows_what_is_here() {
     let value = yirage(&["doctor", "--json"]).json();
     assert!(keys(&value).contains(&"devices") && value["unavailable"][0]["why"].is_string());
     assert_eq!(value["devices"][0]["backend"], "cpu");
+    assert!(value["advice"][0]["backend"] == "cpu" && value["advice"][0]["advice"][0].is_string(), "{value}");
     assert!(value["folders"][0]["path"].is_string() && value["folders"][0]["state"].is_string());
     let text = yirage(&["doctor"]).ran().out;
+    assert!(text.contains("computes with: fp32") && text.contains("advice for cpu 0:"), "{text}");
     assert!(text.contains("threads_reason: ") && text.contains("folders:") && !text.contains("limits"), "{text}");
 }
 

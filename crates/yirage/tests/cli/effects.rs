@@ -22,7 +22,7 @@ const EFFECTS: &[Effect] = &[
     ("python", |_| {
         assert!(yirage(&["pull", "--python", "no-such-python"]).ran().err.contains("no-such-python -m pip"))
     }),
-    ("backend", |m| assert_eq!(run(m, &["--backend", "null"]).code, 3)),
+    ("backend", |m| assert_eq!(run(m, &["--backend", "kunlun"]).code, 3)),
     ("device", |m| assert_eq!(run(m, &["--device", "7"]).code, 2)),
     ("threads", |m| assert!(debug(m, &["--threads", "1"]).contains("(\"threads\", \"1\")"))),
     ("isa", |m| assert!(debug(m, &["--isa", "scalar"]).contains("/scalar"))),

@@ -1,0 +1,77 @@
+//! Cambricon: a driver of CUDA's shape, whose version has three numbers.
+
+use crate::driver::{Driver, Version};
+use crate::family::{Family, Location};
+use crate::search::Wanted;
+use crate::visible::Visible;
+use yirage_hal::KernelCapabilities;
+
+/// Cambricon.
+pub static CAMBRICON: Family = Family {
+    name: "cambricon",
+    title: "Cambricon MLU",
+    system: "linux",
+    location: Location::Files(Wanted {
+        libraries: &["libcndrv.so.1", "libcndrv.so"],
+        roots: &["NEUWARE_HOME"],
+        folders: &["/usr/local/neuware/lib64"],
+        own_folders_only: false,
+        foreign: &[],
+    }),
+    visible: Visible {
+        by_runtime: &[&["MLU_VISIBLE_DEVICES"]],
+        by_us: None,
+        of_containers: &["CAMBRICON_VISIBLE_DEVICES"],
+    },
+    install: "install Cambricon's driver and Neuware, or name its root in NEUWARE_HOME",
+    ask: |backend, library| DRIVER.ask(backend, library),
+};
+
+const DRIVER: Driver = Driver {
+    start: "cnInit",
+    version: Version::Numbers { call: "cnGetDriverVersion", oldest: [4, 20, 0] },
+    count: "cnDeviceGetCount",
+    device: "cnDeviceGet",
+    name: "cnDeviceGetName",
+    memory: "cnDeviceTotalMem",
+    // The numbers of its attributes are in no public header.
+    cores: None,
+    arch: |_, _, name| Ok(series(name)),
+    capabilities,
+};
+
+/// `MLU370` of `MLU370-S4`.
+fn series(name: &str) -> String {
+    name.split(['-', ' ']).next().unwrap_or(name).to_owned()
+}
+
+/// By series: bf16 came with the 300s, 8-bit floats are in none that is known here.
+fn capabilities(series: &str) -> KernelCapabilities {
+    let Some(number) = series.strip_prefix("MLU").and_then(|digits| digits.parse::<u32>().ok()) else {
+        return KernelCapabilities::LEAST;
+    };
+    KernelCapabilities {
+        fp16: true,
+        bf16: number >= 300,
+        int8: true,
+        int4: true,
+        flash_attention: number >= 370,
+        paged_attention: number >= 370,
+        ..KernelCapabilities::LEAST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_has_its_row() {
+        let flags = |name: &str| (capabilities(&series(name)).fp16, capabilities(&series(name)).bf16);
+        assert_eq!(
+            [flags("MLU270-X5K"), flags("MLU370-S4"), flags("MLU590")],
+            [(true, false), (true, true), (true, true)]
+        );
+        assert_eq!(capabilities("unknown"), KernelCapabilities::LEAST);
+    }
+}

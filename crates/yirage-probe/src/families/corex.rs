@@ -1,0 +1,46 @@
+//! Iluvatar CoreX: a driver with CUDA's very names, in a folder of its own.
+
+use super::cuda::ATTRIBUTE;
+use crate::driver::{Driver, Version, compute_capability, thousands};
+use crate::family::{Family, Location};
+use crate::search::Wanted;
+use crate::visible::Visible;
+use yirage_hal::KernelCapabilities;
+
+/// Iluvatar CoreX.
+pub static COREX: Family = Family {
+    name: "iluvatar",
+    title: "Iluvatar CoreX",
+    system: "linux",
+    location: Location::Files(Wanted {
+        libraries: &["libcuda.so.1", "libcuda.so"],
+        roots: &["COREX_HOME", "COREX_ROOT"],
+        folders: &["/usr/local/corex/lib64", "/usr/local/corex/lib"],
+        own_folders_only: true,
+        foreign: &[],
+    }),
+    visible: Visible {
+        by_runtime: &[&["ILUVATAR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"]],
+        by_us: None,
+        of_containers: &[],
+    },
+    install: "install Iluvatar's CoreX below /usr/local/corex, or name its root in COREX_HOME",
+    ask: |backend, library| DRIVER.ask(backend, library),
+};
+
+const DRIVER: Driver = Driver {
+    start: "cuInit",
+    version: Version::Number { call: "cuDriverGetVersion", written: thousands, oldest: Some(10020) },
+    count: "cuDeviceGetCount",
+    device: "cuDeviceGet",
+    name: "cuDeviceGetName",
+    memory: "cuDeviceTotalMem_v2",
+    cores: Some((ATTRIBUTE, 16)),
+    arch: |library, device, _| compute_capability(library, ATTRIBUTE, "ivcore", [75, 76], device),
+    capabilities,
+};
+
+/// The maker's numbers are not NVIDIA's: what all its cards have counts, and nothing that a number would promise.
+fn capabilities(_: &str) -> KernelCapabilities {
+    KernelCapabilities { fp16: true, int8: true, int4: true, nccl: true, ..KernelCapabilities::LEAST }
+}

@@ -1,0 +1,67 @@
+//! MetaX: a runtime with CUDA's functions under names of its own.
+
+use crate::driver::{Driver, Version};
+use crate::family::{Family, Location};
+use crate::search::Wanted;
+use crate::visible::Visible;
+use yirage_hal::KernelCapabilities;
+
+/// MetaX.
+pub static MACA: Family = Family {
+    name: "metax",
+    title: "MetaX MACA",
+    system: "linux",
+    location: Location::Files(Wanted {
+        libraries: &["libmcruntime.so"],
+        roots: &["MACA_PATH", "MACA_HOME", "MACA_ROOT"],
+        folders: &["/opt/maca/lib"],
+        own_folders_only: false,
+        foreign: &[],
+    }),
+    visible: Visible {
+        by_runtime: &[&["MACA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"]],
+        by_us: None,
+        of_containers: &[],
+    },
+    install: "install MetaX's MACA below /opt/maca, or name its root in MACA_PATH",
+    ask: |backend, library| DRIVER.ask(backend, library),
+};
+
+const DRIVER: Driver = Driver {
+    start: "mcInit",
+    // The maker documents no form of this number.
+    version: Version::Number { call: "mcRuntimeGetVersion", written: |version| version.to_string(), oldest: None },
+    count: "mcGetDeviceCount",
+    device: "mcDeviceGet",
+    name: "mcDeviceGetName",
+    memory: "mcDeviceTotalMem",
+    // The numbers of its attributes are in no public header.
+    cores: None,
+    // Nor is its architecture told by a call: the name says which card it is.
+    arch: |_, _, name| Ok(name.split_whitespace().find(|word| is_for_models(word)).unwrap_or("unknown").to_owned()),
+    capabilities,
+};
+
+/// Whether a word names a card for models: the C series, such as C500.
+fn is_for_models(word: &str) -> bool {
+    word.strip_prefix('C').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// What the cards for models have. Of another series nothing is known.
+fn capabilities(card: &str) -> KernelCapabilities {
+    match is_for_models(card) {
+        true => KernelCapabilities { fp16: true, bf16: true, int8: true, int4: true, ..KernelCapabilities::LEAST },
+        false => KernelCapabilities::LEAST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_series_for_models_has_its_row() {
+        assert!(capabilities("C500").bf16 && !capabilities("C500").fp8);
+        assert_eq!([capabilities("N100"), capabilities("Card")], [KernelCapabilities::LEAST; 2]);
+    }
+}

@@ -1,0 +1,29 @@
+//! One file a family: its libraries, its calls, and what each of its architectures can compute with.
+//!
+//! Functions and numbers are those of the makers' public headers. Only the Vulkan loader and NVIDIA's driver have been
+//! asked on hardware or a software device; for the others see docs/backends.md.
+
+mod ascend;
+mod cambricon;
+mod corex;
+mod cuda;
+mod hip;
+mod maca;
+mod metal;
+mod musa;
+mod vulkan;
+
+pub use ascend::ASCEND;
+pub use cambricon::CAMBRICON;
+pub use corex::COREX;
+pub use cuda::CUDA;
+pub use hip::{HIP, HYGON};
+pub use maca::MACA;
+pub use metal::METAL;
+pub use musa::MUSA;
+pub use vulkan::VULKAN;
+
+use crate::family::Family;
+
+/// Every family.
+pub const ALL: [&Family; 10] = [&CUDA, &ASCEND, &CAMBRICON, &HYGON, &HIP, &MACA, &MUSA, &COREX, &METAL, &VULKAN];

@@ -1,0 +1,71 @@
+//! Moore Threads: a driver with CUDA's functions under names of its own.
+
+use crate::driver::{Driver, Version, compute_capability};
+use crate::family::{Family, Location};
+use crate::search::Wanted;
+use crate::visible::Visible;
+use yirage_hal::KernelCapabilities;
+
+/// Moore Threads.
+pub static MUSA: Family = Family {
+    name: "moore",
+    title: "Moore Threads MUSA",
+    system: "linux",
+    location: Location::Files(Wanted {
+        libraries: &["libmusa.so.1", "libmusa.so"],
+        roots: &["MUSA_HOME", "MUSA_ROOT", "MUSA_PATH"],
+        folders: &["/usr/local/musa/lib"],
+        own_folders_only: false,
+        foreign: &[],
+    }),
+    visible: Visible {
+        by_runtime: &[&["MUSA_VISIBLE_DEVICES"]],
+        by_us: None,
+        of_containers: &["MTHREADS_VISIBLE_DEVICES"],
+    },
+    install: "install Moore Threads' driver and MUSA, or name its root in MUSA_HOME",
+    ask: |backend, library| DRIVER.ask(backend, library),
+};
+
+const DRIVER: Driver = Driver {
+    start: "muInit",
+    // The maker documents no form of this number.
+    version: Version::Number { call: "muDriverGetVersion", written: |version| version.to_string(), oldest: None },
+    count: "muDeviceGetCount",
+    device: "muDeviceGet",
+    name: "muDeviceGetName",
+    memory: "muDeviceTotalMem_v2",
+    cores: Some(("muDeviceGetAttribute", 16)),
+    arch: |library, device, _| compute_capability(library, "muDeviceGetAttribute", "mp_", [75, 76], device),
+    capabilities,
+};
+
+/// By architecture: mp_22 has bf16, mp_31 8-bit floats.
+fn capabilities(arch: &str) -> KernelCapabilities {
+    let Some(level) = arch.strip_prefix("mp_").and_then(|digits| digits.parse::<u32>().ok()) else {
+        return KernelCapabilities::LEAST;
+    };
+    KernelCapabilities {
+        fp16: true,
+        bf16: level >= 22,
+        fp8: level >= 31,
+        int8: true,
+        int4: true,
+        flash_attention: level >= 22,
+        ..KernelCapabilities::LEAST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_architecture_has_its_row() {
+        let flags = |arch| (capabilities(arch).fp16, capabilities(arch).bf16, capabilities(arch).fp8);
+        assert_eq!(flags("mp_21"), (true, false, false));
+        assert_eq!(flags("mp_22"), (true, true, false));
+        assert_eq!(flags("mp_31"), (true, true, true));
+        assert_eq!(capabilities("unknown"), KernelCapabilities::LEAST);
+    }
+}

@@ -1,0 +1,167 @@
+//! Vulkan: the loader, which asks every installed driver. Among them may be one that computes on the processor.
+//!
+//! Records are those of the registry's headers for 64-bit systems. An instance is made for the question and destroyed
+//! after it.
+
+use crate::answer::Answer;
+use crate::error::ProbeError;
+use crate::family::{Family, Location};
+use crate::library::{Library, text};
+use crate::limits::MOST_DEVICES;
+use crate::search::Wanted;
+use crate::visible::Visible;
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+use yirage_hal::DeviceInfo;
+
+/// Vulkan.
+pub static VULKAN: Family = Family {
+    name: "vulkan",
+    title: "Vulkan",
+    system: "linux",
+    location: Location::Files(Wanted {
+        libraries: &["libvulkan.so.1", "libvulkan.so"],
+        roots: &["VULKAN_SDK"],
+        folders: &[],
+        own_folders_only: false,
+        foreign: &[],
+    }),
+    visible: Visible { by_runtime: &[], by_us: Some("GGML_VK_VISIBLE_DEVICES"), of_containers: &[] },
+    install: "install the Vulkan loader (libvulkan1) and a driver for your device",
+    ask,
+};
+
+/// The oldest version that will do: 1.1, as the loader counts.
+const OLDEST: u32 = 1 << 22 | 1 << 12;
+/// The kind of device that is a processor.
+const SOFTWARE: u32 = 4;
+/// A part of memory that lies on the device.
+const ON_DEVICE: u32 = 1;
+/// There may be more than were asked for.
+const INCOMPLETE: i32 = 5;
+
+/// `VkInstanceCreateInfo` with nothing wanted.
+#[repr(C)]
+struct InstanceInfo {
+    kind: u32,
+    next: *const c_void,
+    flags: u32,
+    application: *const c_void,
+    layers: u32,
+    layer_names: *const c_void,
+    extensions: u32,
+    extension_names: *const c_void,
+}
+
+/// `VkPhysicalDeviceProperties`, of which only the beginning is read; the rest is larger than in any version.
+#[repr(C, align(8))]
+struct Properties {
+    api_version: u32,
+    driver_version: u32,
+    vendor: u32,
+    device: u32,
+    kind: u32,
+    name: [u8; 256],
+    rest: [u8; 1024],
+}
+
+/// `VkPhysicalDeviceMemoryProperties`.
+#[repr(C)]
+struct Memory {
+    types: u32,
+    type_list: [[u32; 2]; 32],
+    heaps: u32,
+    heap_list: [Heap; 16],
+}
+
+/// `VkMemoryHeap`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Heap {
+    bytes: u64,
+    flags: u32,
+}
+
+type Handle = *mut c_void;
+type Create = unsafe extern "C" fn(*const InstanceInfo, *const c_void, *mut Handle) -> i32;
+type Destroy = unsafe extern "C" fn(Handle, *const c_void);
+type Enumerate = unsafe extern "C" fn(Handle, *mut u32, *mut Handle) -> i32;
+type Describe<T> = unsafe extern "C" fn(Handle, *mut T);
+
+fn ask(backend: &'static str, library: &Library) -> Result<Answer, ProbeError> {
+    let version = library.number("vkEnumerateInstanceVersion")?.cast_unsigned();
+    if version < OLDEST {
+        return Err(ProbeError::TooOld { path: library.path(), found: written(version), needed: written(OLDEST) });
+    }
+    // SAFETY: the headers' types.
+    let (create, destroy) =
+        unsafe { (library.function::<Create>("vkCreateInstance")?, library.function::<Destroy>("vkDestroyInstance")?) };
+    let info = InstanceInfo {
+        kind: 1,
+        next: null(),
+        flags: 0,
+        application: null(),
+        layers: 0,
+        layer_names: null(),
+        extensions: 0,
+        extension_names: null(),
+    };
+    let mut instance = null_mut();
+    // SAFETY: the record is whole and names nothing; the handle is ours.
+    let code = unsafe { create(&info, null(), &mut instance) };
+    library.checked("vkCreateInstance", code)?;
+    let devices = devices(backend, library, instance);
+    // SAFETY: it was made above, and nobody else has it.
+    unsafe { destroy(instance, null()) };
+    Ok(Answer { driver_version: None, sdk_version: Some(written(version)), devices: devices? })
+}
+
+fn devices(backend: &'static str, library: &Library, instance: Handle) -> Result<Vec<DeviceInfo>, ProbeError> {
+    let call = "vkEnumeratePhysicalDevices";
+    let mut count = MOST_DEVICES;
+    let mut handles = vec![null_mut(); MOST_DEVICES as usize];
+    // SAFETY: the header's type; as many handles are ours as the call is told.
+    let code = unsafe { library.function::<Enumerate>(call)?(instance, &mut count, handles.as_mut_ptr()) };
+    library.checked(call, if code == INCOMPLETE { 0 } else { code })?;
+    if count == 0 {
+        return Err(ProbeError::NoDevice { path: library.path(), hidden: None });
+    }
+    handles.truncate(count as usize);
+    (0..).zip(handles).map(|(ordinal, device)| describe(backend, library, ordinal, device)).collect()
+}
+
+fn describe(backend: &'static str, library: &Library, ordinal: u32, device: Handle) -> Result<DeviceInfo, ProbeError> {
+    let mut of = Properties {
+        api_version: 0,
+        driver_version: 0,
+        vendor: 0,
+        device: 0,
+        kind: 0,
+        name: [0; 256],
+        rest: [0; 1024],
+    };
+    let mut memory =
+        Memory { types: 0, type_list: [[0; 2]; 32], heaps: 0, heap_list: [Heap { bytes: 0, flags: 0 }; 16] };
+    // SAFETY: the headers' types; the device is one that the loader gave, and the records are ours and large enough.
+    unsafe {
+        library.function::<Describe<Properties>>("vkGetPhysicalDeviceProperties")?(device, &mut of);
+        library.function::<Describe<Memory>>("vkGetPhysicalDeviceMemoryProperties")?(device, &mut memory);
+    }
+    let heaps = memory.heap_list.iter().take(memory.heaps as usize).filter(|heap| heap.flags & ON_DEVICE != 0);
+    let bytes = heaps.map(|heap| heap.bytes).fold(0, u64::saturating_add);
+    let arch = format!("vulkan {}", written(of.api_version));
+    Ok(DeviceInfo {
+        total_memory_bytes: Some(bytes),
+        software: of.kind == SOFTWARE,
+        facts: vec![
+            ("vendor_and_device", format!("{:#06x} {:#06x}", of.vendor, of.device)),
+            ("driver_number", of.driver_version.to_string()),
+        ],
+        ..DeviceInfo::new(backend, ordinal, text(&of.name), arch)
+    })
+}
+
+/// A version in the loader's form: ten bits, ten bits, twelve bits.
+fn written(version: u32) -> String {
+    format!("{}.{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff)
+}

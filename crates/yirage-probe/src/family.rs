@@ -1,0 +1,96 @@
+//! What one maker's devices have in common, and how they are looked for.
+
+use crate::answer::Answer;
+use crate::deadline::within;
+use crate::elf;
+use crate::error::ProbeError;
+use crate::library::Library;
+use crate::search::{Wanted, candidates};
+use crate::surroundings::Surroundings;
+use crate::visible::Visible;
+use std::path::Path;
+use yirage_hal::{DeviceInfo, Unavailable};
+
+/// One maker's devices.
+pub struct Family {
+    /// The backend's name.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub title: &'static str,
+    /// The operating system that has it, as Rust names it.
+    pub(crate) system: &'static str,
+    /// Where its libraries are.
+    pub(crate) location: Location,
+    /// Variables that hide its devices.
+    pub visible: Visible,
+    /// How its libraries come onto a machine.
+    pub(crate) install: &'static str,
+    /// Asks a loaded library for its devices.
+    pub(crate) ask: fn(&'static str, &Library) -> Result<Answer, ProbeError>,
+}
+
+/// Where a family's libraries are.
+pub(crate) enum Location {
+    /// In files that are looked for.
+    Files(Wanted),
+    /// A part of the system, which is no file.
+    System(&'static str),
+}
+
+impl Family {
+    /// Looks for the family's devices. Loads its library where there is one.
+    ///
+    /// # Errors
+    /// Why there is no device, and what to do.
+    pub fn look(&'static self, surroundings: &Surroundings) -> Result<Vec<DeviceInfo>, Unavailable> {
+        self.devices(surroundings).map_err(|error| Unavailable {
+            backend: self.name,
+            why: error.to_string(),
+            remedy: error.remedy(self.install),
+        })
+    }
+
+    fn devices(&'static self, surroundings: &Surroundings) -> Result<Vec<DeviceInfo>, ProbeError> {
+        if surroundings.system() != self.system {
+            return Err(ProbeError::OtherSystem { needed: self.system, found: surroundings.system() });
+        }
+        let wanted = match &self.location {
+            Location::Files(wanted) => wanted,
+            Location::System(path) => return self.asked(Path::new(path), surroundings),
+        };
+        let (files, folders) = candidates(wanted, surroundings);
+        // The loader goes on behind a file that is not for this processor; so does this, and says so.
+        let mut passed_over = Vec::new();
+        for file in files {
+            match elf::check(&file) {
+                Ok(()) => {
+                    let mut devices = self.asked(&file, surroundings)?;
+                    let facts = passed_over.iter().map(|error: &ProbeError| ("passed_over", error.to_string()));
+                    devices.iter_mut().for_each(|info| info.facts.extend(facts.clone()));
+                    return Ok(devices);
+                }
+                Err(error) => passed_over.push(error),
+            }
+        }
+        let not_found = ProbeError::NotFound { libraries: wanted.libraries, folders };
+        Err(passed_over.into_iter().next().unwrap_or(not_found))
+    }
+
+    /// The visible devices of the library at `path`.
+    fn asked(&'static self, path: &Path, surroundings: &Surroundings) -> Result<Vec<DeviceInfo>, ProbeError> {
+        let (file, hidden) = (path.to_path_buf(), self.visible.hidden(surroundings));
+        let answer = within(surroundings.deadline(), path, move || (self.ask)(self.name, &Library::load(&file)?));
+        let answer = answer.map_err(|error| match error {
+            ProbeError::NoDevice { path, .. } => ProbeError::NoDevice { path, hidden: hidden.clone() },
+            error => error,
+        })?;
+        let described = answer.devices.into_iter().map(|mut info| {
+            info.driver_version = answer.driver_version.clone();
+            info.sdk_version = answer.sdk_version.clone();
+            info.facts.push(("library", path.display().to_string()));
+            info
+        });
+        let devices = self.visible.apply(described.collect(), surroundings);
+        if devices.is_empty() { Err(ProbeError::NoDevice { path: path.to_path_buf(), hidden }) } else { Ok(devices) }
+    }
+}

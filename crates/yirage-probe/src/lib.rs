@@ -1,0 +1,32 @@
+//! Looking for the runtimes of devices: their libraries, and how many devices each says it has.
+//!
+//! A [`Family`] is what one maker's devices have in common: the libraries and where they are installed, the calls that
+//! count and describe devices, the variables that hide some of them, and what to do when there are none. Libraries are
+//! looked for when they are asked for, never before. A library's file is checked before the system loads it, and every
+//! call into one happens on a thread of its own behind a deadline. Whatever goes wrong is an [`Unavailable`] with the
+//! reason and the remedy.
+//!
+//! What this cannot do is survive a library whose own code faults: it runs in this process.
+//!
+//! This crate computes nothing and opens no device for work. It knows nothing of which backends a build has, of their
+//! order, or of models.
+//!
+//! [`Unavailable`]: yirage_hal::Unavailable
+
+mod answer;
+mod deadline;
+mod driver;
+mod elf;
+mod error;
+pub mod families;
+mod family;
+mod library;
+mod limits;
+mod search;
+mod surroundings;
+mod visible;
+
+pub use error::ProbeError;
+pub use family::Family;
+pub use surroundings::Surroundings;
+pub use visible::{Selection, Visible};

@@ -1,0 +1,117 @@
+//! Variables that hide devices: `CUDA_VISIBLE_DEVICES` and its kin.
+//!
+//! A list of numbers or names; the devices are renumbered in its order. The first entry that makes no sense ends the list,
+//! and an empty list hides everything: so do the makers' runtimes. They apply their variables themselves before they
+//! count. Filtering a second time would hide what is there, so for them the list only tells which physical device each
+//! number is. Where no runtime reads the variable, it is applied here.
+
+use crate::surroundings::Surroundings;
+use yirage_hal::DeviceInfo;
+
+/// The variables of a family.
+pub struct Visible {
+    /// Lists that the maker's runtime applies, the last one first. Of the names of one list, the first that is set counts.
+    pub by_runtime: &'static [&'static [&'static str]],
+    /// A list that no runtime of the maker reads.
+    pub by_us: Option<&'static str>,
+    /// Variables that decide what a container gets, and mean nothing inside of it.
+    pub of_containers: &'static [&'static str],
+}
+
+/// What a list selects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selection {
+    /// For each device that is visible, the number or name that it has in the list.
+    pub devices: Vec<String>,
+    /// The entry that ended the list, and why.
+    pub ended: Option<String>,
+}
+
+impl Selection {
+    /// Reads a list. How many devices are `present` is known only where the list is applied here.
+    pub fn of(list: &str, present: Option<usize>) -> Selection {
+        let mut devices: Vec<String> = Vec::new();
+        // An empty list has no entry, not one that is empty.
+        for entry in list.split(',').map(str::trim).filter(|_| !list.trim().is_empty()) {
+            match refused(entry, &devices, present) {
+                None => devices.push(entry.to_owned()),
+                // The usual way to hide everything is no mistake.
+                Some(_) if entry == "-1" => return Selection { devices, ended: None },
+                Some(why) => return Selection { devices, ended: Some(format!("{entry:?} {why}")) },
+            }
+        }
+        Selection { devices, ended: None }
+    }
+}
+
+/// Why an entry ends the list.
+fn refused(entry: &str, before: &[String], present: Option<usize>) -> Option<String> {
+    if before.iter().any(|seen| seen == entry) {
+        return Some("is there twice".into());
+    }
+    // Only a runtime knows its devices' names.
+    if present.is_none() && ["GPU-", "MIG-"].iter().any(|prefix| entry.starts_with(prefix)) {
+        return None;
+    }
+    match (entry.parse::<usize>(), present) {
+        (Err(_), _) => Some("is neither a number nor a name of a device".into()),
+        (Ok(number), Some(present)) if number >= present => Some(format!("is none of the {present} devices")),
+        _ => None,
+    }
+}
+
+impl Visible {
+    /// No variable.
+    pub const NONE: Visible = Visible { by_runtime: &[], by_us: None, of_containers: &[] };
+
+    /// The devices that are visible, renumbered, and with what the variables say of them.
+    pub(crate) fn apply(&self, mut devices: Vec<DeviceInfo>, surroundings: &Surroundings) -> Vec<DeviceInfo> {
+        let own = self.by_us.and_then(|name| Some((name, surroundings.variable(name)?.to_string_lossy())));
+        if let Some((name, list)) = own {
+            let selection = Selection::of(&list, Some(devices.len()));
+            let chosen = selection.devices.iter().filter_map(|n| devices.get(n.parse::<usize>().ok()?).cloned());
+            devices = (0..).zip(chosen).map(|(ordinal, info)| DeviceInfo { ordinal, ..info }).collect();
+            say(&mut devices, name, &list, &selection);
+        }
+        let lists: Vec<_> = self.by_runtime.iter().filter_map(|names| set(names, surroundings)).collect();
+        for (name, list) in &lists {
+            say(&mut devices, name, list, &Selection::of(list, None));
+        }
+        let selections: Vec<_> = lists.iter().map(|(_, list)| Selection::of(list, None)).collect();
+        for info in devices.iter_mut().filter(|_| !selections.is_empty()) {
+            let physical = physical(&selections, info.ordinal);
+            info.facts.extend(physical.map(|physical| ("physical_device", physical)));
+        }
+        for name in self.of_containers.iter().filter(|name| surroundings.variable(name).is_some()) {
+            let fact = format!("{name} is set: it is for containers, and hides nothing from this process");
+            devices.iter_mut().for_each(|info| info.facts.push(("visible_devices", fact.clone())));
+        }
+        devices
+    }
+
+    /// What hides devices here, for a family that has none.
+    pub(crate) fn hidden(&self, surroundings: &Surroundings) -> Option<String> {
+        let own = self.by_us.iter().copied().collect::<Vec<_>>();
+        let lists = self.by_runtime.iter().copied().chain([&own[..]]);
+        let set: Vec<_> = lists.filter_map(|names| set(names, surroundings)).collect();
+        let named: Vec<_> = set.iter().map(|(name, list)| format!("{name}={list:?}")).collect();
+        (!named.is_empty()).then(|| format!(": {} is set", named.join(" and ")))
+    }
+}
+
+/// The first of the variables that is set.
+fn set(names: &[&'static str], surroundings: &Surroundings) -> Option<(&'static str, String)> {
+    names.iter().find_map(|&name| Some((name, surroundings.variable(name)?.to_string_lossy().into_owned())))
+}
+
+/// The number or name below all lists of the device that has `ordinal` above them.
+fn physical(selections: &[Selection], ordinal: u32) -> Option<String> {
+    let number = |at: &str| at.parse::<usize>().ok();
+    selections.iter().try_fold(ordinal.to_string(), |at, selection| selection.devices.get(number(&at)?).cloned())
+}
+
+fn say(devices: &mut [DeviceInfo], name: &str, list: &str, selection: &Selection) {
+    let ended = selection.ended.as_ref().map(|entry| format!(": {entry}; it and what follows hide their devices"));
+    let fact = format!("{name}={list}{}", ended.unwrap_or_default());
+    devices.iter_mut().for_each(|info| info.facts.push(("visible_devices", fact.clone())));
+}

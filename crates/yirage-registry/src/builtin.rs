@@ -1,0 +1,56 @@
+//! The list itself, most wanted first.
+
+use crate::listed::{Listed, Provider};
+use std::sync::Arc;
+use yirage_hal::reference::Reference;
+use yirage_probe::families;
+use yirage_sim::Sim;
+
+/// A family, where its feature is on.
+macro_rules! family {
+    ($feature:literal, $family:ident, $aliases:expr) => {
+        Listed {
+            name: families::$family.name,
+            aliases: $aliases,
+            provider: if cfg!(feature = $feature) {
+                Provider::Family(&families::$family)
+            } else {
+                Provider::LeftOut($feature)
+            },
+        }
+    };
+}
+
+/// Every name. The first backend with a device is the default.
+pub(crate) fn list() -> Vec<Listed> {
+    let not_looked_for = |name, aliases| Listed { name, aliases, provider: Provider::NotLookedFor };
+    let of_tests = |name, backend| Listed { name, aliases: &[], provider: Provider::OfTests(backend) };
+    vec![
+        family!("cuda", CUDA, &["nvidia"]),
+        family!("ascend", ASCEND, &["npu", "huawei"]),
+        family!("cambricon", CAMBRICON, &["mlu"]),
+        family!("hip", HYGON, &["dcu"]),
+        family!("hip", HIP, &["amd", "rocm"]),
+        family!("maca", MACA, &["maca"]),
+        family!("musa", MUSA, &["musa"]),
+        family!("corex", COREX, &["corex"]),
+        not_looked_for("kunlun", &["xpu"]),
+        not_looked_for("qy", &[]),
+        not_looked_for("ali", &["ppu"]),
+        family!("mps", METAL, &["metal"]),
+        family!("vulkan", VULKAN, &[]),
+        Listed { name: "cpu", aliases: &[], provider: cpu() },
+        of_tests("reference", Arc::new(Reference::new())),
+        of_tests("sim", Arc::new(Sim::default())),
+    ]
+}
+
+#[cfg(feature = "cpu")]
+fn cpu() -> Provider {
+    Provider::Backend(Arc::new(yirage_cpu::Cpu))
+}
+
+#[cfg(not(feature = "cpu"))]
+fn cpu() -> Provider {
+    Provider::LeftOut("cpu")
+}

@@ -1,0 +1,134 @@
+//! The registry: names to backends, and the order among them.
+
+use crate::builtin;
+use crate::error::RegistryError;
+use crate::listed::{Finding, Found, Listed, Provider};
+use std::sync::Arc;
+use yirage_hal::{Backend, DeviceInfo};
+use yirage_probe::Surroundings;
+
+/// The name that stands for the default backend.
+pub const AUTO: &str = "auto";
+
+/// The backends of this build, and those that were added.
+#[derive(Clone)]
+pub struct Registry {
+    surroundings: Surroundings,
+    /// In the order of choice.
+    list: Vec<Listed>,
+    /// What was set as the default.
+    default: Option<&'static str>,
+}
+
+impl Registry {
+    /// The backends of this build, on a machine with these surroundings. Nothing is looked for yet.
+    pub fn new(surroundings: Surroundings) -> Registry {
+        Registry { surroundings, list: builtin::list(), default: None }
+    }
+
+    /// Adds a backend. One with a name of the list takes that name's place; one with a new name comes before all others,
+    /// since somebody wanted it.
+    pub fn register(&mut self, backend: Arc<dyn Backend>) {
+        let name = backend.name();
+        let provider = Provider::Backend(backend);
+        match self.list.iter_mut().find(|listed| listed.is(name)) {
+            Some(listed) => listed.provider = provider,
+            None => self.list.insert(0, Listed { name, aliases: &[], provider }),
+        }
+    }
+
+    /// The backend of this name, or other name, if it has a device here.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Backend>> {
+        self.select(name).ok()
+    }
+
+    /// The backend of this name, or other name; `auto` is the default.
+    ///
+    /// # Errors
+    /// [`RegistryError`] with the reason, what to do, and the backends that there are.
+    pub fn select(&self, name: &str) -> Result<Arc<dyn Backend>, RegistryError> {
+        if name.eq_ignore_ascii_case(AUTO) {
+            return self.get_default();
+        }
+        let listed = self.list.iter().find(|listed| listed.is(name)).ok_or_else(|| self.unknown(name))?;
+        match listed.look(&self.surroundings) {
+            Found::Usable(backend, _) => Ok(backend),
+            Found::NotBuiltIn(_, why) | Found::Nothing(why) => {
+                Err(RegistryError::Unavailable(why, self.list_available()))
+            }
+        }
+    }
+
+    /// The backend that was set, else the first of the order that has a device.
+    ///
+    /// # Errors
+    /// [`RegistryError`] where none has one, or the one that was set has none any more.
+    pub fn get_default(&self) -> Result<Arc<dyn Backend>, RegistryError> {
+        if let Some(name) = self.default {
+            return self.select(name);
+        }
+        let first = self.usable().into_iter().next();
+        first.map(|(backend, _)| backend).ok_or_else(|| {
+            let backends = self.list.iter().filter(|listed| listed.is_backend());
+            let reasons = backends.filter_map(|listed| match listed.look(&self.surroundings) {
+                Found::Nothing(why) => Some(why.to_string()),
+                _ => None,
+            });
+            RegistryError::None { reasons: reasons.collect() }
+        })
+    }
+
+    /// Makes this backend the default; `auto` goes back to the order. Nothing changes where that fails.
+    ///
+    /// # Errors
+    /// As [`Registry::select`].
+    pub fn set_default(&mut self, name: &str) -> Result<(), RegistryError> {
+        let chosen = if name.eq_ignore_ascii_case(AUTO) { None } else { Some(self.select(name)?.name()) };
+        self.default = chosen;
+        Ok(())
+    }
+
+    /// The names of the backends that have a device, in the order of choice.
+    pub fn list_available(&self) -> Vec<&'static str> {
+        self.usable().iter().map(|(backend, _)| backend.name()).collect()
+    }
+
+    /// The devices of all backends, in the order of choice.
+    pub fn discover(&self) -> Vec<DeviceInfo> {
+        self.usable().into_iter().flat_map(|(_, devices)| devices).collect()
+    }
+
+    /// Forgets what was registered and set.
+    pub fn reset(&mut self) {
+        self.list = builtin::list();
+        self.default = None;
+    }
+
+    /// Every name with what is behind it here, but for the backends of tests. Libraries of devices are loaded for it.
+    pub fn survey(&self) -> Vec<Finding> {
+        let shown = self.list.iter().filter(|listed| !matches!(listed.provider, Provider::OfTests(_)));
+        let finding = |listed: &Listed| Finding {
+            name: listed.name,
+            aliases: listed.aliases,
+            found: listed.look(&self.surroundings),
+        };
+        shown.map(finding).collect()
+    }
+
+    /// The backends that have a device, with their devices. Those that only a processor plays come last.
+    fn usable(&self) -> Vec<(Arc<dyn Backend>, Vec<DeviceInfo>)> {
+        let backends = self.list.iter().filter(|listed| listed.is_backend());
+        let found = backends.filter_map(|listed| match listed.look(&self.surroundings) {
+            Found::Usable(backend, devices) => Some((backend, devices)),
+            _ => None,
+        });
+        let mut usable: Vec<_> = found.collect();
+        usable.sort_by_key(|(_, devices)| devices.iter().all(|device| device.software));
+        usable
+    }
+
+    fn unknown(&self, name: &str) -> RegistryError {
+        let known = [AUTO].into_iter().chain(self.list.iter().map(|listed| listed.name));
+        RegistryError::Unknown { name: name.to_owned(), known: known.collect() }
+    }
+}

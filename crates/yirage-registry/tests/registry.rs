@@ -1,0 +1,258 @@
+//! The registry on machines that tests made: what is there, what is chosen, and what is said of the rest.
+#![allow(clippy::unwrap_used)] // helpers fail tests by panicking
+
+use std::sync::Arc;
+use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
+use yirage_registry::{Found, Registry, RegistryError, Surroundings};
+
+/// A backend that says what it is told to.
+struct Fake {
+    name: &'static str,
+    devices: u32,
+    software: bool,
+}
+
+impl Backend for Fake {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
+        if self.devices == 0 {
+            return Err(Unavailable { backend: self.name, why: "unplugged".into(), remedy: "plug it in".into() });
+        }
+        let software = self.software;
+        let device = |n| DeviceInfo { software, ..DeviceInfo::new(self.name, n, format!("Fake {n}"), "fake") };
+        Ok((0..self.devices).map(device).collect())
+    }
+
+    fn open(&self, _: u32, _: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
+        Err(HalError::Unsupported { what: "a fake".into(), why: "it has no device".into() })
+    }
+}
+
+fn fake(name: &'static str, devices: u32) -> Arc<dyn Backend> {
+    Arc::new(Fake { name, devices, software: false })
+}
+
+/// A machine without any library.
+fn bare() -> (tempfile::TempDir, Registry) {
+    let root = tempfile::tempdir().unwrap();
+    let nothing: [(&str, &str); 0] = [];
+    let registry = Registry::new(Surroundings::new(root.path(), nothing));
+    (root, registry)
+}
+
+fn default(registry: &Registry) -> &'static str {
+    registry.get_default().unwrap().name()
+}
+
+fn why_not(registry: &Registry, name: &str) -> RegistryError {
+    registry.select(name).map(|backend| backend.name()).unwrap_err()
+}
+
+#[test]
+fn a_bare_machine_has_the_processor_alone() {
+    let (_root, registry) = bare();
+    assert_eq!((registry.list_available(), default(&registry)), (vec!["cpu"], "cpu"));
+    assert_eq!(registry.discover().iter().map(|d| d.backend).collect::<Vec<_>>(), ["cpu"]);
+    assert!(registry.get("ascend").is_none() && registry.get("nonsense").is_none());
+    let error = why_not(&registry, "ascend").to_string();
+    for part in ["backend ascend is not available", "libascendcl.so", "install", "available here: cpu"] {
+        assert!(error.contains(part), "{part:?} is not in {error:?}");
+    }
+}
+
+#[test]
+fn backends_of_tests_open_by_name_and_are_in_no_list() {
+    let (_root, registry) = bare();
+    assert_eq!(registry.get("reference").unwrap().name(), "reference");
+    assert!(!registry.list_available().contains(&"reference"));
+    assert!(registry.discover().iter().all(|device| device.backend != "reference"));
+    assert!(registry.survey().iter().all(|finding| finding.name != "reference"));
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_list() {
+    let (_root, registry) = bare();
+    let RegistryError::Unknown { name, known } = why_not(&registry, "warp") else { panic!("unknown") };
+    assert_eq!((name.as_str(), known[0]), ("warp", "auto"));
+    for name in ["cpu", "cuda", "mps", "ascend", "cambricon", "hygon", "metax", "moore", "iluvatar"] {
+        assert!(known.contains(&name), "{name}");
+    }
+    for name in ["kunlun", "qy", "ali", "hip", "vulkan", "reference"] {
+        assert!(known.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn every_name_has_its_other_names() {
+    let (_root, registry) = bare();
+    for (alias, name) in [
+        ("nvidia", "cuda"),
+        ("maca", "metax"),
+        ("musa", "moore"),
+        ("npu", "ascend"),
+        ("mlu", "cambricon"),
+        ("dcu", "hygon"),
+        ("corex", "iluvatar"),
+        ("metal", "mps"),
+        ("amd", "hip"),
+        ("rocm", "hip"),
+        ("CUDA", "cuda"),
+    ] {
+        let RegistryError::Unavailable(unavailable, _) = why_not(&registry, alias) else { panic!("{alias}") };
+        assert_eq!(unavailable.backend, name, "{alias}");
+    }
+    assert_eq!(registry.get("CPU").unwrap().name(), "cpu");
+}
+
+#[test]
+fn names_are_used_once() {
+    let (_root, registry) = bare();
+    let mut names: Vec<&str> = registry.survey().iter().flat_map(|f| [&[f.name], f.aliases].concat()).collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all, "{names:?}");
+}
+
+#[test]
+fn the_order_is_kept_whoever_registers_first() {
+    let (_root, mut registry) = bare();
+    let order = ["vulkan", "mps", "iluvatar", "moore", "metax", "hip", "hygon", "cambricon", "ascend", "cuda"];
+    for name in order {
+        registry.register(fake(name, 1));
+        assert_eq!(default(&registry), name, "a backend that a test registers changes the default");
+    }
+    let wanted: Vec<_> = order.into_iter().rev().chain(["cpu"]).collect();
+    assert_eq!(registry.list_available(), wanted);
+    registry.reset();
+    assert_eq!((registry.list_available(), default(&registry)), (vec!["cpu"], "cpu"));
+}
+
+#[test]
+fn a_backend_with_a_name_of_its_own_comes_first() {
+    let (_root, mut registry) = bare();
+    registry.register(fake("mine", 2));
+    assert_eq!((default(&registry), registry.list_available()), ("mine", vec!["mine", "cpu"]));
+    assert_eq!(
+        registry.discover().iter().map(|d| (d.backend, d.ordinal)).take(2).collect::<Vec<_>>(),
+        [("mine", 0), ("mine", 1)]
+    );
+    registry.register(fake("mine", 0));
+    assert_eq!(
+        (default(&registry), why_not(&registry, "mine").to_string()),
+        ("cpu", "the backend mine is not available: unplugged; plug it in; available here: cpu".to_owned())
+    );
+}
+
+#[test]
+fn a_processor_that_plays_a_device_ranks_below_itself() {
+    let (_root, mut registry) = bare();
+    registry.register(Arc::new(Fake { name: "vulkan", devices: 1, software: true }));
+    assert_eq!((default(&registry), registry.list_available()), ("cpu", vec!["cpu", "vulkan"]));
+    assert_eq!(registry.get("vulkan").unwrap().name(), "vulkan", "it can be asked for");
+    registry.register(fake("vulkan", 1));
+    assert_eq!(default(&registry), "vulkan");
+}
+
+#[test]
+fn the_default_can_be_set_and_stays_after_a_failure() {
+    let (_root, mut registry) = bare();
+    registry.register(fake("cuda", 1));
+    registry.set_default("cpu").unwrap();
+    assert_eq!((default(&registry), registry.select("auto").unwrap().name()), ("cpu", "cpu"));
+    assert!(matches!(registry.set_default("ascend"), Err(RegistryError::Unavailable(..))));
+    assert!(matches!(registry.set_default("warp"), Err(RegistryError::Unknown { .. })));
+    assert_eq!(default(&registry), "cpu");
+    registry.set_default("auto").unwrap();
+    assert_eq!(default(&registry), "cuda");
+    registry.set_default("reference").unwrap();
+    assert_eq!(default(&registry), "reference", "who sets it wants it");
+    registry.reset();
+    assert_eq!(default(&registry), "cpu");
+}
+
+#[test]
+fn without_any_device_every_reason_is_told() {
+    let (_root, mut registry) = bare();
+    registry.register(fake("cpu", 0));
+    let error = registry.get_default().map(|backend| backend.name()).unwrap_err();
+    assert_eq!(error.to_string(), "no backend is available: cpu: unplugged; plug it in");
+    assert!(registry.list_available().is_empty() && registry.discover().is_empty());
+}
+
+#[test]
+fn a_survey_has_a_reason_for_everything_that_cannot_be_used() {
+    let (_root, registry) = bare();
+    for finding in registry.survey() {
+        match finding.found {
+            Found::Usable(backend, devices) => assert!(backend.name() == "cpu" && !devices.is_empty()),
+            Found::NotBuiltIn(..) => panic!("{} on a bare machine", finding.name),
+            Found::Nothing(why) => {
+                assert!(why.backend == finding.name && !why.why.is_empty() && !why.remedy.is_empty(), "{why}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_feature_that_is_off_is_said_to_be() {
+    let (_root, registry) = bare();
+    for (name, feature, on) in [
+        ("cpu", "cpu", cfg!(feature = "cpu")),
+        ("cuda", "cuda", cfg!(feature = "cuda")),
+        ("hip", "hip", cfg!(feature = "hip")),
+        ("hygon", "hip", cfg!(feature = "hip")),
+        ("moore", "musa", cfg!(feature = "musa")),
+        ("metax", "maca", cfg!(feature = "maca")),
+        ("iluvatar", "corex", cfg!(feature = "corex")),
+        ("ascend", "ascend", cfg!(feature = "ascend")),
+        ("cambricon", "cambricon", cfg!(feature = "cambricon")),
+        ("mps", "mps", cfg!(feature = "mps")),
+        ("vulkan", "vulkan", cfg!(feature = "vulkan")),
+    ] {
+        let found = registry.survey().into_iter().find(|finding| finding.name == name).unwrap().found;
+        let left_out = match found {
+            Found::Nothing(why) => {
+                why.why == "this build leaves it out" && why.remedy.contains(&format!("`{feature}`"))
+            }
+            _ => false,
+        };
+        assert_eq!(left_out, !on, "{name}");
+    }
+}
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+fn devices_without_a_backend_are_there_and_never_chosen() {
+    let (root, registry) = bare();
+    let library = root.path().join("usr/lib/libcuda.so.1");
+    std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+    let source = root.path().join("driver.c");
+    std::fs::write(&source, DRIVER).unwrap();
+    let ran = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).output();
+    assert!(ran.as_ref().is_ok_and(|ran| ran.status.success()), "{ran:?}");
+    let found = registry.survey().into_iter().find(|finding| finding.name == "cuda").unwrap().found;
+    let Found::NotBuiltIn(devices, why) = found else { panic!("two devices without a backend") };
+    assert_eq!(devices.len(), 2);
+    assert!(why.why.contains("H100 and 1 more are there, but a backend for NVIDIA CUDA is not built into"), "{why}");
+    assert_eq!((registry.list_available(), default(&registry)), (vec!["cpu"], "cpu"));
+    let error = why_not(&registry, "cuda").to_string();
+    assert!(error.contains("not built into yirage yet"), "{error}");
+}
+
+/// A driver with two devices.
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+const DRIVER: &str = r#"
+#include <stddef.h>
+#include <string.h>
+int cuInit(unsigned flags) { return (int)flags; }
+int cuDriverGetVersion(int *version) { *version = 12040; return 0; }
+int cuDeviceGetCount(int *count) { *count = 2; return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+int cuDeviceGetName(char *name, int length, int device) { (void)device; strncpy(name, "H100", (size_t)length); return 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = (size_t)80 << 30; return 0; }
+int cuDeviceGetAttribute(int *value, int which, int device) { (void)device; *value = which == 75 ? 9 : 0; return 0; }
+"#;
