@@ -41,7 +41,9 @@ impl Runner {
             forced.map_or(Ok(()), |kind| executor.force(kind))?;
             Ok(executor)
         };
-        let executors = plans.iter().map(load).collect::<Result<_, HalError>>()?;
+        // The largest first, in whose memory the others run.
+        let mut executors = plans.iter().rev().map(load).collect::<Result<Vec<_>, HalError>>()?;
+        executors.reverse();
         Ok(Runner { executors, groups, dynamic_rope, ran: 0, rows: 0, outputs: Outputs::default() })
     }
 

@@ -7,7 +7,7 @@ use crate::limit::{Limit, Probe};
 use crate::step::{Fence, Resident, Step};
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use yirage_ir::{Format, Type};
 use yirage_plan::{Precision, Target, VerifiedPlan, WeightEntry};
 
@@ -50,9 +50,38 @@ pub trait WeightSink: Send {
     fn finish(self: Box<Self>) -> Result<WeightHandle, HalError>;
 }
 
+/// Memory for the values of programs that never run together: the buckets of one model. The program that is loaded first
+/// should want the most; one that wants more than is there has memory of its own.
+#[derive(Clone, Default)]
+pub struct SharedArena(Arc<Mutex<Option<Weak<dyn Any + Send + Sync>>>>);
+
+impl SharedArena {
+    /// The memory that is there if it `fits`, else what `make` makes, which is then there for others.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn memory<T: Any + Send + Sync, E>(
+        &self,
+        fits: impl FnOnce(&T) -> bool,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E> {
+        let mut there = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = there.as_ref().and_then(Weak::upgrade).and_then(|memory| memory.downcast::<T>().ok());
+        if let Some(known) = known.filter(|known| fits(known)) {
+            return Ok(known);
+        }
+        let made: Arc<T> = Arc::new(make()?);
+        let kept: Arc<dyn Any + Send + Sync> = made.clone();
+        *there = Some(Arc::downgrade(&kept));
+        Ok(made)
+    }
+}
+
 /// What the names of a plan stand for.
 #[derive(Clone, Default)]
 pub struct Bindings {
+    /// Memory that the program may share with others.
+    pub arena: SharedArena,
     /// Weights by name.
     pub weights: HashMap<String, WeightHandle>,
     /// States by name.

@@ -27,7 +27,9 @@ mod view;
 pub use backend::{Backend, OpenOptions, Unavailable};
 pub use capabilities::KernelCapabilities;
 pub use choice::Why;
-pub use device::{Bindings, Device, MemoryReport, PoolBytes, Program, StateHandle, WeightHandle, WeightSink};
+pub use device::{
+    Bindings, Device, MemoryReport, PoolBytes, Program, SharedArena, StateHandle, WeightHandle, WeightSink,
+};
 pub use error::HalError;
 pub use executor::{Executor, Flight, Given};
 pub use image::WeightImage;

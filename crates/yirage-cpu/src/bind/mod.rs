@@ -24,7 +24,7 @@ pub(crate) use group::GROUP;
 pub(crate) use held::{Cache, Packed, Table};
 pub(crate) use out::{Codes, Out};
 pub(crate) use resident::CpuResident;
-pub(crate) use run::{Failed, Memory, Run};
+pub(crate) use run::{Failed, Memory, Run, Wanted};
 pub(crate) use scratch::Scratch;
 pub(crate) use site::{CacheShape, Site};
 pub(crate) use slots::Slots;

@@ -4,39 +4,22 @@ use super::run::Memory;
 use super::spot::Spot;
 use crate::shared::{Shared, Turn};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use yirage_hal::{HalError, Record};
 use yirage_ir::{Dims, Type};
 
 /// An output of a program's step.
 pub(crate) struct CpuResident {
-    shared: Arc<Shared>,
     memory: Arc<Memory>,
     spot: Spot,
     bytes: usize,
-    /// Which step of the program it is of, and how many there were by now.
+    /// Which step of those that write to the memory it is of.
     step: u64,
-    steps: Arc<AtomicU64>,
 }
 
 impl CpuResident {
-    /// A value of type `ty` in `memory`, computed by a step of these sizes, the program's last of `steps`.
-    pub(crate) fn new(
-        shared: &Arc<Shared>,
-        memory: &Arc<Memory>,
-        (spot, ty): &(Spot, Type),
-        dims: &Dims,
-        steps: &Arc<AtomicU64>,
-    ) -> CpuResident {
-        let (shared, memory, spot) = (shared.clone(), memory.clone(), spot.clone());
-        CpuResident {
-            shared,
-            memory,
-            spot,
-            bytes: ty.bytes(dims),
-            step: steps.load(Ordering::Relaxed),
-            steps: steps.clone(),
-        }
+    /// A value of type `ty` in `memory`, computed by step `step` of those that write there, which has these sizes.
+    pub(crate) fn new(memory: &Arc<Memory>, (spot, ty): &(Spot, Type), dims: &Dims, step: u64) -> CpuResident {
+        CpuResident { memory: memory.clone(), spot: spot.clone(), bytes: ty.bytes(dims), step }
     }
 
     /// That it lies on this device, and no later step has written over it.
@@ -44,10 +27,10 @@ impl CpuResident {
     /// # Errors
     /// What is wrong with it for a slot of this name.
     pub(super) fn check(&self, shared: &Arc<Shared>, slot: &str) -> Result<(), HalError> {
-        if !Arc::ptr_eq(&self.shared, shared) {
+        if !self.memory.is_of(shared) {
             return Err(HalError::Step(format!("slot `{slot}` lies on another device")));
         }
-        let now = self.steps.load(Ordering::Relaxed);
+        let now = self.memory.steps();
         if now == self.step {
             return Ok(());
         }

@@ -2,8 +2,10 @@
 
 use crate::cuts::Cuts;
 use crate::isa::Isa;
-use crate::memory::HugeBuf;
-use std::sync::Mutex;
+use crate::memory::{HugeBuf, OutOfMemory};
+use crate::shared::{Booked, Purpose, Shared, book};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use yirage_hal::HalError;
 use yirage_ir::{Dim, Dims};
 
@@ -21,16 +23,64 @@ impl Failed {
     }
 }
 
-/// Memory of a program.
+/// Bytes that a program wants.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    /// For placed values.
+    pub(crate) arena: usize,
+    /// For what kernels of a phase divide.
+    pub(crate) scratch: usize,
+    /// For what lives only inside passes over rows, one part a worker.
+    pub(crate) workers: usize,
+}
+
+/// Memory of programs of which one runs at a time.
 pub(crate) struct Memory {
-    /// Placed values.
-    pub(crate) arena: HugeBuf,
-    /// What kernels of a phase divide.
-    pub(crate) scratch: HugeBuf,
-    /// What lives only inside passes over rows, one part a worker.
-    pub(crate) workers: HugeBuf,
-    /// Bytes of such a part.
-    pub(crate) worker_bytes: usize,
+    pub(super) arena: HugeBuf,
+    scratch: HugeBuf,
+    workers: HugeBuf,
+    shared: Arc<Shared>,
+    /// Steps that have written here, which whoever was given an output looks at.
+    steps: AtomicU64,
+    _booked: Booked,
+}
+
+impl Memory {
+    /// Memory of a device.
+    ///
+    /// # Errors
+    /// A device that has none left.
+    pub(crate) fn new(shared: &Arc<Shared>, wanted: Wanted) -> Result<Memory, HalError> {
+        let held = |bytes| {
+            let detail =
+                |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
+            HugeBuf::zeroed(bytes).map_err(detail)
+        };
+        let (arena, scratch, workers) = (held(wanted.arena)?, held(wanted.scratch)?, held(wanted.workers)?);
+        let booked = book(shared, Purpose::Arena, (arena.len() + scratch.len() + workers.len()) as u64);
+        let (shared, steps) = (shared.clone(), AtomicU64::new(0));
+        Ok(Memory { arena, scratch, workers, shared, steps, _booked: booked })
+    }
+
+    /// Whether it is this device's and has room for so much.
+    pub(crate) fn holds(&self, shared: &Arc<Shared>, wanted: Wanted) -> bool {
+        let room = [(&self.arena, wanted.arena), (&self.scratch, wanted.scratch), (&self.workers, wanted.workers)];
+        self.is_of(shared) && room.iter().all(|(held, wanted)| held.len() >= *wanted)
+    }
+
+    pub(super) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+
+    /// A step begins to write; its number.
+    pub(crate) fn begin_step(&self) -> u64 {
+        self.steps.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Steps so far.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
 }
 
 /// What a run reads and writes.
@@ -52,17 +102,18 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of these sizes over memory that the plan was placed in.
+    /// A run of these sizes over memory that holds what the plan wants, so many bytes of it for each worker's passes over
+    /// rows.
     pub(crate) fn new(
         isa: Isa,
         dims: &'a Dims,
         cuts: &'a Cuts,
         slots: &'a [&'a [u8]],
-        memory: &'a Memory,
+        (memory, worker_bytes): (&'a Memory, usize),
         failed: &'a Failed,
     ) -> Run<'a> {
-        let Memory { arena, scratch, workers, worker_bytes } = memory;
-        let (worker_bytes, worker, group) = (*worker_bytes, 0, 0);
+        let Memory { arena, scratch, workers, .. } = memory;
+        let (worker, group) = (0, 0);
         Run { isa, dims, cuts, slots, arena, scratch, workers, worker_bytes, worker, group, failed }
     }
 

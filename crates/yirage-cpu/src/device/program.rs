@@ -1,13 +1,11 @@
 //! A plan loaded on the CPU: kernels bound to their operands, and the task programs that walk them.
 
-use crate::bind::{Binder, CpuResident, Failed, Memory, Output, Run, Slots, shared_bytes};
+use crate::bind::{Binder, CpuResident, Failed, Memory, Output, Run, Slots, Wanted, shared_bytes};
 use crate::cuts::Cuts;
 use crate::kernels::{self, BoundKernel};
-use crate::memory::{HugeBuf, OutOfMemory};
-use crate::shared::{Booked, Purpose, Shared, book};
+use crate::shared::Shared;
 use crate::walk::{Tasks, Walker, Work};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use yirage_hal::{Bindings, Fence, Finished, HalError, Program, Resident, Step};
 use yirage_ir::{Dims, Source};
 use yirage_plan::{ExecutorKind, Plan, Task};
@@ -24,12 +22,11 @@ pub(super) struct CpuProgram {
     walkers: Vec<(ExecutorKind, Walker)>,
     cuts: Cuts,
     memory: Arc<Memory>,
+    /// Bytes of a worker's passes over rows.
+    worker_bytes: usize,
     outputs: Vec<Output>,
-    /// Steps so far, which whoever was given an output looks at.
-    steps: Arc<AtomicU64>,
-    /// The sizes of the last one.
-    last: Dims,
-    _booked: Booked,
+    /// The sizes of the last step, and its number among those that write to the memory.
+    last: (Dims, u64),
 }
 
 impl CpuProgram {
@@ -46,36 +43,27 @@ impl CpuProgram {
         let slots = slots.map(|value| (value.name.clone(), value.ty.clone())).collect();
         let walkers = plan.programs.iter().map(|p| (p.kind, Walker::new(plan, p))).collect();
         let outputs = binder.outputs()?;
-        let held = |bytes| memory(shared_bytes(shared.supply, bytes));
         // Parts of a page each, so that workers do not share lines or what is fetched beside them.
         let worker_bytes = binder.worker_bytes().checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
-        let memory = Memory {
-            arena: held(plan.arena as usize)?,
-            scratch: held(binder.scratch.peak())?,
-            workers: held(worker_bytes.saturating_mul(shared.pool.count()))?,
-            worker_bytes,
+        let bytes = |bytes| shared_bytes(shared.supply, bytes);
+        let wanted = Wanted {
+            arena: bytes(plan.arena as usize),
+            scratch: bytes(binder.scratch.peak()),
+            workers: bytes(worker_bytes.saturating_mul(shared.pool.count())),
         };
-        let bytes = memory.arena.len() + memory.scratch.len() + memory.workers.len();
-        let booked = book(shared, Purpose::Arena, bytes as u64);
+        let fits = |memory: &Memory| memory.holds(shared, wanted);
         Ok(CpuProgram {
             shared: shared.clone(),
             slots: Slots::new(plan.bucket, slots, shared),
             kernels: bound,
             walkers,
             cuts: binder.cuts,
-            memory: Arc::new(memory),
+            memory: bindings.arena.memory(fits, || Memory::new(shared, wanted))?,
+            worker_bytes,
             outputs,
-            steps: Arc::default(),
-            last: Dims::default(),
-            _booked: booked,
+            last: (Dims::default(), 0),
         })
     }
-}
-
-fn memory(bytes: usize) -> Result<HugeBuf, HalError> {
-    let out_of_memory =
-        |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
-    HugeBuf::zeroed(bytes).map_err(out_of_memory)
 }
 
 impl Program for CpuProgram {
@@ -85,8 +73,7 @@ impl Program for CpuProgram {
         let turn = shared.turn();
         let held = self.slots.held(&step.dims, &step.slots, &self.memory, &turn)?;
         let slots: Vec<&[u8]> = held.iter().map(|slot| slot.bytes(&turn)).collect();
-        self.steps.fetch_add(1, Ordering::Relaxed);
-        self.last = step.dims;
+        self.last = (step.dims, self.memory.begin_step());
         self.run(step.kind, &step.dims, &slots)?;
         let outputs = step.reads.iter().map(|&index| Ok(self.left(index)?.record(&turn)));
         Ok(Fence::Signalled(Finished { outputs: outputs.collect::<Result<_, HalError>>()? }))
@@ -101,7 +88,7 @@ impl CpuProgram {
     fn run(&mut self, kind: ExecutorKind, dims: &Dims, slots: &[&[u8]]) -> Result<(), HalError> {
         self.cuts.prepare(dims, slots, self.shared.pool.count())?;
         let failed = Failed::default();
-        let run = Run::new(self.shared.isa, dims, &self.cuts, slots, &self.memory, &failed);
+        let run = Run::new(self.shared.isa, dims, &self.cuts, slots, (&self.memory, self.worker_bytes), &failed);
         // Waking the others costs more than what one worker does anyway.
         let alone = self.kernels.iter().all(|kernel| kernel.workers(dims) <= 1);
         let missing = || HalError::Step(format!("the plan was loaded without a program for the executor `{kind}`"));
@@ -115,7 +102,8 @@ impl CpuProgram {
     fn left(&self, index: usize) -> Result<CpuResident, HalError> {
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
         let output = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
-        Ok(CpuResident::new(&self.shared, &self.memory, output, &self.last, &self.steps))
+        let (dims, step) = &self.last;
+        Ok(CpuResident::new(&self.memory, output, dims, *step))
     }
 }
 

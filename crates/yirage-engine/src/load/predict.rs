@@ -33,7 +33,8 @@ pub(super) fn predict(
     LoadBytes {
         weights: sum(sizes.weights.values().copied()),
         cache: sum(states),
-        arena: sum(plans.iter().map(|p| p.arena)),
+        // One bucket's step runs at a time, in memory that all of them share.
+        arena: plans.iter().map(|p| p.arena).fold(0, u64::max),
         tables: tables(model, plans, blocks, options, context),
     }
 }

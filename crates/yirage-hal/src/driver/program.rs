@@ -26,10 +26,17 @@ pub(super) struct DriverProgram<D: Driver, L: Library> {
     code: Code<D>,
     /// Weights and states.
     bound: HashMap<ValueId, Bound<D>>,
-    arena: Arc<Buffer<D>>,
+    arena: Arc<Arena<D>>,
     slots: Vec<Slot<D>>,
-    /// Steps so far, which whoever was given an output looks at.
-    steps: Arc<AtomicU64>,
+    /// The number of the last step among those that write to the arena.
+    last: u64,
+}
+
+/// Memory for the values of programs of which one runs at a time.
+struct Arena<D: Driver> {
+    buffer: Buffer<D>,
+    /// Steps that were submitted to write there, which whoever was given an output looks at.
+    steps: AtomicU64,
 }
 
 /// Memory of a weight or a state, kept for as long as the program is.
@@ -55,10 +62,9 @@ struct Code<D: Driver> {
 
 /// An output where it lies.
 struct Left<D: Driver> {
-    arena: Arc<Buffer<D>>,
+    arena: Arc<Arena<D>>,
     at: Address,
     step: u64,
-    steps: Arc<AtomicU64>,
 }
 
 impl<D: Driver, L: Library> DriverProgram<D, L> {
@@ -93,9 +99,17 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
         Ok(DriverProgram {
             code: Code { account: account.clone(), module: account.driver.module(&code)? },
             bound,
-            arena: Arc::new(Buffer::new(account, Pool::Arena, plan.arena)?),
+            arena: bindings.arena.memory(
+                |arena: &Arena<D>| arena.buffer.is_of(account) && arena.buffer.bytes() >= plan.arena,
+                || {
+                    Ok::<_, HalError>(Arena {
+                        buffer: Buffer::new(account, Pool::Arena, plan.arena)?,
+                        steps: AtomicU64::new(0),
+                    })
+                },
+            )?,
             slots: graph.inputs_of(Source::Slot).map(slot).collect(),
-            steps: Arc::default(),
+            last: 0,
             plan: plan.clone().into_plan(),
             account: account.clone(),
             library: library.clone(),
@@ -126,7 +140,7 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
     fn output(&self, index: usize) -> Result<(Address, &Type), HalError> {
         let place = self.plan.graph.outputs.get(index).and_then(|&id| self.plan.place(id));
         let place = place.ok_or_else(|| HalError::Step(format!("output {index} is not there, or is a cache state")))?;
-        Ok((self.arena.at().offset(place.offset), self.plan.graph.ty(place.value)))
+        Ok((self.arena.buffer.at().offset(place.offset), self.plan.graph.ty(place.value)))
     }
 }
 
@@ -135,7 +149,7 @@ impl<D: Driver> Slot<D> {
     fn fill(
         &mut self,
         account: &Arc<Account<D>>,
-        arena: &Arc<Buffer<D>>,
+        arena: &Arc<Arena<D>>,
         value: &SlotValue,
         dims: &Dims,
     ) -> Result<Address, HalError> {
@@ -152,7 +166,7 @@ impl<D: Driver> Slot<D> {
                 Ok(at)
             }
             SlotValue::Resident(resident) => {
-                let left = resident.0.downcast_ref::<Left<D>>().filter(|left| left.arena.is_of(account));
+                let left = resident.0.downcast_ref::<Left<D>>().filter(|left| left.arena.buffer.is_of(account));
                 let left =
                     left.ok_or_else(|| HalError::Step(format!("slot `{}` lies on another device", self.name)))?;
                 left.check_current(&self.name)?;
@@ -182,7 +196,7 @@ impl<D: Driver> Slot<D> {
 impl<D: Driver> Left<D> {
     /// That no later step has written over it.
     fn check_current(&self, slot: &str) -> Result<(), HalError> {
-        let late = self.steps.load(Ordering::Relaxed) - self.step;
+        let late = self.arena.steps.load(Ordering::Relaxed) - self.step;
         if late == 0 {
             return Ok(());
         }
@@ -193,7 +207,7 @@ impl<D: Driver> Left<D> {
 impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
     fn submit(&mut self, step: Step) -> Result<Fence, HalError> {
         let slots = self.slots(&step)?;
-        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.last = self.arena.steps.fetch_add(1, Ordering::Relaxed) + 1;
         let (driver, places) = (&self.account.driver, At { program: self, slots });
         for n in 0..self.plan.steps.len() {
             for launch in self.library.launches(&self.plan, self.code.module, n, &step.dims, &places)? {
@@ -211,8 +225,7 @@ impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
 
     fn resident(&self, index: usize) -> Result<Resident, HalError> {
         let (at, _) = self.output(index)?;
-        let (step, steps) = (self.steps.load(Ordering::Relaxed), self.steps.clone());
-        Ok(Resident(Arc::new(Left { arena: self.arena.clone(), at, step, steps })))
+        Ok(Resident(Arc::new(Left { arena: self.arena.clone(), at, step: self.last })))
     }
 }
 
@@ -227,7 +240,7 @@ impl<D: Driver, L: Library> Places for At<'_, D, L> {
         let DriverProgram { plan, bound, arena, .. } = self.program;
         let value = plan.graph.state_of(value).unwrap_or(value);
         let given = self.slots.get(&value).copied().or_else(|| bound.get(&value).map(Bound::at));
-        let placed = || plan.place(value).map(|place| arena.at().offset(place.offset));
+        let placed = || plan.place(value).map(|place| arena.buffer.at().offset(place.offset));
         let missing = || HalError::Load(format!("`{}` has no place in memory", plan.graph.value(value).name));
         given.or_else(placed).ok_or_else(missing)
     }
