@@ -76,7 +76,13 @@ impl Default for Suite {
 impl Suite {
     /// All cases, evaluated by the reference.
     pub fn new() -> Suite {
-        let cases = Op::all_cases();
+        Suite::of(Op::NAMES)
+    }
+
+    /// The cases of these ops: of those that a new backend has.
+    pub fn of(ops: &[&str]) -> Suite {
+        let mut cases = Op::all_cases();
+        cases.retain(|case| ops.contains(&case.op.name()));
         let each = cases.iter().flat_map(|case| wrap::ways(case).into_iter().map(move |how| (case, how)));
         Suite { trials: each.filter_map(|(case, how)| Trial::new(case, how)).collect() }
     }

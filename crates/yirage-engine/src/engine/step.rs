@@ -50,15 +50,9 @@ impl Engine {
                 return Ok(events);
             }
         };
-        let results = self.commit(&batch, sampled, began, &mut events)?;
+        self.commit(&batch, sampled, began, &mut events)?;
         match next {
             None => {}
-            // It was given a token that is none.
-            Some(Ok(next)) if results.iter().any(|result| matches!(result.outcome, Outcome::Failed(_))) => {
-                drop(next);
-                let ended = self.scheduler.abandon();
-                events.extend(ended.into_iter().map(|update| self.report(update)));
-            }
             Some(Ok(next)) => self.launched = Some(next),
             Some(Err(why)) => events.extend(self.fail_step(&why)),
         }
@@ -85,7 +79,7 @@ impl Engine {
         sampled: Vec<Result<Sampled, SampleError>>,
         began: Instant,
         events: &mut Vec<Event>,
-    ) -> Result<Vec<StepResult>, EngineError> {
+    ) -> Result<(), EngineError> {
         let seconds = began.elapsed().as_secs_f64();
         let mut logprobs = HashMap::new();
         let results = self.results(batch, sampled, &mut logprobs, events)?;
@@ -97,7 +91,7 @@ impl Engine {
             }
             events.push(event);
         }
-        Ok(results)
+        Ok(())
     }
 
     /// What became of each entry. Rows that are wanted go into `events`, log-probabilities of first tokens into

@@ -2,10 +2,11 @@
 //!
 //! Where a step only gives each running sequence its next token, the step behind it is known but for these tokens, which
 //! the device has. What they decide (an end by a stop token, a failing row) takes effect one step later: the sequence is
-//! computed once more for nothing.
+//! computed once more for nothing. A row without a token is none that a model knows: what follows it is not a number, in
+//! that row alone.
 
 use super::batch::{Batch, Outcome, StepResult};
-use super::core::{InFlight, Scheduler};
+use super::core::Scheduler;
 use super::error::CommitError;
 use super::phase::Phase;
 use super::update::{FinishReason, SeqUpdate};
@@ -75,21 +76,6 @@ impl Scheduler {
             updates.push(SeqUpdate::Token { seq: seq.id, token, position: entry.upto });
         }
         Ok(updates)
-    }
-
-    /// Takes the step in flight back, as if it had not been planned: sequences that were to end with it end now, the others
-    /// run it again. For a step that was given what no step can run.
-    pub fn abandon(&mut self) -> Vec<SeqUpdate> {
-        let mut updates = Vec::new();
-        for InFlight { seq, .. } in std::mem::take(&mut self.in_flight) {
-            if let Ok(at) = self.running.binary_search_by_key(&seq, |seq| seq.id)
-                && let Some(reason) = self.running[at].ending.take()
-            {
-                let seq = self.running.remove(at);
-                updates.push(self.close(seq, reason));
-            }
-        }
-        updates
     }
 
     /// Forgets the places kept for tokens that will never be known.

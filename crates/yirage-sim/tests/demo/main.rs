@@ -1,0 +1,67 @@
+//! A backend of its own, begun from the pattern: a driver, a library of three kernels, and the suite on them.
+//!
+//! `docs/hardware/adding-a-backend.md` walks through it.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
+
+mod driver;
+mod kernels;
+mod library;
+
+use driver::DemoDriver;
+use library::{DemoLibrary, OPS};
+use std::sync::Arc;
+use yirage_conformance::{Exclusion, Outcome, Suite};
+use yirage_hal::driver::DriverDevice;
+use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
+
+/// The backend.
+struct Demo;
+
+impl Backend for Demo {
+    fn name(&self) -> &'static str {
+        "demo"
+    }
+
+    fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
+        Ok(vec![DeviceInfo::new("demo", 0, "a demonstration", "host")])
+    }
+
+    fn open(&self, ordinal: u32, _: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
+        if ordinal != 0 {
+            return Err(HalError::Option { option: "device", why: format!("there is one, 0, and no {ordinal}") });
+        }
+        let info = DeviceInfo::new("demo", 0, "a demonstration", "host");
+        Ok((Arc::new(DriverDevice::new(info, DemoDriver::default(), DemoLibrary)), Vec::new()))
+    }
+}
+
+/// What the three kernels do not do, and why.
+const EXCLUSIONS: &[Exclusion] = &[];
+
+#[test]
+fn the_first_three_ops_pass_the_suite() {
+    let (device, _) = Demo.open(0, &OpenOptions::default()).unwrap();
+    let reports = Suite::of(&OPS).run(&*device, EXCLUSIONS);
+    let (mut passed, mut wrong) = (0, Vec::new());
+    for report in &reports {
+        match &report.outcome {
+            Outcome::Passed => passed += 1,
+            Outcome::Excluded(_) => {}
+            other => wrong.push(format!("{}: {other:?}", report.name)),
+        }
+    }
+    println!("{passed} of {} cases", reports.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(passed >= 20, "{passed}");
+}
+
+#[test]
+fn another_op_is_refused_by_name() {
+    let (device, _) = Demo.open(0, &OpenOptions::default()).unwrap();
+    let reports = Suite::of(&["hadamard"]).run(&*device, EXCLUSIONS);
+    assert!(!reports.is_empty());
+    for report in reports {
+        let Outcome::Failed(why) = report.outcome else { panic!("{}: {:?}", report.name, report.outcome) };
+        assert!(why.contains("no kernel for `hadamard`"), "{why}");
+    }
+}
