@@ -5,6 +5,7 @@ use crate::library::References;
 use crate::memory::Held;
 use crate::settings::Settings;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use yirage_hal::driver::DriverDevice;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
 
@@ -24,6 +25,11 @@ impl Sim {
     /// What each device that was opened holds now, in the order of opening.
     pub fn held(&self) -> Vec<Held> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Watch::held).collect()
+    }
+
+    /// How long the queue of each device that was opened has run commands, in the order of opening.
+    pub fn busy(&self) -> Vec<Duration> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Watch::busy).collect()
     }
 
     fn info(&self, ordinal: u32) -> DeviceInfo {

@@ -179,4 +179,8 @@ impl Watch {
     pub(crate) fn held(&self) -> Held {
         self.0.memory().held()
     }
+
+    pub(crate) fn busy(&self) -> Duration {
+        self.0.busy()
+    }
 }

@@ -6,9 +6,10 @@ use crate::memory::Memory;
 use crate::settings::Settings;
 use crate::timeline::Timeline;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use yirage_hal::driver::{Address, Arg, DriverError};
 use yirage_hal::{HostMemory, Record};
 use yirage_ir::rng::Rng;
@@ -32,11 +33,18 @@ pub(crate) struct Shared {
     memory: Mutex<Memory>,
     modules: Mutex<HashMap<u64, Arc<Module>>>,
     pub(crate) timeline: Timeline,
+    busy_nanos: AtomicU64,
 }
 
 impl Shared {
     pub(crate) fn new(memory: u64) -> Shared {
-        Shared { memory: Mutex::new(Memory::new(memory)), modules: Mutex::default(), timeline: Timeline::default() }
+        let (memory, timeline) = (Mutex::new(Memory::new(memory)), Timeline::default());
+        Shared { memory, modules: Mutex::default(), timeline, busy_nanos: AtomicU64::new(0) }
+    }
+
+    /// Time in which the queue ran commands.
+    pub(crate) fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_nanos.load(Ordering::Relaxed))
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -76,6 +84,7 @@ impl Queue {
     /// Runs commands until it is told to stop.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) {
         while let Ok(command) = commands.recv() {
+            let began = Instant::now();
             match command {
                 Command::Stop => return,
                 // What was taken is given back whatever became of the device.
@@ -86,6 +95,7 @@ impl Queue {
                 Command::Unload(module) => drop(self.shared.modules().remove(&module)),
                 command => self.obey(command),
             }
+            self.shared.busy_nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
     }
 
