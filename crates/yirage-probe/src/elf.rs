@@ -125,3 +125,42 @@ fn half(header: &[u8], at: usize) -> u16 {
 fn word(header: &[u8], at: usize) -> u64 {
     header[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
+
+#[cfg(all(test, target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use super::*;
+
+    /// The first bytes of this test's own program, which is loaded as libraries are, and its length.
+    fn own() -> (std::path::PathBuf, Vec<u8>, u64) {
+        let path = std::env::current_exe().unwrap();
+        let mut head = vec![0; 4096];
+        File::open(&path).unwrap().read_exact(&mut head).unwrap();
+        let length = std::fs::metadata(&path).unwrap().len();
+        (path, head, length)
+    }
+
+    #[test]
+    fn no_byte_of_a_header_leads_beyond_the_file() {
+        let (path, head, length) = own();
+        let whole = of_header(&path, &head[..HEADER], length).unwrap();
+        let table = &head[whole.first as usize..whole.first as usize + whole.bytes];
+        of_table(&path, table, length).unwrap();
+        let values = [0x00, 0x01, 0x7f, 0x80, 0xff];
+        for (at, value) in (0..HEADER).flat_map(|at| values.map(|value| (at, value))) {
+            let mut changed = head[..HEADER].to_vec();
+            changed[at] = value;
+            if let Ok(headers) = of_header(&path, &changed, length) {
+                assert!(headers.first + headers.bytes as u64 <= length, "byte {at} is {value}");
+            }
+        }
+        for (at, value) in (0..table.len()).flat_map(|at| values.map(|value| (at, value))) {
+            let mut changed = table.to_vec();
+            changed[at] = value;
+            if of_table(&path, &changed, length).is_ok() {
+                let ends = changed.chunks_exact(56).map(|header| word(header, 8).checked_add(word(header, 32)));
+                assert!(ends.into_iter().all(|end| end.is_some_and(|end| end <= length)), "byte {at} is {value}");
+            }
+        }
+        check(&path).unwrap();
+    }
+}

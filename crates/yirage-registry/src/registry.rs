@@ -67,15 +67,16 @@ impl Registry {
         if let Some(name) = self.default {
             return self.select(name);
         }
-        let first = self.usable().into_iter().next();
-        first.map(|(backend, _)| backend).ok_or_else(|| {
-            let backends = self.list.iter().filter(|listed| listed.is_backend());
-            let reasons = backends.filter_map(|listed| match listed.look(&self.surroundings) {
-                Found::Nothing(why) => Some(why.to_string()),
-                _ => None,
-            });
-            RegistryError::None { reasons: reasons.collect() }
-        })
+        let (mut played, mut reasons) = (None, Vec::new());
+        // Behind the first that will do, nobody is asked: asking may start a maker's driver.
+        for listed in self.list.iter().filter(|listed| listed.is_backend()) {
+            match listed.look(&self.surroundings) {
+                Found::Usable(backend, devices) if !is_played(&devices) => return Ok(backend),
+                Found::Usable(backend, _) => played = played.or(Some(backend)),
+                Found::NotBuiltIn(_, why) | Found::Nothing(why) => reasons.push(why.to_string()),
+            }
+        }
+        played.ok_or(RegistryError::None { reasons })
     }
 
     /// Makes this backend the default; `auto` goes back to the order. Nothing changes where that fails.
@@ -123,7 +124,7 @@ impl Registry {
             _ => None,
         });
         let mut usable: Vec<_> = found.collect();
-        usable.sort_by_key(|(_, devices)| devices.iter().all(|device| device.software));
+        usable.sort_by_key(|(_, devices)| is_played(devices));
         usable
     }
 
@@ -131,4 +132,9 @@ impl Registry {
         let known = [AUTO].into_iter().chain(self.list.iter().map(|listed| listed.name));
         RegistryError::Unknown { name: name.to_owned(), known: known.collect() }
     }
+}
+
+/// Whether a processor plays all of them.
+fn is_played(devices: &[DeviceInfo]) -> bool {
+    devices.iter().all(|device| device.software)
 }

@@ -1,7 +1,7 @@
 //! One file a family: its libraries, its calls, and what each of its architectures can compute with.
 //!
-//! Functions and numbers are those of the makers' public headers. Only the Vulkan loader and NVIDIA's driver have been
-//! asked on hardware or a software device; for the others see docs/backends.md.
+//! Functions and numbers are those of the makers' public headers. They have been asked of libraries that tests build, and
+//! of no hardware yet.
 
 mod ascend;
 mod cambricon;

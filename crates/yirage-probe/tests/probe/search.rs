@@ -20,12 +20,12 @@ fn the_loaders_order_with_the_makers_folders_between() {
     // From the last place to the first: each beats those before it.
     let places = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/conf.d/two", "/conf.d/one", "/conf/zero"];
     let places =
-        places.into_iter().chain(["/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/home/cuda/lib64", "/first"]);
+        places.into_iter().chain(["/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/tools/cuda/lib64", "/first"]);
     fs::write(machine.file("/etc/ld.so.conf"), "# folders\n/conf/zero\ninclude /etc/ld.so.conf.d/*.conf\n").unwrap();
     fs::write(machine.file("/etc/ld.so.conf.d/b.conf"), "/conf.d/two # the second\n").unwrap();
     fs::write(machine.file("/etc/ld.so.conf.d/a.conf"), "\n/conf.d/one\nrelative\n").unwrap();
     fs::write(machine.file("/etc/ld.so.conf.d/c.txt"), "/nowhere\n").unwrap();
-    let (home, first) = (text(&machine, "/home/cuda"), text(&machine, "/first"));
+    let (home, first) = (text(&machine, "/tools/cuda"), text(&machine, "/first"));
     let listed = format!("relative::{first}");
     let variables = [("CUDA_HOME", home.as_str()), ("LD_LIBRARY_PATH", listed.as_str())];
     for place in places {
@@ -46,8 +46,8 @@ fn the_roots_that_makers_name_are_searched() {
     for (family, variable, file) in cases {
         let machine = Machine::new();
         // Found and opened: it says what it lacks.
-        machine.library(&format!("/root/{file}"), "driver.c", &[]);
-        let why = library(family, &machine, &[(variable, &text(&machine, "/root"))]).unwrap_err();
+        machine.library(&format!("/tools/{file}"), "driver.c", &[]);
+        let why = library(family, &machine, &[(variable, &text(&machine, "/tools"))]).unwrap_err();
         assert!(why.contains(file) && why.contains("no function"), "{variable}: {why}");
         assert!(library(family, &machine, &[]).unwrap_err().contains("is in none of the"), "{variable}");
         assert!(library(family, &machine, &[(variable, "root")]).unwrap_err().contains("is in none"), "{variable}");
