@@ -11,8 +11,8 @@ use crate::rebuild::Rebuild;
 use yirage_ir::{Graph, NodeKind, Op, RegionKind, Source, Type, ValueId};
 use yirage_plan::Target;
 
-pub(crate) fn run(graph: &Graph, _: &Target, options: &Options) -> Result<Graph, CompileError> {
-    if !options.fuse {
+pub(crate) fn run(graph: &Graph, target: &Target, options: &Options) -> Result<Graph, CompileError> {
+    if !options.fuse || !target.runs_regions(RegionKind::Chain) {
         return Ok(graph.clone());
     }
     let units = Units::of(graph);

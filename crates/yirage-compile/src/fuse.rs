@@ -23,7 +23,11 @@ pub(crate) fn run(graph: &Graph, target: &Target, options: &Options) -> Result<G
     let mut r = Rebuild::new(graph, |_| true)?;
     let readers = Readers::of(graph);
     for group in groups(graph, &Epilogues::new(graph, &readers, target)) {
-        emit(graph, &group, &readers, &mut r)?;
+        if target.runs_regions(kind_of(graph, &group)) {
+            emit(graph, &group, &readers, &mut r)?;
+        } else {
+            group.iter().try_for_each(|&n| emit(graph, &[n], &readers, &mut r))?;
+        }
     }
     Ok(r.finish())
 }
@@ -127,12 +131,17 @@ fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
     groups
 }
 
+/// The kind of region that nodes which run together are.
+fn kind_of(graph: &Graph, members: &[usize]) -> RegionKind {
+    if is_product(&graph.nodes[members[0]]) { RegionKind::Products } else { RegionKind::Rows }
+}
+
 fn emit(graph: &Graph, members: &[usize], readers: &Readers, r: &mut Rebuild) -> Result<(), CompileError> {
     if let [n] = members {
         let ins: Vec<ValueId> = graph.nodes[*n].ins.iter().map(|&i| r.get(i)).collect();
         return Ok(r.copy(*n, &ins)?);
     }
-    let kind = if is_product(&graph.nodes[members[0]]) { RegionKind::Products } else { RegionKind::Rows };
+    let kind = kind_of(graph, members);
     let made = members.iter().flat_map(|&n| &graph.nodes[n].outs);
     let outside = |id: &&ValueId| readers.is_output(**id) || readers.all(**id).iter().any(|n| !members.contains(n));
     let outs: Vec<ValueId> = made.filter(outside).copied().collect();

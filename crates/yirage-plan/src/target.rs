@@ -82,6 +82,11 @@ impl Target {
         self.workers.max(1)
     }
 
+    /// Whether some kernel runs regions of this kind. Where none does, nodes stay alone.
+    pub fn runs_regions(&self, kind: RegionKind) -> bool {
+        self.kernels.iter().any(|kernel| kernel.regions.contains(&kind))
+    }
+
     /// The kernel called `name`.
     pub fn kernel(&self, name: &str) -> Option<&KernelFacts> {
         self.kernels.iter().find(|k| k.name == name)

@@ -20,7 +20,7 @@ impl Library for DemoLibrary {
         let rules = vec![
             OpRule::new("embed", vec![floats.clone(), ids]),
             OpRule::new("softmax", vec![floats.clone()]),
-            OpRule::new("rms_norm", vec![floats.clone(), floats]).when("unit_offset", false),
+            OpRule::new("rms_norm", vec![floats.clone(), floats]),
         ];
         let (name, variant, regions, stages) = ("demo/rows@1".into(), "host".into(), Vec::new(), Vec::new());
         Target {
@@ -52,13 +52,15 @@ impl Library for DemoLibrary {
         let mut args = node.ins.iter().chain(&node.outs).map(|&value| at(value)).collect::<Result<Vec<_>, _>>()?;
         let out = plan.graph.ty(node.outs[0]);
         let (count, width) = (out.elems(dims) as u32, out.width().unwrap_or(1) as u32);
+        args.push(Arg::U32(count));
         args.extend(match &node.kind {
-            NodeKind::Op(Op::Softmax(_)) => vec![Arg::U32(count / width), Arg::U32(width)],
+            NodeKind::Op(Op::Softmax(_)) => vec![Arg::U32(width)],
             NodeKind::Op(Op::RmsNorm(op)) => {
-                vec![Arg::U32(count), Arg::U32(op.width), Arg::U32(op.eps.0.to_bits())]
+                vec![Arg::U32(op.width), Arg::U32(op.eps.0.to_bits()), Arg::U32(op.unit_offset.into())]
             }
             NodeKind::Op(Op::Embed(op)) => {
-                vec![Arg::U32(count / width), Arg::U32(width), Arg::U32(op.scale.0.to_bits())]
+                let rows = plan.graph.ty(node.ins[0]).shape[0].get(dims) as u32;
+                vec![Arg::U32(width), Arg::U32(op.scale.0.to_bits()), Arg::U32(rows)]
             }
             _ => return Err(HalError::Load(format!("there is no kernel for {}", node.name()))),
         });
