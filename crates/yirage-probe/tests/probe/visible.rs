@@ -45,7 +45,8 @@ fn physical(family: &'static Family, machine: &Machine, variables: &[(&str, &str
 
 #[test]
 fn every_maker_has_its_variable_and_applies_it_itself() {
-    let cases: &[(&'static Family, &[(&str, &str)], [&str; 2])] = &[
+    type Case = (&'static Family, &'static [(&'static str, &'static str)], [&'static str; 2]);
+    let cases: &[Case] = &[
         (&families::CUDA, &[("CUDA_VISIBLE_DEVICES", "5,3")], ["5", "3"]),
         (&families::HIP, &[("HIP_VISIBLE_DEVICES", "5,3")], ["5", "3"]),
         (&families::HIP, &[("CUDA_VISIBLE_DEVICES", "5,3")], ["5", "3"]),
