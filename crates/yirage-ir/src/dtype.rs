@@ -35,6 +35,16 @@ impl DType {
         }
     }
 
+    /// Whether its elements are plain numbers, one by one: f32, f16, bf16, whole numbers of 32 bits, bools. These alone are
+    /// computed with by ops of any shape, and go into and out of a device.
+    pub fn is_plain(self) -> bool {
+        match self {
+            DType::Stored(format) => matches!(format, Format::F32 | Format::F16 | Format::BF16),
+            DType::I32 | DType::U32 | DType::Bool => true,
+            DType::I8 => false,
+        }
+    }
+
     /// The name used in text forms.
     pub fn name(self) -> &'static str {
         match self {

@@ -19,7 +19,7 @@ fn run(in_flight: usize, seqs: u32) -> (f64, u64, u64) {
     let sim = Sim::with(Settings { step: Duration::from_millis(2), in_flight, ..Settings::default() });
     let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
     let options = EngineOptions { context: Some(128), max_seqs: seqs, ..EngineOptions::default() };
-    let checkpoint = Checkpoint::open(&tiny::model(tiny::NAMES[0])).unwrap();
+    let checkpoint = Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap();
     let mut engine = Engine::load(&checkpoint, device, &options, &mut |_, _| {}).unwrap();
     for i in 0..seqs {
         engine.add(Request::greedy(vec![1 + i, 2, 3], TOKENS)).unwrap();

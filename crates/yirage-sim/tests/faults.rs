@@ -53,7 +53,7 @@ fn run(checkpoint: &Checkpoint, device: Arc<dyn Device>) -> Result<Vec<u32>, Str
 #[test]
 fn every_schedule_ends_well() {
     let schedules = std::env::var("YIRAGE_FAULT_SCHEDULES").map_or(1000, |n| n.parse().unwrap());
-    let checkpoint = Checkpoint::open(&tiny::model(tiny::NAMES[0])).unwrap();
+    let checkpoint = Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap();
     let open = |sim: &Sim| sim.open(0, &OpenOptions::default()).unwrap().0;
     let right = run(&checkpoint, open(&Sim::default())).unwrap();
     assert_eq!(right.len(), TOKENS as usize);
@@ -78,7 +78,7 @@ fn every_schedule_ends_well() {
 
 #[test]
 fn other_devices_go_on() {
-    let checkpoint = Checkpoint::open(&tiny::model(tiny::NAMES[0])).unwrap();
+    let checkpoint = Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap();
     let lost = Faults { lost: Some(100), ..Faults::default() };
     let (failing, sound) = (Sim::with(Settings { faults: lost, ..Settings::default() }), Sim::default());
     let open = |sim: &Sim| sim.open(0, &OpenOptions::default()).unwrap().0;

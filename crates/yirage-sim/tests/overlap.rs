@@ -19,7 +19,7 @@ type Output = (Vec<u32>, String);
 fn engine(model: &str, settings: Settings) -> Engine {
     let (device, _) = Sim::with(settings).open(0, &OpenOptions::default()).unwrap();
     let options = EngineOptions { context: Some(96), chunk: 16, max_seqs: 3, ..EngineOptions::default() };
-    Engine::load(&Checkpoint::open(&tiny::model(model)).unwrap(), device, &options, &mut |_, _| {}).unwrap()
+    Engine::load(&Checkpoint::open(tiny::model(model)).unwrap(), device, &options, &mut |_, _| {}).unwrap()
 }
 
 /// Requests of which some end by a token, some by their length, and some are drawn; each with the tokens after which the
@@ -32,7 +32,7 @@ fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<(Request, Option<usize>)> {
         let sampling = match token(4) {
             0 => SamplingParams::greedy(),
             1 => SamplingParams { logprobs: Some(2), ..drawn },
-            2 if i % 3 == 0 => SamplingParams { repetition_penalty: 1.2, ..drawn },
+            2 if i.is_multiple_of(3) => SamplingParams { repetition_penalty: 1.2, ..drawn },
             _ => drawn,
         };
         let stop_ids = if token(2) == 0 { (0..6).map(|_| token(vocabulary)).collect() } else { Vec::new() };

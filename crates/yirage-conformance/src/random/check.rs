@@ -1,7 +1,6 @@
 //! What must hold of a graph on a device: unfused, each op is within its tolerance of its reference on the device's own
 //! inputs; fused, every output has the same bytes.
 
-use super::shrink::is_plain;
 use super::{Drawn, tolerance};
 use crate::setup::Trouble;
 use std::collections::HashMap;
@@ -120,7 +119,7 @@ fn sizes(ty: &Type, dims: &Dims) -> Vec<usize> {
 fn readable(graph: &Graph, id: ValueId) -> bool {
     let v = graph.value(id);
     let made = matches!(v.source, Source::Node { .. }) && graph.state_of(id).is_none();
-    made && is_plain(v.ty.dtype) && v.ty.layout.is_none()
+    made && v.ty.dtype.is_plain() && v.ty.layout.is_none()
 }
 
 /// Whether an output is as close as its op demands; whole numbers and NaN are equal.

@@ -3,8 +3,7 @@
 use super::Drawn;
 use super::check::Verdict;
 use yirage_hal::{Device, Record};
-use yirage_ir::expr::is_float;
-use yirage_ir::{DType, Graph, Source, ValueId};
+use yirage_ir::{Graph, Source, ValueId};
 
 impl Drawn {
     /// A part of the graph, as small as dropping outputs and cutting values loose makes it, that is wrong as well.
@@ -33,7 +32,7 @@ impl Drawn {
                 parts.push(self.with(&[value], None));
                 let Source::Node { node, .. } = graph.value(value).source else { continue };
                 let alone = graph.nodes[node as usize].outs.len() == 1 && graph.state_of(value).is_none();
-                let plain = is_plain(graph.ty(value).dtype);
+                let plain = graph.ty(value).dtype.is_plain();
                 parts.extend((alone && plain).then(|| self.with(&graph.outputs, Some(value))));
             }
         }
@@ -48,7 +47,7 @@ impl Drawn {
             let mut whole = self.setup.clone();
             whole.graph.outputs = vec![value];
             let tensor = whole.reference().ok().and_then(|mut made| made.pop());
-            let Some(tensor) = tensor.filter(|tensor| is_plain(tensor.dtype) && tensor.layout().is_none()) else {
+            let Some(tensor) = tensor.filter(|tensor| tensor.dtype.is_plain() && tensor.layout().is_none()) else {
                 return out;
             };
             out.setup.slots.insert(out.setup.graph.value(value).name.clone(), Record::of(&tensor.memory()));
@@ -60,11 +59,6 @@ impl Drawn {
         out.setup.states.retain(|state| names.contains(&state.name.as_str()));
         out
     }
-}
-
-/// Whether a slot or an output may have it.
-pub(super) fn is_plain(dtype: DType) -> bool {
-    is_float(dtype) || matches!(dtype, DType::I32 | DType::U32 | DType::Bool)
 }
 
 /// The graph without what `outputs` do not need; `given` is a slot.

@@ -2,12 +2,12 @@
 //!
 //! A call may be for a few elements (what a product has just made), so it has no strips to make room for.
 
+use super::bases::Bases;
 use super::convert::spread;
 use super::elem::Elem;
 use super::hot::Hot;
 use super::nest::{Nest, Way};
 use super::step::Source;
-use super::strips::Bases;
 use crate::isa::Isa;
 use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::mem::MaybeUninit;

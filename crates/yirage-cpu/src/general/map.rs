@@ -1,8 +1,9 @@
 //! A program, element by element.
 
+use super::bases::Bases;
 use super::operand::{Input, Output, Sizes};
 use super::program::Program;
-use super::strips::{Bases, Bound};
+use super::strips::Bound;
 use crate::isa::Isa;
 use std::ops::Range;
 

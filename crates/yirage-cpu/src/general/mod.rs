@@ -3,6 +3,7 @@
 //! They know sizes, strides, element types and instruction-set levels. A result's bits depend on neither the level, nor
 //! the strides, nor which part of the output a call makes. Deliberately unknown here: plans, buffers, threads.
 
+mod bases;
 mod concat;
 pub mod contract;
 mod convert;

@@ -4,12 +4,13 @@
 //! joined as [`yirage_ir::op::join_parts`] says. Along the reduced dimensions the partial results are the lanes; where
 //! elements of neighbouring outputs are neighbours, the outputs are.
 
+use super::bases::Bases;
 use super::elem::{Elem, Held};
 use super::fold::{Fold, Join, JoinEach, Take, TakeEach};
 use super::nest::Nest;
 use super::operand::{Input, Output, Sizes, Strides};
 use super::program::Program;
-use super::strips::{Bases, Bound};
+use super::strips::Bound;
 use crate::isa::Isa;
 use crate::simd::launch;
 use std::ops::Range;

@@ -1,11 +1,12 @@
 //! Programs over strided operands, strip by strip.
 
+use super::bases::Bases;
 use super::convert::{read, spread, write};
 use super::elem::Elem;
 use super::hot::Hot;
 use super::hot_rows;
 use super::nest::{Coords, Nest, Way};
-use super::operand::{Input, Sizes, Strides};
+use super::operand::{Sizes, Strides};
 use super::program::{Place, Program, SCRATCH, Step};
 use super::step::{self, Source};
 use crate::isa::Isa;
@@ -18,21 +19,6 @@ use yirage_ir::expr::MAX_INPUTS;
 /// A worker's strips.
 #[repr(align(64))]
 struct Scratch([MaybeUninit<f32>; SCRATCH]);
-
-/// Where the first elements of a loop lie.
-#[derive(Clone, Copy)]
-pub(super) struct Bases {
-    pub(super) inputs: [*const u8; MAX_INPUTS],
-    pub(super) out: *mut u8,
-}
-
-impl Bases {
-    pub(super) fn of(inputs: &[Input], out: *mut u8) -> Bases {
-        let mut bases = Bases { inputs: [std::ptr::null(); MAX_INPUTS], out };
-        bases.inputs.iter_mut().zip(inputs).for_each(|(base, input)| *base = input.base);
-        bases
-    }
-}
 
 /// A program and the loop over its operands.
 pub(super) struct Bound<'a> {

@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use super::facts::ModelFacts;
-use super::launch::Launched;
+use super::launched::Launched;
 use super::request_state::RequestState;
 use crate::options::EngineOptions;
 use crate::packed::Background;

@@ -1,19 +1,12 @@
 //! Steps on the device: submitted, waited for, and submitted behind one that is not over.
 
 use super::core::Engine;
+use super::launched::Launched;
 use crate::runner::{HIDDEN, LOGITS};
 use crate::sampling::{SampleError, Sampled, Sampling};
 use crate::scheduler::Batch;
 use std::time::Instant;
 use yirage_hal::{Flight, Given};
-
-/// A step that was submitted.
-pub(super) struct Launched {
-    pub(super) batch: Batch,
-    pub(super) began: Instant,
-    model: Flight,
-    sampling: Option<Sampling>,
-}
 
 impl Engine {
     /// Submits a batch and the choice of its tokens. `ids` are its tokens where only the device knows them.
@@ -58,12 +51,5 @@ impl Engine {
     ) -> Result<Vec<Result<Sampled, SampleError>>, String> {
         self.runner.collect(model).map_err(|e| e.to_string())?;
         sampling.map_or(Ok(Vec::new()), |sampling| sampling.wait().map_err(|e| e.to_string()))
-    }
-}
-
-impl Launched {
-    /// Its batch, when it began, and what is to be waited for.
-    pub(super) fn parts(self) -> (Batch, Instant, Flight, Option<Sampling>) {
-        (self.batch, self.began, self.model, self.sampling)
     }
 }

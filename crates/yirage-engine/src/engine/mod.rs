@@ -7,6 +7,7 @@ mod event;
 mod facts;
 mod guesses;
 mod launch;
+mod launched;
 mod load;
 mod report;
 mod request;

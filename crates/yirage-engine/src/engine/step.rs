@@ -2,7 +2,7 @@
 
 use super::core::Engine;
 use super::event::Event;
-use super::launch::Launched;
+use super::launched::Launched;
 use super::verify::verify;
 use crate::error::EngineError;
 use crate::sampling::{Logprobs, SampleError, Sampled};
@@ -41,7 +41,7 @@ impl Engine {
             },
         };
         let next = self.launch_ahead(&launched);
-        let (batch, began, model, sampling) = launched.parts();
+        let Launched { batch, began, model, sampling } = launched;
         let computed = self.collect(model, sampling);
         let sampled = match self.confirm_weights().and(computed) {
             Ok(sampled) => sampled,

@@ -4,6 +4,7 @@ use super::buffer::{Account, Buffer, Pool};
 use super::contract::Driver;
 use super::library::Library;
 use super::program::DriverProgram;
+use super::state::State;
 use super::weight::Sink;
 use crate::device::{Bindings, Device, MemoryReport, Program, StateHandle, WeightSink};
 use crate::error::HalError;
@@ -17,13 +18,6 @@ pub struct DriverDevice<D: Driver, L: Library> {
     info: DeviceInfo,
     account: Arc<Account<D>>,
     library: Arc<L>,
-}
-
-/// A cache state in a device's memory.
-pub(super) struct State<D: Driver> {
-    pub(super) block: Type,
-    pub(super) blocks: u32,
-    pub(super) buffer: Buffer<D>,
 }
 
 impl<D: Driver, L: Library> DriverDevice<D, L> {

@@ -10,6 +10,7 @@ mod device;
 mod error;
 mod library;
 mod program;
+mod state;
 mod weight;
 
 pub use contract::{Address, Arg, Download, Driver, Launch, ModuleId};

@@ -2,8 +2,8 @@
 
 use super::buffer::{Account, Buffer, Pool};
 use super::contract::{Address, Download, Driver, ModuleId};
-use super::device::State;
 use super::library::{Library, Places};
+use super::state::State;
 use super::weight::Weight;
 use crate::device::{Bindings, Program};
 use crate::error::HalError;

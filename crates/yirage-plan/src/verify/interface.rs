@@ -7,7 +7,7 @@ use crate::readers::matrices;
 use crate::target::Target;
 use crate::weights::ROWS;
 use std::collections::HashSet;
-use yirage_ir::{DType, Format, Graph, Source, Sym, Type, Value, ValueId};
+use yirage_ir::{Graph, Source, Sym, Type, Value, ValueId};
 
 /// Checks it of a plan whose graph is sound.
 pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
@@ -43,8 +43,7 @@ fn check_slot(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
 
 /// Whether the host can say and be told elements of this type.
 fn leaves_and_enters(ty: &Type) -> bool {
-    let floats = [Format::F32, Format::F16, Format::BF16].map(DType::Stored);
-    ty.layout.is_none() && (floats.contains(&ty.dtype) || matches!(ty.dtype, DType::I32 | DType::U32 | DType::Bool))
+    ty.layout.is_none() && ty.dtype.is_plain()
 }
 
 /// States stay where they are; everything else is read from its place.
