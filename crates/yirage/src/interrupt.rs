@@ -1,9 +1,13 @@
 //! Ctrl-C: ends a generation where it stands, and everything else at once.
 
 use crate::failure::Failure;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use yirage_hal::HalError;
+
+/// Bytes of a thread's stack, as Rust's library makes it.
+const STACK: u64 = 2 << 20;
 
 const IDLE: u8 = 0;
 const GENERATING: u8 = 1;
@@ -17,7 +21,8 @@ impl Interrupt {
     /// Installs the handler. Call it once.
     ///
     /// # Errors
-    /// [`Failure::Other`] when the system refuses.
+    /// [`HalError::OutOfMemory`] when the system has no memory for the handler's thread, [`Failure::Other`] when it refuses
+    /// for another reason.
     pub(crate) fn install() -> Result<Interrupt, Failure> {
         let state = Arc::new(AtomicU8::new(IDLE));
         let shared = Arc::clone(&state);
@@ -31,7 +36,7 @@ impl Interrupt {
                 std::process::exit(130);
             }
         })
-        .map_err(|e| Failure::Other(format!("the interrupt handler cannot be installed: {e}")))?;
+        .map_err(refused)?;
         Ok(Interrupt(state))
     }
 
@@ -48,5 +53,16 @@ impl Interrupt {
     /// The generation is over.
     pub(crate) fn end(&self) {
         self.0.store(IDLE, Ordering::SeqCst);
+    }
+}
+
+/// Why there is no handler. A thread that is refused is memory that is refused.
+fn refused(error: ctrlc::Error) -> Failure {
+    match error {
+        ctrlc::Error::System(e) if matches!(e.kind(), ErrorKind::OutOfMemory | ErrorKind::WouldBlock) => {
+            let detail = format!("the thread that waits for interrupts: {e}");
+            HalError::OutOfMemory { pool: "threads", wanted: STACK, detail }.into()
+        }
+        e => Failure::Other(format!("the interrupt handler cannot be installed: {e}")),
     }
 }
