@@ -130,18 +130,13 @@ fn word(header: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first bytes of this test's own program, which is loaded as libraries are, and its length.
-    fn own() -> (std::path::PathBuf, Vec<u8>, u64) {
+    #[test]
+    fn no_byte_of_a_header_leads_beyond_the_file() {
+        // This test's own program is loaded as libraries are.
         let path = std::env::current_exe().unwrap();
         let mut head = vec![0; 4096];
         File::open(&path).unwrap().read_exact(&mut head).unwrap();
         let length = std::fs::metadata(&path).unwrap().len();
-        (path, head, length)
-    }
-
-    #[test]
-    fn no_byte_of_a_header_leads_beyond_the_file() {
-        let (path, head, length) = own();
         let whole = of_header(&path, &head[..HEADER], length).unwrap();
         let table = &head[whole.first as usize..whole.first as usize + whole.bytes];
         of_table(&path, table, length).unwrap();
