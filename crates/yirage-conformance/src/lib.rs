@@ -76,20 +76,43 @@ impl Default for Suite {
 impl Suite {
     /// All cases, evaluated by the reference.
     pub fn new() -> Suite {
-        Suite::of(Op::NAMES)
+        Suite::made(Op::NAMES, usize::MAX)
     }
 
     /// The cases of these ops: of those that a new backend has.
     pub fn of(ops: &[&str]) -> Suite {
+        Suite::made(ops, usize::MAX)
+    }
+
+    /// All cases, each in the first of its ways alone.
+    pub fn quick() -> Suite {
+        Suite::made(Op::NAMES, 1)
+    }
+
+    fn made(ops: &[&str], most: usize) -> Suite {
         let mut cases = Op::all_cases();
         cases.retain(|case| ops.contains(&case.op.name()));
-        let each = cases.iter().flat_map(|case| wrap::ways(case).into_iter().map(move |how| (case, how)));
+        let each = cases.iter().flat_map(|case| wrap::ways(case).into_iter().take(most).map(move |how| (case, how)));
         Suite { trials: each.filter_map(|(case, how)| Trial::new(case, how)).collect() }
+    }
+
+    /// How many cases there are, with their ways.
+    pub fn cases(&self) -> usize {
+        self.trials.len()
     }
 
     /// Runs every case on `device`, but for `exclusions`.
     pub fn run(&self, device: &dyn Device, exclusions: &[Exclusion]) -> Vec<Report> {
-        self.trials.iter().map(|trial| trial.run(device, exclusions)).collect()
+        self.reports(device, exclusions).collect()
+    }
+
+    /// The same one by one: each case runs when its report is asked for.
+    pub fn reports<'a>(
+        &'a self,
+        device: &'a dyn Device,
+        exclusions: &'a [Exclusion],
+    ) -> impl Iterator<Item = Report> + 'a {
+        self.trials.iter().map(move |trial| trial.run(device, exclusions))
     }
 }
 

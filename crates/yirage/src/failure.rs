@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
+use yirage_advisor::AdvisorError;
 use yirage_engine::EngineError;
 use yirage_engine::sampling::ParamError;
 use yirage_engine::text::StopError;
@@ -58,6 +59,9 @@ pub(crate) enum Failure {
     /// The way to a device.
     #[error("{0}; see `yirage devices`")]
     Backend(#[from] RegistryError),
+    /// An op that was to be timed.
+    #[error(transparent)]
+    Advisor(#[from] AdvisorError),
     /// The device.
     #[error(transparent)]
     Device(#[from] HalError),
@@ -108,6 +112,9 @@ impl Failure {
             Failure::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. }) => UNSUPPORTED,
             Failure::Tokenizer(TokenizerError::Unsupported { .. } | TokenizerError::UnknownRules { .. }) => UNSUPPORTED,
             Failure::Device(HalError::Unsupported { .. }) => UNSUPPORTED,
+            Failure::Advisor(AdvisorError::Compile(_) | AdvisorError::Device(HalError::Unsupported { .. })) => {
+                UNSUPPORTED
+            }
             Failure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Slower(_) => (5, "slower"),
             Failure::Interrupted => (130, "interrupted"),

@@ -8,6 +8,7 @@ const SAFE: &[&str] = &[
     "yirage-plan",
     "yirage-hal",
     "yirage-registry",
+    "yirage-advisor",
     "yirage-compile",
     "yirage-model",
     "yirage-hub",

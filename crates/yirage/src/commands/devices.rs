@@ -58,8 +58,7 @@ pub(super) fn as_json(found: &[Finding]) -> Value {
 /// [`Failure::Closed`].
 pub(super) fn show(found: &[Finding], console: &Console) -> Result<(), Failure> {
     for d in usable(found) {
-        console.line(&format!("{} {}: {} ({})", d.backend, d.ordinal, d.name, d.arch))?;
-        describe(d, console)?;
+        show_device(d, console)?;
     }
     for (finding, there, why) in others(found) {
         let also =
@@ -71,6 +70,15 @@ pub(super) fn show(found: &[Finding], console: &Console) -> Result<(), Failure> 
         }
     }
     Ok(())
+}
+
+/// One device with what is known of it.
+///
+/// # Errors
+/// [`Failure::Closed`].
+pub(super) fn show_device(d: &DeviceInfo, console: &Console) -> Result<(), Failure> {
+    console.line(&format!("{} {}: {} ({})", d.backend, d.ordinal, d.name, d.arch))?;
+    describe(d, console)
 }
 
 fn describe(d: &DeviceInfo, console: &Console) -> Result<(), Failure> {
@@ -100,7 +108,8 @@ fn capabilities(capabilities: &KernelCapabilities) -> String {
     there.collect::<Vec<_>>().join(" ")
 }
 
-fn device(d: &DeviceInfo) -> Value {
+/// The same for programs.
+pub(super) fn device(d: &DeviceInfo) -> Value {
     let facts: Map<String, Value> = d.facts.iter().map(|(k, v)| (k.to_string(), v.as_str().into())).collect();
     let capabilities: Map<String, Value> =
         d.capabilities.flags().into_iter().map(|(name, there)| (name.to_owned(), there.into())).collect();

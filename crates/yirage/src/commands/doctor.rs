@@ -1,22 +1,20 @@
 //! `yirage doctor`: what this machine has, what it can do, and what of that a model gets.
 
 use crate::bench::{Row, Test};
-use crate::commands::advice::advice;
 use crate::commands::bench::load;
-use crate::commands::devices;
+use crate::commands::{devices, limits};
 use crate::console::{Console, bytes};
 use crate::download::hub;
 use crate::failure::Failure;
 use crate::model::locate;
 use crate::options::Layers;
-use crate::settings::EngineSettings;
+use crate::settings::{DeviceSettings, threads};
 use serde_json::{Value, json};
 use std::path::Path;
-use yirage_hal::{Device, DeviceInfo, HalError, Limit, Readings};
+use yirage_advisor::{Hardware, Measurement, advise};
+use yirage_hal::DeviceInfo;
 use yirage_registry::Finding;
 
-/// Readings of each ceiling.
-const READINGS: usize = 9;
 /// What a model is measured with: long enough to tell, short enough to wait for.
 const TESTS: [Test; 2] = [
     Test { prompt: 512, generate: 0, depth: 0, sequences: 1 },
@@ -40,12 +38,11 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     }
     if console.json {
         let mut value = devices::as_json(&found);
-        let of_device =
-            |d: &DeviceInfo| json!({"backend": d.backend, "ordinal": d.ordinal, "advice": advice(&d.capabilities)});
+        let of_device = |d: &DeviceInfo| json!({"backend": d.backend, "ordinal": d.ordinal, "advice": advise(&Hardware::from(d)).notes});
         value["advice"] = devices::usable(&found).map(of_device).collect();
         value["folders"] = json!(folders);
         if roofline {
-            value["roofline"] = json!(limits);
+            value["roofline"] = limits::as_json(&limits);
             value["model"] = json!(model);
         }
         return console.value(&value);
@@ -61,7 +58,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
             text(&folder["state"])
         ))?;
     }
-    show_limits(&limits, console)?;
+    limits::show(&limits, console)?;
     model.map_or(Ok(()), |model| show_model(&model, console))
 }
 
@@ -88,36 +85,16 @@ fn folders(layers: &Layers) -> Vec<Value> {
 }
 
 /// Every ceiling of the device that the options name; those it does not have with the reason.
-fn measured(layers: &Layers, console: &Console) -> Result<Vec<Value>, Failure> {
-    let settings = EngineSettings::resolve(layers)?;
-    let (device, notes) = settings.open(layers)?;
+fn measured(layers: &Layers, console: &Console) -> Result<Vec<Measurement>, Failure> {
+    let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
-    Limit::ALL.into_iter().map(|limit| one(&*device, limit, console)).collect()
-}
-
-fn one(device: &dyn Device, limit: Limit, console: &Console) -> Result<Value, Failure> {
-    console.note(&format!("measuring: {limit}"));
-    let mut probe = match device.probe(limit) {
-        Ok(probe) => probe,
-        Err(HalError::Unsupported { why, .. }) => return Ok(json!({"limit": limit.to_string(), "why": why})),
-        Err(e) => return Err(e.into()),
-    };
-    let readings = Readings::take(&mut *probe, READINGS)?;
-    Ok(json!({
-        "limit": limit.to_string(),
-        "unit": limit.unit(),
-        "median": readings.median() / 1e9,
-        "lowest": readings.lowest() / 1e9,
-        "highest": readings.highest() / 1e9,
-        "readings": READINGS,
-        "method": probe.method(),
-    }))
+    limits::measured(&*device, console)
 }
 
 /// What the ceilings would allow a model, and what it got.
 fn predicted(layers: &Layers, console: &Console) -> Result<Value, Failure> {
     let located = locate(layers, console)?;
-    let threads = EngineSettings::threads(layers)?;
+    let threads = threads(layers)?;
     let (mut bench, setup) = load(layers, console, &located, threads, TESTS[0].prompt, &TESTS)?;
     let mut rows = Vec::new();
     for test in &TESTS {
@@ -146,27 +123,9 @@ fn predicted(layers: &Layers, console: &Console) -> Result<Value, Failure> {
 fn show_advice(found: &[Finding], console: &Console) -> Result<(), Failure> {
     for device in devices::usable(found) {
         console.line(&format!("advice for {} {}:", device.backend, device.ordinal))?;
-        for sentence in advice(&device.capabilities) {
+        for sentence in advise(&Hardware::from(device)).notes {
             console.line(&format!("    {sentence}"))?;
         }
-    }
-    Ok(())
-}
-
-fn show_limits(limits: &[Value], console: &Console) -> Result<(), Failure> {
-    if limits.is_empty() {
-        return Ok(());
-    }
-    console.line(&format!("limits, medians of {READINGS} readings (lowest to highest):"))?;
-    for l in limits {
-        let number = |name: &str| l[name].as_f64().unwrap_or(0.0);
-        if l["why"].is_string() {
-            console.line(&format!("    {}: none: {}", text(&l["limit"]), text(&l["why"])))?;
-            continue;
-        }
-        let (median, low, high) = (number("median"), number("lowest"), number("highest"));
-        let (limit, unit, method) = (text(&l["limit"]), text(&l["unit"]), text(&l["method"]));
-        console.line(&format!("    {limit}: {median:.1} {unit} ({low:.1} to {high:.1}): {method}"))?;
     }
     Ok(())
 }

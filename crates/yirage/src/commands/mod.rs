@@ -1,7 +1,7 @@
 //! The commands, one file each.
 
-mod advice;
 mod answer;
+pub(crate) mod backend;
 pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod chat;
@@ -11,6 +11,7 @@ pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod inspect;
+mod limits;
 pub(crate) mod list;
 pub(crate) mod logits;
 pub(crate) mod perplexity;

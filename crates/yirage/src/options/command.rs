@@ -33,6 +33,24 @@ pub(crate) enum Command {
     Doctor,
     /// Measure how fast a model runs.
     Bench,
+    /// Show one device, and what it can do at most.
+    BackendInfo,
+    /// Show which settings suit a device.
+    BackendOptimize,
+    /// Time ops on backends.
+    BackendBenchmark,
+    /// Keep a backend as the default.
+    BackendSet,
+    /// Forget the backend that was kept.
+    BackendReset,
+    /// Write the kept settings to a file.
+    BackendSave,
+    /// Keep the settings of a file.
+    BackendLoad,
+    /// Show the kept settings.
+    BackendShow,
+    /// Compare a device with the reference.
+    BackendTest,
     /// Completions for a shell.
     Completions,
     /// Show every option with its origin.
@@ -41,8 +59,15 @@ pub(crate) enum Command {
 
 /// The name of positional arguments.
 pub(super) const POSITIONAL: &str = "positional";
-/// The command that [`Command::Explain`] is a part of.
-pub(super) const CONFIG: &str = "config";
+/// The words that stand before those of some commands, and what these commands have in common.
+pub(super) const GROUPS: &[(&[&str], &str)] = &[
+    (CONFIG, "Show options"),
+    (BACKEND, "Look at, choose, tune, time and test backends"),
+    (BACKEND_CONFIG, "Save, load or show the settings that are kept"),
+];
+const CONFIG: &[&str] = &["config"];
+const BACKEND: &[&str] = &["backend"];
+const BACKEND_CONFIG: &[&str] = &["backend", "config"];
 
 impl Command {
     /// All commands, in the order of the help text.
@@ -60,11 +85,35 @@ impl Command {
         Command::Devices,
         Command::Doctor,
         Command::Bench,
+        Command::BackendInfo,
+        Command::BackendOptimize,
+        Command::BackendBenchmark,
+        Command::BackendSet,
+        Command::BackendReset,
+        Command::BackendSave,
+        Command::BackendLoad,
+        Command::BackendShow,
+        Command::BackendTest,
         Command::Completions,
         Command::Explain,
     ];
 
-    /// The word on the command line; for [`Command::Explain`], the one behind `config`.
+    /// The words before its own on the command line.
+    pub(super) fn group(self) -> &'static [&'static str] {
+        match self {
+            Command::Explain => CONFIG,
+            Command::BackendInfo
+            | Command::BackendOptimize
+            | Command::BackendBenchmark
+            | Command::BackendSet
+            | Command::BackendReset
+            | Command::BackendTest => BACKEND,
+            Command::BackendSave | Command::BackendLoad | Command::BackendShow => BACKEND_CONFIG,
+            _ => &[],
+        }
+    }
+
+    /// Its own word on the command line, behind those of its group.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Command::Run => "run",
@@ -80,6 +129,15 @@ impl Command {
             Command::Devices => "devices",
             Command::Doctor => "doctor",
             Command::Bench => "bench",
+            Command::BackendInfo => "info",
+            Command::BackendOptimize => "optimize",
+            Command::BackendBenchmark => "benchmark",
+            Command::BackendSet => "set",
+            Command::BackendReset => "reset",
+            Command::BackendSave => "save",
+            Command::BackendLoad => "load",
+            Command::BackendShow => "show",
+            Command::BackendTest => "test",
             Command::Completions => "completions",
             Command::Explain => "explain",
         }
@@ -101,6 +159,15 @@ impl Command {
             Command::Devices => "Show the devices here, and why others are unavailable",
             Command::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
             Command::Bench => "Measure how fast a model runs, and how much of the machine that is",
+            Command::BackendInfo => "Show a backend's device and, with --measure, what it can do at most",
+            Command::BackendOptimize => "Show which settings suit a device and why; --apply keeps them",
+            Command::BackendBenchmark => "Time ops of a model's layer on every backend that is here",
+            Command::BackendSet => "Keep a backend as the default of later starts",
+            Command::BackendReset => "Forget the backend that was kept",
+            Command::BackendSave => "Write the settings that are kept to a file, TOML or *.json",
+            Command::BackendLoad => "Keep the settings of such a file, beside those that it does not name",
+            Command::BackendShow => "Show the settings that are kept",
+            Command::BackendTest => "Compare a device's results with the reference; exit code 1 if any is wrong",
             Command::Completions => "Print the completion script for a shell",
             Command::Explain => "Show the value of every option and where it came from",
         }
@@ -112,6 +179,7 @@ impl Command {
             Command::Run => &["model", "prompt"],
             Command::Tokenize => &["model", "text"],
             Command::Chat | Command::Logits | Command::Perplexity | Command::Inspect | Command::Bench => &["model"],
+            Command::BackendInfo | Command::BackendOptimize | Command::BackendTest => &["backend"],
             _ => &[],
         }
     }
@@ -119,7 +187,15 @@ impl Command {
     /// Its positional argument where that is no option.
     pub(super) fn positional(self) -> Option<Arg> {
         let model = Arg::new(POSITIONAL).value_name("MODEL").help("Catalogue name or hf:org/repo[:quant]");
+        let name = Arg::new(POSITIONAL).value_name("NAME");
+        let file = Arg::new(POSITIONAL).value_name("FILE").required(true);
         match self {
+            Command::BackendBenchmark => {
+                Some(name.num_args(0..).help("Backends to time, instead of all that are here"))
+            }
+            Command::BackendSet => Some(name.required(true).help("Backend of `yirage devices`, or auto")),
+            Command::BackendSave => Some(file.help("File to write")),
+            Command::BackendLoad => Some(file.help("File to read")),
             Command::Pull => Some(model),
             Command::Rm => Some(model.required(true)),
             Command::Cache => {
@@ -137,11 +213,14 @@ impl Command {
 
 /// The command that was chosen, with its own matches.
 pub(super) fn chosen(matches: &ArgMatches) -> Result<(Command, &ArgMatches), Failure> {
+    let (mut words, mut own) = (Vec::new(), matches);
+    while let Some((word, matches)) = own.subcommand() {
+        words.push(word);
+        own = matches;
+    }
+    let is = |c: &Command| words.split_last().is_some_and(|(last, group)| *last == c.name() && group == c.group());
     let missing = || Failure::Usage("no command was given; see `yirage --help`".into());
-    let (name, own) = matches.subcommand().ok_or_else(missing)?;
-    let (name, own) = if name == CONFIG { own.subcommand().ok_or_else(missing)? } else { (name, own) };
-    let command = Command::ALL.iter().copied().find(|c| c.name() == name).ok_or_else(missing)?;
-    Ok((command, own))
+    Ok((Command::ALL.iter().copied().find(is).ok_or_else(missing)?, own))
 }
 
 /// The shell called `name`.

@@ -1,7 +1,7 @@
 //! The configuration file: TOML with one key an option.
 
 use super::layers::{Layers, Origin};
-use super::spec::Kind;
+use super::spec::{Kind, Spec};
 use super::table::OPTIONS;
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -12,22 +12,47 @@ use yirage_mmap::{FileError, read_text, read_text_if_there};
 /// Longest configuration file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// A configuration file.
+pub(super) struct ConfigFile {
+    pub(super) path: PathBuf,
+    /// What it holds; none where it is not there.
+    pub(super) text: Option<String>,
+}
+
+impl ConfigFile {
+    /// The file of `--config` (or its variable), else the user's own. None where the environment names no place for it.
+    ///
+    /// # Errors
+    /// [`Failure::File`] for one that is named and not there, or that cannot be read.
+    pub(super) fn read(environment: &[(OsString, OsString)], layers: &Layers) -> Result<Option<ConfigFile>, Failure> {
+        if let Some(given) = layers.given("config") {
+            let path = PathBuf::from(given.values.concat());
+            let text = Some(read_text(&path, MAX_BYTES)?);
+            return Ok(Some(ConfigFile { path, text }));
+        }
+        let Some(path) = usual(environment) else { return Ok(None) };
+        let wrong = |e: FileError| {
+            Failure::Other(format!("{e}; this configuration is read at every start where --config names no other"))
+        };
+        let text = read_text_if_there(&path, MAX_BYTES).map_err(wrong)?;
+        Ok(Some(ConfigFile { path, text }))
+    }
+}
+
+/// The text of a file of settings that somebody names.
+///
+/// # Errors
+/// [`Failure::File`].
+pub(super) fn read_settings(path: &Path) -> Result<String, Failure> {
+    Ok(read_text(path, MAX_BYTES)?)
+}
+
 /// Puts the file's values into `layers`: the file of `--config` (or its variable), else the user's own, if it is there.
 pub(super) fn collect(environment: &[(OsString, OsString)], layers: &mut Layers) -> Result<(), Failure> {
-    let named = layers.given("config").map(|g| PathBuf::from(g.values.concat()));
-    let usual = || usual(environment);
-    let (path, text) = match named {
-        Some(path) => (path.clone(), read_text(&path, MAX_BYTES)?),
-        None => {
-            let Some(path) = usual() else { return Ok(()) };
-            let wrong = |e: FileError| {
-                Failure::Other(format!("{e}; this configuration is read at every start where --config names no other"))
-            };
-            let Some(text) = read_text_if_there(&path, MAX_BYTES).map_err(wrong)? else { return Ok(()) };
-            (path, text)
-        }
-    };
-    parse(&text, &path, layers)
+    match ConfigFile::read(environment, layers)? {
+        Some(ConfigFile { path, text: Some(text) }) => parse(&text, &path, layers),
+        _ => Ok(()),
+    }
 }
 
 /// The user's own file; none where the environment names no place for it.
@@ -40,12 +65,24 @@ fn usual(environment: &[(OsString, OsString)]) -> Option<PathBuf> {
     Some(folder.join("yirage/config.toml"))
 }
 
+/// The option that a key stands for, in either spelling.
+pub(super) fn option_of(key: &str) -> Option<&'static Spec> {
+    OPTIONS.iter().find(|s| s.name != "config" && (s.key() == key || s.name == key))
+}
+
 fn parse(text: &str, path: &Path, layers: &mut Layers) -> Result<(), Failure> {
+    let table: Table = text.parse().map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+    add(&table, path, layers)
+}
+
+/// Puts the values of a table into `layers`, as those of the file `path`.
+///
+/// # Errors
+/// [`Failure::Usage`] for a key that is no option, and for a value that no option takes.
+pub(super) fn add(table: &Table, path: &Path, layers: &mut Layers) -> Result<(), Failure> {
     let at = path.display();
-    let table: Table = text.parse().map_err(|e| Failure::Usage(format!("{at}: {e}")))?;
-    for (key, value) in &table {
-        let spec = OPTIONS.iter().find(|s| s.name != "config" && (s.key() == *key || s.name == key));
-        let spec = spec.ok_or_else(|| {
+    for (key, value) in table {
+        let spec = option_of(key).ok_or_else(|| {
             Failure::Usage(format!("{at}: there is no option {key:?}; `yirage config explain` lists all"))
         })?;
         let values = match (value, spec.kind) {

@@ -16,17 +16,29 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supp
 
 /// The whole command line.
 pub(crate) fn root() -> clap::Command {
-    let mut root = clap::Command::new("yirage")
+    let root = clap::Command::new("yirage")
         .version(env!("CARGO_PKG_VERSION"))
         .about("One LLM engine for every accelerator")
-        .after_help(EXIT_CODES)
-        .subcommand_required(true)
-        .arg_required_else_help(true);
-    for &command in Command::ALL.iter().filter(|&&c| c != Command::Explain) {
-        root = root.subcommand(subcommand(command));
+        .after_help(EXIT_CODES);
+    with_commands(root, &[])
+}
+
+/// The commands behind these words, and the groups of further ones, in the order of the first of their commands.
+fn with_commands(mut out: clap::Command, words: &[&'static str]) -> clap::Command {
+    let mut groups: Vec<&[&'static str]> = Vec::new();
+    for &command in Command::ALL {
+        let Some(further) = command.group().strip_prefix(words) else { continue };
+        let group = &command.group()[..words.len() + further.len().min(1)];
+        if further.is_empty() {
+            out = out.subcommand(subcommand(command));
+        } else if !groups.contains(&group) {
+            groups.push(group);
+            let about = command::GROUPS.iter().find(|(words, _)| *words == group).map(|(_, about)| *about);
+            let parent = clap::Command::new(further[0]).about(about.unwrap_or_default());
+            out = out.subcommand(with_commands(parent, group));
+        }
     }
-    let config = clap::Command::new(command::CONFIG).about("Show options").subcommand_required(true);
-    root.subcommand(config.arg_required_else_help(true).subcommand(subcommand(Command::Explain)))
+    out.subcommand_required(true).arg_required_else_help(true)
 }
 
 fn subcommand(command: Command) -> clap::Command {
@@ -98,7 +110,7 @@ pub(super) fn with_long_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
 pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error {
     let takes = |option: &str| {
         let mut takers = OPTIONS.iter().filter(|s| s.name == option).flat_map(|s| s.commands);
-        takers.any(|c| c.name() == command)
+        takers.any(|c| c.group().is_empty() && c.name() == command)
     };
     let stray = |value: &ContextValue| matches!(value, ContextValue::String(text) if !text.starts_with('-'));
     let is_stray = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(stray);

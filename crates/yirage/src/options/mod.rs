@@ -7,6 +7,7 @@
 mod command;
 mod file;
 mod flags;
+mod kept;
 mod layers;
 mod read;
 mod spec;
@@ -14,6 +15,7 @@ mod table;
 
 pub(crate) use command::{Command, shell};
 pub(crate) use flags::root;
+pub(crate) use kept::{Kept, Saved, save};
 pub(crate) use layers::{Layers, Origin};
 pub(crate) use spec::{Default, Kind, Spec};
 pub(crate) use table::OPTIONS;

@@ -1,12 +1,19 @@
 //! The options: the only list.
 
-use super::command::Command::{self, Bench, Cache, Chat, Doctor, Inspect, Logits, Perplexity, Pull, Rm, Run, Tokenize};
+use super::command::Command::{
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Inspect, Logits,
+    Perplexity, Pull, Rm, Run, Tokenize,
+};
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
 use Kind::{Choice, Number, Switch, Text, Texts};
 
 /// Commands that compute with a model.
 const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
+/// Commands that choose a device.
+const DEVICE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, BackendInfo, BackendOptimize, BackendTest];
+/// Commands that open one.
+const OPEN: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, BackendInfo, BackendTest, BackendBenchmark];
 /// Commands that compute what the user asks for, not what measures best.
 const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
 /// Commands that look after kept weights, and those that make them.
@@ -70,23 +77,23 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "backend",
         Text("NAME"),
         Value("auto"),
-        COMPUTE,
+        DEVICE,
         "Backend that computes; auto takes the first that has a device, in the order of `yirage devices`",
     ),
-    option("device", Number("N"), Value("0"), COMPUTE, "Number of the backend's device"),
+    option("device", Number("N"), Value("0"), DEVICE, "Number of the backend's device"),
     short(
         't',
         option(
             "threads",
             Number("N"),
             Described("as many as affinity and limits allow"),
-            COMPUTE,
+            OPEN,
             "Worker threads; bench takes several: 1,2",
         ),
     ),
     Spec {
         other_variable: Some("YIRAGE_CPU_ISA"),
-        ..option("isa", Text("NAME"), Described("the best of this processor"), COMPUTE, "Instruction set of kernels")
+        ..option("isa", Text("NAME"), Described("the best of this processor"), OPEN, "Instruction set of kernels")
     },
     option(
         "precision",
@@ -283,6 +290,10 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
     ),
     option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
+    option("measure", Switch, Value("false"), &[BackendInfo], "Measure bandwidth, peaks and the time of a step"),
+    option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),
+    option("duration", Number("S"), Value("10"), &[BackendBenchmark], "Seconds that all timed steps take together"),
+    option("quick", Switch, Value("false"), &[BackendTest], "Each case in one way of several"),
     option("verify", Switch, Value("false"), &[Pull], "Compare files that are in the cache with their checksums"),
 ];
 

@@ -1,20 +1,18 @@
 //! Where and how a model runs.
 
+use super::device::{DeviceSettings, threads};
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
 use yirage_engine::{EngineOptions, Speculation, SpeculationControl};
-use yirage_hal::{Backend, Device, HalError, OpenOptions};
+use yirage_hal::Device;
 use yirage_ir::Format;
 use yirage_plan::Precision;
-use yirage_registry::{AUTO, Registry, Surroundings, most_threads};
 
-/// A backend, its device, and the options of an engine on it.
+/// A device, and the options of an engine on it.
 pub(crate) struct EngineSettings {
-    backend: Arc<dyn Backend>,
-    ordinal: u32,
-    open: OpenOptions,
+    device: DeviceSettings,
     /// Options of the engine.
     pub(crate) options: EngineOptions,
     /// The model that guesses.
@@ -29,17 +27,7 @@ impl EngineSettings {
     /// # Errors
     /// [`Failure::Usage`] naming the option; [`Failure::Backend`] where the backend has no device here.
     pub(crate) fn resolve(layers: &Layers) -> Result<EngineSettings, Failure> {
-        EngineSettings::for_threads(layers, EngineSettings::threads(layers)?)
-    }
-
-    /// The number of threads that the options ask for, if they do.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] naming the option.
-    pub(crate) fn threads(layers: &Layers) -> Result<Option<usize>, Failure> {
-        let most = most_threads();
-        let expected = format!("a number from 1 to {most}, beyond which threads only wait for the processors here");
-        layers.number("threads", &expected, |n| (1..=most).contains(n))
+        EngineSettings::for_threads(layers, threads(layers)?)
     }
 
     /// Reads the options other than the number of threads, which is given.
@@ -72,28 +60,15 @@ impl EngineSettings {
             packed,
             ..EngineOptions::default()
         };
-        let registry = Registry::new(Surroundings::of_this_process());
-        Ok(EngineSettings {
-            backend: registry.select(layers.text("backend").unwrap_or(AUTO))?,
-            ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
-            open: OpenOptions { threads, isa: layers.text("isa").map(str::to_owned), ..OpenOptions::default() },
-            options,
-            draft,
-            note,
-        })
+        Ok(EngineSettings { device: DeviceSettings::for_threads(layers, threads)?, options, draft, note })
     }
 
     /// Opens the device; the second value holds what the user should know.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming an option that the device refuses as it was given; [`Failure::Device`] for the rest.
+    /// As [`DeviceSettings::open`].
     pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), Failure> {
-        let (device, mut notes) = self.backend.open(self.ordinal, &self.open).map_err(|error| match error {
-            HalError::Option { option, why } if layers.knows(option) => {
-                Failure::Usage(format!("{}: {why}", layers.label(option)))
-            }
-            error => error.into(),
-        })?;
+        let (device, mut notes) = self.device.open(layers)?;
         notes.extend(self.note.clone());
         Ok((device, notes))
     }

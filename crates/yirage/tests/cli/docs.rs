@@ -7,7 +7,7 @@ use crate::support::yirage;
 use std::path::Path;
 
 /// Pages with examples, and how many there are at least.
-const PAGES: [(&str, usize); 3] = [("cli.md", 15), ("guide.md", 5), ("backends.md", 3)];
+const PAGES: [(&str, usize); 3] = [("cli.md", 20), ("guide.md", 15), ("backends.md", 3)];
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
@@ -36,7 +36,7 @@ fn check(text: &str, least: usize) {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let cache = folder.path().to_str().unwrap();
         let run = yirage(&arguments).env("YIRAGE_MODELS", models.to_str().unwrap()).env("HF_HUB_CACHE", cache);
-        let ran = run.input(&input).ran();
+        let ran = run.env("XDG_CONFIG_HOME", cache).input(&input).ran();
         assert_eq!(ran.code, 0, "{command}: {}", ran.err);
         assert!(fits(&shown, &ran.out), "{command}\nshown:\n{shown}\nis:\n{}", ran.out);
         examples += 1;

@@ -116,6 +116,17 @@ const EFFECTS: &[Effect] = &[
         let said = |more: &[&str]| yirage(&[&["doctor", "--json", "-q"], more].concat()).json();
         assert!(said(&[])["roofline"].is_null() && said(&["--roofline"])["roofline"].is_array());
     }),
+    ("measure", |_| crate::backend::measure()),
+    ("apply", |_| {
+        let written = |more: &[&str]| {
+            let folder = tempfile::tempdir().unwrap();
+            let run = yirage(&[&["backend", "optimize", "--json"], more].concat());
+            run.env("XDG_CONFIG_HOME", folder.path().to_str().unwrap()).json()["written"].clone()
+        };
+        assert!(written(&[]).is_null() && written(&["--apply"]).is_string());
+    }),
+    ("duration", |_| crate::backend::duration()),
+    ("quick", |_| crate::backend::quick()),
     ("verify", |_| crate::hub::verify()),
 ];
 

@@ -1,6 +1,7 @@
 //! The built program, run as its users and other programs run it.
 #![allow(clippy::unwrap_used)] // helpers fail tests by panicking
 
+mod backend;
 mod backends;
 mod bench;
 mod broken;

@@ -1,9 +1,9 @@
-//! What follows for a user from what a device can compute with.
+//! What follows from what a device can compute with, for what a user can choose.
 
 use yirage_hal::KernelCapabilities;
 
 /// One sentence for each thing that a user can choose and that the device decides.
-pub(super) fn advice(device: &KernelCapabilities) -> Vec<String> {
+pub(crate) fn notes(device: &KernelCapabilities) -> Vec<String> {
     let weights = match (device.bf16, device.fp16) {
         (true, true) => "bf16 and f16 weights are multiplied as they are",
         (true, false) => "bf16 weights are multiplied as they are with --precision fast; f16 ones become 32-bit floats",
@@ -24,7 +24,7 @@ mod tests {
     #[test]
     fn each_kind_of_device_has_its_sentences() {
         let said =
-            |fp16, bf16, int8| advice(&KernelCapabilities { fp16, bf16, int8, ..KernelCapabilities::LEAST }).join("\n");
+            |fp16, bf16, int8| notes(&KernelCapabilities { fp16, bf16, int8, ..KernelCapabilities::LEAST }).join("\n");
         assert!(said(false, false, true).contains("bf16 and f16 weights become 32-bit floats"));
         assert!(said(false, true, true).contains("f16 ones become 32-bit floats"));
         assert!(said(true, false, true).contains("bf16 ones become 32-bit floats"));

@@ -1,0 +1,29 @@
+//! What a device can do, measured, and which settings follow from what it is.
+//!
+//! [`advise`] is a pure function of [`Hardware`]: it opens nothing and reads no clock, so that a table of machines tests
+//! it. [`measure`] and [`latency`] read the ceilings of an open device. [`benchmark`] times ops of ours on any number of
+//! backends.
+//!
+//! This crate knows no model, no file of settings, and nothing of how results are shown.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod benchmark;
+mod error;
+mod hardware;
+mod loaded;
+mod measured;
+mod notes;
+mod timing;
+mod workers;
+mod workload;
+
+pub use advice::{Advice, Setting, advise};
+pub use benchmark::{OfBackend, OfDevice, OfOp, benchmark};
+pub use error::AdvisorError;
+pub use hardware::Hardware;
+pub use loaded::Rates;
+pub use measured::{Ceiling, Latency, Measurement, latency, measure};
+pub use timing::Timing;
+pub use workers::{Workers, workers};
+pub use workload::Sizes;

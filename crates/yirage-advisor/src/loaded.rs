@@ -1,0 +1,137 @@
+//! A workload on a device, ready to run, and what each of its steps has to do.
+
+use crate::error::AdvisorError;
+use crate::timing::{Step, Timing};
+use crate::workload::Workload;
+use std::sync::Arc;
+use yirage_compile::{Options, compile, plan_weights};
+use yirage_hal::{Bindings, Device, Executor, HostMemory, write_view};
+use yirage_ir::cost::{Reads, StepSizes};
+use yirage_ir::op::BLOCK;
+use yirage_ir::{Dims, Source, Type};
+use yirage_plan::WeightPlan;
+
+/// A workload on a device.
+pub(crate) struct Loaded {
+    executor: Executor,
+    slots: Vec<(String, Arc<dyn HostMemory>)>,
+    dims: Dims,
+    work: StepWork,
+}
+
+/// What a step has to do: the op's own account, and the bytes that this device has of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct StepWork {
+    /// Multiplications and additions of products and attention.
+    ops: f64,
+    /// Bytes of what is read and of the result.
+    bytes: f64,
+}
+
+/// What a device does of an op.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rates {
+    /// Its steps.
+    pub timing: Timing,
+    /// Multiplications and additions of a step; none where the op has no product.
+    pub ops: f64,
+    /// Bytes that a step reads and makes.
+    pub bytes: f64,
+}
+
+impl Rates {
+    /// Steps for as long as the timing says.
+    pub(crate) fn new(timing: Timing, work: StepWork) -> Rates {
+        Rates { timing, ops: work.ops, bytes: work.bytes }
+    }
+
+    /// Operations a second, where there are any to count.
+    pub fn ops_per_second(&self) -> Option<f64> {
+        (self.ops > 0.0).then(|| self.ops / self.timing.median())
+    }
+
+    /// Bytes a second.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.bytes / self.timing.median()
+    }
+}
+
+impl Loaded {
+    /// Compiles the op as any graph is, and loads it.
+    ///
+    /// # Errors
+    /// What the compiler or the device says.
+    pub(crate) fn new(device: &dyn Device, workload: Workload) -> Result<Loaded, AdvisorError> {
+        let target = device.target();
+        let weights = plan_weights(&workload.graph, &target)?;
+        let bindings = bind(device, &workload, &weights)?;
+        let options = Options::new(workload.precision);
+        let plan = compile(&workload.graph, workload.dims, &target, &weights, &options)?;
+        let work = work(device, &workload, &weights)?;
+        let executor = Executor::new(device, &plan, &bindings)?;
+        let shared = |(name, record)| (name, Arc::new(record) as Arc<dyn HostMemory>);
+        let slots = workload.slots.into_iter().map(shared).collect();
+        Ok(Loaded { executor, slots, dims: workload.dims, work })
+    }
+
+    /// What each step has to do.
+    pub(crate) fn work(&self) -> StepWork {
+        self.work
+    }
+}
+
+impl Step for Loaded {
+    type Error = AdvisorError;
+
+    fn step(&mut self) -> Result<(), AdvisorError> {
+        for (name, memory) in &self.slots {
+            self.executor.set_memory(name, memory.clone());
+        }
+        self.executor.run(&self.dims)?;
+        Ok(())
+    }
+}
+
+fn bind(device: &dyn Device, workload: &Workload, weights: &WeightPlan) -> Result<Bindings, AdvisorError> {
+    let mut bindings = Bindings::default();
+    for entry in &weights.entries {
+        let given = workload.weights.iter().find(|(name, _)| *name == entry.name);
+        let (name, bytes) = given.ok_or_else(|| AdvisorError::NoWeight(entry.name.clone()))?;
+        let mut sink = device.weight(entry)?;
+        write_view(&mut *sink, name, &entry.ty, bytes)?;
+        bindings.weights.insert(name.clone(), sink.finish()?);
+    }
+    if let Some((name, cache)) = &workload.cache {
+        let state = device.state(&cache.block, cache.k_width, cache.blocks as usize)?;
+        bindings.states.insert(name.clone(), state);
+    }
+    Ok(bindings)
+}
+
+fn work(device: &dyn Device, workload: &Workload, weights: &WeightPlan) -> Result<StepWork, AdvisorError> {
+    let (graph, dims) = (&workload.graph, workload.dims);
+    let types = |ids: &[_]| ids.iter().map(|&id| graph.ty(id).clone()).collect::<Vec<Type>>();
+    let (mut ops, mut bytes) = (0.0, 0.0);
+    for node in &graph.nodes {
+        let step = StepSizes { dims, spans: &[workload.span] };
+        let cost = workload.op.work(&types(&node.ins), &step);
+        ops += cost.ops;
+        for (&id, reads) in node.ins.iter().zip(&cost.reads) {
+            let value = graph.value(id);
+            let whole = match (value.source, weights.get(&value.name), &workload.cache) {
+                (Source::Weight, Some(entry), _) => device.weight_bytes(entry)? as f64,
+                (Source::State, _, Some((_, cache))) => {
+                    device.state_block_bytes(&cache.block, cache.k_width)? as f64 / BLOCK as f64
+                }
+                _ => value.ty.held_bytes(&dims) as f64,
+            };
+            bytes += match reads {
+                Reads::Nothing => 0.0,
+                Reads::Whole => whole,
+                Reads::Parts(count) | Reads::Positions(count) => whole * count,
+            };
+        }
+        bytes += types(&node.outs).iter().map(|ty| ty.held_bytes(&dims) as f64).sum::<f64>();
+    }
+    Ok(StepWork { ops, bytes })
+}
