@@ -72,11 +72,6 @@ impl SimDriver {
 }
 
 impl Driver for SimDriver {
-    fn memory(&self) -> Result<(u64, u64), DriverError> {
-        self.shared.timeline.check_lost()?;
-        Ok(self.shared.memory().room())
-    }
-
     fn alloc(&self, bytes: u64) -> Result<Address, DriverError> {
         self.shared.timeline.check_lost()?;
         let strikes = self.side.lock().unwrap_or_else(PoisonError::into_inner).alloc_fault.strikes();

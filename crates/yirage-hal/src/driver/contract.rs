@@ -56,11 +56,6 @@ pub trait Download: Send {
 /// A command returns before it has run. What goes wrong in it later is told by the next [`Driver::wait`] for a value that
 /// was signalled behind it.
 pub trait Driver: Send + Sync + 'static {
-    /// Bytes of memory that are free, and all.
-    ///
-    /// # Errors
-    /// What the runtime says.
-    fn memory(&self) -> Result<(u64, u64), DriverError>;
     /// Takes memory, at a multiple of 256 bytes. What is in it is not known.
     ///
     /// # Errors

@@ -41,10 +41,6 @@ impl DemoDriver {
 }
 
 impl Driver for DemoDriver {
-    fn memory(&self) -> Result<(u64, u64), DriverError> {
-        Ok((STEP, STEP))
-    }
-
     fn alloc(&self, bytes: u64) -> Result<Address, DriverError> {
         if bytes > STEP {
             return Err(DriverError::OutOfMemory { wanted: bytes, free: STEP, total: STEP });
