@@ -4,6 +4,7 @@
 //! the strides, nor which part of the output a call makes. Deliberately unknown here: plans, buffers, threads.
 
 mod bases;
+mod chain;
 mod concat;
 pub mod contract;
 mod convert;

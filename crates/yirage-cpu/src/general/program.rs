@@ -1,5 +1,6 @@
 //! Programs: expressions made into steps on strips of lanes, once.
 
+use super::chain::{self, Link};
 use super::elem::{Elem, Held, NoElem};
 use super::hot::Hot;
 use super::step::Code;
@@ -48,6 +49,8 @@ pub struct Program {
     pub(super) inputs: Vec<Elem>,
     pub(super) result: Elem,
     pub(super) steps: Vec<Step>,
+    /// Those that steps name.
+    pub(super) chains: Vec<Vec<Link>>,
     /// Each in all lanes.
     pub(super) constants: Vec<[f32; LANES]>,
     /// Strips beside those of the inputs and of the result.
@@ -75,9 +78,10 @@ impl Program {
         if !matches!(last, Place::Strip(_)) {
             made.step(Code::Move, &[last]);
         }
-        let Making { mut steps, constants, .. } = made;
+        let Making { steps, constants, .. } = made;
+        let (mut steps, chains) = chain::join(&steps, &constants);
         let strips = reuse(&mut steps);
-        Ok(Program { inputs, result, steps, constants, strips, hot })
+        Ok(Program { inputs, result, steps, chains, constants, strips, hot })
     }
 
     /// The elements as they are.

@@ -20,6 +20,37 @@ pub(super) enum Code {
     Halve,
     /// A float as narrow as a bf16.
     Shorten,
+    /// The program's chain of this number.
+    Chain(u16),
+}
+
+impl Code {
+    /// The function, where it is one of floats that costs little more than its store.
+    pub(super) fn cheap(self) -> Option<Func> {
+        use Func::{Abs, Add, Max, Min, Mul, Neg, Relu, Square, Sub};
+        match self {
+            Code::Call(func @ (Add | Sub | Mul | Min | Max | Neg | Abs | Square | Relu), Held::Float) => Some(func),
+            _ => None,
+        }
+    }
+}
+
+/// A cheap function; of one argument, the first.
+#[inline(always)]
+pub(super) fn cheap<V: Lanes>(func: Func, a: V, b: V) -> V {
+    match func {
+        Func::Add => a.add(b),
+        Func::Sub => a.sub(b),
+        Func::Mul => a.mul(b),
+        Func::Min => smaller(a, b),
+        Func::Max => larger(a, b),
+        Func::Neg => a.xor(V::word(1 << 31)),
+        Func::Abs => a.abs(),
+        Func::Square => a.mul(a),
+        // The order keeps NaN.
+        Func::Relu => V::splat(0.0).max(a),
+        other => unreachable!("{} is not cheap, as `Code::cheap` says", other.name()),
+    }
 }
 
 /// Lanes that a step reads: one after the other, or the same sixteen again and again.
@@ -91,6 +122,7 @@ pub(super) unsafe fn run<V: Lanes>(code: Code, n: usize, args: [Source; 3], out:
         Code::Call(Func::Select, _) => each!(n, out, a, b, c => a.choose(b, c)),
         Code::Call(func, Held::Float) => unsafe { float::<V>(func, n, args, out) },
         Code::Call(func, held) => unsafe { whole::<V>(func, held, n, args, out) },
+        Code::Chain(_) => unreachable!("`Pass::steps` runs chains"),
     }
 }
 
@@ -113,28 +145,27 @@ unsafe fn hold<V: Lanes>(from: Held, to: Held, n: usize, a: Source, out: *mut f3
 #[inline(always)]
 unsafe fn float<V: Lanes>(func: Func, n: usize, [a, b, c]: [Source; 3], out: *mut f32) {
     match func {
-        Func::Add => each!(n, out, a, b => a.add(b)),
-        Func::Sub => each!(n, out, a, b => a.sub(b)),
-        Func::Mul => each!(n, out, a, b => a.mul(b)),
+        Func::Add => each!(n, out, a, b => cheap(Func::Add, a, b)),
+        Func::Sub => each!(n, out, a, b => cheap(Func::Sub, a, b)),
+        Func::Mul => each!(n, out, a, b => cheap(Func::Mul, a, b)),
         Func::Div => each!(n, out, a, b => a.div(b)),
         Func::Pow => each!(n, out, a, b => pow(a, b)),
-        Func::Min => each!(n, out, a, b => smaller(a, b)),
-        Func::Max => each!(n, out, a, b => larger(a, b)),
-        Func::Neg => each!(n, out, a => a.xor(V::word(1 << 31))),
-        Func::Abs => each!(n, out, a => a.abs()),
+        Func::Min => each!(n, out, a, b => cheap(Func::Min, a, b)),
+        Func::Max => each!(n, out, a, b => cheap(Func::Max, a, b)),
+        Func::Neg => each!(n, out, a => cheap(Func::Neg, a, a)),
+        Func::Abs => each!(n, out, a => cheap(Func::Abs, a, a)),
         Func::Exp => each!(n, out, a => math::exp(a)),
         Func::Log => each!(n, out, a => log(a)),
         Func::Sqrt => each!(n, out, a => a.sqrt()),
         Func::Rsqrt => each!(n, out, a => V::splat(1.0).div(a.sqrt())),
         Func::Recip => each!(n, out, a => V::splat(1.0).div(a)),
-        Func::Square => each!(n, out, a => a.mul(a)),
+        Func::Square => each!(n, out, a => cheap(Func::Square, a, a)),
         Func::Tanh => each!(n, out, a => math::tanh(a)),
         Func::Sigmoid => each!(n, out, a => math::sigmoid(a)),
         Func::Silu => each!(n, out, a => math::silu(a)),
         Func::GeluErf => each!(n, out, a => math::gelu_erf(a)),
         Func::GeluTanh => each!(n, out, a => math::gelu_tanh(a)),
-        // The order keeps NaN.
-        Func::Relu => each!(n, out, a => V::splat(0.0).max(a)),
+        Func::Relu => each!(n, out, a => cheap(Func::Relu, a, a)),
         Func::Clamp => each!(n, out, a, b, c => smaller(larger(a, b), c)),
         Func::Less => each!(n, out, a, b => a.less(b)),
         Func::LessEqual => each!(n, out, a, b => a.less_equal(b)),

@@ -1,6 +1,7 @@
 //! Programs over strided operands, strip by strip.
 
 use super::bases::Bases;
+use super::chain::{self, To};
 use super::convert::{read, spread, write};
 use super::elem::Elem;
 use super::hot::Hot;
@@ -8,7 +9,7 @@ use super::hot_rows;
 use super::nest::{Coords, Nest, Way};
 use super::operand::{Sizes, Strides};
 use super::program::{Place, Program, SCRATCH, Step};
-use super::step::{self, Source};
+use super::step::{self, Code, Source};
 use crate::isa::Isa;
 use crate::memory::prefetch;
 use crate::simd::{LANES, Lanes, WithLanes, launch, stream_fence};
@@ -162,8 +163,9 @@ impl Pass<'_> {
             }
             let direct = self.direct(at, &coords, n);
             let result = direct.unwrap_or_else(|| self.slot(program.inputs.len() + program.strips));
-            self.steps::<V>(n, result);
-            if direct.is_none() {
+            let to = self.streamed(at, n).map_or(To::Strip(result), To::Stream);
+            self.steps::<V>(n, to);
+            if direct.is_none() && matches!(to, To::Strip(_)) {
                 self.store::<V>(result, at, coords, n);
             }
         }
@@ -171,7 +173,7 @@ impl Pass<'_> {
     }
 
     #[inline(always)]
-    unsafe fn steps<V: Lanes>(&self, n: usize, result: *mut f32) {
+    unsafe fn steps<V: Lanes>(&self, n: usize, result: To) {
         let program = self.bound.program;
         let first = program.inputs.len();
         let Some((last, steps)) = program.steps.split_last() else { return };
@@ -182,9 +184,12 @@ impl Pass<'_> {
         };
         // One call, so that what all functions compile to is there once.
         for (i, Step { code, args, out }) in steps.iter().chain([last]).enumerate() {
-            let out = if i == steps.len() { result } else { self.slot(first + *out as usize) };
+            let to = if i == steps.len() { result } else { To::Strip(self.slot(first + *out as usize)) };
             // SAFETY: each source and strip has n elements, up to a multiple of sixteen, or sixteen that are the same.
-            unsafe { step::run::<V>(*code, n, args.map(source), out) };
+            match (*code, to) {
+                (Code::Chain(c), to) => unsafe { chain::run::<V>(&program.chains[c as usize], n, source(args[0]), to) },
+                (code, To::Strip(out) | To::Stream(out)) => unsafe { step::run::<V>(code, n, args.map(source), out) },
+            }
         }
     }
 
@@ -230,6 +235,15 @@ impl Pass<'_> {
         // SAFETY: the contract of `Bound::run`.
         (is_held(*stored) && n.is_multiple_of(LANES) && !streams)
             .then(|| unsafe { self.bases.out.offset(4 * first).cast() })
+    }
+
+    /// Where the last step may write lines of the output past the caches.
+    #[inline(always)]
+    unsafe fn streamed(&self, at: usize, n: usize) -> Option<*mut f32> {
+        let Bound { program, streams, .. } = self.bound;
+        let chain = program.steps.last().is_some_and(|step| matches!(step.code, Code::Chain(_)));
+        // SAFETY: the contract of `Bound::run`; `most` has seen to it that it starts a line.
+        (chain && *streams && n.is_multiple_of(LANES)).then(|| unsafe { self.bases.out.cast::<f32>().add(at) })
     }
 
     /// The result to the output's elements.
