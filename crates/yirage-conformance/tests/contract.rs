@@ -12,7 +12,7 @@ use yirage_hal::{
 };
 use yirage_ir::{Dims, Format, Type, text};
 use yirage_plan::{ExecutorKind, WeightEntry};
-use yirage_sim::{Settings, Sim};
+use yirage_sim::{Faults, Settings, Sim};
 
 const DIMS: Dims = Dims { tokens: 2, seqs: 1, blocks: 1, rows: 1 };
 
@@ -161,10 +161,13 @@ fn accounts_move_with_what_is_held() {
 
 #[test]
 fn what_a_device_cannot_do_is_typed() {
-    for device in devices() {
+    let unrecorded = Sim::with(Settings { records: false, ..Settings::default() });
+    for device in [open(&Cpu), open(&Reference::new()), open(&unrecorded)] {
         let error = load(&*device, DOUBLE).force(ExecutorKind::Replay).unwrap_err();
         assert!(matches!(error, HalError::Unsupported { .. }), "{error}");
     }
+    let error = load(&*open(&Sim::default()), DOUBLE).force(ExecutorKind::Persistent).unwrap_err();
+    assert!(matches!(error, HalError::Unsupported { .. }), "{error}");
     for backend in [&Cpu as &dyn Backend, &Sim::default()] {
         let error = backend.open(7, &OpenOptions::default()).err().unwrap();
         assert!(matches!(error, HalError::Option { option: "device", .. }), "{error}");
@@ -208,4 +211,65 @@ fn buckets_that_share_an_arena_take_no_more_than_the_largest() {
         let error = load(&**device, DOUBLE).submit(&DIMS, &[("x", left)], &[0]).unwrap_err();
         assert!(error.to_string().contains("written over"), "{error}");
     }
+}
+
+/// What `%y` holds after each of these steps: the slot's values, and the tokens of the step.
+fn doubled(executor: &mut Executor, steps: &[(u32, f32)]) -> Vec<Vec<f32>> {
+    let run = |&(tokens, value): &(u32, f32)| {
+        executor.set_floats("x", vec![value; 2 * tokens as usize]);
+        executor.run(&Dims { tokens, ..DIMS }).unwrap().floats(0).unwrap().to_vec()
+    };
+    steps.iter().map(run).collect()
+}
+
+#[test]
+fn a_step_that_is_played_again_reads_its_slots_anew() {
+    let sim = Sim::default();
+    let device = open(&sim);
+    let mut executor = load(&*device, DOUBLE);
+    assert_eq!(executor.executors(), [ExecutorKind::Replay, ExecutorKind::Steps]);
+    assert_eq!(executor.chosen().0, ExecutorKind::Replay);
+    // The slot grows at the third step, whose recording is of another place.
+    let steps = [(1, 1.0), (1, 2.0), (4, 3.0), (1, 4.0), (4, f32::INFINITY), (2, 5.0), (4, 6.0)];
+    let played = doubled(&mut executor, &steps);
+    executor.force(ExecutorKind::Steps).unwrap();
+    assert_eq!(doubled(&mut executor, &steps), played);
+    assert_eq!(played[3], [8.0; 2]);
+    assert_eq!(played[6], [12.0; 8]);
+    drop((executor, device));
+    assert!(sim.held().iter().all(|held| held.bytes == 0 && held.allocations == held.frees), "{:?}", sim.held());
+}
+
+#[test]
+fn an_output_of_one_device_is_the_slot_of_another() {
+    let sim = Sim::with(Settings { devices: 2, seed: 5, delay: Duration::from_millis(2), ..Settings::default() });
+    let [first, second] = [0, 1].map(|n| sim.open(n, &OpenOptions::default()).unwrap().0);
+    let (mut first, mut second) = (load(&*first, DOUBLE), load(&*second, DOUBLE));
+    for value in [1.0, -3.5] {
+        first.set_floats("x", [value; 4]);
+        let begun = first.submit(&DIMS, &[], &[]).unwrap();
+        let there = second.submit(&DIMS, &[("x", first.resident(0).unwrap())], &[0]).unwrap();
+        // The next step here writes where the other device reads, and comes after it.
+        first.set_floats("x", [100.0; 4]);
+        let next = first.submit(&DIMS, &[], &[]).unwrap();
+        assert_eq!(there.wait().unwrap().floats(0).unwrap(), [4.0 * value; 4]);
+        begun.wait().unwrap();
+        next.wait().unwrap();
+    }
+}
+
+#[test]
+fn what_a_lost_device_should_have_given_is_an_error_of_the_one_that_waits() {
+    let faults = Faults { lost: Some(2), ..Faults::default() };
+    let lost = open(&Sim::with(Settings { faults, delay: Duration::from_millis(5), ..Settings::default() }));
+    let sound = open(&Sim::default());
+    let (mut from, mut to) = (load(&*lost, DOUBLE), load(&*sound, DOUBLE));
+    from.set_floats("x", [1.0; 4]);
+    let begun = from.submit(&DIMS, &[], &[]).unwrap();
+    let given = to.submit(&DIMS, &[("x", from.resident(0).unwrap())], &[0]);
+    let error = given.and_then(|flight| flight.wait()).unwrap_err();
+    assert!(matches!(error, HalError::Device(_) | HalError::Lost(_)), "{error}");
+    assert!(matches!(begun.wait().unwrap_err(), HalError::Lost(_)));
+    to.set_floats("x", [1.0; 4]);
+    assert_eq!(to.run(&DIMS).unwrap().floats(0).unwrap(), [2.0; 4], "the other device goes on");
 }

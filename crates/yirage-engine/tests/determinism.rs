@@ -5,9 +5,11 @@
 mod golden_support;
 
 use golden_support::{engine_on, options};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use yirage_engine::sampling::{Logprobs, SamplingParams};
 use yirage_engine::scheduler::{LogitsWanted, SeqId, Stats};
 use yirage_engine::{Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
@@ -16,6 +18,7 @@ use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::interp::Eval;
 use yirage_ir::{Format, Op, Tensor};
 use yirage_plan::Precision;
+use yirage_sim::{Settings, Sim};
 use yirage_testkit::rng::Rng;
 use yirage_testkit::{absent, bedtime, tiny};
 
@@ -161,12 +164,24 @@ fn check_with(model: &Path, base: &EngineOptions, seeds: u64) -> Stats {
     sum
 }
 
+/// On two simulated accelerators: requests alone on the first, mixed on the second, whose commands are held up.
+fn check_on_sim(model: &Path, base: &EngineOptions, seed: u64) -> Stats {
+    let delay = Duration::from_micros(20);
+    let sim = Sim::with(Settings { devices: 2, seed, delay, records: seed != 2, ..Settings::default() });
+    let opened = Cell::new(0);
+    let open = |_| sim.open(opened.replace(1), &OpenOptions::default()).unwrap().0;
+    let compared = compare(model, base.clone(), seed, &open);
+    assert_eq!(compared.mixed, compared.alone, "{}", compared.how);
+    compared.stats
+}
+
 fn add(a: Stats, b: Stats) -> Stats {
     Stats {
         preemptions: a.preemptions + b.preemptions,
         prefix_hit: a.prefix_hit + b.prefix_hit,
         drafted: a.drafted + b.drafted,
         accepted: a.accepted + b.accepted,
+        ahead: a.ahead + b.ahead,
         ..a
     }
 }
@@ -181,6 +196,18 @@ fn f32_and_q8_0() {
     assert!(sum.preemptions > 0, "no schedule was tight enough to preempt");
     assert!(sum.prefix_hit > 0, "nothing was shared");
     assert!(sum.accepted > 0 && sum.drafted > sum.accepted, "guesses were not right and wrong: {sum:?}");
+}
+
+#[test]
+fn simulated_accelerators_that_delay() {
+    let mut sum = Stats::default();
+    for seed in 1..=3 {
+        for precision in [Precision::Exact, Precision::Fast] {
+            sum = add(sum, check_on_sim(&tiny::model("qwen3"), &options(precision), seed));
+            sum = add(sum, check_on_sim(&tiny::model("gemma3"), &options(precision), seed));
+        }
+    }
+    assert!(sum.ahead > 0 && sum.drafted > 0, "{sum:?}");
 }
 
 #[test]

@@ -16,8 +16,10 @@ const WARM_UP: usize = 2;
 /// How a plan's executor came to be the one it is.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Why {
-    /// The plan has only this one.
+    /// The device has only this one.
     Only,
+    /// It is the first that the device names, and nothing is measured: there is one worker, or steps run beside the host.
+    Preferred,
     /// It was asked for.
     Forced,
     /// Two take turns: this many of the pairs wanted are measured.
@@ -49,10 +51,14 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Between the executors that the plan has programs for. The first is preferred where there is no difference.
+    /// Between the executors of the device that the plan was made for. The first is preferred where there is no difference.
     pub(crate) fn new(kinds: Vec<ExecutorKind>, workers: usize) -> Choice {
         let now = kinds.first().copied().unwrap_or(ExecutorKind::Steps);
-        let why = if kinds.len() < 2 || workers < 2 { Why::Only } else { Why::Measuring { pairs: 0, of: PAIRS } };
+        let why = match kinds.len() {
+            0 | 1 => Why::Only,
+            _ if workers < 2 => Why::Preferred,
+            _ => Why::Measuring { pairs: 0, of: PAIRS },
+        };
         Choice { kinds, why, now, first: None, warm: WARM_UP, ratios: Vec::new() }
     }
 
@@ -151,7 +157,8 @@ mod tests {
     #[test]
     fn nothing_is_measured_where_there_is_no_choice() {
         let mut one = Choice::new(BOTH.to_vec(), 1);
-        assert_eq!(one.why(), Why::Only);
+        assert_eq!(one.why(), Why::Preferred);
+        assert_eq!(Choice::new(BOTH[..1].to_vec(), 8).why(), Why::Only);
         assert!(one.force(ExecutorKind::Persistent));
         assert_eq!((one.now(), one.why()), (ExecutorKind::Persistent, Why::Forced));
         assert!(!one.force(ExecutorKind::Replay));

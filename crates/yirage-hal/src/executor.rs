@@ -81,7 +81,7 @@ impl Executor {
             slots,
             outputs: graph.outputs.iter().map(output).collect(),
             program: device.load(plan, bindings)?,
-            choice: Choice::new(plan.programs.iter().map(|p| p.kind).collect(), workers),
+            choice: Choice::new(plan.target().executors.clone(), workers),
             last: Dims::default(),
             done: Outputs::default(),
         })

@@ -3,21 +3,25 @@
 use crate::faults::Countdown;
 use crate::kernel::Module;
 use crate::memory::Held;
-use crate::queue::{Command, Queue, Shared};
+use crate::queue::{Call, Command, Queue, Shared};
 use crate::settings::Settings;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use yirage_hal::driver::{Address, Download, Driver, DriverError, Launch, ModuleId};
+use yirage_hal::driver::{Address, Download, Driver, DriverError, Launch, ModuleId, Recorder, RecordingId};
 use yirage_hal::{HostMemory, Record};
 
 /// The driver of one device.
 pub(crate) struct SimDriver {
     shared: Arc<Shared>,
     side: Mutex<Side>,
-    modules: AtomicU64,
+    /// Modules and recordings so far.
+    made: AtomicU64,
+    recordings: Mutex<HashMap<u64, Arc<[Call]>>>,
+    records: bool,
     in_flight: usize,
     queue: Option<JoinHandle<()>>,
 }
@@ -41,7 +45,15 @@ impl SimDriver {
         let (alloc_fault, submit_fault) =
             (Countdown::new(settings.faults.alloc), Countdown::new(settings.faults.submit));
         let side = Mutex::new(Side { commands, signalled: 0, alloc_fault, submit_fault });
-        Ok(SimDriver { shared, side, modules: AtomicU64::new(0), in_flight: settings.in_flight, queue: Some(queue) })
+        Ok(SimDriver {
+            shared,
+            side,
+            made: AtomicU64::new(0),
+            recordings: Mutex::default(),
+            records: settings.records,
+            in_flight: settings.in_flight,
+            queue: Some(queue),
+        })
     }
 
     /// A look at the device's memory that outlives the driver.
@@ -68,6 +80,41 @@ impl SimDriver {
         let side = self.side.lock().unwrap_or_else(PoisonError::into_inner);
         // The queue ends with the driver alone, and what is held with both.
         let _ = side.commands.send(command);
+    }
+}
+
+impl SimDriver {
+    /// A launch with its kernel looked up.
+    fn call(&self, launch: Launch) -> Result<Call, DriverError> {
+        let module = self.shared.modules().get(&launch.module.0).cloned();
+        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {}", launch.module.0) };
+        let node = module.ok_or_else(gone)?.node(&launch.entry)?;
+        Ok(Call { module: launch.module.0, node, args: launch.args })
+    }
+
+    fn recordings(&self) -> MutexGuard<'_, HashMap<u64, Arc<[Call]>>> {
+        self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recorder for SimDriver {
+    fn record(&self, launches: Vec<Launch>) -> Result<RecordingId, DriverError> {
+        self.shared.timeline.check_lost()?;
+        let calls = launches.into_iter().map(|launch| self.call(launch)).collect::<Result<_, _>>()?;
+        let id = self.made.fetch_add(1, Ordering::Relaxed);
+        self.recordings().insert(id, calls);
+        Ok(RecordingId(id))
+    }
+
+    fn play(&self, recording: RecordingId) -> Result<(), DriverError> {
+        let calls = self.recordings().get(&recording.0).cloned();
+        let gone = || DriverError::Failed { call: "play", why: format!("there is no recording {}", recording.0) };
+        self.submit(Command::Play(calls.ok_or_else(gone)?))
+    }
+
+    fn forget(&self, recording: RecordingId) {
+        // What was submitted has the calls itself.
+        self.recordings().remove(&recording.0);
     }
 }
 
@@ -108,7 +155,7 @@ impl Driver for SimDriver {
     fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError> {
         self.shared.timeline.check_lost()?;
         let module = Module::new(code)?;
-        let id = self.modules.fetch_add(1, Ordering::Relaxed);
+        let id = self.made.fetch_add(1, Ordering::Relaxed);
         self.shared.modules().insert(id, Arc::new(module));
         Ok(ModuleId(id))
     }
@@ -118,10 +165,18 @@ impl Driver for SimDriver {
     }
 
     fn launch(&self, launch: Launch) -> Result<(), DriverError> {
-        let module = self.shared.modules().get(&launch.module.0).cloned();
-        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {}", launch.module.0) };
-        let node = module.ok_or_else(gone)?.node(&launch.entry)?;
-        self.submit(Command::Launch { module: launch.module.0, node, args: launch.args })
+        let call = self.call(launch)?;
+        self.submit(Command::Launch(call))
+    }
+
+    fn copy_from(&self, peer: &SimDriver, from: Address, to: Address, bytes: u64) -> Result<(), DriverError> {
+        let (lent, borrowed) = channel();
+        peer.submit(Command::Lend { from, bytes, to: lent })?;
+        self.submit(Command::Borrow { from: borrowed, to })
+    }
+
+    fn recorder(&self) -> Option<&dyn Recorder> {
+        self.records.then_some(self)
     }
 
     fn signal(&self) -> Result<u64, DriverError> {

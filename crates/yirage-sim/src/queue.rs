@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::timeline::Timeline;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use yirage_hal::driver::{Address, Arg, DriverError};
@@ -20,11 +20,22 @@ pub(crate) enum Command {
     Upload { from: Arc<dyn HostMemory>, to: Address },
     Download { from: Address, bytes: u64, into: Arc<Mutex<Record>> },
     Copy { from: Address, to: Address, bytes: u64 },
-    Launch { module: u64, node: usize, args: Vec<Arg> },
+    Lend { from: Address, bytes: u64, to: Sender<Vec<u8>> },
+    Borrow { from: Receiver<Vec<u8>>, to: Address },
+    Launch(Call),
+    Play(Arc<[Call]>),
     Free(Address),
     Unload(u64),
     Signal(u64),
     Stop,
+}
+
+/// A kernel and what it is called with.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) module: u64,
+    pub(crate) node: usize,
+    pub(crate) args: Vec<Arg>,
 }
 
 /// What a queue and its driver both have.
@@ -143,16 +154,30 @@ impl Queue {
                 let copy = memory.read(from, bytes)?.to_vec();
                 memory.write(to, bytes)?.copy_from_slice(&copy);
             }
-            Command::Launch { module, node, args } => {
-                if self.kernel_fault.strikes() {
-                    return Err(DriverError::Failed { call: "launch", why: "the kernel was ordered to fail".into() });
-                }
-                let found = self.shared.modules().get(&module).cloned();
-                let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {module}") };
-                found.ok_or_else(gone)?.run(node, &args, &mut self.shared.memory())?;
+            Command::Lend { from, bytes, to } => {
+                let copy = self.shared.memory().read(from, bytes)?.to_vec();
+                // Where nobody waits for it any more, the other device is gone.
+                let _ = to.send(copy);
             }
+            Command::Borrow { from, to } => {
+                let gone = |_| DriverError::Failed { call: "copy", why: "the other device gave nothing".into() };
+                let bytes = from.recv().map_err(gone)?;
+                self.shared.memory().write(to, bytes.len() as u64)?.copy_from_slice(&bytes);
+            }
+            Command::Launch(call) => self.call(&call)?,
+            Command::Play(calls) => calls.iter().try_for_each(|call| self.call(call))?,
             Command::Free(_) | Command::Unload(_) | Command::Signal(_) | Command::Stop => {}
         }
         Ok(())
+    }
+
+    fn call(&mut self, call: &Call) -> Result<(), DriverError> {
+        if self.kernel_fault.strikes() {
+            return Err(DriverError::Failed { call: "launch", why: "the kernel was ordered to fail".into() });
+        }
+        let Call { module, node, args } = call;
+        let found = self.shared.modules().get(module).cloned();
+        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {module}") };
+        found.ok_or_else(gone)?.run(*node, args, &mut self.shared.memory())
     }
 }

@@ -18,6 +18,8 @@ pub struct Settings {
     pub step: Duration,
     /// Steps that may be on the queue at once.
     pub in_flight: usize,
+    /// Whether a step's launches are recorded and played again.
+    pub records: bool,
     /// What goes wrong.
     pub faults: Faults,
 }
@@ -32,6 +34,7 @@ impl Default for Settings {
             delay: Duration::ZERO,
             step: Duration::ZERO,
             in_flight: 3,
+            records: true,
             faults: Faults::default(),
         }
     }

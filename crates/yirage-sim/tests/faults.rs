@@ -60,10 +60,13 @@ fn every_schedule_ends_well() {
     let mut rng = Rng::new(17);
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     for schedule in 0..schedules {
+        // A recorded step is one command.
+        let records = rng.below(2) == 0;
+        let commands = if records { 200 } else { 600 };
         let mut fault = |most: u64| (rng.below(3) == 0).then(|| rng.below(most));
-        let faults = Faults { alloc: fault(60), submit: fault(600), kernel: fault(250), lost: fault(700) };
+        let faults = Faults { alloc: fault(60), submit: fault(commands), kernel: fault(250), lost: fault(commands) };
         let memory = if rng.below(8) == 0 { rng.below(1 << 20) } else { 1 << 30 };
-        let sim = Sim::with(Settings { memory, faults, ..Settings::default() });
+        let sim = Sim::with(Settings { memory, faults, records, ..Settings::default() });
         let end = run(&checkpoint, open(&sim));
         if let Ok(tokens) = &end {
             assert_eq!(*tokens, right, "schedule {schedule}: {faults:?}");
@@ -80,7 +83,7 @@ fn every_schedule_ends_well() {
 fn other_devices_go_on() {
     let checkpoint = Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap();
     let lost = Faults { lost: Some(100), ..Faults::default() };
-    let (failing, sound) = (Sim::with(Settings { faults: lost, ..Settings::default() }), Sim::default());
+    let (failing, sound) = (Sim::with(Settings { faults: lost, records: false, ..Settings::default() }), Sim::default());
     let open = |sim: &Sim| sim.open(0, &OpenOptions::default()).unwrap().0;
     assert!(run(&checkpoint, open(&failing)).is_err());
     assert!(run(&checkpoint, open(&sound)).is_ok());

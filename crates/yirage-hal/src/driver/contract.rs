@@ -30,6 +30,10 @@ pub enum Arg {
     U32(u32),
 }
 
+/// Launches that a device was given to play again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RecordingId(pub u64);
+
 /// A kernel to run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Launch {
@@ -49,6 +53,22 @@ pub struct Launch {
 pub trait Download: Send {
     /// The bytes; of use once the queue has signalled what was submitted after the download.
     fn take(self: Box<Self>) -> Record;
+}
+
+/// Launches that are given to a device once, and submitted many times at the price of one command.
+pub trait Recorder {
+    /// Gives launches to the device, in their order. None of them runs.
+    ///
+    /// # Errors
+    /// As [`Driver::launch`].
+    fn record(&self, launches: Vec<Launch>) -> Result<RecordingId, DriverError>;
+    /// Submits: all launches of a recording.
+    ///
+    /// # Errors
+    /// As [`Driver::fill`].
+    fn play(&self, recording: RecordingId) -> Result<(), DriverError>;
+    /// Forgets a recording once everything submitted so far has run.
+    fn forget(&self, recording: RecordingId);
 }
 
 /// A vendor's runtime for one device: memory, and one queue whose commands run in the order in which they are submitted.
@@ -83,6 +103,19 @@ pub trait Driver: Send + Sync + 'static {
     /// # Errors
     /// As [`Driver::fill`].
     fn copy(&self, from: Address, to: Address, bytes: u64) -> Result<(), DriverError>;
+    /// Submits on both devices: bytes of `peer`, as they are once everything submitted there so far has run, to this
+    /// device. What is submitted to either later finds the copy made.
+    ///
+    /// # Errors
+    /// As [`Driver::fill`]; [`DriverError::Unsupported`] where devices do not reach each other, which is what a driver
+    /// says by itself.
+    fn copy_from(&self, _peer: &Self, _from: Address, _to: Address, _bytes: u64) -> Result<(), DriverError>
+    where
+        Self: Sized,
+    {
+        let why = "its driver reaches no other device's memory".into();
+        Err(DriverError::Unsupported { what: "a copy between devices".into(), why })
+    }
     /// Gives code to the device.
     ///
     /// # Errors
@@ -95,6 +128,10 @@ pub trait Driver: Send + Sync + 'static {
     /// # Errors
     /// As [`Driver::fill`], and a kernel that the module does not have.
     fn launch(&self, launch: Launch) -> Result<(), DriverError>;
+    /// How launches are recorded; none where they cannot be.
+    fn recorder(&self) -> Option<&dyn Recorder> {
+        None
+    }
     /// Submits a signal: the queue's value grows to the one that is given back once everything before has run.
     ///
     /// # Errors

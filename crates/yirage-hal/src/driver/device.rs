@@ -11,7 +11,7 @@ use crate::error::HalError;
 use crate::info::DeviceInfo;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type};
-use yirage_plan::{Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{ExecutorKind, Target, VerifiedPlan, WeightEntry};
 
 /// A device made of a driver and a library of kernels.
 pub struct DriverDevice<D: Driver, L: Library> {
@@ -33,7 +33,11 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
     }
 
     fn target(&self) -> Target {
-        self.library.target()
+        let mut target = self.library.target();
+        if self.account.driver.recorder().is_some() {
+            target.executors.insert(0, ExecutorKind::Replay);
+        }
+        target
     }
 
     fn in_flight(&self) -> usize {

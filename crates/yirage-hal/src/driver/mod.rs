@@ -10,10 +10,11 @@ mod device;
 mod error;
 mod library;
 mod program;
+mod recordings;
 mod state;
 mod weight;
 
-pub use contract::{Address, Arg, Download, Driver, Launch, ModuleId};
+pub use contract::{Address, Arg, Download, Driver, Launch, ModuleId, Recorder, RecordingId};
 pub use device::DriverDevice;
 pub use error::DriverError;
 pub use library::{Library, Places};

@@ -3,6 +3,7 @@
 use super::buffer::{Account, Buffer, Pool};
 use super::contract::{Address, Download, Driver, ModuleId};
 use super::library::{Library, Places};
+use super::recordings::{Key, Recordings};
 use super::state::State;
 use super::weight::Weight;
 use crate::device::{Bindings, Program};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use yirage_ir::{Dims, Source, Type, ValueId};
-use yirage_plan::{Plan, VerifiedPlan};
+use yirage_plan::{ExecutorKind, Plan, VerifiedPlan};
 
 /// How long a step may take before its device counts as hanging.
 const HANG_AFTER: Duration = Duration::from_secs(120);
@@ -23,6 +24,8 @@ pub(super) struct DriverProgram<D: Driver, L: Library> {
     account: Arc<Account<D>>,
     library: Arc<L>,
     plan: Plan,
+    /// Forgotten before the code that they launch.
+    recordings: Recordings<D>,
     code: Code<D>,
     /// Weights and states.
     bound: HashMap<ValueId, Bound<D>>,
@@ -97,6 +100,7 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
         };
         let code = library.code(plan)?;
         Ok(DriverProgram {
+            recordings: Recordings::new(),
             code: Code { account: account.clone(), module: account.driver.module(&code)? },
             bound,
             arena: bindings.arena.memory(
@@ -136,6 +140,32 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
         Ok(at)
     }
 
+    /// Submits the launches of a step one by one.
+    fn launch(&self, dims: &Dims, slots: HashMap<ValueId, Address>) -> Result<(), HalError> {
+        let places = At { program: self, slots };
+        for n in 0..self.plan.steps.len() {
+            for launch in self.library.launches(&self.plan, self.code.module, n, dims, &places)? {
+                self.account.driver.launch(launch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits the launches of a step as one recording.
+    fn play(&mut self, dims: &Dims, slots: HashMap<ValueId, Address>) -> Result<(), HalError> {
+        let mut recordings = std::mem::replace(&mut self.recordings, Recordings::new());
+        let key =
+            Key { dims: *dims, slots: self.slots.iter().filter_map(|slot| slots.get(&slot.id).copied()).collect() };
+        let places = At { program: self, slots };
+        let launches = || {
+            let of = |n| self.library.launches(&self.plan, self.code.module, n, dims, &places);
+            Ok((0..self.plan.steps.len()).map(of).collect::<Result<Vec<_>, HalError>>()?.concat())
+        };
+        let played = recordings.play(&self.account, key, launches);
+        self.recordings = recordings;
+        played
+    }
+
     /// An output's place in the arena and its type.
     fn output(&self, index: usize) -> Result<(Address, &Type), HalError> {
         let place = self.plan.graph.outputs.get(index).and_then(|&id| self.plan.place(id));
@@ -166,10 +196,14 @@ impl<D: Driver> Slot<D> {
                 Ok(at)
             }
             SlotValue::Resident(resident) => {
-                let left = resident.0.downcast_ref::<Left<D>>().filter(|left| left.arena.buffer.is_of(account));
-                let left =
-                    left.ok_or_else(|| HalError::Step(format!("slot `{}` lies on another device", self.name)))?;
+                let foreign = || HalError::Step(format!("slot `{}` lies on a device of another backend", self.name));
+                let left = resident.0.downcast_ref::<Left<D>>().ok_or_else(foreign)?;
                 left.check_current(&self.name)?;
+                if !left.arena.buffer.is_of(account) {
+                    let at = self.room(account, bytes as u64)?;
+                    account.driver.copy_from(left.arena.buffer.driver(), left.at, at, bytes as u64)?;
+                    return Ok(at);
+                }
                 if !Arc::ptr_eq(&left.arena, arena) {
                     return Ok(left.at);
                 }
@@ -208,12 +242,15 @@ impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
     fn submit(&mut self, step: Step) -> Result<Fence, HalError> {
         let slots = self.slots(&step)?;
         self.last = self.arena.steps.fetch_add(1, Ordering::Relaxed) + 1;
-        let (driver, places) = (&self.account.driver, At { program: self, slots });
-        for n in 0..self.plan.steps.len() {
-            for launch in self.library.launches(&self.plan, self.code.module, n, &step.dims, &places)? {
-                driver.launch(launch)?;
+        match step.kind {
+            ExecutorKind::Steps => self.launch(&step.dims, slots)?,
+            ExecutorKind::Replay => self.play(&step.dims, slots)?,
+            ExecutorKind::Persistent => {
+                let why = "the device runs one launch after the other".into();
+                return Err(HalError::Unsupported { what: "a persistent executor".into(), why });
             }
         }
+        let driver = &self.account.driver;
         let read = |&index: &usize| {
             let (at, ty) = self.output(index)?;
             Ok(driver.download(at, ty.bytes(&step.dims) as u64)?)
