@@ -22,9 +22,13 @@ use yirage_model::chat::ChatError;
 use yirage_model::tokenizer::TokenizerError;
 use yirage_packed::PackedError;
 use yirage_registry::RegistryError;
+use yirage_session::SessionError;
 
 /// The exit code of what does not fit into memory.
 pub(crate) const WOULD_NOT_FIT: u8 = 4;
+
+/// Bytes of a thread's stack, as Rust's library makes it.
+const STACK: u64 = 2 << 20;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
@@ -136,6 +140,33 @@ impl Failure {
         }
         text
     }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Failure {
+        match error {
+            SessionError::Hub(e) => e.into(),
+            SessionError::Model(e) => e.into(),
+            SessionError::File(e) => e.into(),
+            SessionError::Tokenizer(e) => e.into(),
+            SessionError::Chat(e) => e.into(),
+            SessionError::Engine(e) => e.into(),
+            SessionError::Stop(e) => e.into(),
+            SessionError::Folder { folder, source } => Failure::Io { path: folder, source },
+            SessionError::Thread(e) => no_thread("the engine's thread", &e),
+            SessionError::NoText { .. } => Failure::Usage("--stop needs text, and the model has no tokenizer".into()),
+            other => Failure::Other(other.to_string()),
+        }
+    }
+}
+
+/// Why there is no thread: one that is refused is memory that is refused.
+pub(crate) fn no_thread(which: &str, error: &io::Error) -> Failure {
+    if matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock) {
+        let detail = format!("{which}: {error}");
+        return HalError::OutOfMemory { pool: "threads", wanted: STACK, detail }.into();
+    }
+    Failure::Other(format!("{which}: {error}"))
 }
 
 /// Writes the failure to standard error, as text or (with `--json`) as one JSON object, and gives the exit code.

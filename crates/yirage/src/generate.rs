@@ -1,31 +1,34 @@
-//! One answer: steps of the engine until it ends, with its text as it comes.
+//! One answer: asked for, read to its end, and its times.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use serde::Serialize;
-use std::time::{Duration, Instant};
+use std::task::Poll;
+use std::time::Duration;
 use yirage_engine::sampling::SamplingParams;
-use yirage_engine::scheduler::{FinishReason, SeqId, Usage};
-use yirage_engine::text::{Emitted, StopMatcher};
-use yirage_engine::{Engine, Event, Request};
+use yirage_engine::scheduler::FinishReason;
+use yirage_engine::{Engine, Request};
 use yirage_hal::Why;
 use yirage_ir::Dims;
-use yirage_model::tokenizer::{Detokenizer, Tokenizer};
 use yirage_plan::ExecutorKind;
+use yirage_session::{Event, Finished, Job, Model};
 
 /// New tokens at most where nobody says a number.
 pub(crate) const DEFAULT_MAX_TOKENS: u32 = 512;
 
+/// How long an answer may say nothing before somebody looks for an interrupt.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
 /// What to generate.
-pub(crate) struct Job<'a> {
+pub(crate) struct Asked {
     /// Token ids of the prompt.
     pub(crate) prompt: Vec<u32>,
     /// New tokens at most; `None` is [`DEFAULT_MAX_TOKENS`] or what the context leaves.
     pub(crate) max_tokens: Option<u32>,
     /// Ids that end the text.
-    pub(crate) stop_ids: &'a [u32],
+    pub(crate) stop_ids: Vec<u32>,
     /// Strings that end the text.
-    pub(crate) stops: &'a [String],
+    pub(crate) stops: Vec<String>,
     /// How tokens are chosen.
     pub(crate) sampling: SamplingParams,
 }
@@ -36,16 +39,8 @@ pub(crate) struct Answer {
     pub(crate) tokens: Vec<u32>,
     /// The text, `None` without a tokenizer.
     pub(crate) text: Option<String>,
-    /// Why it ended.
-    pub(crate) reason: FinishReason,
-    /// From the request to the first token.
-    pub(crate) prefill: Duration,
-    /// From the first token to the last.
-    pub(crate) decode: Duration,
-    /// Counts of the engine.
-    pub(crate) usage: Usage,
-    /// By how much guessing made it faster, as the engine estimates it.
-    pub(crate) gain: Option<f64>,
+    /// How it ended, its counts and times.
+    pub(crate) end: Finished,
     /// What the user should know of how it was computed.
     pub(crate) notes: Vec<String>,
     /// How each of the model's plans was run.
@@ -58,7 +53,7 @@ pub(crate) struct ChosenExecutor {
     /// Tokens of the largest step that the plan takes.
     tokens: u32,
     executor: &'static str,
-    /// `forced`, `measured`, `measuring`, or `only` where there is nothing to choose.
+    /// `forced`, `measured`, `measuring`, `preferred` where nothing is measured, or `only` where there is nothing to choose.
     why: &'static str,
     /// Its time over the other's, once measured.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +65,7 @@ fn executors(engine: &Engine) -> Vec<ChosenExecutor> {
     let chosen = |(sizes, kind, why): (Dims, ExecutorKind, Why)| {
         let (why, ratio) = match why {
             Why::Only => ("only", None),
+            Why::Preferred => ("preferred", None),
             Why::Forced => ("forced", None),
             Why::Measuring { .. } => ("measuring", None),
             Why::Measured { ratio, .. } => ("measured", Some(ratio)),
@@ -82,7 +78,7 @@ fn executors(engine: &Engine) -> Vec<ChosenExecutor> {
 impl Answer {
     /// The reason in the words of APIs.
     pub(crate) fn finish_reason(&self) -> &'static str {
-        match self.reason {
+        match self.end.reason {
             FinishReason::StopId(_) | FinishReason::StopText => "stop",
             FinishReason::Length => "length",
             FinishReason::Cancelled => "cancelled",
@@ -95,22 +91,22 @@ impl Answer {
         let rate = |n: usize, time: Duration| if time.is_zero() { 0.0 } else { n as f64 / time.as_secs_f64() };
         Timings {
             load_ms,
-            prefill_ms: self.prefill.as_secs_f64() * 1e3,
-            prefill_tokens_per_second: rate(self.usage.prompt_tokens, self.prefill),
-            decode_ms: self.decode.as_secs_f64() * 1e3,
+            prefill_ms: self.end.prefill.as_secs_f64() * 1e3,
+            prefill_tokens_per_second: rate(self.end.usage.prompt_tokens, self.end.prefill),
+            decode_ms: self.end.decode.as_secs_f64() * 1e3,
             // The first token belongs to the prefill.
-            decode_tokens_per_second: rate(self.tokens.len().saturating_sub(1), self.decode),
-            drafted: self.usage.drafted,
-            accepted: self.usage.accepted,
-            verified_steps: self.usage.verifications,
-            speculation_gain: self.gain,
+            decode_tokens_per_second: rate(self.tokens.len().saturating_sub(1), self.end.decode),
+            drafted: self.end.usage.drafted,
+            accepted: self.end.usage.accepted,
+            verified_steps: self.end.usage.verifications,
+            speculation_gain: self.end.gain,
         }
     }
 
     /// One line of statistics.
     pub(crate) fn summary(&self) -> String {
         let t = self.timings(0.0);
-        let guessed = match self.gain {
+        let guessed = match self.end.gain {
             Some(gain) if t.verified_steps > 0 => {
                 let (right, all, steps) = (t.accepted, t.drafted, t.verified_steps);
                 format!("{right} of {all} guesses right in {steps} steps, about {gain:.2} times as fast; ")
@@ -119,8 +115,8 @@ impl Answer {
         };
         format!(
             "{} prompt tokens ({} cached) in {:.0} ms, {:.1}/s; {} tokens in {:.0} ms, {:.1}/s; {guessed}{}",
-            self.usage.prompt_tokens,
-            self.usage.cached_tokens,
+            self.end.usage.prompt_tokens,
+            self.end.usage.cached_tokens,
             t.prefill_ms,
             t.prefill_tokens_per_second,
             self.tokens.len(),
@@ -152,35 +148,59 @@ pub(crate) struct Timings {
 /// # Errors
 /// [`Failure`] for a request that cannot run, and from `show`. A step that fails ends the answer with its reason.
 pub(crate) fn generate(
-    engine: &mut Engine,
-    tokenizer: Option<&Tokenizer>,
-    job: Job<'_>,
+    model: &Model,
+    asked: Asked,
     interrupt: &Interrupt,
     show: &mut dyn FnMut(&str) -> Result<(), Failure>,
 ) -> Result<Answer, Failure> {
-    let mut text = TextSide::new(tokenizer, &job)?;
-    let left = u64::from(engine.facts().context).saturating_sub(job.prompt.len() as u64);
-    let max_tokens = job.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(left.max(1) as u32));
-    let seq = engine.add(Request {
-        prompt: job.prompt,
+    let left = u64::from(model.facts().context).saturating_sub(asked.prompt.len() as u64);
+    let max_tokens = asked.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(left.max(1) as u32));
+    let request = Request {
+        prompt: asked.prompt,
         max_new_tokens: Some(max_tokens),
-        stop_ids: job.stop_ids.to_vec(),
-        sampling: job.sampling,
+        stop_ids: asked.stop_ids,
+        sampling: asked.sampling,
         logits: None,
-    })?;
+    };
+    let events = model.submit(Job { request, stops: asked.stops })?;
     interrupt.begin();
-    let result = steps(engine, seq, interrupt, &mut text, show);
+    let answer = read(events, model.texts().is_some(), interrupt, show);
     interrupt.end();
-    if result.is_err() {
-        engine.finish(seq, FinishReason::Cancelled);
-    }
-    let mut answer = result?;
-    for cost in engine.step_costs() {
+    let (costs, executors) = model.between_steps(|engine| (engine.step_costs(), executors(engine)))?;
+    for cost in costs {
         tracing::debug!(rows = cost.rows, steps = cost.steps, milliseconds = cost.seconds * 1e3, "decoding steps");
     }
-    answer.executors = executors(engine);
-    answer.text = text.finish(show)?;
-    Ok(answer)
+    Ok(Answer { executors, ..answer? })
+}
+
+/// Reads an answer to its end.
+fn read(
+    mut events: yirage_session::Answer,
+    has_text: bool,
+    interrupt: &Interrupt,
+    show: &mut dyn FnMut(&str) -> Result<(), Failure>,
+) -> Result<Answer, Failure> {
+    let (mut tokens, mut text, mut notes) = (Vec::new(), String::new(), Vec::new());
+    loop {
+        let next = events.next_within(LOOK_UP);
+        if interrupt.asked() {
+            events.cancel();
+        }
+        let Poll::Ready(next) = next else { continue };
+        let unended = || Failure::Other("the engine stopped without ending the answer; please report this".into());
+        match next.ok_or_else(unended)?? {
+            Event::Token { token, .. } => tokens.push(token),
+            Event::Text(piece) => {
+                text.push_str(&piece);
+                show(&piece)?;
+            }
+            Event::RopeScaled { length, original } => notes.push(rope_note(length, original)),
+            Event::Logits { .. } | Event::Hidden { .. } => {}
+            Event::Finished(end) => {
+                return Ok(Answer { tokens, text: has_text.then_some(text), end, notes, executors: Vec::new() });
+            }
+        }
+    }
 }
 
 /// What is said of a sequence whose rotary embedding is scaled for its length.
@@ -189,100 +209,4 @@ pub(crate) fn rope_note(length: u32, original: u32) -> String {
         "rope: the dynamic scaling is computed for a sequence of {length} positions (the model was made for {original}); \
          another limit of tokens gives other numbers"
     )
-}
-
-fn steps(
-    engine: &mut Engine,
-    seq: SeqId,
-    interrupt: &Interrupt,
-    text: &mut TextSide<'_>,
-    show: &mut dyn FnMut(&str) -> Result<(), Failure>,
-) -> Result<Answer, Failure> {
-    let started = Instant::now();
-    let (mut first, mut last) = (None, started);
-    let mut tokens = Vec::new();
-    let mut queue = Vec::new();
-    let mut notes = Vec::new();
-    loop {
-        for event in queue.drain(..) {
-            match event {
-                Event::Token { token, .. } => {
-                    last = Instant::now();
-                    first.get_or_insert(last);
-                    tokens.push(token);
-                    text.push(token, show)?;
-                }
-                Event::Finished { reason, usage, gain, .. } => {
-                    let first = first.unwrap_or_else(Instant::now);
-                    let (prefill, decode) = (first - started, last.saturating_duration_since(first));
-                    return Ok(Answer {
-                        tokens,
-                        text: None,
-                        reason,
-                        prefill,
-                        decode,
-                        usage,
-                        gain,
-                        notes,
-                        executors: Vec::new(),
-                    });
-                }
-                Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
-                Event::Logits { .. } | Event::Hidden { .. } => {}
-            }
-        }
-        let end = match () {
-            () if interrupt.asked() => Some(FinishReason::Cancelled),
-            () if text.stopped => Some(FinishReason::StopText),
-            () => None,
-        };
-        if let Some(event) = end.and_then(|reason| engine.finish(seq, reason)) {
-            queue.push(event);
-            continue;
-        }
-        queue = engine.step()?;
-        if queue.is_empty() && engine.is_idle() {
-            return Err(Failure::Other("the engine stopped without ending the answer; please report this".into()));
-        }
-    }
-}
-
-/// From tokens to shown text.
-struct TextSide<'a> {
-    stream: Option<(Detokenizer<'a>, StopMatcher)>,
-    text: String,
-    /// A stop string was found.
-    stopped: bool,
-}
-
-impl<'a> TextSide<'a> {
-    fn new(tokenizer: Option<&'a Tokenizer>, job: &Job<'_>) -> Result<TextSide<'a>, Failure> {
-        let matcher = StopMatcher::new(job.stops, job.stop_ids)?;
-        // What is skipped here are control tokens; text that merely looks like them stays.
-        let stream = tokenizer.map(|t| (t.continuation(true), matcher));
-        if stream.is_none() && !job.stops.is_empty() {
-            return Err(Failure::Usage("--stop needs text, and the model has no tokenizer".into()));
-        }
-        Ok(TextSide { stream, text: String::new(), stopped: false })
-    }
-
-    fn push(&mut self, token: u32, show: &mut dyn FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
-        let Some((detokenizer, matcher)) = &mut self.stream else { return Ok(()) };
-        let piece = detokenizer.push(token);
-        let emitted = matcher.push(token, &piece);
-        self.stopped |= emitted.hit.is_some();
-        self.emit(&emitted, show)
-    }
-
-    fn finish(mut self, show: &mut dyn FnMut(&str) -> Result<(), Failure>) -> Result<Option<String>, Failure> {
-        let Some((detokenizer, mut matcher)) = self.stream.take() else { return Ok(None) };
-        let emitted = matcher.finish(&detokenizer.finish());
-        self.emit(&emitted, show)?;
-        Ok(Some(self.text))
-    }
-
-    fn emit(&mut self, emitted: &Emitted, show: &mut dyn FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
-        self.text.push_str(&emitted.text);
-        if emitted.text.is_empty() { Ok(()) } else { show(&emitted.text) }
-    }
 }

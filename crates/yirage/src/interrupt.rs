@@ -1,13 +1,9 @@
 //! Ctrl-C: ends a generation where it stands, and everything else at once.
 
-use crate::failure::Failure;
-use std::io::{ErrorKind, IsTerminal, Write};
+use crate::failure::{Failure, no_thread};
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use yirage_hal::HalError;
-
-/// Bytes of a thread's stack, as Rust's library makes it.
-const STACK: u64 = 2 << 20;
 
 const IDLE: u8 = 0;
 const GENERATING: u8 = 1;
@@ -21,7 +17,7 @@ impl Interrupt {
     /// Installs the handler. Call it once.
     ///
     /// # Errors
-    /// [`HalError::OutOfMemory`] when the system has no memory for the handler's thread, [`Failure::Other`] when it refuses
+    /// [`Failure::Device`] when the system has no memory for the handler's thread, [`Failure::Other`] when it refuses
     /// for another reason.
     pub(crate) fn install() -> Result<Interrupt, Failure> {
         let state = Arc::new(AtomicU8::new(IDLE));
@@ -56,13 +52,10 @@ impl Interrupt {
     }
 }
 
-/// Why there is no handler. A thread that is refused is memory that is refused.
+/// Why there is no handler.
 fn refused(error: ctrlc::Error) -> Failure {
     match error {
-        ctrlc::Error::System(e) if matches!(e.kind(), ErrorKind::OutOfMemory | ErrorKind::WouldBlock) => {
-            let detail = format!("the thread that waits for interrupts: {e}");
-            HalError::OutOfMemory { pool: "threads", wanted: STACK, detail }.into()
-        }
+        ctrlc::Error::System(e) => no_thread("the thread that waits for interrupts", &e),
         e => Failure::Other(format!("the interrupt handler cannot be installed: {e}")),
     }
 }

@@ -11,7 +11,7 @@ mod download;
 mod failure;
 mod generate;
 mod interrupt;
-mod model;
+mod locate;
 mod options;
 mod roofline;
 mod session;

@@ -2,24 +2,21 @@
 
 use crate::console::{Console, bytes};
 use crate::failure::Failure;
-use crate::model::{Texts, locate, named};
+use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::settings::EngineSettings;
 use std::time::Instant;
 use yirage_engine::Engine;
 use yirage_ir::Format;
-use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
+use yirage_model::Checkpoint;
+use yirage_session::{Loaded, Model, Texts};
 
-/// An engine with the model's texts and suggestions.
+/// A model that takes jobs, and how it was called.
 pub(crate) struct Session {
     /// How the user called the model.
     pub(crate) name: String,
-    /// The engine.
-    pub(crate) engine: Engine,
-    /// Tokenizer and template, where the model has them.
-    pub(crate) texts: Option<Texts>,
-    /// What the model's makers suggest.
-    pub(crate) generation: GenerationConfig,
+    /// The model.
+    pub(crate) model: Model,
     /// Milliseconds from the start of the process until all of this was ready.
     pub(crate) load_ms: f64,
 }
@@ -33,7 +30,6 @@ impl Session {
         let settings = EngineSettings::resolve(layers)?;
         let located = locate(layers, console)?;
         let checkpoint = Checkpoint::open(&located.path)?;
-        let generation = GenerationConfig::load(&checkpoint, &RawConfig::load(&checkpoint)?)?;
         let (device, notes) = settings.open(layers)?;
         notes.iter().for_each(|note| console.note(note));
         let info = device.info();
@@ -46,28 +42,17 @@ impl Session {
             bar.set_position(done);
         };
         let (packs, began) = (device.packing().is_some(), Instant::now());
-        // The vocabulary takes as long as weights that need only be mapped.
-        let (engine, texts) = std::thread::scope(|scope| {
-            let reader = std::thread::Builder::new().name("yirage-texts".into());
-            let texts = reader.spawn_scoped(scope, || Texts::load(&checkpoint));
-            let engine = Engine::load(&checkpoint, device, &settings.options, &mut progress);
-            let texts = match texts {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                // Where there is room for no further thread, one after the other.
-                Err(_) => Texts::load(&checkpoint),
-            };
-            (engine, texts)
-        });
+        let loaded = Loaded::load(&checkpoint, device, &settings.options, &mut progress);
         bar.finish_and_clear();
-        let (mut engine, texts) = (engine?, texts?);
+        let mut loaded = loaded?;
         match &settings.draft {
-            Some(draft) => load_draft(&mut engine, draft, texts.as_ref(), layers, console)?,
+            Some(draft) => load_draft(&mut loaded, draft, layers, console)?,
             None if layers.given("draft-model").is_some() => {
                 console.note(&format!("{} is not used", layers.label("draft-model")));
             }
             None => {}
         }
-        let facts = engine.facts();
+        let facts = loaded.engine.facts();
         if let (true, Some(packed), None) = (packs, &settings.options.packed, &facts.packed_weights) {
             console.note(&format!(
                 "repacked the weights for this processor: {} in {:.1} s; later starts find them in {}",
@@ -76,8 +61,8 @@ impl Session {
                 packed.folder.display()
             ));
         }
-        say_notices(&mut engine, console);
-        let facts = engine.facts();
+        say_notices(&mut loaded.engine, console);
+        let facts = loaded.engine.facts();
         tracing::debug!(
             architecture = facts.architecture,
             vocabulary = facts.vocabulary,
@@ -86,7 +71,7 @@ impl Session {
             weight_bytes = facts.bytes.weights,
             cache_bytes = facts.bytes.cache,
             arena_bytes = facts.bytes.arena,
-            draft_bytes = engine.draft_bytes().map_or(0, |bytes| bytes.total()),
+            draft_bytes = loaded.engine.draft_bytes().map_or(0, |bytes| bytes.total()),
             draft_max = settings.options.speculation.most,
             lookup = settings.options.speculation.lookup,
             packed_weights = ?facts.packed_weights,
@@ -107,30 +92,26 @@ impl Session {
             ));
         }
         let load_ms = started.elapsed().as_secs_f64() * 1e3;
-        Ok(Session { name: located.name, engine, texts, generation, load_ms })
+        Ok(Session { name: located.name, model: loaded.start()?, load_ms })
     }
 
     /// What remains to be done when the last result is out: writes the repacked weights that the next start will map,
     /// where that is not done yet. No result depends on it.
-    pub(crate) fn settle(&mut self, console: &Console) {
+    ///
+    /// # Errors
+    /// An engine that has ended by itself.
+    pub(crate) fn settle(self, console: &Console) -> Result<(), Failure> {
+        let mut engine = self.model.stop()?.engine;
         let mut bar = None;
-        self.engine.settle(&mut |done, total| {
+        engine.settle(&mut |done, total| {
             const WHAT: &str = "keeping repacked weights for the next start";
             bar.get_or_insert_with(|| console.progress(WHAT, total, done)).set_position(done);
         });
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
-        say_notices(&mut self.engine, console);
-    }
-
-    /// The ids that end a text: those the model's settings name and those its tokenizer knows.
-    pub(crate) fn ends(&self) -> Vec<u32> {
-        let mut ends = self.generation.eos.clone();
-        ends.extend(self.texts.iter().flat_map(|t| t.tokenizer.special_ids().ends.iter()));
-        ends.sort_unstable();
-        ends.dedup();
-        ends
+        say_notices(&mut engine, console);
+        Ok(())
     }
 
     /// The tokenizer.
@@ -139,7 +120,7 @@ impl Session {
     /// [`Failure::Other`] naming the model and `instead`, an option that takes ids.
     pub(crate) fn texts(&self, instead: &str) -> Result<&Texts, Failure> {
         let missing = || format!("{}: the model has no tokenizer; give token ids with {instead}", self.name);
-        self.texts.as_ref().ok_or_else(|| Failure::Other(missing()))
+        self.model.texts().ok_or_else(|| Failure::Other(missing()))
     }
 }
 
@@ -149,22 +130,14 @@ fn say_notices(engine: &mut Engine, console: &Console) {
 }
 
 /// Loads the model that guesses.
-fn load_draft(
-    engine: &mut Engine,
-    name: &str,
-    texts: Option<&Texts>,
-    layers: &Layers,
-    console: &Console,
-) -> Result<(), Failure> {
+fn load_draft(loaded: &mut Loaded, name: &str, layers: &Layers, console: &Console) -> Result<(), Failure> {
     let located = named(name, layers, console)?;
     let checkpoint = Checkpoint::open(&located.path)?;
-    let drafting = Texts::load(&checkpoint)?;
-    let tokenizers = texts.zip(drafting.as_ref()).map(|(model, draft)| (&model.tokenizer, &draft.tokenizer));
     let bar = console.progress("loading the draft model", checkpoint.total_bytes(), 0);
-    let loaded = engine.load_draft(&checkpoint, tokenizers, &mut |done, total| {
+    let drafted = loaded.load_draft(&checkpoint, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     });
     bar.finish_and_clear();
-    Ok(loaded?)
+    Ok(drafted?)
 }

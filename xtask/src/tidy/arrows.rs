@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile", "yirage-model", "yirage-mmap", "yirage-packed"],
     ),
     ("yirage-conformance", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile"]),
+    ("yirage-session", &["yirage-hal", "yirage-mmap", "yirage-model", "yirage-engine", "yirage-hub"]),
     (
         "yirage",
         &[
@@ -40,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-model",
             "yirage-hub",
             "yirage-engine",
+            "yirage-session",
             "yirage-conformance",
         ],
     ),

@@ -41,7 +41,7 @@ pub(super) fn show(
             finish_reason: answer.finish_reason(),
             timings: answer.timings(load_ms),
             executors: &answer.executors,
-            cached_tokens: in_conversation.then_some(answer.usage.cached_tokens),
+            cached_tokens: in_conversation.then_some(answer.end.usage.cached_tokens),
         });
     }
     let ids = || answer.tokens.iter().map(u32::to_string).collect::<Vec<_>>().join(",");

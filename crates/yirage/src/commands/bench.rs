@@ -3,13 +3,14 @@
 use crate::bench::{Bench, BenchSettings, Old, Printer, Row, Sample, Setup, Test};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::model::{Located, locate, named};
+use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::settings::EngineSettings;
 use yirage_engine::limits::MAX_CONTEXT;
 use yirage_engine::{Engine, Speculation};
 use yirage_model::{Checkpoint, RawConfig};
 use yirage_registry::most_threads;
+use yirage_session::Found;
 
 /// Runs the command.
 ///
@@ -44,7 +45,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
 }
 
 /// Refuses tests of more positions than the model was made for, before anything is loaded.
-fn check_context(tests: &[Test], located: &Located, layers: &Layers) -> Result<(), Failure> {
+fn check_context(tests: &[Test], located: &Found, layers: &Layers) -> Result<(), Failure> {
     let checkpoint = Checkpoint::open(&located.path)?;
     let trained = RawConfig::load(&checkpoint)?.opt_u32("max_position_embeddings")?.unwrap_or(MAX_CONTEXT);
     let Some(test) = tests.iter().find(|t| t.positions() > u64::from(trained)) else { return Ok(()) };
@@ -58,7 +59,7 @@ struct One<'a> {
     layers: &'a Layers,
     console: &'a Console,
     settings: &'a BenchSettings,
-    located: &'a Located,
+    located: &'a Found,
     threads: Option<usize>,
     batch: u32,
 }
@@ -101,7 +102,7 @@ impl One<'_> {
 pub(crate) fn load(
     layers: &Layers,
     console: &Console,
-    located: &Located,
+    located: &Found,
     threads: Option<usize>,
     batch: u32,
     tests: &[Test],

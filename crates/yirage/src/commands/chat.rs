@@ -7,12 +7,11 @@ use super::answer::show;
 use super::chat_input::{HELP, Input, Lines};
 use crate::console::Console;
 use crate::failure::{self, Failure};
-use crate::generate::{Job, generate};
+use crate::generate::{Asked, generate};
 use crate::interrupt::Interrupt;
-use crate::model::message;
 use crate::options::Layers;
 use crate::session::Session;
-use crate::settings::Choosing;
+use crate::settings::{Choosing, template};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -20,6 +19,7 @@ use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::FinishReason;
 use yirage_mmap::read_text;
 use yirage_model::chat::ChatTemplate;
+use yirage_session::message;
 
 /// Room for an answer that is kept when nobody says how long it may be.
 const LEAST_ANSWER: usize = 64;
@@ -36,14 +36,14 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
     let session = Session::load(layers, console, started)?;
-    let choosing = Choosing::resolve(layers, &session.generation)?;
+    let choosing = Choosing::resolve(layers, session.model.generation())?;
     choosing.notes().iter().for_each(|note| console.note(note));
-    let template = session.texts("another model, or `yirage run --prompt-ids`")?.template(layers)?;
+    let template = template(session.texts("another model, or `yirage run --prompt-ids`")?, layers)?;
     if template.is_none() {
         console.note("no chat template is applied: the model continues the text as it is");
     }
     let mut chat = Chat {
-        stop_ids: if ignore_ends { Vec::new() } else { session.ends() },
+        stop_ids: if ignore_ends { Vec::new() } else { session.model.ends().to_vec() },
         session,
         template,
         parse_special: layers.maybe_switch("parse-special")?,
@@ -70,7 +70,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
             Ok(()) => {}
         }
     }
-    chat.session.settle(console);
+    chat.session.settle(console)?;
     if unanswered > 0 && !lines.is_terminal() {
         return Err(Failure::Other(format!("{unanswered} of {asked} messages had no answer; see above")));
     }
@@ -141,20 +141,19 @@ impl Chat {
 
     fn try_answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), Failure> {
         let prompt = self.fitting_prompt(console)?;
-        let job = Job {
+        let asked = Asked {
             prompt: prompt.clone(),
             max_tokens: self.max_tokens,
-            stop_ids: &self.stop_ids,
-            stops: &self.stops,
+            stop_ids: self.stop_ids.clone(),
+            stops: self.stops.clone(),
             sampling: self.sampling.clone(),
         };
-        let tokenizer = self.session.texts.as_ref().map(|t| &t.tokenizer);
         let stream = !console.json;
-        let answer = generate(&mut self.session.engine, tokenizer, job, interrupt, &mut |piece| {
+        let answer = generate(&self.session.model, asked, interrupt, &mut |piece| {
             if stream { console.text(piece) } else { Ok(()) }
         })?;
         show(console, &self.session.name, &prompt, &answer, self.session.load_ms, true)?;
-        if let FinishReason::Error(why) = answer.reason {
+        if let FinishReason::Error(why) = answer.end.reason {
             return Err(Failure::Other(why));
         }
         self.turns.push(answer.text.unwrap_or_default());
@@ -163,7 +162,7 @@ impl Chat {
 
     /// The prompt of the conversation, its oldest exchanges left out until there is room for an answer.
     fn fitting_prompt(&mut self, console: &Console) -> Result<Vec<u32>, Failure> {
-        let context = self.session.engine.facts().context as usize;
+        let context = self.session.model.facts().context as usize;
         let room = self.max_tokens.map_or(LEAST_ANSWER, |n| n as usize);
         let mut left_out = 0;
         loop {
@@ -183,10 +182,10 @@ impl Chat {
     fn prompt(&self) -> Result<Vec<u32>, Failure> {
         let texts = self.session.texts("`yirage run --prompt-ids`")?;
         match &self.template {
-            Some(template) => texts.encode_chat(template, &self.messages()),
+            Some(template) => Ok(texts.encode_chat(template, &self.messages())?),
             None => {
                 let all: String = self.system.iter().chain(&self.turns).map(String::as_str).collect();
-                texts.encode_raw(&all, self.parse_special)
+                Ok(texts.encode_raw(&all, self.parse_special)?)
             }
         }
     }

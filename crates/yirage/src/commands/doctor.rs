@@ -6,7 +6,7 @@ use crate::commands::{devices, limits};
 use crate::console::{Console, bytes};
 use crate::download::hub;
 use crate::failure::Failure;
-use crate::model::locate;
+use crate::locate::locate;
 use crate::options::Layers;
 use crate::settings::{DeviceSettings, threads};
 use serde_json::{Value, json};

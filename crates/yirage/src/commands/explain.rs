@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::model::locate;
+use crate::locate::locate;
 use crate::options::{Default, Kind, Layers, OPTIONS, Origin, Spec};
 use crate::settings::Choosing;
 use serde::Serialize;

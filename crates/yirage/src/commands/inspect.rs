@@ -2,7 +2,7 @@
 
 use crate::console::{Console, bytes};
 use crate::failure::Failure;
-use crate::model::{Texts, locate};
+use crate::locate::locate;
 use crate::options::Layers;
 use serde_json::{Map, Value, json};
 use yirage_model::chat::{ChatTemplate, DEFAULT_TEMPLATE, Templates};
@@ -10,6 +10,7 @@ use yirage_model::checkpoint::CheckpointKind;
 use yirage_model::checkpoint::TensorInfo;
 use yirage_model::lint::{Finding, Severity, lint};
 use yirage_model::{Checkpoint, RawConfig, gguf};
+use yirage_session::Texts;
 
 /// Longest array of metadata that is shown in full.
 const SHORT_ARRAY: usize = 16;

@@ -49,13 +49,12 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let all_tokens = layers.switch("all")?;
     let wanted = if layers.choice("positions")? == "all" { LogitsWanted::All } else { LogitsWanted::Last };
     let top = if all_tokens { usize::MAX } else { top };
-    let mut session = Session::load(layers, console, started)?;
+    let session = Session::load(layers, console, started)?;
     let mut positions = Vec::new();
-    let notes = score(&mut session.engine, &ids, wanted, &mut |pos, row| positions.push(Position::new(pos, row, top)))?;
+    let notes = score(&session.model, &ids, wanted, &mut |pos, row| positions.push(Position::new(pos, row, top)))?;
     notes.iter().for_each(|note| console.note(note));
     show(console, &session, positions)?;
-    session.settle(console);
-    Ok(())
+    session.settle(console)
 }
 
 fn show(console: &Console, session: &Session, positions: Vec<Position>) -> Result<(), Failure> {
@@ -65,7 +64,7 @@ fn show(console: &Console, session: &Session, positions: Vec<Position>) -> Resul
     for p in positions {
         console.line(&format!("position {}: argmax {}, logsumexp {:.5}", p.pos, p.argmax, p.logsumexp))?;
         for (id, logit) in p.top {
-            let piece = session.texts.as_ref().and_then(|t| t.tokenizer.piece(id as u32)).unwrap_or_default();
+            let piece = session.model.texts().and_then(|t| t.tokenizer.piece(id as u32)).unwrap_or_default();
             console.line(&format!("{id:>8} {logit:>10.5} {piece:?}"))?;
         }
     }

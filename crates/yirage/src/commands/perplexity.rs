@@ -38,7 +38,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         None => return Err(Failure::Usage("a text is missing; give --file FILE or --ids 1,2,3".into())),
     };
     let given = if text.is_some() { None } else { layers.ids("ids")? };
-    let mut session = Session::load(layers, console, started)?;
+    let session = Session::load(layers, console, started)?;
     let ids = match text {
         Some(text) => {
             let tokenizer = &session.texts("--ids")?.tokenizer;
@@ -52,9 +52,9 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         let what = format!("the text has {} tokens; at least 2 are needed to predict one from another", ids.len());
         return Err(Failure::Other(what));
     }
-    let windows = windows(ids.len(), session.engine.facts().context as usize)?;
+    let windows = windows(ids.len(), session.model.facts().context as usize)?;
     if windows.len() > 1 {
-        let context = session.engine.facts().context;
+        let context = session.model.facts().context;
         console.note(&format!(
             "{} tokens exceed the context of {context}: computed in {} windows that overlap by half",
             ids.len(),
@@ -64,7 +64,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let mut nll = Vec::with_capacity(ids.len() - 1);
     for window in windows {
         let done = nll.len();
-        let notes = score(&mut session.engine, &ids[window.clone()], LogitsWanted::All, &mut |pos, row| {
+        let notes = score(&session.model, &ids[window.clone()], LogitsWanted::All, &mut |pos, row| {
             let next = window.start + pos + 1;
             if next > done && next < window.end {
                 nll.push(logsumexp(row) - f64::from(row[ids[next] as usize]));
@@ -75,8 +75,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let mean_nll = nll.iter().sum::<f64>() / nll.len() as f64;
     let output = Output { tokens: ids.len(), mean_nll, ppl: mean_nll.exp(), nll };
     show(console, &output)?;
-    session.settle(console);
-    Ok(())
+    session.settle(console)
 }
 
 fn show(console: &Console, output: &Output) -> Result<(), Failure> {

@@ -3,14 +3,14 @@
 use super::answer::show;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::generate::{Job, generate};
+use crate::generate::{Asked, generate};
 use crate::interrupt::Interrupt;
-use crate::model::{Texts, message};
 use crate::options::Layers;
 use crate::session::Session;
-use crate::settings::{Choosing, PromptSource};
+use crate::settings::{Choosing, PromptSource, template};
 use std::time::Instant;
 use yirage_engine::scheduler::FinishReason;
+use yirage_session::{Texts, message};
 
 /// What a model is asked when nobody asks anything: a question for those that answer, a beginning for those that
 /// continue.
@@ -26,28 +26,27 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let source = PromptSource::resolve(layers)?;
     let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
-    let mut session = Session::load(layers, console, started)?;
-    let choosing = Choosing::resolve(layers, &session.generation)?;
+    let session = Session::load(layers, console, started)?;
+    let choosing = Choosing::resolve(layers, session.model.generation())?;
     choosing.notes().iter().for_each(|note| console.note(note));
     let prompt = prompt_ids(&session, source, layers, console)?;
-    let stop_ids = if ignore_ends { Vec::new() } else { session.ends() };
-    let job = Job {
+    let stop_ids = if ignore_ends { Vec::new() } else { session.model.ends().to_vec() };
+    let asked = Asked {
         prompt: prompt.clone(),
         max_tokens,
-        stop_ids: &stop_ids,
-        stops: layers.texts("stop"),
+        stop_ids,
+        stops: layers.texts("stop").to_vec(),
         sampling: choosing.params,
     };
-    let tokenizer = session.texts.as_ref().map(|t| &t.tokenizer);
     let stream = !console.json;
-    let answer = generate(&mut session.engine, tokenizer, job, &interrupt, &mut |piece| {
+    let answer = generate(&session.model, asked, &interrupt, &mut |piece| {
         if stream { console.text(piece) } else { Ok(()) }
     })?;
     show(console, &session.name, &prompt, &answer, session.load_ms, false)?;
-    if !matches!(answer.reason, FinishReason::Cancelled) {
-        session.settle(console);
+    if !matches!(answer.end.reason, FinishReason::Cancelled) {
+        session.settle(console)?;
     }
-    match answer.reason {
+    match answer.end.reason {
         FinishReason::Error(why) => Err(Failure::Other(why)),
         FinishReason::Cancelled => Err(Failure::Interrupted),
         _ => Ok(()),
@@ -66,7 +65,7 @@ fn prompt_ids(
         PromptSource::Ids(ids) => return Ok(ids.clone()),
         _ => session.texts("--prompt-ids")?,
     };
-    let template = texts.template(layers)?;
+    let template = template(texts, layers)?;
     let default = if template.is_some() { QUESTION } else { BEGINNING };
     let text = match source {
         PromptSource::Text(text) => text,
@@ -80,7 +79,7 @@ fn prompt_ids(
             let mut messages = Vec::new();
             messages.extend(system.map(|s| message("system", s)));
             messages.push(message("user", &text));
-            texts.encode_chat(&template, &messages)
+            Ok(texts.encode_chat(&template, &messages)?)
         }
         None => {
             if !layers.switch("raw")? {
@@ -95,5 +94,5 @@ fn prompt_ids(
 }
 
 fn raw_ids(texts: &Texts, text: &str, layers: &Layers) -> Result<Vec<u32>, Failure> {
-    texts.encode_raw(text, layers.maybe_switch("parse-special")?)
+    Ok(texts.encode_raw(text, layers.maybe_switch("parse-special")?)?)
 }

@@ -2,9 +2,10 @@
 
 use crate::failure::Failure;
 use crate::generate::rope_note;
+use yirage_engine::Request;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{FinishReason, LogitsWanted};
-use yirage_engine::{Engine, Event, Request};
+use yirage_session::{Event, Finished, Job, Model};
 
 /// Computes `ids` and gives `each` the logits of every position, in order, or those of the last one; returns what the
 /// user should know of it.
@@ -12,35 +13,33 @@ use yirage_engine::{Engine, Event, Request};
 /// # Errors
 /// [`Failure`] for ids that cannot be computed, and when a step fails.
 pub(super) fn score(
-    engine: &mut Engine,
+    model: &Model,
     ids: &[u32],
     wanted: LogitsWanted,
     each: &mut dyn FnMut(usize, &[f32]),
 ) -> Result<Vec<String>, Failure> {
     // The last position's logits come with a token, for which a full context has no place: there, all are computed.
-    let full = ids.len() >= engine.facts().context as usize;
+    let full = ids.len() >= model.facts().context as usize;
     let computed = if full { LogitsWanted::All } else { wanted };
-    engine.add(Request {
+    let request = Request {
         prompt: ids.to_vec(),
         max_new_tokens: Some(u32::from(computed == LogitsWanted::Last)),
         stop_ids: Vec::new(),
         sampling: SamplingParams::greedy(),
         logits: Some(computed),
-    })?;
+    };
     let is_wanted = |position: usize| wanted == LogitsWanted::All || position + 1 == ids.len();
     let mut positions = 0;
     let mut notes = Vec::new();
-    while !engine.is_idle() {
-        for event in engine.step()? {
-            match event {
-                Event::Logits { position, logits, .. } if is_wanted(position) => {
-                    each(position, &logits);
-                    positions += 1;
-                }
-                Event::Finished { reason: FinishReason::Error(why), .. } => return Err(Failure::Other(why)),
-                Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
-                Event::Finished { .. } | Event::Token { .. } | Event::Logits { .. } | Event::Hidden { .. } => {}
+    for event in model.submit(Job::new(request))? {
+        match event? {
+            Event::Logits { position, logits } if is_wanted(position) => {
+                each(position, &logits);
+                positions += 1;
             }
+            Event::Finished(Finished { reason: FinishReason::Error(why), .. }) => return Err(Failure::Other(why)),
+            Event::RopeScaled { length, original } => notes.push(rope_note(length, original)),
+            _ => {}
         }
     }
     let expected = if wanted == LogitsWanted::All { ids.len() } else { 1 };

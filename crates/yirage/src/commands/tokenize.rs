@@ -2,11 +2,12 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::model::{Texts, locate};
+use crate::locate::locate;
 use crate::options::Layers;
 use serde::Serialize;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
+use yirage_session::Texts;
 
 #[derive(Serialize)]
 struct Encoded<'a> {

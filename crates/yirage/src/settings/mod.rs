@@ -5,9 +5,11 @@ mod engine;
 mod packed;
 mod prompt;
 mod sampling;
+mod template;
 
 pub(crate) use device::{DeviceSettings, open_options, threads};
 pub(crate) use engine::EngineSettings;
 pub(crate) use packed::weight_cache_folder;
 pub(crate) use prompt::{PromptSource, read_input};
 pub(crate) use sampling::Choosing;
+pub(crate) use template::template;

@@ -1,0 +1,84 @@
+//! What can go wrong between a caller and a model.
+
+use std::path::PathBuf;
+use thiserror::Error;
+use yirage_engine::EngineError;
+use yirage_engine::text::StopError;
+use yirage_hub::HubError;
+use yirage_mmap::FileError;
+use yirage_model::ModelError;
+use yirage_model::chat::ChatError;
+use yirage_model::tokenizer::TokenizerError;
+
+/// An error of a session.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    /// The way to a model.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// The model's files.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A file beside the model's, which is there and cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A folder of the model that cannot be listed.
+    #[error("{}: {source}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// More templates than any model has.
+    #[error("{}: {count} templates are more than the {most} of any model", folder.display())]
+    Templates {
+        /// The folder.
+        folder: PathBuf,
+        /// Templates there.
+        count: usize,
+        /// How many may be.
+        most: usize,
+    },
+    /// The tokenizer.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The chat template.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
+    /// The engine; of a job, that it is refused.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Stop strings.
+    #[error(transparent)]
+    Stop(#[from] StopError),
+    /// Stop strings for a model that has no texts.
+    #[error("the model has no tokenizer, so no text that could end at one of {count} stop strings; give stop ids")]
+    NoText {
+        /// Stop strings of the job.
+        count: usize,
+    },
+    /// More jobs than may be open at once.
+    #[error("{most} requests are open, as many as the model takes; send it again when some have ended")]
+    Busy {
+        /// How many may be open.
+        most: usize,
+    },
+    /// An answer that nobody reads.
+    #[error("{bytes} bytes of the answer were not read, {most} may wait: it was ended")]
+    Unread {
+        /// Bytes that waited.
+        bytes: usize,
+        /// Bytes that may wait.
+        most: usize,
+    },
+    /// The system gives no thread.
+    #[error("no thread for the engine: {0}")]
+    Thread(std::io::Error),
+    /// The engine's thread has ended: every job of it ends so.
+    #[error("the engine has stopped, load the model again: {why}")]
+    Gone {
+        /// What it died of.
+        why: String,
+    },
+}

@@ -1,0 +1,73 @@
+//! What a caller is told of an answer.
+
+use std::time::Duration;
+use yirage_engine::sampling::Logprobs;
+use yirage_engine::scheduler::{FinishReason, Usage};
+
+/// What became known of an answer. The last event is [`Event::Finished`] or an error.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A new token.
+    Token {
+        /// Its id.
+        token: u32,
+        /// Its position, counted from the prompt's beginning.
+        position: usize,
+        /// Log-probabilities, if asked for.
+        logprobs: Option<Logprobs>,
+    },
+    /// Text that is certainly part of the answer. It may belong to tokens before the last one, and never ends within a
+    /// character.
+    Text(String),
+    /// Logits of a position, if asked for.
+    Logits {
+        /// The position whose successor they predict.
+        position: usize,
+        /// One a token of the vocabulary.
+        logits: Vec<f32>,
+    },
+    /// The hidden state of a position, where the engine reports them.
+    Hidden {
+        /// The position.
+        position: usize,
+        /// One a dimension of the model.
+        state: Vec<f32>,
+    },
+    /// The rotary embedding is scaled for this sequence's length: another limit of tokens gives other numbers.
+    RopeScaled {
+        /// Positions it will have when it is whole.
+        length: u32,
+        /// Positions the model was made for.
+        original: u32,
+    },
+    /// The end.
+    Finished(Finished),
+}
+
+/// How an answer ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// Why.
+    pub reason: FinishReason,
+    /// Its counts.
+    pub usage: Usage,
+    /// By how much guessing is estimated to have made it faster; none where nothing was guessed.
+    pub gain: Option<f64>,
+    /// From the job's submission to the first token; to the end where there is none.
+    pub prefill: Duration,
+    /// From the first token to the last.
+    pub decode: Duration,
+}
+
+impl Event {
+    /// Bytes that it takes while it waits to be read, but for a constant.
+    pub(crate) fn bytes(&self) -> usize {
+        let held = match self {
+            Event::Text(text) => text.len(),
+            Event::Logits { logits: values, .. } | Event::Hidden { state: values, .. } => size_of_val(&values[..]),
+            Event::Token { logprobs, .. } => logprobs.as_ref().map_or(0, |of| size_of_val(&of.top[..])),
+            Event::RopeScaled { .. } | Event::Finished(_) => 0,
+        };
+        held + size_of::<Event>()
+    }
+}

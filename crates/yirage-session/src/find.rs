@@ -1,0 +1,49 @@
+//! From a name to files.
+
+use crate::error::SessionError;
+use std::path::{Path, PathBuf};
+use yirage_hub::{Hub, ModelRef, Origin, Progress, Resolved};
+
+/// A model that is on this machine now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// How it was called, or the default's name.
+    pub name: String,
+    /// File or folder.
+    pub path: PathBuf,
+    /// Whether it was fetched just now.
+    pub fetched: bool,
+}
+
+impl Found {
+    /// The model called `name` without asking anybody: as a path, else in `folder` under that name, with or without
+    /// `.gguf`.
+    pub fn here(name: &str, folder: Option<&Path>) -> Option<Found> {
+        let in_folder = |folder: &Path| [folder.join(name), folder.join(format!("{name}.gguf"))];
+        let mut places = [PathBuf::from(name)].into_iter().chain(folder.map(in_folder).into_iter().flatten());
+        let path = places.find(|path| path.exists())?;
+        Some(Found { name: name.to_owned(), path, fetched: false })
+    }
+
+    /// The model called `name` by catalogue or hub, fetched where it is not here.
+    ///
+    /// # Errors
+    /// [`SessionError::Hub`] when it is nowhere, saying where it was looked for and what to do.
+    pub fn by_hub(name: &str, hub: &Hub, progress: &dyn Progress) -> Result<Found, SessionError> {
+        let found = hub.resolve(&ModelRef::parse(name)?, progress)?;
+        Ok(Found { name: name.to_owned(), ..Found::of(found) })
+    }
+
+    /// The model of whoever names none.
+    ///
+    /// # Errors
+    /// As [`Found::by_hub`].
+    pub fn default_model(hub: &Hub, progress: &dyn Progress) -> Result<Found, SessionError> {
+        Ok(Found::of(hub.resolve_default(progress)?))
+    }
+
+    fn of(resolved: Resolved) -> Found {
+        let fetched = matches!(resolved.origin, Origin::Hub | Origin::Packages);
+        Found { name: resolved.name, path: resolved.path, fetched }
+    }
+}

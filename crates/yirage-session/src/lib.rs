@@ -1,0 +1,53 @@
+//! A model with its texts on a thread of its own, for many callers at once: what command, Python and server share.
+//!
+//! [`Found`] turns a name into files, [`Loaded::load`] files into a model with tokenizer and templates, [`Loaded::start`]
+//! gives it to a thread. [`Model::submit`] takes a [`Job`] from any thread and gives an [`Answer`], whose events come as the
+//! engine makes them known. Output does not depend on what else runs.
+//!
+//! ```
+//! use yirage_engine::{EngineOptions, Request};
+//! use yirage_hal::{Backend, OpenOptions};
+//! use yirage_model::Checkpoint;
+//! use yirage_session::{Event, Job, Loaded};
+//!
+//! let checkpoint = Checkpoint::open(&yirage_testkit::bedtime::f32())?;
+//! let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default())?;
+//! let options = EngineOptions { max_seqs: 4, ..EngineOptions::default() };
+//! let model = Loaded::load(&checkpoint, device, &options, &mut |_, _| {})?.start()?;
+//!
+//! let texts = model.texts().expect("it has a tokenizer");
+//! let prompt = texts.encode_raw("Once upon a time", None)?;
+//! let mut text = String::new();
+//! for event in model.submit(Job::new(Request::greedy(prompt, 20)))? {
+//!     match event? {
+//!         Event::Text(piece) => text.push_str(&piece),
+//!         Event::Finished(end) => println!("{} tokens: {:?}", end.usage.new_tokens, end.reason),
+//!         _ => {}
+//!     }
+//! }
+//! assert!(!text.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Unknown here: options of a command, protocols of a server, and how a device is chosen.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod error;
+mod event;
+mod find;
+mod job;
+mod loaded;
+mod model;
+mod open;
+mod texts;
+mod worker;
+
+pub use answer::Answer;
+pub use error::SessionError;
+pub use event::{Event, Finished};
+pub use find::Found;
+pub use job::Job;
+pub use loaded::Loaded;
+pub use model::Model;
+pub use texts::{Texts, message};

@@ -1,0 +1,137 @@
+//! A model that takes jobs.
+
+use crate::answer::{Answer, answer};
+use crate::error::SessionError;
+use crate::job::Job;
+use crate::loaded::Loaded;
+use crate::open::OpenJobs;
+use crate::texts::Texts;
+use crate::worker::{self, Command};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+use yirage_engine::{Engine, ModelFacts};
+use yirage_model::GenerationConfig;
+
+/// Commands that may wait for the engine's next step. Whoever sends more waits.
+const COMMANDS: usize = 256;
+
+/// A model on a thread of its own. Every method may be called from any thread; dropped, it ends what runs and is unloaded.
+pub struct Model {
+    facts: ModelFacts,
+    texts: Option<Arc<Texts>>,
+    generation: GenerationConfig,
+    ends: Vec<u32>,
+    commands: SyncSender<Command>,
+    open: OpenJobs,
+    thread: Mutex<Option<JoinHandle<Result<Engine, String>>>>,
+}
+
+impl Model {
+    pub(crate) fn start(loaded: Loaded) -> Result<Model, SessionError> {
+        let (facts, ends) = (loaded.engine.facts().clone(), loaded.ends());
+        let Loaded { engine, texts, generation } = loaded;
+        let (commands, received) = sync_channel(COMMANDS);
+        let of_thread = texts.clone();
+        let thread = std::thread::Builder::new()
+            .name("yirage-engine".into())
+            .spawn(move || worker::run(engine, of_thread.as_deref(), &received))
+            .map_err(SessionError::Thread)?;
+        let thread = Mutex::new(Some(thread));
+        Ok(Model { facts, texts, generation, ends, commands, open: OpenJobs::default(), thread })
+    }
+
+    /// What was loaded.
+    pub fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    /// Tokenizer and templates, where the model has them.
+    pub fn texts(&self) -> Option<&Texts> {
+        self.texts.as_deref()
+    }
+
+    /// What the model's makers suggest.
+    pub fn generation(&self) -> &GenerationConfig {
+        &self.generation
+    }
+
+    /// The ids that end a text.
+    pub fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// Takes a job. Whether the engine takes its request, too, is told by the answer's first event.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`], [`SessionError::NoText`], [`SessionError::Stop`], [`SessionError::Gone`].
+    pub fn submit(&self, job: Job) -> Result<Answer, SessionError> {
+        let matcher = worker::Texting::matcher(&job, self.texts.is_some())?;
+        let open = self.open.open()?;
+        let (sink, answer) = answer();
+        self.send(Command::Add(Box::new(worker::New { job, matcher, sink, open, submitted: Instant::now() })))?;
+        Ok(answer)
+    }
+
+    /// Jobs that have not ended.
+    pub fn open_jobs(&self) -> usize {
+        self.open.count()
+    }
+
+    /// Calls `f` with the engine between two of its steps.
+    ///
+    /// # Errors
+    /// [`SessionError::Gone`].
+    pub fn between_steps<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Engine) -> R + Send + 'static,
+    ) -> Result<R, SessionError> {
+        let (result, given) = sync_channel(1);
+        self.send(Command::Ask(Box::new(move |engine| {
+            // Whoever asked waits for it; if not, nobody needs it.
+            let _ = result.send(f(engine));
+        })))?;
+        given.recv().map_err(|_| self.gone())
+    }
+
+    fn send(&self, command: Command) -> Result<(), SessionError> {
+        self.commands.send(command).map_err(|_| self.gone())
+    }
+
+    /// Why there is no thread any more.
+    fn gone(&self) -> SessionError {
+        let why = match self.join() {
+            Some(Err(why)) => why,
+            Some(Ok(_)) | None => "its thread has ended".into(),
+        };
+        SessionError::Gone { why }
+    }
+
+    fn join(&self) -> Option<Result<Engine, String>> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(thread.join().unwrap_or_else(|panic| Err(worker::message_of(&*panic))))
+    }
+
+    /// Ends what runs and takes the engine off its thread.
+    ///
+    /// # Errors
+    /// [`SessionError::Gone`] where it had ended before.
+    pub fn stop(self) -> Result<Loaded, SessionError> {
+        self.send(Command::Stop)?;
+        let engine = match self.join() {
+            Some(Ok(engine)) => engine,
+            Some(Err(why)) => return Err(SessionError::Gone { why }),
+            None => return Err(self.gone()),
+        };
+        Ok(Loaded { engine, texts: self.texts.clone(), generation: self.generation.clone() })
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // Where nobody takes it, the thread has ended already.
+        let _ = self.commands.send(Command::Stop);
+        self.join();
+    }
+}

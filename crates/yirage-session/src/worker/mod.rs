@@ -1,0 +1,153 @@
+//! The engine's thread: takes commands, runs steps, and gives each answer its events.
+
+mod running;
+mod texting;
+
+use crate::answer::Sink;
+use crate::error::SessionError;
+use crate::job::Job;
+use crate::open::OpenJob;
+use crate::texts::Texts;
+use running::Running;
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Instant;
+pub(crate) use texting::Texting;
+use yirage_engine::scheduler::{FinishReason, SeqId};
+use yirage_engine::text::StopMatcher;
+use yirage_engine::{Engine, Event, Request};
+
+/// What the thread is told.
+pub(crate) enum Command {
+    Add(Box<New>),
+    Ask(Box<dyn FnOnce(&mut Engine) + Send>),
+    Stop,
+}
+
+/// A job that was not looked at yet.
+pub(crate) struct New {
+    pub(crate) job: Job,
+    pub(crate) matcher: StopMatcher,
+    pub(crate) sink: Sink,
+    pub(crate) open: OpenJob,
+    pub(crate) submitted: Instant,
+}
+
+/// What a panic said.
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".into())
+}
+
+/// Runs the engine until it is told to stop, and gives it back; every answer that is open then ends.
+///
+/// # Errors
+/// What ended the engine by itself, which every open answer is told, too.
+pub(crate) fn run(engine: Engine, texts: Option<&Texts>, commands: &Receiver<Command>) -> Result<Engine, String> {
+    let mut worker = Worker { engine, texts, running: HashMap::new() };
+    let ended = catch_unwind(AssertUnwindSafe(|| worker.run(commands)));
+    let why = match ended {
+        Ok(Ok(())) => None,
+        Ok(Err(why)) => Some(why),
+        Err(panic) => Some(message_of(&*panic)),
+    };
+    let told = why.clone().unwrap_or_else(|| "the model was unloaded".into());
+    worker.running.drain().for_each(|(_, running)| running.fail(SessionError::Gone { why: told.clone() }));
+    match why {
+        None => Ok(worker.engine),
+        Some(why) => Err(why),
+    }
+}
+
+struct Worker<'t> {
+    engine: Engine,
+    texts: Option<&'t Texts>,
+    running: HashMap<SeqId, Running<'t>>,
+}
+
+impl<'t> Worker<'t> {
+    fn run(&mut self, commands: &Receiver<Command>) -> Result<(), String> {
+        loop {
+            if !self.take(commands) {
+                return Ok(());
+            }
+            self.cancel();
+            let events = self.engine.step().map_err(|e| e.to_string())?;
+            if events.is_empty() && self.engine.is_idle() && !self.running.is_empty() {
+                return Err("the engine stopped without ending its answers; please report this".into());
+            }
+            self.deliver(events);
+        }
+    }
+
+    /// Takes the commands that are here; waits for one where there is nothing to compute. False when it is to stop.
+    fn take(&mut self, commands: &Receiver<Command>) -> bool {
+        loop {
+            let command = if self.running.is_empty() && self.engine.is_idle() {
+                match commands.recv() {
+                    Ok(command) => command,
+                    Err(_) => return false,
+                }
+            } else {
+                match commands.try_recv() {
+                    Ok(command) => command,
+                    Err(TryRecvError::Empty) => return true,
+                    Err(TryRecvError::Disconnected) => return false,
+                }
+            };
+            match command {
+                Command::Add(new) => self.add(*new),
+                Command::Ask(ask) => ask(&mut self.engine),
+                Command::Stop => return false,
+            }
+        }
+    }
+
+    fn add(&mut self, new: New) {
+        let New { job: Job { request, .. }, matcher, sink, open, submitted } = new;
+        match self.admit(request) {
+            Err(error) => sink.fail(error),
+            Ok(seq) => {
+                let texting = self.texts.map(|texts| Texting::new(texts, matcher));
+                self.running.insert(seq, Running::new(sink, texting, open, submitted));
+            }
+        }
+    }
+
+    fn admit(&mut self, request: Request) -> Result<SeqId, SessionError> {
+        Ok(self.engine.add(request)?)
+    }
+
+    /// Ends what nobody wants any more, and what has come to a stop string.
+    fn cancel(&mut self) {
+        let ended = self.running.iter().filter_map(|(seq, running)| Some((*seq, running.wants_end()?)));
+        let ended: Vec<(SeqId, FinishReason)> = ended.collect();
+        let events = ended.into_iter().filter_map(|(seq, reason)| self.engine.finish(seq, reason));
+        let events: Vec<Event> = events.collect();
+        self.deliver(events);
+    }
+
+    fn deliver(&mut self, events: Vec<Event>) {
+        for event in events {
+            let (Event::Token { seq, .. }
+            | Event::Logits { seq, .. }
+            | Event::Hidden { seq, .. }
+            | Event::RopeScaled { seq, .. }
+            | Event::Finished { seq, .. }) = event;
+            match event {
+                Event::Finished { reason, usage, gain, .. } => {
+                    if let Some(running) = self.running.remove(&seq) {
+                        running.finish(reason, usage, gain);
+                    }
+                }
+                event => {
+                    if let Some(running) = self.running.get_mut(&seq) {
+                        running.give(event);
+                    }
+                }
+            }
+        }
+    }
+}

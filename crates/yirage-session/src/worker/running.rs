@@ -1,0 +1,82 @@
+//! One answer while it is computed.
+
+use super::texting::Texting;
+use crate::answer::Sink;
+use crate::error::SessionError;
+use crate::event::{self, Finished};
+use crate::open::OpenJob;
+use std::time::Instant;
+use yirage_engine::Event;
+use yirage_engine::scheduler::{FinishReason, Usage};
+
+/// An answer's reader, its text so far, and when what came of it.
+pub(super) struct Running<'t> {
+    sink: Sink,
+    texting: Option<Texting<'t>>,
+    _open: OpenJob,
+    submitted: Instant,
+    first: Option<Instant>,
+    last: Instant,
+    /// Why nothing more can be given to the reader.
+    broken: Option<SessionError>,
+}
+
+impl<'t> Running<'t> {
+    pub(super) fn new(sink: Sink, texting: Option<Texting<'t>>, open: OpenJob, submitted: Instant) -> Running<'t> {
+        Running { sink, texting, _open: open, submitted, first: None, last: submitted, broken: None }
+    }
+
+    /// Why it is to end before its time, if it is.
+    pub(super) fn wants_end(&self) -> Option<FinishReason> {
+        if self.broken.is_some() || self.sink.is_cancelled() {
+            return Some(FinishReason::Cancelled);
+        }
+        self.texting.as_ref().filter(|text| text.has_stopped()).map(|_| FinishReason::StopText)
+    }
+
+    /// Passes on what the engine says, the text of a token behind it.
+    pub(super) fn give(&mut self, event: Event) {
+        match event {
+            Event::Token { token, position, logprobs, .. } => {
+                self.last = Instant::now();
+                self.first.get_or_insert(self.last);
+                self.push(event::Event::Token { token, position, logprobs });
+                let text = self.texting.as_mut().map(|text| text.push(token));
+                self.push_text(text);
+            }
+            Event::Logits { position, logits, .. } => self.push(event::Event::Logits { position, logits }),
+            Event::Hidden { position, state, .. } => self.push(event::Event::Hidden { position, state }),
+            Event::RopeScaled { length, original, .. } => self.push(event::Event::RopeScaled { length, original }),
+            Event::Finished { .. } => {}
+        }
+    }
+
+    fn push_text(&mut self, text: Option<String>) {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            self.push(event::Event::Text(text));
+        }
+    }
+
+    fn push(&mut self, event: event::Event) {
+        if self.broken.is_none() {
+            self.broken = self.sink.push(event).err();
+        }
+    }
+
+    /// Passes on the end.
+    pub(super) fn finish(mut self, reason: FinishReason, usage: Usage, gain: Option<f64>) {
+        let rest = self.texting.take().map(Texting::finish);
+        self.push_text(rest);
+        let first = self.first.unwrap_or_else(Instant::now);
+        let (prefill, decode) = (first - self.submitted, self.last.saturating_duration_since(first));
+        self.push(event::Event::Finished(Finished { reason, usage, gain, prefill, decode }));
+        if let Some(error) = self.broken.take() {
+            self.fail(error);
+        }
+    }
+
+    /// Ends it without counts.
+    pub(super) fn fail(self, error: SessionError) {
+        self.sink.fail(error);
+    }
+}

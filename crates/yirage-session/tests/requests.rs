@@ -1,0 +1,126 @@
+//! Many callers at once: every answer is that of its request alone, whatever comes, goes and fails beside it.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything unexpected, and says what it ran
+
+mod support;
+
+use std::task::Poll;
+use std::time::Duration;
+use support::{Heard, hear, jobs, model, on_cpu, on_sim};
+use yirage_engine::scheduler::FinishReason;
+use yirage_engine::{EngineError, EngineOptions, Request};
+use yirage_session::{Event, Job, SessionError};
+use yirage_testkit::rng::Rng;
+
+/// Callers on threads of their own, each with requests of its own; some go away in the middle of an answer.
+fn check(open: &support::Open, seed: u64) {
+    let jobs = jobs(&mut Rng::new(seed), 24);
+    let alone = model(open, &EngineOptions { max_seqs: 1, prefix_cache: false, ..support::options() });
+    let wanted: Vec<Heard> = jobs.iter().map(|job| hear(alone.submit(support::copy(job)).unwrap())).collect();
+    let shared = model(open, &EngineOptions { max_seqs: 5, chunk: 16, ..support::options() });
+    std::thread::scope(|scope| {
+        for caller in 0..6 {
+            let (shared, jobs, wanted) = (&shared, &jobs, &wanted);
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed * 100 + caller as u64);
+                for i in (caller..jobs.len()).step_by(6) {
+                    let mut answer = shared.submit(support::copy(&jobs[i])).unwrap();
+                    if rng.below(4) == 0 {
+                        answer.next().unwrap().unwrap();
+                        if rng.below(2) == 0 {
+                            continue;
+                        }
+                        answer.cancel();
+                        let end = hear(answer).end;
+                        assert!(end == wanted[i].end || end == format!("{:?}", FinishReason::Cancelled), "{end}");
+                        continue;
+                    }
+                    assert_eq!(hear(answer), wanted[i], "job {i} of seed {seed}");
+                }
+            });
+        }
+    });
+    let engine = shared.stop().unwrap().engine;
+    assert!(engine.is_idle());
+}
+
+#[test]
+fn every_answer_is_that_of_its_request_alone() {
+    for seed in 0..3 {
+        check(&on_cpu(), seed);
+    }
+}
+
+#[test]
+fn every_answer_is_that_of_its_request_alone_on_an_accelerator() {
+    check(&on_sim(), 3);
+}
+
+#[test]
+fn a_request_that_is_refused_harms_no_other() {
+    let model = model(&on_cpu(), &support::options());
+    let good = model.submit(Job::new(Request::greedy(vec![1, 5], 8))).unwrap();
+    let vocabulary = model.facts().vocabulary;
+    let mut bad = model.submit(Job::new(Request::greedy(vec![1, vocabulary], 8))).unwrap();
+    let error = bad.next().unwrap().unwrap_err();
+    assert!(matches!(error, SessionError::Engine(EngineError::UnknownToken { at: 1, .. })), "{error}");
+    assert!(bad.next().is_none());
+    let long = model.submit(Job::new(Request::greedy(vec![1; 100_000], 8))).unwrap().next().unwrap().unwrap_err();
+    assert!(matches!(long, SessionError::Engine(EngineError::Admission(_))), "{long}");
+    assert_eq!(hear(good).tokens.len(), 8);
+}
+
+#[test]
+fn stop_strings_end_the_text_before_them() {
+    let model = model(&on_cpu(), &support::options());
+    let prompt = model.texts().unwrap().encode_raw("Once upon a time", None).unwrap();
+    let whole = hear(model.submit(Job::new(Request::greedy(prompt.clone(), 40))).unwrap());
+    let stop = whole.text[10..14].to_owned();
+    let job = Job { request: Request::greedy(prompt, 40), stops: vec![stop.clone()] };
+    let cut = hear(model.submit(job).unwrap());
+    assert_eq!(cut.text, whole.text[..whole.text.find(&stop).unwrap()]);
+    assert_eq!(cut.end, format!("{:?}", FinishReason::StopText));
+    assert!(cut.tokens.len() < whole.tokens.len());
+    let empty = Job { request: Request::greedy(vec![1], 4), stops: vec![String::new()] };
+    assert!(matches!(model.submit(empty).err().unwrap(), SessionError::Stop(_)));
+}
+
+#[test]
+fn an_engine_that_dies_ends_every_answer_with_the_reason() {
+    let model = model(&on_cpu(), &support::options());
+    let mut open = model.submit(Job::new(Request::greedy(vec![1, 5], 200))).unwrap();
+    open.next().unwrap().unwrap();
+    let dying = model.between_steps(|_| -> () { panic!("ordered to") }).unwrap_err();
+    assert!(matches!(&dying, SessionError::Gone { why } if why == "ordered to"), "{dying}");
+    let error = open.find_map(Result::err).unwrap();
+    assert!(matches!(&error, SessionError::Gone { why } if why == "ordered to"), "{error}");
+    let refused = model.submit(Job::new(Request::greedy(vec![1, 5], 2))).err().unwrap();
+    assert!(matches!(refused, SessionError::Gone { .. }), "{refused}");
+    assert_eq!(model.open_jobs(), 0);
+}
+
+#[test]
+fn a_model_that_is_unloaded_ends_what_runs() {
+    let model = model(&on_cpu(), &support::options());
+    let mut open = model.submit(Job::new(Request::greedy(vec![1, 5], 200))).unwrap();
+    open.next().unwrap().unwrap();
+    let loaded = model.stop().unwrap();
+    assert!(matches!(open.find_map(Result::err), Some(SessionError::Gone { .. })));
+    // It starts again, with what was cancelled forgotten.
+    let again = loaded.start().unwrap();
+    assert_eq!(hear(again.submit(Job::new(Request::greedy(vec![1, 5], 3))).unwrap()).tokens.len(), 3);
+}
+
+#[test]
+fn a_reader_need_not_wait() {
+    let model = model(&on_cpu(), &support::options());
+    let mut answer = model.submit(Job::new(Request::greedy(vec![1, 5], 3))).unwrap();
+    let mut tokens = 0;
+    loop {
+        match answer.next_within(Duration::from_millis(1)) {
+            Poll::Pending => {}
+            Poll::Ready(None) => break,
+            Poll::Ready(Some(event)) => tokens += usize::from(matches!(event.unwrap(), Event::Token { .. })),
+        }
+    }
+    assert_eq!(tokens, 3);
+}
