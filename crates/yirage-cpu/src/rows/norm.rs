@@ -31,19 +31,75 @@ pub struct LayerNorm<'a> {
     pub bias: Option<&'a [f32]>,
 }
 
-/// Sum of squared distances from a centre.
+/// Where a row lies: near `near`, and `off` from there. Of numbers that are close together a mean in one f32 would leave
+/// little that is right of their distances.
+#[derive(Clone, Copy)]
+struct Centre {
+    near: f32,
+    off: f32,
+}
+
+impl Centre {
+    /// The mean of a row.
+    ///
+    /// # Safety
+    /// The row has `n` elements.
+    #[inline(always)]
+    unsafe fn of<V: Lanes>(x: *const f32, n: usize) -> Centre {
+        // SAFETY: the contract.
+        unsafe {
+            let near = reduce::<V, _>(&Sum, x, n) / n as f32;
+            let off = reduce::<V, _>(&Distances { from: near }, x, n) / n as f32;
+            Centre { near, off }
+        }
+    }
+
+    /// The row's variance: what its mean of squared distances from `near` exceeds that of the centre itself by.
+    ///
+    /// # Safety
+    /// The row has `n` elements.
+    #[inline(always)]
+    unsafe fn variance<V: Lanes>(self, x: *const f32, n: usize) -> f64 {
+        // SAFETY: the contract.
+        let squares = unsafe { reduce::<V, _>(&Squares { from: self.near }, x, n) };
+        (f64::from(squares) / n as f64 - f64::from(self.off) * f64::from(self.off)).max(0.0)
+    }
+
+    #[inline(always)]
+    fn distance<V: Lanes>(self, x: V) -> V {
+        x.sub(V::splat(self.near)).sub(V::splat(self.off))
+    }
+}
+
+/// Sum of distances.
+struct Distances {
+    from: f32,
+}
+
+impl Term for Distances {
+    #[inline(always)]
+    fn fill(&self) -> f32 {
+        self.from
+    }
+    #[inline(always)]
+    fn take<V: Lanes>(&self, acc: V, x: V) -> V {
+        acc.add(x.sub(V::splat(self.from)))
+    }
+}
+
+/// Sum of squared distances.
 struct Squares {
-    centre: f32,
+    from: f32,
 }
 
 impl Term for Squares {
     #[inline(always)]
     fn fill(&self) -> f32 {
-        self.centre
+        self.from
     }
     #[inline(always)]
     fn take<V: Lanes>(&self, acc: V, x: V) -> V {
-        let d = x.sub(V::splat(self.centre));
+        let d = x.sub(V::splat(self.from));
         d.fma(d, acc)
     }
 }
@@ -62,10 +118,10 @@ impl Term for Sum {
     }
 }
 
-/// `1 / sqrt(sum / n + eps)`, in f64 since it is one number.
+/// `1 / sqrt(square + eps)`, in f64 since it is one number.
 #[inline(always)]
-fn inverse(sum: f32, n: usize, eps: f32) -> f32 {
-    (1.0 / (f64::from(sum) / n as f64 + f64::from(eps)).sqrt()) as f32
+fn inverse(square: f64, eps: f32) -> f32 {
+    (1.0 / (square + f64::from(eps)).sqrt()) as f32
 }
 
 /// RMS normalisation of rows.
@@ -98,7 +154,8 @@ impl WithLanes for RmsKernel<'_> {
                 // SAFETY: the contract of `rms_norm`.
                 unsafe {
                     let (x, out) = (self.x.row(r).add(at), self.out.row(r).add(at));
-                    let factor = V::splat(inverse(reduce::<V, _>(&Squares { centre: 0.0 }, x, n), n, self.norm.eps));
+                    let squares = reduce::<V, _>(&Squares { from: 0.0 }, x, n);
+                    let factor = V::splat(inverse(f64::from(squares) / n as f64, self.norm.eps));
                     for i in (0..n).step_by(LANES) {
                         let mut y = load::<V>(x.add(i), n - i, 0.0).mul(factor);
                         if let Some(w) = self.norm.weight {
@@ -141,10 +198,10 @@ impl WithLanes for LayerKernel<'_> {
             // SAFETY: the contract of `layer_norm`.
             unsafe {
                 let (x, out) = (self.x.row(r), self.out.row(r));
-                let mean = reduce::<V, _>(&Sum, x, n) / n as f32;
-                let factor = inverse(reduce::<V, _>(&Squares { centre: mean }, x, n), n, self.norm.eps);
+                let centre = Centre::of::<V>(x, n);
+                let factor = inverse(centre.variance::<V>(x, n), self.norm.eps);
                 for i in (0..n).step_by(LANES) {
-                    let y = load::<V>(x.add(i), n - i, 0.0).sub(V::splat(mean)).mul(V::splat(factor));
+                    let y = centre.distance(load::<V>(x.add(i), n - i, 0.0)).mul(V::splat(factor));
                     let w = load::<V>(self.norm.weight.as_ptr().add(i), n - i, 0.0);
                     let b = self.norm.bias.map_or(V::splat(0.0), |b| load::<V>(b.as_ptr().add(i), n - i, 0.0));
                     store(y.fma(w, b), out.add(i), n - i);
