@@ -11,8 +11,8 @@ use yirage_ir::ValueId;
 
 pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
     let parts = Parts::read(e)?;
-    let attention = |e: &mut Emit<'_>, l, x| parts.attention(e, l, x);
-    Decoder::read(e)?.emit(e, &attention, &|e, l, x| parts.mlp.emit_fused_layer(e, l, x))
+    let decoder = Decoder::read(e)?;
+    decoder.emit(e, &|e, l, x| parts.attention(e, l, x), &|e, l, x| parts.mlp.emit_fused_layer(e, l, x))
 }
 
 /// The two parts of a layer, which both generations share.
