@@ -38,6 +38,10 @@ OWN = {
         "full_attention": {"rope_theta": 1000000.0, "rope_type": "default"}, "sliding_attention": PLAIN_ROPE}),
     "mixtral": {"model_type": "mixtral", "num_local_experts": EXPERTS, "num_experts_per_tok": 2,
                 "sliding_window": None},
+    "glm": {"model_type": "glm", "head_dim": WIDTH, "attention_bias": False,
+            "rope_parameters": dict(PLAIN_ROPE, partial_rotary_factor=0.5)},
+    "glm4": {"model_type": "glm4", "head_dim": WIDTH, "attention_bias": True,
+             "rope_parameters": dict(PLAIN_ROPE, partial_rotary_factor=0.5)},
     "gpt2": {"model_type": "gpt2", "n_embd": HIDDEN, "n_head": HEADS, "n_layer": LAYERS, "n_positions": 256,
              "n_inner": None, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "scale_attn_weights": True,
              "scale_attn_by_inverse_layer_idx": False, "tie_word_embeddings": True},
@@ -60,7 +64,7 @@ FOREIGN = {"gpt2": ["hidden_size", "intermediate_size", "num_hidden_layers", "nu
            "gptneox": ["num_key_value_heads", "rms_norm_eps"]}
 CLASSES = {"llama": "Llama", "llama3": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3",
            "qwen3moe": "Qwen3Moe", "smollm3": "SmolLM3", "olmo2": "Olmo2", "phi3": "Phi3", "gemma2": "Gemma2",
-           "gemma3": "Gemma3", "mixtral": "Mixtral", "gpt2": "GPT2LMHead", "gptneox": "GPTNeoX", "gptoss": "GptOss",
+           "gemma3": "Gemma3", "glm": "Glm", "glm4": "Glm4", "mixtral": "Mixtral", "gpt2": "GPT2LMHead", "gptneox": "GPTNeoX", "gptoss": "GptOss",
            "deepseek": "DeepseekV3"}
 
 
@@ -95,6 +99,8 @@ def norms(name):
         found += ["pre_feedforward_layernorm"]
     if name in ("gemma2", "gemma3", "olmo2"):
         found += ["post_feedforward_layernorm"]
+    if name == "glm4":
+        found += ["post_self_attn_layernorm", "post_mlp_layernorm"]
     return {f"{norm}.weight": [HIDDEN] for norm in found}
 
 
@@ -105,7 +111,7 @@ def attention(name, width):
     rows = {"q": q, "k": kv, "v": kv}
     out = {f"self_attn.{part}_proj.weight": [count, HIDDEN] for part, count in rows.items()}
     out["self_attn.o_proj.weight"] = [HIDDEN, q]
-    if name in ("qwen2", "gptoss"):
+    if name in ("qwen2", "gptoss", "glm4"):
         out |= {f"self_attn.{part}_proj.bias": [count] for part, count in rows.items()}
     if name == "gptoss":
         out |= {"self_attn.o_proj.bias": [HIDDEN], "self_attn.sinks": [HEADS]}
@@ -130,7 +136,7 @@ def gated(prefix, inner, names=("gate_proj", "up_proj", "down_proj")):
 
 
 def feed_forward(name, layer):
-    if name == "phi3":
+    if name in ("phi3", "glm", "glm4"):
         return {"mlp.gate_up_proj.weight": [2 * INNER, HIDDEN], "mlp.down_proj.weight": [HIDDEN, INNER]}
     if name == "gptoss":
         experts = {"gate_up_proj": [EXPERTS, HIDDEN, 2 * INNER], "gate_up_proj_bias": [EXPERTS, 2 * INNER],

@@ -80,6 +80,10 @@ SAFE = {
     "deepseek-groups": ("DeepseekV3Config", dict(MLA, q_lora_rank=20, n_routed_experts=8, n_group=4, topk_group=2,
                         n_shared_experts=1, attention_bias=True, rope_interleave=False, first_k_dense_replace=0,
                         routed_scaling_factor=1.7), "bfloat16", "bias old"),
+    "glm-unbiased-tied": ("GlmConfig", dict(BASE, head_dim=20, attention_bias=False, tie_word_embeddings=True,
+                          rope_parameters=rope("default", 3000.0)), "bfloat16", "old"),
+    "glm4-yarn": ("Glm4Config", dict(BASE, num_attention_heads=6, num_key_value_heads=2, head_dim=16,
+                  rope_parameters=rope("yarn", 500.0, partial_rotary_factor=0.75, **YARN)), "bfloat16", ""),
 }
 GGUF = {
     "llama": ("LlamaConfig", dict(BASE, head_dim=12, tie_word_embeddings=True), "llama"),
@@ -100,6 +104,10 @@ GGUF = {
     "gpt-oss": ("GptOssConfig", dict(BASE, hidden_size=64, intermediate_size=32, num_attention_heads=4,
                 num_key_value_heads=2, head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=5),
                 "gpt-oss"),
+    "glm4": ("Glm4Config", dict(BASE, head_dim=14, num_key_value_heads=3,
+             rope_parameters=rope("default", 5000.0, partial_rotary_factor=0.72)), "glm4"),
+    "chatglm": ("GlmConfig", dict(BASE, hidden_size=48, num_attention_heads=4, num_key_value_heads=2, head_dim=12),
+                "chatglm"),
 }
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
 
@@ -208,7 +216,8 @@ LAYER = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_att
          "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate",
          "mlp.up_proj": "ffn_up", "mlp.gate_up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "mlp.gate": "ffn_gate_inp",
          "mlp.router": "ffn_gate_inp", "pre_feedforward_layernorm": "ffn_norm",
-         "post_feedforward_layernorm": "post_ffw_norm"}
+         "post_feedforward_layernorm": "post_ffw_norm", "post_self_attn_layernorm": "post_attention_norm",
+         "post_mlp_layernorm": "post_ffw_norm"}
 MODEL = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
          "lm_head.weight": "output.weight"}
 
@@ -218,11 +227,21 @@ def neighbours(w, heads):
     return w.reshape(heads, 2, w.shape[0] // heads // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
 
 
+def fused(parameters):
+    """Queries, keys and values as one tensor, which the first GLM-4 has in the makers' own checkpoints."""
+    for name, w in parameters.items():
+        if ".q_proj." in name:
+            parts = [parameters[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")]
+            yield name.replace("q_proj", "qkv_proj"), np.concatenate(parts)
+        elif ".k_proj." not in name and ".v_proj." not in name:
+            yield name, w
+
+
 def gguf_tensors(model, arch, packed):
     c = model.config
     norms_after = arch in ("gemma2", "gemma3", "gpt-oss")
-    for name, p in model.named_parameters():
-        w = p.detach().numpy()
+    parameters = {name: p.detach().numpy() for name, p in model.named_parameters()}
+    for name, w in fused(parameters) if arch == "chatglm" else parameters.items():
         if name in MODEL:
             out = MODEL[name]
         else:
@@ -284,7 +303,7 @@ def write_gguf(out, name, cls, kw, arch, seed):
     rp = c.rope_parameters
     rp = rp.get("full_attention", rp)
     w.add_rope_freq_base(rp["rope_theta"])
-    w.add_rope_dimension_count(width)
+    w.add_rope_dimension_count(int(width * rp.get("partial_rotary_factor", 1.0) + 1e-6))
     if "num_experts_per_tok" in kw:
         w.add_expert_count(kw.get("num_experts", kw.get("num_local_experts")))
         w.add_expert_used_count(c.num_experts_per_tok)

@@ -1,4 +1,4 @@
-"""Tiny models of sixteen architectures: their configuration, the recipe of their weights, and outputs of transformers.
+"""Tiny models of eighteen architectures: their configuration, the recipe of their weights, and outputs of transformers.
 
 usage: make_tiny_archs.py OUT_DIR [SEED]      (needs torch, transformers, safetensors, numpy)
 
@@ -48,6 +48,8 @@ MODELS = {
     "deepseek-v3": ("DeepseekV3Config", dict(BASE, num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=16,
                     qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=2,
                     moe_intermediate_size=32, n_group=2, topk_group=1, first_k_dense_replace=1, n_shared_experts=1)),
+    "glm": ("GlmConfig", dict(BASE, head_dim=16)),
+    "glm4": ("Glm4Config", dict(BASE, head_dim=16)),
 }
 LENGTHS, GREEDY = (1, 7, 40), 16
 # Of the spread of a position's logits; transformers and another order of additions differ by about 1e-6 of it.

@@ -122,13 +122,19 @@ fn models_that_add_biases_to_cached_keys_say_so() {
         let (checkpoint, config) = fixture(name);
         build_with(&checkpoint, &config).unwrap().biased_keys
     };
-    for name in ["qwen2-window", "llama-biased-linear", "gemma2-biased", "gptoss-mxfp4", "gpt2-scaled"] {
+    for name in ["qwen2-window", "llama-biased-linear", "gemma2-biased", "gptoss-mxfp4", "gpt2-scaled", "glm4-yarn"] {
         assert!(biased(name), "{name}");
     }
     // Without biases, or with norms that leave nothing of their size.
-    for name in
-        ["llama-yarn", "qwen3-biased-tied", "olmo2-biased", "gemma3-pattern", "gptneox-sequential", "deepseek-groups"]
-    {
+    for name in [
+        "llama-yarn",
+        "qwen3-biased-tied",
+        "olmo2-biased",
+        "gemma3-pattern",
+        "gptneox-sequential",
+        "deepseek-groups",
+        "glm-unbiased-tied",
+    ] {
         assert!(!biased(name), "{name}");
     }
 }

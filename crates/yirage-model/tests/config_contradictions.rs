@@ -70,8 +70,10 @@ fn layers_that_the_configuration_hides_are_named() {
 
 #[test]
 fn biases_that_the_configuration_denies_are_named() {
-    let err = refused("llama-biased-linear", &[("attention_bias", json!(false))]);
-    assert!(matches!(&err, ModelError::Unread(u) if u.names[0].ends_with("_proj.bias")), "{err}");
+    for name in ["llama-biased-linear", "glm4-yarn"] {
+        let err = refused(name, &[("attention_bias", json!(false))]);
+        assert!(matches!(&err, ModelError::Unread(u) if u.names[0].ends_with("_proj.bias")), "{name}: {err}");
+    }
 }
 
 #[test]
@@ -133,6 +135,7 @@ fn what_the_reference_computes_and_we_do_not_is_refused_by_name() {
             &[("rope_parameters", json!({"partial_rotary_factor": 0.01}))],
             "partial_rotary_factor",
         ),
+        ("glm-unbiased-tied", &[("partial_rotary_factor", json!(1.5))], "partial_rotary_factor"),
         ("llama-yarn", &[("num_attention_heads", json!(0))], "num_attention_heads"),
         ("gpt2-scaled", &[("n_head", json!(0))], "n_head"),
         (

@@ -45,6 +45,7 @@ fn current_configs_answer_the_common_keys() {
         ("smollm3", 3, "smollm3"),
         ("gptoss", 3, "gpt_oss"),
         ("deepseek-v3", 3, "deepseek_v3"),
+        ("glm4", 3, "glm4"),
     ] {
         let c = seed(name);
         c.check_supported().unwrap();
@@ -127,6 +128,10 @@ fn rotations_of_both_dialects() {
         assert_eq!((full(name).partial_rotary_factor, full(name).rotary_dim(64)), (0.25, 16));
     }
     assert_eq!(full("smollm3").theta, 2e6);
+    // Of each head the first half rotates, where the file does not say otherwise.
+    for name in ["glm4", "old-glm"] {
+        assert_eq!((full(name).partial_rotary_factor, full(name).rotary_dim(128)), (0.5, 64), "{name}");
+    }
 }
 
 #[test]
@@ -246,8 +251,9 @@ fn endings_are_found_in_both_containers() {
         GenerationConfig::from_json(br#"{"eos_token_id":7,"temperature":0.6,"top_p":0.9,"top_k":20}"#, "g", &config);
     let own = own.unwrap();
     assert_eq!((own.eos, own.temperature, own.top_p, own.top_k), (vec![7], Some(0.6), Some(0.9), Some(20)));
-    let inherited = GenerationConfig::from_json(b"{}", "g", &config).unwrap();
-    assert_eq!(inherited.eos, [128001, 128008, 128009]);
+    let inherited = |config| GenerationConfig::from_json(b"{}", "g", config).unwrap().eos;
+    assert_eq!(inherited(&config), [128001, 128008, 128009]);
+    assert_eq!(inherited(&seed("old-glm")), [151329, 151336, 151338]);
     let error = GenerationConfig::from_json(br#"{"temperature":"hot"}"#, "g.json", &config).unwrap_err().to_string();
     assert!(error.contains("g.json: temperature"), "{error}");
 }

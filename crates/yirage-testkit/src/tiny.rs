@@ -1,4 +1,4 @@
-//! Tiny models of sixteen architectures, with outputs of transformers.
+//! Tiny models of eighteen architectures, with outputs of transformers.
 //!
 //! `fixtures/tiny/NAME.json` has a model's configuration, the recipe of each tensor and what transformers says of three
 //! inputs; `tools/oracle/make_tiny_archs.py` makes them. The weights come from [`crate::weights`].
@@ -39,6 +39,8 @@ fixtures![
     "smollm3",
     "gptoss",
     "deepseek-v3",
+    "glm",
+    "glm4",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.

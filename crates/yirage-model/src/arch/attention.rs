@@ -67,6 +67,25 @@ impl Heads {
         Ok([one("q", self.q())?, one("k", self.k())?, one("v", self.v())?])
     }
 
+    /// The same from one tensor, whose rows are those of queries, keys and values in this order.
+    pub(super) fn project_fused(
+        &self,
+        e: &mut Emit<'_>,
+        layer: u32,
+        x: ValueId,
+        bias: bool,
+    ) -> Result<[ValueId; 3], ModelError> {
+        let fused = format!("model.layers.{layer}.self_attn.qkv_proj");
+        let (q, k, v) = (self.q(), self.k(), self.v());
+        let bias = e.biased(bias, &format!("{fused}.bias"));
+        let mut one = |part: &str, first: u32, n: u32| {
+            let w = e.rows_of(&format!("{fused}.weight"), &[q + k + v, self.hidden], first, n)?;
+            let b = if bias { Some(e.rows_of(&format!("{fused}.bias"), &[q + k + v], first, n)?) } else { None };
+            e.project(&format!("l{layer}.{part}"), x, [n, self.hidden], w, b)
+        };
+        Ok([one("q", 0, q)?, one("k", q, k)?, one("v", q + k, v)?])
+    }
+
     /// RMS norms of queries and keys: of each head where `norm` has a head's width, else of whole rows.
     pub(super) fn normalise(
         &self,

@@ -68,6 +68,18 @@ impl Gated {
         self.finish(e, name, hf, gate, up)
     }
 
+    /// Emits layer `l`'s where one tensor has the rows of gate and then those of up.
+    pub(super) fn emit_fused_layer(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+        let (name, hf) = (format!("l{l}.ffn"), format!("model.layers.{l}.mlp"));
+        let fused = format!("{hf}.gate_up_proj.weight");
+        let mut half = |part: &str, first: u32| {
+            let rows = e.rows_of(&fused, &[2 * self.inner, self.hidden], first, self.inner)?;
+            e.project(&format!("{name}.{part}"), x, [self.inner, self.hidden], rows, None)
+        };
+        let (gate, up) = (half("gate", 0)?, half("up", self.inner)?);
+        self.finish(e, &name, &hf, gate, up)
+    }
+
     /// What follows gate and up.
     pub(super) fn finish(
         &self,

@@ -18,6 +18,8 @@ mod experts;
 mod ffn;
 mod gemma2;
 mod gemma3;
+mod glm;
+mod glm4;
 mod gpt2;
 mod gptneox;
 mod gptoss;
@@ -121,6 +123,8 @@ const ARCHITECTURES: &[Architecture] = &[
     ("phi3", true, phi3::emit),
     ("olmo2", false, olmo2::emit),
     ("smollm3", false, smollm3::emit),
+    ("glm", true, glm::emit),
+    ("glm4", true, glm4::emit),
     ("gpt2", false, gpt2::emit),
     ("gpt_neox", false, gptneox::emit),
     ("gpt_oss", true, gptoss::emit),

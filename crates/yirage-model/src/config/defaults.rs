@@ -67,6 +67,11 @@ fn of(model_type: &str) -> Value {
             "use_sliding_window": false, "sliding_window": null, "no_rope_layer_interval": 4,
             "attention_bias": false, "mlp_bias": false, "hidden_act": "silu", "max_position_embeddings": 32768
         }),
+        "glm" | "glm4" => json!({
+            "rms_norm_eps": 1.5625e-7, "rope_theta": 10000.0, "partial_rotary_factor": 0.5, "head_dim": 128,
+            "num_key_value_heads": 2, "tie_word_embeddings": false, "attention_bias": true, "hidden_act": "silu",
+            "max_position_embeddings": 131072
+        }),
         "gpt2" => json!({
             "layer_norm_epsilon": 1e-5, "tie_word_embeddings": true, "activation_function": "gelu_new",
             "scale_attn_weights": true, "scale_attn_by_inverse_layer_idx": false, "n_positions": 1024

@@ -45,6 +45,7 @@ const ENDINGS: &[&str] = &[
     "<end_of_turn>",
     "<|return|>",
     "<|call|>",
+    "<|observation|>",
 ];
 
 /// Ends a message but not a turn, in vocabularies that have [`HARMONY_RETURN`].

@@ -12,6 +12,8 @@ pub(super) const ARCHITECTURES: &[(&str, &str, &str)] = &[
     ("gemma2", "gemma2", "Gemma2ForCausalLM"),
     ("gemma3", "gemma3_text", "Gemma3ForCausalLM"),
     ("phi3", "phi3", "Phi3ForCausalLM"),
+    ("chatglm", "glm", "GlmForCausalLM"),
+    ("glm4", "glm4", "Glm4ForCausalLM"),
     ("gpt-oss", "gpt_oss", "GptOssForCausalLM"),
 ];
 

@@ -38,7 +38,8 @@ const RULES: &[(&[&str], Rules)] = &[
         &["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"],
         Rules { patterns: &[LLAMA3], ignore_merges: true, add_bos: true },
     ),
-    (&["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"], plain(&[LLAMA3])),
+    (&["dbrx", "smaug-bpe", "chatglm-bpe"], plain(&[LLAMA3])),
+    (&["glm4"], Rules { patterns: &[LLAMA3], ignore_merges: true, add_bos: false }),
     (
         &["qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan", "solar-open", "grok-2", "kormo", "f2llmv2"],
         plain(&[QWEN2]),

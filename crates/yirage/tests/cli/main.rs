@@ -12,6 +12,7 @@ mod docs;
 mod effects;
 mod environment;
 mod failures;
+mod glm;
 mod golden;
 mod hub;
 #[path = "../../../yirage-hub/tests/support/server.rs"]
