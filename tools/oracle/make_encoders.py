@@ -37,7 +37,7 @@ TEXTS = ["The cat sat on the mat.", "A big dog, running!", "", " \t\n ", "Embedd
          "\u3002\u300cthe\u300d\u3001cat\u2026dog\u2014mat \u00abis\u00bb", "unrunable catz \U00020000\U0002a700 \U000e0041",
          "question answer " * 16]
 PAIRS = [("the cat", "a small dog sat"), ("question?", ""), ("", "answer"), ("the [SEP] cat", "dog")]
-LONG = "the cat sat on the mat, a big dog is walking. " * 25
+LONG = "the cat sat on the mat, a big dog is walking. " * 22
 
 
 def tokenizer_file():
