@@ -1,5 +1,6 @@
 //! What can go wrong in an engine, grouped by whose it is.
 
+use crate::encoder::EncoderError;
 use crate::kv::KvError;
 use crate::memory::LoadBytes;
 use crate::sampling::{ParamError, SampleError};
@@ -47,6 +48,9 @@ pub enum EngineError {
         /// Tokens of the model.
         vocabulary: u32,
     },
+    /// What an encoder cannot compute.
+    #[error(transparent)]
+    Encoder(#[from] EncoderError),
     /// A draft model that does not fit the model.
     #[error(transparent)]
     Vocabulary(#[from] VocabularyError),

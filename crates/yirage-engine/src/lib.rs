@@ -1,10 +1,12 @@
-//! The engine: scheduler, KV manager, sampling, runner, request streams.
+//! The engine: scheduler, KV manager, sampling, runner, request streams; and the runner of encoders, which has none of
+//! these.
 //!
 //! Scheduler, KV manager and stop matching are pure values: no device, clock or input; they are tested by simulation.
 //! [`Engine`] joins them with a model on a device. Texts are the caller's: the engine speaks in token ids.
 #![doc = include_str!("../../../docs/rust.md")]
 #![forbid(unsafe_code)]
 
+mod encoder;
 mod engine;
 mod error;
 pub mod kv;
@@ -20,6 +22,7 @@ pub mod speculate;
 pub mod text;
 mod vocabulary;
 
+pub use encoder::{Embedding, Encoder, EncoderError, EncoderFacts, EncoderInput, EncoderOptions};
 pub use engine::{Engine, Event, ModelFacts, Request};
 pub use error::EngineError;
 pub use load::Progress;

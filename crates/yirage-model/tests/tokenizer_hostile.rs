@@ -67,7 +67,7 @@ fn unknown_components_are_named() {
         ("/pre_tokenizer", json!({"type": "CharDelimiterSplit"}), "pre_tokenizer", "CharDelimiterSplit"),
         ("/decoder", json!({"type": "CTC"}), "decoder", "CTC"),
         ("/post_processor", json!({"type": "Odd"}), "post_processor", "Odd"),
-        ("/model/type", json!("WordPiece"), "model", "WordPiece"),
+        ("/model/type", json!("WordLevel"), "model", "WordLevel"),
         ("/model/vocab", json!([["a", 0.0]]), "model", "Unigram"),
     ];
     for (path, value, kind, name) in cases {

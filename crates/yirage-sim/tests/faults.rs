@@ -83,7 +83,8 @@ fn every_schedule_ends_well() {
 fn other_devices_go_on() {
     let checkpoint = Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap();
     let lost = Faults { lost: Some(100), ..Faults::default() };
-    let (failing, sound) = (Sim::with(Settings { faults: lost, records: false, ..Settings::default() }), Sim::default());
+    let (failing, sound) =
+        (Sim::with(Settings { faults: lost, records: false, ..Settings::default() }), Sim::default());
     let open = |sim: &Sim| sim.open(0, &OpenOptions::default()).unwrap().0;
     assert!(run(&checkpoint, open(&failing)).is_err());
     assert!(run(&checkpoint, open(&sound)).is_ok());

@@ -7,9 +7,11 @@
 
 pub mod absent;
 pub mod bedtime;
+pub mod encoders;
 pub mod gguf;
 pub mod json;
 pub mod made;
+mod recipe;
 pub mod rows;
 pub mod safetensors;
 pub mod scratch;

@@ -29,7 +29,9 @@ pub fn folder(name: &str, files: &[(&str, Vec<u8>)]) -> PathBuf {
     let fresh = root().join(unique);
     fs::create_dir_all(&fresh).unwrap();
     for (file, bytes) in files {
-        fs::write(fresh.join(file), bytes).unwrap();
+        let path = fresh.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
     }
     fs::create_dir_all(place.parent().unwrap()).unwrap();
     if fs::rename(&fresh, &place).is_err() {

@@ -57,6 +57,8 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::Chat => commands::chat::run(layers, &console, started),
         Command::Logits => commands::logits::run(layers, &console, started),
         Command::Perplexity => commands::perplexity::run(layers, &console, started),
+        Command::Embed => commands::embed::run(layers, &console),
+        Command::Rerank => commands::rerank::run(layers, &console),
         Command::Tokenize => commands::tokenize::run(layers, &console),
         Command::Inspect => commands::inspect::run(layers, &console),
         Command::Pull => commands::pull::run(layers, &console, positional),

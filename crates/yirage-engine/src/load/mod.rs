@@ -8,6 +8,8 @@ mod progress;
 mod sizes;
 mod weights;
 
+pub(crate) use predict::check;
 pub(crate) use prepare::{Prepared, prepare};
 pub use progress::Progress;
-pub(crate) use weights::bind;
+pub(crate) use sizes::DeviceSizes;
+pub(crate) use weights::{bind, bind_weights};

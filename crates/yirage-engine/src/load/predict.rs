@@ -43,7 +43,7 @@ pub(super) fn predict(
 ///
 /// # Errors
 /// [`EngineError::WouldNotFit`].
-pub(super) fn check(bytes: &LoadBytes, device: &dyn Device) -> Result<(), EngineError> {
+pub(crate) fn check(bytes: &LoadBytes, device: &dyn Device) -> Result<(), EngineError> {
     let (info, held) = (device.info(), device.memory());
     let used = [held.weights.used, held.cache.used, held.arena.used];
     let available = info.memory_bytes.saturating_sub(sum(used.into_iter()));

@@ -13,7 +13,7 @@ use crate::scheduler::ConfigError;
 use yirage_compile::{Options as CompileOptions, compile, plan_weights};
 use yirage_hal::Device;
 use yirage_ir::Format;
-use yirage_model::arch::{self, BuildOptions, Model};
+use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
 use yirage_model::checkpoint::StoredType;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plan::work::Costs;
@@ -44,6 +44,7 @@ pub(crate) fn prepare(
     let kv = options.kv_format(weights_f32, &device.info().capabilities);
     check_context(&config, options, context)?;
     let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
+    check_generates(&model)?;
     let target = device.target();
     let compiling = CompileOptions::new(options.precision);
     let weights = plan_weights(&model.graph, &target)?;
@@ -58,6 +59,19 @@ pub(crate) fn prepare(
     let groups = group_configs(&model, &blocks)?;
     let costs = Costs::new(&plans[0].graph, &sizes);
     Ok(Prepared { model, weights, plans, groups, context, kv, bytes, costs })
+}
+
+/// Refuses a model that says nothing of what comes next.
+fn check_generates(model: &Model) -> Result<(), EngineError> {
+    if model.output == ModelOutput::Logits {
+        return Ok(());
+    }
+    Err(ModelError::Unsupported {
+        what: format!("text of {}", model.name),
+        why: "it is an encoder, which computes whole texts: use `yirage embed` for vectors, `yirage rerank` for scores"
+            .into(),
+    }
+    .into())
 }
 
 /// A context that no scheduler takes, before anything of its length is planned.

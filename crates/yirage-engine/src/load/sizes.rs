@@ -10,13 +10,13 @@ use yirage_plan::WeightPlan;
 use yirage_plan::work::Sizes;
 
 /// Bytes of each weight and of a block of each state, by their names.
-pub(super) struct DeviceSizes {
-    pub(super) weights: HashMap<String, u64>,
+pub(crate) struct DeviceSizes {
+    pub(crate) weights: HashMap<String, u64>,
     pub(super) blocks: HashMap<String, u64>,
 }
 
 impl DeviceSizes {
-    pub(super) fn new(device: &dyn Device, model: &Model, weights: &WeightPlan) -> Result<DeviceSizes, EngineError> {
+    pub(crate) fn new(device: &dyn Device, model: &Model, weights: &WeightPlan) -> Result<DeviceSizes, EngineError> {
         let mut sizes = DeviceSizes { weights: HashMap::new(), blocks: HashMap::new() };
         for entry in &weights.entries {
             sizes.weights.insert(entry.name.clone(), device.weight_bytes(entry)?);

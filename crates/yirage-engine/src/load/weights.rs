@@ -7,9 +7,10 @@ use crate::error::EngineError;
 use std::collections::HashMap;
 use yirage_hal::{Bindings, Device, WeightHandle};
 use yirage_ir::Dims;
+use yirage_model::arch::Model;
 use yirage_model::weights::{WeightBinding, materialise};
 use yirage_model::{Checkpoint, ModelError};
-use yirage_plan::WeightEntry;
+use yirage_plan::{WeightEntry, WeightPlan};
 
 /// Bytes of a weight that are read before their pages are given back.
 const PIECE: usize = 8 << 20;
@@ -22,7 +23,26 @@ pub(crate) fn bind(
     adopted: HashMap<String, WeightHandle>,
     progress: Progress,
 ) -> Result<Bindings, EngineError> {
-    let bound = bind_all(checkpoint, device, prepared, adopted, progress);
+    let (model, weights) = (&prepared.model, &prepared.weights);
+    let mut bindings = bind_weights(checkpoint, device, model, weights, adopted, progress)?;
+    for (name, group) in &model.state_group {
+        let blocks = prepared.groups[*group].blocks as usize;
+        let state = device.state(&state_type(model, name)?, k_width(&model.groups[*group]), blocks)?;
+        bindings.states.insert(name.clone(), state);
+    }
+    Ok(bindings)
+}
+
+/// Loads the weights of a model that `adopted` lacks.
+pub(crate) fn bind_weights(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    model: &Model,
+    weights: &WeightPlan,
+    adopted: HashMap<String, WeightHandle>,
+    progress: Progress,
+) -> Result<Bindings, EngineError> {
+    let bound = bind_all(checkpoint, device, model, weights, adopted, progress);
     // What a file no longer had was read as zeros, whatever came of it.
     checkpoint.intact()?;
     bound
@@ -31,15 +51,16 @@ pub(crate) fn bind(
 fn bind_all(
     checkpoint: &Checkpoint,
     device: &dyn Device,
-    prepared: &Prepared,
+    model: &Model,
+    weights: &WeightPlan,
     adopted: HashMap<String, WeightHandle>,
     progress: Progress,
 ) -> Result<Bindings, EngineError> {
     let mut bindings = Bindings { weights: adopted, ..Bindings::default() };
-    let by_name: HashMap<&str, &WeightBinding> = prepared.model.weights.iter().map(|w| (w.name.as_str(), w)).collect();
-    let total: u64 = prepared.weights.entries.iter().map(|e| e.ty.bytes(&Dims::default()) as u64).sum();
+    let by_name: HashMap<&str, &WeightBinding> = model.weights.iter().map(|w| (w.name.as_str(), w)).collect();
+    let total: u64 = weights.entries.iter().map(|e| e.ty.bytes(&Dims::default()) as u64).sum();
     let mut done = 0;
-    for entry in &prepared.weights.entries {
+    for entry in &weights.entries {
         if bindings.weights.contains_key(&entry.name) {
             continue;
         }
@@ -53,12 +74,6 @@ fn bind_all(
             progress(done, total);
         })?;
         bindings.weights.insert(entry.name.clone(), handle);
-    }
-    for (name, group) in &prepared.model.state_group {
-        let blocks = prepared.groups[*group].blocks as usize;
-        let state =
-            device.state(&state_type(&prepared.model, name)?, k_width(&prepared.model.groups[*group]), blocks)?;
-        bindings.states.insert(name.clone(), state);
     }
     Ok(bindings)
 }

@@ -3,7 +3,7 @@
 //! It knows how a graph is put together, not how any model is.
 
 use super::attention::biased_keys;
-use super::{BuildOptions, CacheGroup, Model, names, unread};
+use super::{BuildOptions, CacheGroup, Model, ModelOutput, names, unread};
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, LayerType, Quantization, RawConfig, RopeConfig, RopeScaling};
 use crate::error::ModelError;
@@ -62,6 +62,9 @@ pub(super) struct Emit<'a> {
     options: BuildOptions,
     post_norms: bool,
     graph: GraphBuilder,
+    output: Option<ModelOutput>,
+    passed_over: Vec<String>,
+    token_types: u32,
     weights: Vec<WeightBinding>,
     bound: HashMap<String, ValueId>,
     groups: Vec<Group>,
@@ -96,6 +99,9 @@ impl<'a> Emit<'a> {
             options,
             post_norms: false,
             graph,
+            output: None,
+            passed_over: Vec::new(),
+            token_types: 0,
             weights: Vec::new(),
             bound: HashMap::new(),
             groups: Vec::new(),
@@ -324,6 +330,23 @@ impl<'a> Emit<'a> {
         self.op("embed", Embed { scale: F32(scale) }, &[table, self.slots.ids])
     }
 
+    /// The slot of tokens' types, of which there are `count`.
+    pub(super) fn token_types(&mut self, count: u32) -> Result<ValueId, ModelError> {
+        self.token_types = count;
+        self.graph.slot("types", Type::new(DType::I32, [Sym::Tokens])).map_err(|e| misfit(self.config, &e))
+    }
+
+    /// Says that the model has no use for a tensor that files may have.
+    pub(super) fn pass_over(&mut self, hf: &str) {
+        self.passed_over.push(self.stored_name(hf));
+    }
+
+    /// Makes `x` what the model gives.
+    pub(super) fn output(&mut self, x: ValueId, what: ModelOutput) {
+        self.graph.output(x);
+        self.output = Some(what);
+    }
+
     /// The wanted rows.
     pub(super) fn wanted(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
         self.op("wanted", Gather { axis: 0 }, &[x, self.slots.rows])
@@ -344,7 +367,7 @@ impl<'a> Emit<'a> {
         } else {
             self.matmul("logits", x, w, 1)?
         };
-        self.graph.output(logits);
+        self.output(logits, ModelOutput::Logits);
         if self.options.hidden {
             self.graph.output(x);
         }
@@ -516,7 +539,8 @@ impl<'a> Emit<'a> {
             RopeScaling::Factors { tensor } => Some(tensor.as_str()),
             _ => None,
         });
-        let read = self.weights.iter().flat_map(WeightBinding::tensors).chain(factors).collect();
+        let passed_over = self.passed_over.iter().map(String::as_str);
+        let read = self.weights.iter().flat_map(WeightBinding::tensors).chain(factors).chain(passed_over).collect();
         unread::check(self.checkpoint, self.config, &read)
     }
 
@@ -525,6 +549,8 @@ impl<'a> Emit<'a> {
         self.check_unread()?;
         let (name, context) = (self.config.model_type()?.to_owned(), self.positions()?);
         let vocab_size = self.size("vocab_size")?;
+        let nothing = || ModelError::Unsupported { what: name.clone(), why: "its graph has no output".into() };
+        let output = self.output.ok_or_else(nothing)?;
         let graph = self.graph.finish();
         Ok(Model {
             name,
@@ -532,6 +558,8 @@ impl<'a> Emit<'a> {
             context,
             biased_keys: biased_keys(&graph),
             graph,
+            output,
+            token_types: self.token_types,
             weights: self.weights,
             groups: self.groups.into_iter().map(|g| g.group).collect(),
             state_group: self.state_group,

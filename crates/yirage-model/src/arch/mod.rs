@@ -9,8 +9,12 @@
 //! rows whose logits are wanted; and for each cache group g `slots.g` of i32 `[Tokens]` (block times 32 plus the place
 //! in it) and `table.g` of i32 `[Seqs, Blocks]`. States: `kv.l` for each layer l, typed as one block of 32 positions.
 //! Output: `logits` of f32 `[Rows, vocab]`.
+//!
+//! Encoders keep nothing: they have no cache group, the slot `types` of i32 `[Tokens]` (which of two texts a token belongs
+//! to), and another output, which [`ModelOutput`] says.
 
 mod attention;
+mod bert;
 mod decoder;
 mod deepseek_v3;
 mod emit;
@@ -82,6 +86,23 @@ pub enum CacheGroup {
     },
 }
 
+/// What a model's graph gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ModelOutput {
+    /// `logits` of f32 `[Rows, vocab]`: which token comes next.
+    Logits,
+    /// The last layer of an encoder, f32 `[Tokens, width]`.
+    Hidden {
+        /// Elements of a row.
+        width: u32,
+    },
+    /// What an encoder says of whole sequences, f32 `[Rows, labels]`. `rows` are their first tokens.
+    Scores {
+        /// Elements of a row.
+        labels: u32,
+    },
+}
+
 /// A model, ready to be compiled and loaded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Model {
@@ -89,6 +110,10 @@ pub struct Model {
     pub name: String,
     /// What it computes.
     pub graph: Graph,
+    /// What that gives.
+    pub output: ModelOutput,
+    /// Types of tokens that an encoder tells apart; 0 for models without the slot `types`.
+    pub token_types: u32,
     /// A binding for each weight of the graph, in the graph's order.
     pub weights: Vec<WeightBinding>,
     /// The cache groups; group g has the slots `slots.g` and `table.g`.
@@ -101,7 +126,7 @@ pub struct Model {
     /// Whether keys are cached with biases added and no norm after them. Biases may be many times the rest of a key, of
     /// which formats in blocks then keep little.
     pub biased_keys: bool,
-    /// Width of the logits.
+    /// Tokens that the model knows; the width of logits.
     pub vocab_size: u32,
     /// The longest context the model was made for.
     pub context: u32,
@@ -129,6 +154,7 @@ const ARCHITECTURES: &[Architecture] = &[
     ("gpt_neox", false, gptneox::emit),
     ("gpt_oss", true, gptoss::emit),
     ("deepseek_v3", false, deepseek_v3::emit),
+    ("bert", false, bert::emit),
 ];
 
 /// The graph and weight bindings of a checkpoint's model.

@@ -56,7 +56,10 @@ pub(super) fn gguf(hf: &str, post_norms: bool) -> String {
 /// The name in a safetensors file: as written, inside a multi-modal model, or without the root that a bare body lacks.
 pub(super) fn safetensors(hf: &str, checkpoint: &Checkpoint) -> String {
     let inside = hf.strip_prefix("model.").map(|rest| format!("model.language_model.{rest}"));
-    let bare = ["model.", "transformer.", "gpt_neox."].iter().find_map(|root| hf.strip_prefix(root)).map(str::to_owned);
+    let bare = ["model.", "transformer.", "gpt_neox.", "bert."]
+        .iter()
+        .find_map(|root| hf.strip_prefix(root))
+        .map(str::to_owned);
     let candidates = [Some(hf.to_owned()), Some(format!("language_model.{hf}")), inside, bare];
     let found = candidates.into_iter().flatten().find(|name| checkpoint.tensor(name).is_some());
     found.unwrap_or_else(|| hf.to_owned())

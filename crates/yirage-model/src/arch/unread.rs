@@ -73,6 +73,6 @@ fn guessing_layers(checkpoint: &Checkpoint, layers: u32) -> HashSet<u32> {
 /// The layer that a tensor's name counts: the first part that is a number, if it follows what layers are called.
 fn layer(name: &str) -> Option<u32> {
     let parts: Vec<&str> = name.split('.').collect();
-    let at = parts.windows(2).find(|pair| matches!(pair[0], "layers" | "blk" | "h"))?;
+    let at = parts.windows(2).find(|pair| matches!(pair[0], "layers" | "layer" | "blk" | "h"))?;
     at[1].parse().ok()
 }

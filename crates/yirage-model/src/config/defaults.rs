@@ -94,6 +94,9 @@ fn of(model_type: &str) -> Value {
             "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "kv_lora_rank": 512,
             "q_lora_rank": 1536, "rope_interleave": true, "hidden_act": "silu", "max_position_embeddings": 4096
         }),
+        "bert" => json!({
+            "layer_norm_eps": 1e-12, "hidden_act": "gelu", "type_vocab_size": 2, "max_position_embeddings": 512
+        }),
         _ => Value::Null,
     }
 }

@@ -21,12 +21,14 @@ mod names;
 mod pinned;
 mod quantization;
 mod rope;
+mod sentence;
 
 pub use generation::GenerationConfig;
 pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;
 pub use quantization::Quantization;
 pub use rope::{RopeConfig, RopeScaling};
+pub use sentence::{Pooling, SentenceConfig};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;

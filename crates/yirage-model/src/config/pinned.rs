@@ -16,6 +16,7 @@ enum Only {
     False,
     True,
     Number(f64),
+    Text(&'static str),
 }
 
 const PINNED: &[Pinned] = &[
@@ -23,6 +24,8 @@ const PINNED: &[Pinned] = &[
     (&[], "is_causal", Only::True, "attention to later positions"),
     (&[], "add_cross_attention", Only::False, "attention to another model's output"),
     (&[], "is_encoder_decoder", Only::False, "attention to another model's output"),
+    (&["bert"], "is_decoder", Only::False, "attention to earlier positions alone"),
+    (&["bert"], "position_embedding_type", Only::Text("absolute"), "positions relative to each other"),
 ];
 
 /// Types whose reference code caps scores and logits.
@@ -78,6 +81,7 @@ impl RawConfig {
             Only::False => Json::Bool(false),
             Only::True => Json::Bool(true),
             Only::Number(n) => Json::from(*n),
+            Only::Text(text) => Json::from(*text),
         };
         if same(found, &only) {
             return Ok(());

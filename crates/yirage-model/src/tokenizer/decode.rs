@@ -8,6 +8,9 @@ use std::borrow::Cow;
 use super::Tokenizer;
 use super::bytes;
 
+/// Beginnings of words before which the reference library's clean-up takes the space away.
+const CLINGING: [&str; 9] = [".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re"];
+
 /// How a token's text becomes bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Spelling {
@@ -15,6 +18,8 @@ pub(super) enum Spelling {
     ByteLevel { raw_added: bool },
     /// Plain text with replacements (such as `▁` to a space).
     Plain { replace: Vec<(String, String)>, byte_fallback: bool, raw_added: bool },
+    /// A token without `prefix` begins a word; `cleanup`: no space stands before a sign that ends a clause.
+    WordPiece { prefix: String, cleanup: bool },
 }
 
 /// How a sequence of tokens becomes text.
@@ -44,6 +49,11 @@ impl Tokenizer {
                     Cow::Borrowed(_) => plain,
                     Cow::Owned(text) => Cow::Owned(text.into_bytes()),
                 },
+            },
+            Spelling::WordPiece { prefix, cleanup } => match text.strip_prefix(prefix.as_str()) {
+                Some(rest) => Cow::Borrowed(rest.as_bytes()),
+                None if *cleanup && CLINGING.iter().any(|sign| text.starts_with(sign)) => plain,
+                None => Cow::Owned(format!(" {text}").into_bytes()),
             },
         })
     }

@@ -17,7 +17,10 @@ pub enum TokenizerError {
         column: usize,
     },
     /// The file asks for a component this crate does not have.
-    #[error("{name}: {kind} `{component}` is not supported; use a model whose tokenizer is BPE or SentencePiece-BPE")]
+    #[error(
+        "{name}: {kind} `{component}` is not supported; use a model whose tokenizer is BPE, SentencePiece-BPE or \
+             WordPiece"
+    )]
     Unsupported {
         /// File name.
         name: String,
@@ -80,6 +83,12 @@ pub enum TokenizerError {
         offset: usize,
         /// The matcher's words.
         detail: String,
+    },
+    /// A pair of texts for a tokenizer that has no template for pairs.
+    #[error("{name}: says of no pair of texts what stands around them; use a model that was made to score pairs")]
+    NoPair {
+        /// File name.
+        name: String,
     },
     /// The text is too long for one call.
     #[error("text has {bytes} bytes, more than the limit of {limit} for one call; split it")]

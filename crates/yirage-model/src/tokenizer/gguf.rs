@@ -117,6 +117,7 @@ impl Tokenizer {
             ids,
             prefix,
             suffix,
+            pair: None,
             parse_special: false,
         })
     }

@@ -12,12 +12,16 @@ use serde_json::Value;
 
 use super::added::{Added, Leftmost};
 use super::error::{TokenizerError, shorten};
-use super::json_parts::{self, Parts};
+use super::json_parts::{self, Parts, Template};
 use super::limits;
 use super::model::{self, Alphabet, Fallback, Merges, Model};
 use super::vocab::TokenTable;
 use super::watch::Watch;
+use super::wordpiece::WordPiece;
 use super::{Partition, SpecialIds, Tokenizer, normalize};
+
+/// The model of BERT, by the name that files give it.
+const WORD_PIECE: &str = "WordPiece";
 
 impl Tokenizer {
     /// Builds a tokenizer from the bytes of a `tokenizer.json`; `name` goes into messages.
@@ -143,6 +147,8 @@ struct Loader<'n> {
     fuse_unk: bool,
     byte_fallback: bool,
     ignore_merges: bool,
+    continuing_prefix: Option<String>,
+    max_word_chars: Option<usize>,
 }
 
 impl Loader<'_> {
@@ -173,9 +179,6 @@ impl Loader<'_> {
         if !self.has_model {
             return Err(TokenizerError::field(name, "model", "is absent"));
         }
-        if let Some(kind) = self.kind.as_deref().filter(|&kind| kind != "BPE") {
-            return Err(TokenizerError::unsupported(name, "model", kind));
-        }
         if self.vocab.is_none() {
             return Err(TokenizerError::field(name, "model.vocab", "is absent"));
         }
@@ -199,14 +202,11 @@ impl Loader<'_> {
     fn assemble(mut self, vocab: TokenTable, parts: Parts) -> Result<Tokenizer, TokenizerError> {
         let name = self.name;
         let unk = self.unk_token.as_ref().and_then(|text| vocab.get(text.as_bytes()));
-        let alphabet = if parts.splitting.byte_level {
-            Alphabet::Bytes(model::byte_alphabet(&vocab))
-        } else {
-            let bytes = if self.byte_fallback { model::byte_fallback(&vocab) } else { None };
-            Alphabet::Chars(Fallback { bytes, unk, fuse_unk: self.fuse_unk })
+        let model = match self.kind.as_deref() {
+            Some(WORD_PIECE) => Model::WordPiece(self.word_piece(&vocab)?),
+            _ => self.bpe(&vocab, parts.splitting.byte_level, unk)?,
         };
-        let merges = self.merges.take().unwrap_or_default();
-        let (prefix, suffix) = parts.template;
+        let Template { prefix, suffix, pair } = parts.template;
         let ids = SpecialIds { bos: prefix.first().copied(), unk, ..SpecialIds::default() };
         let sorted = |wanted: &dyn Fn(&AddedEntry) -> bool| {
             let mut ids: Vec<u32> = self.added.iter().filter(|t| wanted(t)).map(|t| t.id).collect();
@@ -219,15 +219,38 @@ impl Loader<'_> {
             partition: self.partition(&parts.normalizers)?,
             name: name.to_owned(),
             tokens: vocab,
-            model: Model::Bpe { merges, alphabet, ignore_merges: self.ignore_merges },
+            model,
             normalizers: parts.normalizers,
             steps: parts.splitting.steps,
             decoder: parts.decoder,
             ids,
             prefix,
             suffix,
+            pair,
             parse_special: true,
         })
+    }
+
+    fn bpe(&mut self, vocab: &TokenTable, byte_level: bool, unk: Option<u32>) -> Result<Model, TokenizerError> {
+        if self.continuing_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty()) {
+            return Err(TokenizerError::unsupported(self.name, "model", "BPE with continuing_subword_prefix"));
+        }
+        let alphabet = if byte_level {
+            Alphabet::Bytes(model::byte_alphabet(vocab))
+        } else {
+            let bytes = if self.byte_fallback { model::byte_fallback(vocab) } else { None };
+            Alphabet::Chars(Fallback { bytes, unk, fuse_unk: self.fuse_unk })
+        };
+        let merges = self.merges.take().unwrap_or_default();
+        Ok(Model::Bpe { merges, alphabet, ignore_merges: self.ignore_merges })
+    }
+
+    fn word_piece(&mut self, vocab: &TokenTable) -> Result<WordPiece, TokenizerError> {
+        let absent = |key: &str| TokenizerError::field(self.name, format!("model.{key}"), "is absent");
+        let unk = self.unk_token.as_deref().ok_or_else(|| absent("unk_token"))?;
+        let prefix = self.continuing_prefix.clone().ok_or_else(|| absent("continuing_subword_prefix"))?;
+        let most = self.max_word_chars.ok_or_else(|| absent("max_input_chars_per_word"))?;
+        WordPiece::new(self.name, vocab, unk, prefix, most)
     }
 
     fn partition(&self, normalizers: &[normalize::Normalizer]) -> Result<Partition, TokenizerError> {
@@ -328,7 +351,7 @@ impl<'de> Visitor<'de> for ModelSeed<'_, '_> {
             match key.as_ref() {
                 "type" => {
                     let kind: String = map.next_value()?;
-                    if kind != "BPE" {
+                    if kind != "BPE" && kind != WORD_PIECE {
                         return Err(loader.fail(TokenizerError::unsupported(loader.name, "model", kind)));
                     }
                     loader.kind = Some(kind);
@@ -340,7 +363,8 @@ impl<'de> Visitor<'de> for ModelSeed<'_, '_> {
                 "byte_fallback" => loader.byte_fallback = map.next_value::<Option<bool>>()?.unwrap_or(false),
                 "ignore_merges" => loader.ignore_merges = map.next_value::<Option<bool>>()?.unwrap_or(false),
                 "dropout" => refuse_set(loader, "dropout", &map.next_value()?)?,
-                "continuing_subword_prefix" => refuse_set(loader, "continuing_subword_prefix", &map.next_value()?)?,
+                "continuing_subword_prefix" => loader.continuing_prefix = map.next_value()?,
+                "max_input_chars_per_word" => loader.max_word_chars = map.next_value()?,
                 "end_of_word_suffix" => refuse_set(loader, "end_of_word_suffix", &map.next_value()?)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::decode::{Decoder, Spelling};
 use super::error::TokenizerError;
+use super::framed::PairPart;
 use super::limits;
 use super::normalize::Normalizer;
 use super::pattern::Pattern;
@@ -17,7 +18,15 @@ pub(super) struct Parts {
     pub(super) normalizers: Vec<Normalizer>,
     pub(super) splitting: Splitting,
     pub(super) decoder: Decoder,
-    pub(super) template: (Vec<u32>, Vec<u32>),
+    pub(super) template: Template,
+}
+
+/// What a post-processor puts around texts.
+#[derive(Default)]
+pub(super) struct Template {
+    pub(super) prefix: Vec<u32>,
+    pub(super) suffix: Vec<u32>,
+    pub(super) pair: Option<Vec<PairPart>>,
 }
 
 /// The pre-tokenisers of a file.
@@ -87,25 +96,46 @@ fn pattern(name: &str, value: &Value) -> Result<Pattern, TokenizerError> {
 }
 
 pub(super) fn normalizers(name: &str, value: &Value) -> Result<Vec<Normalizer>, TokenizerError> {
-    let parts = flatten(name, value, "normalizers")?;
-    parts
-        .into_iter()
-        .map(|part| {
-            Ok(match kind(part) {
-                "NFC" => Normalizer::Nfc,
-                "NFD" => Normalizer::Nfd,
-                "NFKC" => Normalizer::Nfkc,
-                "NFKD" => Normalizer::Nfkd,
-                "Lowercase" => Normalizer::Lowercase,
-                "Strip" => {
-                    Normalizer::Strip { left: flag(part, "strip_left", true), right: flag(part, "strip_right", true) }
-                }
-                "Prepend" => Normalizer::Prepend(text(name, part, "prepend")?.to_owned()),
-                "Replace" => Normalizer::Replace(pattern(name, part)?, text(name, part, "content")?.to_owned()),
-                other => return Err(TokenizerError::unsupported(name, "normalizer", other)),
-            })
-        })
-        .collect()
+    let mut out = Vec::new();
+    for part in flatten(name, value, "normalizers")? {
+        out.push(match kind(part) {
+            "NFC" => Normalizer::Nfc,
+            "NFD" => Normalizer::Nfd,
+            "NFKC" => Normalizer::Nfkc,
+            "NFKD" => Normalizer::Nfkd,
+            "Lowercase" => Normalizer::Lowercase,
+            "Strip" => {
+                Normalizer::Strip { left: flag(part, "strip_left", true), right: flag(part, "strip_right", true) }
+            }
+            "Prepend" => Normalizer::Prepend(text(name, part, "prepend")?.to_owned()),
+            "Replace" => Normalizer::Replace(pattern(name, part)?, text(name, part, "content")?.to_owned()),
+            "BertNormalizer" => {
+                out.extend(bert(part));
+                continue;
+            }
+            other => return Err(TokenizerError::unsupported(name, "normalizer", other)),
+        });
+    }
+    Ok(out)
+}
+
+/// The rewrites of BERT, in its order. Accents go where letters are lowered, unless the file says otherwise.
+fn bert(part: &Value) -> Vec<Normalizer> {
+    let lowercase = flag(part, "lowercase", true);
+    let mut out = Vec::new();
+    if flag(part, "clean_text", true) {
+        out.push(Normalizer::Clean);
+    }
+    if flag(part, "handle_chinese_chars", true) {
+        out.push(Normalizer::SpaceIdeographs);
+    }
+    if flag(part, "strip_accents", lowercase) {
+        out.extend([Normalizer::Nfd, Normalizer::StripMarks]);
+    }
+    if lowercase {
+        out.push(Normalizer::Lowercase);
+    }
+    out
 }
 
 pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, TokenizerError> {
@@ -145,6 +175,7 @@ pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, Tok
                 invert: false,
             }),
             "Metaspace" => out.steps.push(metaspace(name, part)?),
+            "BertPreTokenizer" => out.steps.push(Step::Bert),
             other => return Err(TokenizerError::unsupported(name, "pre_tokenizer", other)),
         }
     }
@@ -197,6 +228,13 @@ pub(super) fn decoder(name: &str, value: &Value) -> Result<Decoder, TokenizerErr
     {
         return Ok(Decoder { spelling: Spelling::ByteLevel { raw_added: false }, strip_start: None, joiner: "" });
     }
+    if let [part] = parts[..]
+        && kind(part) == "WordPiece"
+    {
+        let prefix = text(name, part, "prefix")?.to_owned();
+        let spelling = Spelling::WordPiece { prefix, cleanup: flag(part, "cleanup", true) };
+        return Ok(Decoder { spelling, strip_start: Some((' ', 1)), joiner: "" });
+    }
     let mut replace = Vec::new();
     let (mut byte_fallback, mut fused, mut strip_start) = (false, false, None);
     for part in parts {
@@ -228,50 +266,100 @@ pub(super) fn decoder(name: &str, value: &Value) -> Result<Decoder, TokenizerErr
     Ok(Decoder { spelling, strip_start, joiner: "" })
 }
 
-/// The tokens a post-processor puts in front of and behind a single text.
-pub(super) fn template(name: &str, value: &Value, vocab: &TokenTable) -> Result<(Vec<u32>, Vec<u32>), TokenizerError> {
-    let (mut prefix, mut suffix) = (Vec::new(), Vec::new());
+/// What the post-processors of a file put around a text and a pair of texts.
+pub(super) fn template(name: &str, value: &Value, vocab: &TokenTable) -> Result<Template, TokenizerError> {
+    let mut out = Template::default();
     for part in flatten(name, value, "processors")? {
         match kind(part) {
             "ByteLevel" => {}
-            "TemplateProcessing" => single(name, part, vocab, &mut prefix, &mut suffix)?,
-            "RobertaProcessing" | "BertProcessing" => {
-                prefix.push(pair_id(name, part, "cls", vocab)?);
-                suffix.push(pair_id(name, part, "sep", vocab)?);
+            "TemplateProcessing" => {
+                single(name, part, vocab, &mut out)?;
+                out.pair = pair(name, part, vocab)?;
+            }
+            processing @ ("RobertaProcessing" | "BertProcessing") => {
+                let (cls, sep) = (pair_id(name, part, "cls", vocab)?, pair_id(name, part, "sep", vocab)?);
+                out.prefix.push(cls);
+                out.suffix.push(sep);
+                out.pair = Some(fixed_pair(cls, sep, processing == "RobertaProcessing"));
             }
             other => return Err(TokenizerError::unsupported(name, "post_processor", other)),
         }
     }
-    Ok((prefix, suffix))
+    Ok(out)
 }
 
-fn single(
-    name: &str,
-    part: &Value,
-    vocab: &TokenTable,
-    prefix: &mut Vec<u32>,
-    suffix: &mut Vec<u32>,
-) -> Result<(), TokenizerError> {
-    let wrong = |detail: String| TokenizerError::field(name, "post_processor.single", detail);
-    let pieces = part.get("single").and_then(Value::as_array).ok_or_else(|| wrong("is not a list".to_owned()))?;
-    TokenizerError::limit(name, "number of pieces in the template", pieces.len(), limits::MAX_COMPONENTS)?;
+/// The pair of the post-processors that are no templates. RoBERTa has tokens of one type, and two between the texts.
+fn fixed_pair(cls: u32, sep: u32, roberta: bool) -> Vec<PairPart> {
+    use PairPart::{First, Second, Token};
+    let second = u32::from(!roberta);
+    let mut out = vec![Token(cls, 0), First(0), Token(sep, 0)];
+    if roberta {
+        out.push(Token(sep, 0));
+    }
+    out.extend([Second(second), Token(sep, second)]);
+    out
+}
+
+fn single(name: &str, part: &Value, vocab: &TokenTable, out: &mut Template) -> Result<(), TokenizerError> {
     let mut seen_text = false;
-    for piece in pieces {
+    for piece in pieces(name, part, "single")? {
         if piece.get("Sequence").is_some() {
             seen_text = true;
             continue;
         }
-        let token = piece.get("SpecialToken").and_then(|t| t.get("id")).and_then(Value::as_str);
-        let token = token.ok_or_else(|| wrong(format!("has a piece that is neither token nor text: {piece}")))?;
-        let ids = part.get("special_tokens").and_then(|t| t.get(token)).and_then(|t| t.get("ids"));
-        let ids = ids.and_then(Value::as_array).ok_or_else(|| wrong(format!("names {token:?} without ids")))?;
-        TokenizerError::limit(name, "number of ids of a template token", ids.len(), limits::MAX_COMPONENTS)?;
-        for id in ids {
-            let target = if seen_text { &mut *suffix } else { &mut *prefix };
-            target.push(known_id(name, id, vocab)?);
-        }
+        let ids = template_ids(name, part, piece, "single", vocab)?;
+        if seen_text { &mut out.suffix } else { &mut out.prefix }.extend(ids);
     }
     Ok(())
+}
+
+/// What a template says of pairs; `None` where it says nothing.
+fn pair(name: &str, part: &Value, vocab: &TokenTable) -> Result<Option<Vec<PairPart>>, TokenizerError> {
+    if part.get("pair").is_none_or(Value::is_null) {
+        return Ok(None);
+    }
+    let wrong = |detail: String| TokenizerError::field(name, "post_processor.pair", detail);
+    let mut out = Vec::new();
+    for piece in pieces(name, part, "pair")? {
+        let inner = piece.get("Sequence").or_else(|| piece.get("SpecialToken")).unwrap_or(&Value::Null);
+        let of_type = inner.get("type_id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
+        let of_type = of_type.ok_or_else(|| wrong(format!("has a piece without a type: {piece}")))?;
+        match piece.get("Sequence").map(|text| text.get("id").and_then(Value::as_str)) {
+            Some(Some("A")) => out.push(PairPart::First(of_type)),
+            Some(Some("B")) => out.push(PairPart::Second(of_type)),
+            Some(_) => return Err(wrong(format!("has a text that is neither A nor B: {piece}"))),
+            None => {
+                let ids = template_ids(name, part, piece, "pair", vocab)?;
+                out.extend(ids.into_iter().map(|id| PairPart::Token(id, of_type)));
+            }
+        }
+    }
+    Ok(Some(out))
+}
+
+/// The pieces of the template `key`.
+fn pieces<'v>(name: &str, part: &'v Value, key: &str) -> Result<&'v [Value], TokenizerError> {
+    let wrong = || TokenizerError::field(name, format!("post_processor.{key}"), "is not a list");
+    let pieces = part.get(key).and_then(Value::as_array).ok_or_else(wrong)?;
+    TokenizerError::limit(name, "number of pieces in the template", pieces.len(), limits::MAX_COMPONENTS)?;
+    Ok(pieces)
+}
+
+/// The ids of a template's special token.
+fn template_ids(
+    name: &str,
+    part: &Value,
+    piece: &Value,
+    key: &str,
+    vocab: &TokenTable,
+) -> Result<Vec<u32>, TokenizerError> {
+    let wrong = |detail: String| TokenizerError::field(name, format!("post_processor.{key}"), detail);
+    let token = piece.get("SpecialToken").and_then(|t| t.get("id")).and_then(Value::as_str);
+    let token = token.ok_or_else(|| wrong(format!("has a piece that is neither token nor text: {piece}")))?;
+    let ids = part.get("special_tokens").and_then(|t| t.get(token)).and_then(|t| t.get("ids"));
+    let ids = ids.and_then(Value::as_array).ok_or_else(|| wrong(format!("names {token:?} without ids")))?;
+    TokenizerError::limit(name, "number of ids of a template token", ids.len(), limits::MAX_COMPONENTS)?;
+    ids.iter().map(|id| known_id(name, id, vocab)).collect()
 }
 
 fn pair_id(name: &str, part: &Value, key: &str, vocab: &TokenTable) -> Result<u32, TokenizerError> {

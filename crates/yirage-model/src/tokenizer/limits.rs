@@ -17,6 +17,8 @@ pub const MAX_VOCAB_BYTES: usize = 1 << 28;
 pub const MAX_ADDED: usize = 1 << 16;
 /// Most different lengths among the special tokens of a GGUF file: each length is one pass over the text.
 pub const MAX_SPECIAL_LENGTHS: usize = 1 << 9;
+/// Most characters of a word that WordPiece looks for tokens in (published files say 100).
+pub const MAX_WORD_CHARS: usize = 1_000;
 /// Longest pattern of a splitting or replacing component, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 1 << 14;
 /// Most memory of one compiled pattern, in bytes.

@@ -1,7 +1,7 @@
 //! Tokenizers: text to ids and back, from `tokenizer.json` or from the metadata of a GGUF file.
 //!
 //! One engine serves both: normalisers, a search for added tokens, splitting into words, pair merging (BPE by ranked
-//! pairs or SentencePiece-BPE by scores), byte fallback, a template of tokens around the text, and a streaming decoder.
+//! pairs or SentencePiece-BPE by scores) or the longest tokens (WordPiece), byte fallback, a template of tokens around the text, and a streaming decoder.
 //!
 //! **Why own tables.** Measured on one core of a shared x86-64 machine, release build, gemma-3's `tokenizer.json`
 //! (262,144 tokens, 514,906 merge rules, 33 MB): crate `tokenizers` 0.23.2 loads it in 1,290 ms with 331 MB of peak
@@ -16,9 +16,11 @@
 //! This module does not know files, models or chat: callers hand it bytes or borrowed tables.
 
 mod added;
+mod bert;
 mod bytes;
 mod decode;
 mod error;
+mod framed;
 pub mod gguf;
 mod gguf_meta;
 mod gguf_split;
@@ -32,14 +34,17 @@ mod pattern;
 mod split;
 mod vocab;
 mod watch;
+mod wordpiece;
 
 use std::borrow::Cow;
 
 pub use decode::Detokenizer;
 pub use error::TokenizerError;
+pub use framed::Framed;
 pub use gguf::GgufVocab;
 
 use added::{Fragment, Leftmost, LongestFirst};
+use framed::PairPart;
 use model::{Model, Scratch};
 use normalize::Normalizer;
 use split::Step;
@@ -93,6 +98,8 @@ pub struct Tokenizer {
     ids: SpecialIds,
     prefix: Vec<u32>,
     suffix: Vec<u32>,
+    /// What stands where in a pair of texts, where the file says so.
+    pair: Option<Vec<PairPart>>,
     parse_special: bool,
 }
 
@@ -160,7 +167,7 @@ impl Tokenizer {
                     let first = at_start && range.start == 0;
                     let pieces = split::apply(&self.steps, Cow::Borrowed(&text[range]), first, watch)?;
                     for word in pieces.ranges {
-                        self.model.encode(&self.tokens, &pieces.text[word], scratch, out)?;
+                        self.model.encode(&self.tokens, &pieces.text[word], scratch, watch, out)?;
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! The two models of how a word becomes tokens: BPE by ranked pairs, SentencePiece-BPE by token scores.
+//! The models of how a word becomes tokens: BPE by ranked pairs, SentencePiece-BPE by token scores, WordPiece.
 
 use std::collections::HashMap;
 
@@ -7,6 +7,8 @@ use super::error::TokenizerError;
 use super::limits;
 use super::merge::Merger;
 use super::vocab::TokenTable;
+use super::watch::Watch;
+use super::wordpiece::WordPiece;
 
 /// Mark of a symbol that is no token (yet).
 const NO_TOKEN: u32 = u32::MAX;
@@ -96,6 +98,8 @@ pub(super) enum Model {
         priorities: Vec<u32>,
         fallback: Fallback,
     },
+    /// The longest token each time.
+    WordPiece(WordPiece),
 }
 
 /// Buffers reused from word to word.
@@ -112,10 +116,12 @@ impl Model {
         vocab: &TokenTable,
         word: &str,
         scratch: &mut Scratch,
+        watch: &Watch,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
         scratch.merger.clear();
         match self {
+            Self::WordPiece(model) => model.encode(vocab, word, &mut scratch.text, watch, out),
             Self::Bpe { merges, alphabet, ignore_merges } => {
                 if *ignore_merges && let Some(id) = whole_word(vocab, alphabet, word, &mut scratch.text) {
                     out.push(id);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick, is_nfkc_quick};
 
+use super::bert;
 use super::error::TokenizerError;
 use super::limits;
 use super::pattern::Pattern;
@@ -28,6 +29,12 @@ pub(super) enum Normalizer {
     Prepend(String),
     /// Replace every match.
     Replace(Pattern, String),
+    /// Drop control characters and make all white space plain.
+    Clean,
+    /// Put spaces around ideographs.
+    SpaceIdeographs,
+    /// Drop the accents of a decomposed text.
+    StripMarks,
 }
 
 /// Applies the rewrites in order.
@@ -59,6 +66,7 @@ fn one<'a>(
     Ok(match step {
         Normalizer::Nfc if is_nfc_quick(text.chars()) == IsNormalized::Yes => text,
         Normalizer::Nfc => Cow::Owned(text.nfc().collect()),
+        Normalizer::Nfd | Normalizer::SpaceIdeographs | Normalizer::StripMarks if text.is_ascii() => text,
         Normalizer::Nfd => Cow::Owned(text.nfd().collect()),
         Normalizer::Nfkc if is_nfkc_quick(text.chars()) == IsNormalized::Yes => text,
         Normalizer::Nfkc => Cow::Owned(text.nfkc().collect()),
@@ -74,6 +82,9 @@ fn one<'a>(
         Normalizer::Prepend(_) if text.is_empty() => text,
         Normalizer::Prepend(prefix) => Cow::Owned(format!("{prefix}{text}")),
         Normalizer::Replace(pattern, content) => replace(pattern, content, text, longest, watch)?,
+        Normalizer::Clean => Cow::Owned(bert::clean(&text)),
+        Normalizer::SpaceIdeographs => Cow::Owned(bert::space_ideographs(&text)),
+        Normalizer::StripMarks => Cow::Owned(bert::strip_marks(&text)),
     })
 }
 

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::bert;
 use super::error::TokenizerError;
 use super::pattern::Pattern;
 use super::watch::Watch;
@@ -44,6 +45,8 @@ pub(super) enum Step {
     SpacePrefix,
     /// Replace spaces by a mark, put one in front, cut before each mark.
     Metaspace { mark: char, prepend: Prepend, cut: bool },
+    /// Cut at white space, which disappears, and around each punctuation character.
+    Bert,
 }
 
 /// A text and the ranges of it that are words so far.
@@ -78,6 +81,7 @@ pub(super) fn apply<'a>(
                     split(&mut pieces, &mark, Behavior::MergedWithNext, false, watch)?;
                 }
             }
+            Step::Bert => words(&mut pieces),
         }
     }
     Ok(pieces)
@@ -142,6 +146,31 @@ fn flush(part: Option<(Range<usize>, bool)>, behavior: Behavior, emit: &mut impl
     }
 }
 
+fn words(pieces: &mut Pieces<'_>) {
+    let mut out = Vec::with_capacity(pieces.text.len() / 4);
+    for range in &pieces.ranges {
+        let mut start = range.start;
+        for (at, c) in pieces.text[range.clone()].char_indices() {
+            let at = range.start + at;
+            let alone = bert::is_punctuation(c);
+            if !alone && !c.is_whitespace() {
+                continue;
+            }
+            if start < at {
+                out.push(start..at);
+            }
+            start = at + c.len_utf8();
+            if alone {
+                out.push(at..start);
+            }
+        }
+        if start < range.end {
+            out.push(start..range.end);
+        }
+    }
+    pieces.ranges = out;
+}
+
 fn rebuild(pieces: &mut Pieces<'_>, write: impl Fn(&str, usize, &mut String)) {
     let mut text = String::with_capacity(pieces.text.len() + pieces.ranges.len());
     for range in &mut pieces.ranges {
@@ -185,6 +214,13 @@ mod tests {
         assert_eq!(cut(Behavior::MergedWithNext, false, text), ["the", "-final", "-", "-countdown"]);
         assert_eq!(cut(Behavior::Contiguous, false, text), ["the", "-", "final", "--", "countdown"]);
         assert_eq!(cut(Behavior::Removed, true, text), ["-", "-", "-"]);
+    }
+
+    #[test]
+    fn punctuation_is_cut_off_words() {
+        let pieces = apply(&[Step::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), true, &Watch::new(64)).unwrap();
+        let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
+        assert_eq!(words, ["don", "'", "t", "(", "stop", ")", "ab", "。", "c"]);
     }
 
     #[test]

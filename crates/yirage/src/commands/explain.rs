@@ -66,7 +66,7 @@ fn explained(spec: &'static Spec, layers: &Layers, suggested: &[(&str, f64)]) ->
     let (value, origin, source) = match (layers.given(spec.name), spec.default) {
         (Some(given), _) => {
             let value = match spec.kind {
-                Kind::Texts(_) => given.values.clone().into(),
+                Kind::Texts(_) | Kind::Repeated(_) => given.values.clone().into(),
                 _ => given.values.concat().into(),
             };
             let source = match &given.origin {

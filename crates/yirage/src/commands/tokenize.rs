@@ -30,7 +30,14 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let special = layers.switch("special")?;
     let parse_special = layers.maybe_switch("parse-special")?;
     let decode = layers.switch("decode")?;
-    let (text, ids) = (layers.text("text"), layers.ids("ids")?);
+    let ids = layers.ids("ids")?;
+    let text = match layers.texts("text") {
+        [_, more @ ..] if !more.is_empty() => {
+            let (label, count) = (layers.label("text"), 1 + more.len());
+            return Err(Failure::Usage(format!("{label} is given {count} times; one text is turned into ids")));
+        }
+        texts => texts.first(),
+    };
     match (decode, text, &ids) {
         (false, None, _) => {
             return Err(Failure::Usage("--text is missing; ids are turned back by --decode --ids".into()));
@@ -53,7 +60,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     }
     let parse_special = parse_special.unwrap_or(tokenizer.default_options().parse_special);
     let options = EncodeOptions { add_special: special, parse_special };
-    let ids = tokenizer.encode(text.unwrap_or_default(), options)?;
+    let ids = tokenizer.encode(text.map(String::as_str).unwrap_or_default(), options)?;
     let pieces: Vec<Option<&str>> = ids.iter().map(|&id| tokenizer.piece(id)).collect();
     if console.json {
         return console.value(&Encoded { ids: &ids, pieces: &pieces });

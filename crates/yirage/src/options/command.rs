@@ -15,6 +15,10 @@ pub(crate) enum Command {
     Logits,
     /// How well a model predicts a text.
     Perplexity,
+    /// Vectors of texts.
+    Embed,
+    /// How well texts answer a query.
+    Rerank,
     /// Text to ids and back.
     Tokenize,
     /// What a model file holds.
@@ -76,6 +80,8 @@ impl Command {
         Command::Chat,
         Command::Logits,
         Command::Perplexity,
+        Command::Embed,
+        Command::Rerank,
         Command::Tokenize,
         Command::Inspect,
         Command::Pull,
@@ -120,6 +126,8 @@ impl Command {
             Command::Chat => "chat",
             Command::Logits => "logits",
             Command::Perplexity => "perplexity",
+            Command::Embed => "embed",
+            Command::Rerank => "rerank",
             Command::Tokenize => "tokenize",
             Command::Inspect => "inspect",
             Command::Pull => "pull",
@@ -150,6 +158,8 @@ impl Command {
             Command::Chat => "Talk with a model; /help shows what can be done besides",
             Command::Logits => "Print what a model computes for the given token ids",
             Command::Perplexity => "Measure how well a model predicts a text",
+            Command::Embed => "Print vectors of texts by an encoder",
+            Command::Rerank => "Print how well texts answer a query by an encoder that scores",
             Command::Tokenize => "Turn text into token ids, or ids back into text",
             Command::Inspect => "Show header, tensors, template and flaws of a model",
             Command::Pull => "Fetch a model into the cache",
@@ -178,7 +188,13 @@ impl Command {
         match self {
             Command::Run => &["model", "prompt"],
             Command::Tokenize => &["model", "text"],
-            Command::Chat | Command::Logits | Command::Perplexity | Command::Inspect | Command::Bench => &["model"],
+            Command::Chat
+            | Command::Logits
+            | Command::Perplexity
+            | Command::Embed
+            | Command::Rerank
+            | Command::Inspect
+            | Command::Bench => &["model"],
             Command::BackendInfo | Command::BackendOptimize | Command::BackendTest => &["backend"],
             _ => &[],
         }

@@ -86,7 +86,7 @@ pub(super) fn add(table: &Table, path: &Path, layers: &mut Layers) -> Result<(),
             Failure::Usage(format!("{at}: there is no option {key:?}; `yirage config explain` lists all"))
         })?;
         let values = match (value, spec.kind) {
-            (Value::Array(items), Kind::Texts(_)) => items.iter().map(scalar).collect(),
+            (Value::Array(items), Kind::Texts(_) | Kind::Repeated(_)) => items.iter().map(scalar).collect(),
             // Token ids read well as an array, too.
             (Value::Array(items), Kind::Text("IDS")) => {
                 items.iter().map(scalar).collect::<Option<Vec<_>>>().map(|ids| vec![ids.join(",")])

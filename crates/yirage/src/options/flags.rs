@@ -76,7 +76,9 @@ fn argument(spec: &Spec, command: Command) -> Arg {
         Kind::Choice(words) => arg.value_parser(PossibleValuesParser::new(words)),
         Kind::Number(word) => arg.value_name(word).allow_negative_numbers(true),
         Kind::Text(word) => arg.value_name(word).allow_hyphen_values(true),
-        Kind::Texts(word) => arg.value_name(word).allow_hyphen_values(true).action(ArgAction::Append),
+        Kind::Texts(word) | Kind::Repeated(word) => {
+            arg.value_name(word).allow_hyphen_values(true).action(ArgAction::Append)
+        }
     }
 }
 

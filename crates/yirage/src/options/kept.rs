@@ -144,7 +144,7 @@ fn check_words(layers: &Layers) -> Result<(), Failure> {
             Kind::Switch => {
                 layers.maybe_switch(spec.name)?;
             }
-            Kind::Number(_) | Kind::Text(_) | Kind::Texts(_) => {}
+            Kind::Number(_) | Kind::Text(_) | Kind::Texts(_) | Kind::Repeated(_) => {}
         }
     }
     layers.refuse_empty_names()

@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Text(&'static str),
     /// Several texts: the flag again and again, lines of the variable, an array in the file.
     Texts(&'static str),
+    /// Several texts of any lines: the flag again and again, the whole variable, an array in the file.
+    Repeated(&'static str),
 }
 
 /// What holds when nobody says anything.

@@ -1,27 +1,36 @@
 //! The options: the only list.
 
 use super::command::Command::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Inspect, Logits,
-    Perplexity, Pull, Rm, Run, Tokenize,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, Inspect,
+    Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
-use Kind::{Choice, Number, Switch, Text, Texts};
+use Kind::{Choice, Number, Repeated, Switch, Text, Texts};
 
-/// Commands that compute with a model.
+/// Commands that compute steps of a model.
+const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor];
+/// Commands that compute with a model that generates text.
 const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
 /// Commands that choose a device.
-const DEVICE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, BackendInfo, BackendOptimize, BackendTest];
+const DEVICE: &[Command] =
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendOptimize, BackendTest];
 /// Commands that open one.
-const OPEN: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, BackendInfo, BackendTest, BackendBenchmark];
+const OPEN: &[Command] =
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendTest, BackendBenchmark];
 /// Commands that compute what the user asks for, not what measures best.
 const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
+/// Commands that compute texts or prompts in pieces.
+const PIECES: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank];
+/// Commands that run encoders.
+const ENCODE: &[Command] = &[Embed, Rerank];
 /// Commands that look after kept weights, and those that make them.
 const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Cache];
 /// Commands that open a model.
-const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect, Bench, Doctor];
+const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor];
 /// Commands that may fetch a model.
-const FETCH: &[Command] = &[Run, Chat, Logits, Perplexity, Tokenize, Inspect, Bench, Doctor, Pull, Rm, Command::List];
+const FETCH: &[Command] =
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Pull, Rm, Command::List];
 /// The command that measures.
 const BENCH: &[Command] = &[Bench];
 /// Commands that generate text.
@@ -99,14 +108,14 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "precision",
         Choice(&["fast", "exact"]),
         Value("fast"),
-        COMPUTE,
+        STEPS,
         "fast: 8-bit activations for quantised weights; exact: 32-bit floats throughout",
     ),
     option(
         "executor",
         Choice(&["auto", "steps", "replay", "persistent"]),
         Value("auto"),
-        COMPUTE,
+        STEPS,
         "How a plan is run, to the same bytes; auto measures the first steps and keeps the faster",
     ),
     option(
@@ -126,7 +135,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
             "Positions a sequence may have, prompt and answer together",
         ),
     ),
-    option("chunk", Number("N"), Value("512"), ANSWER, "Prompt tokens computed in one step"),
+    option("chunk", Number("N"), Value("512"), PIECES, "Tokens of a prompt or of texts computed in one step"),
     option(
         "prefix-cache",
         Switch,
@@ -242,7 +251,35 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option("all", Switch, Value("false"), &[Logits], "Print the logits of the whole vocabulary"),
     option("positions", Choice(&["last", "all"]), Value("last"), &[Logits], "Positions to print"),
     option("file", Text("FILE"), Described("none"), &[Perplexity], "File with the text; - reads standard input"),
-    option("text", Text("TEXT"), Described("none"), &[Tokenize], "The text"),
+    option(
+        "text",
+        Repeated("TEXT"),
+        Described("none"),
+        &[Tokenize, Embed, Rerank],
+        "The text; embed and rerank take several: the option again and again",
+    ),
+    option("query", Text("TEXT"), Described("none"), &[Rerank], "What the texts are to answer"),
+    option(
+        "pooling",
+        Choice(&["mean", "cls", "last"]),
+        Described("what the model's files say, else mean"),
+        &[Embed],
+        "Which tokens make a text's vector: the mean of all, the first, or the last",
+    ),
+    option(
+        "normalize",
+        Switch,
+        Described("what the model's files say, else off"),
+        &[Embed],
+        "Give vectors the length 1",
+    ),
+    option(
+        "truncate",
+        Switch,
+        Value("false"),
+        ENCODE,
+        "Leave out the end of texts that are too long for the model, and say so",
+    ),
     option("decode", Switch, Value("false"), &[Tokenize], "Turn --ids back into text"),
     option(
         "special",
@@ -324,7 +361,7 @@ mod tests {
                 Choice(words) => assert!(words.contains(&value), "{}", spec.name),
                 Number(_) => assert!(value.parse::<f64>().is_ok(), "{}", spec.name),
                 Text(_) => {}
-                Texts(_) => panic!("{}: a list has no single default", spec.name),
+                Texts(_) | Repeated(_) => panic!("{}: a list has no single default", spec.name),
             }
         }
     }

@@ -8,7 +8,7 @@ use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
 use yirage_engine::{EngineOptions, Speculation, SpeculationControl};
 use yirage_hal::Device;
 use yirage_ir::Format;
-use yirage_plan::Precision;
+use yirage_plan::{ExecutorKind, Precision};
 
 /// A device, and the options of an engine on it.
 pub(crate) struct EngineSettings {
@@ -36,23 +36,19 @@ impl EngineSettings {
     /// As [`EngineSettings::resolve`].
     pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<EngineSettings, Failure> {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
-        let chunk = format!("a number from 1 to {MAX_STEP_TOKENS}");
         let (speculation, draft) = speculation(layers)?;
         let (packed, note) = super::packed::resolve(layers)?;
         let options = EngineOptions {
-            precision: if layers.choice("precision")? == "exact" { Precision::Exact } else { Precision::Fast },
+            precision: precision(layers)?,
             kv: layers.maybe_choice("kv-type")?.map(|word| match word {
                 "f16" => Format::F16,
                 "bf16" => Format::BF16,
                 "q8_0" => Format::Q8_0,
                 _ => Format::F32,
             }),
-            executor: match layers.choice("executor")? {
-                "auto" => None,
-                word => Some(word.parse().map_err(Failure::Usage)?),
-            },
+            executor: executor(layers)?,
             context: layers.number("context", &context, |n| (1..=MAX_CONTEXT).contains(n))?,
-            chunk: layers.number("chunk", &chunk, |n| (1..=MAX_STEP_TOKENS).contains(n))?.unwrap_or(512),
+            chunk: chunk(layers)?.unwrap_or(512),
             // One conversation at a time: nothing here runs requests beside each other.
             max_seqs: 1,
             prefix_cache: layers.switch("prefix-cache")?,
@@ -72,6 +68,25 @@ impl EngineSettings {
         notes.extend(self.note.clone());
         Ok((device, notes))
     }
+}
+
+/// How products are computed.
+pub(super) fn precision(layers: &Layers) -> Result<Precision, Failure> {
+    Ok(if layers.choice("precision")? == "exact" { Precision::Exact } else { Precision::Fast })
+}
+
+/// How plans are run, where that is not to be measured.
+pub(super) fn executor(layers: &Layers) -> Result<Option<ExecutorKind>, Failure> {
+    match layers.choice("executor")? {
+        "auto" => Ok(None),
+        word => Ok(Some(word.parse().map_err(Failure::Usage)?)),
+    }
+}
+
+/// Tokens of a step.
+pub(super) fn chunk(layers: &Layers) -> Result<Option<u32>, Failure> {
+    let expected = format!("a number from 1 to {MAX_STEP_TOKENS}");
+    layers.number("chunk", &expected, |n| (1..=MAX_STEP_TOKENS).contains(n))
 }
 
 /// How tokens are guessed, and the model that does it where one is wanted.

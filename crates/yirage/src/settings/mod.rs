@@ -1,6 +1,7 @@
 //! From raw options to what the other crates take.
 
 mod device;
+mod encoder;
 mod engine;
 mod packed;
 mod prompt;
@@ -8,6 +9,7 @@ mod sampling;
 mod template;
 
 pub(crate) use device::{DeviceSettings, open_options, threads};
+pub(crate) use encoder::EncoderSettings;
 pub(crate) use engine::EngineSettings;
 pub(crate) use packed::weight_cache_folder;
 pub(crate) use prompt::{PromptSource, read_input};

@@ -80,6 +80,10 @@ const EFFECTS: &[Effect] = &[
     ("positions", |m| assert_eq!(logits(m, &["--positions", "all"]).as_array().unwrap().len(), 4)),
     ("file", file),
     ("text", |m| assert_ne!(tokenized(m, &["--text", "a"]), tokenized(m, &["--text", "b"]))),
+    ("query", |_| crate::encoders::query()),
+    ("pooling", |_| crate::encoders::pooling()),
+    ("normalize", |_| crate::encoders::normalize()),
+    ("truncate", |_| crate::encoders::truncate()),
     ("decode", |m| assert_eq!(tokenize(m, &["--decode", "--ids", "1,377,321,341"])["text"], "In the")),
     ("special", |m| {
         assert_eq!(tokenized(m, &["--text", "a"]).len(), 1 + tokenized(m, &["--text", "a", "--no-special"]).len())

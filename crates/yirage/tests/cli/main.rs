@@ -10,6 +10,7 @@ mod chat;
 mod config;
 mod docs;
 mod effects;
+mod encoders;
 mod environment;
 mod failures;
 mod glm;

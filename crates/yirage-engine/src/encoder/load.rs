@@ -1,0 +1,94 @@
+//! From a checkpoint to an encoder.
+
+use super::core::{Encoder, EncoderFacts};
+use super::error::EncoderError;
+use super::input::Bounds;
+use super::options::EncoderOptions;
+use super::pool::Embedding;
+use crate::error::EngineError;
+use crate::limits::MAX_STEP_TOKENS;
+use crate::load::{DeviceSizes, Progress, bind_weights, check};
+use crate::memory::LoadBytes;
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_compile::{Options as CompileOptions, compile, plan_weights};
+use yirage_hal::{Device, Executor};
+use yirage_ir::{Dims, Format, Source};
+use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
+use yirage_model::config::SentenceConfig;
+use yirage_model::{Checkpoint, ModelError, RawConfig};
+use yirage_plan::VerifiedPlan;
+
+impl Encoder {
+    /// Loads the model of `checkpoint` on `device`. What it takes is checked before anything is loaded.
+    ///
+    /// # Errors
+    /// [`EngineError::WouldNotFit`] with the numbers; [`ModelError::Unsupported`] for a model that generates text; and
+    /// whatever is wrong with files, options or the device.
+    pub fn load(
+        checkpoint: &Checkpoint,
+        device: Arc<dyn Device>,
+        options: &EncoderOptions,
+        progress: Progress,
+    ) -> Result<Encoder, EngineError> {
+        let config = RawConfig::load(checkpoint)?;
+        // Encoders keep nothing, and their tables of positions come with the file.
+        let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
+        let model = arch::build(checkpoint, &config, build)?;
+        let sentence = SentenceConfig::load(checkpoint)?;
+        let longest = sentence.longest.map_or(model.context, |longest| longest.min(model.context));
+        let bucket = bucket(&model, options.chunk, longest)?;
+        let target = device.target();
+        let weights = plan_weights(&model.graph, &target)?;
+        let plan = compile(&model.graph, bucket, &target, &weights, &CompileOptions::new(options.precision))?;
+        let sizes = DeviceSizes::new(&*device, &model, &weights)?;
+        let bytes = predict(&sizes, &plan);
+        check(&bytes, &*device)?;
+        let bindings = bind_weights(checkpoint, &*device, &model, &weights, HashMap::new(), progress)?;
+        let mut executor = Executor::new(&*device, &plan, &bindings)?;
+        options.executor.map_or(Ok(()), |kind| executor.force(kind))?;
+        Ok(Encoder {
+            bounds: Bounds { tokens: longest, vocabulary: model.vocab_size, types: model.token_types },
+            facts: EncoderFacts {
+                architecture: model.name,
+                vocabulary: model.vocab_size,
+                longest,
+                output: model.output,
+                embedding: Embedding { pooling: sentence.pooling, normalise: sentence.normalise },
+                bytes,
+            },
+            chunk: options.chunk as usize,
+            executor,
+        })
+    }
+}
+
+/// The largest step: a full one, or one of the longest input.
+fn bucket(model: &Model, chunk: u32, longest: u32) -> Result<Dims, EngineError> {
+    if model.output == ModelOutput::Logits {
+        return Err(ModelError::Unsupported {
+            what: format!("vectors of texts by {}", model.name),
+            why: "it is no encoder, it generates text: use `yirage run`".into(),
+        }
+        .into());
+    }
+    let tokens = if chunk == 0 { 0 } else { chunk.max(longest) };
+    if !(1..=MAX_STEP_TOKENS).contains(&tokens) {
+        return Err(EncoderError::Step { tokens, most: MAX_STEP_TOKENS }.into());
+    }
+    // An input has one token at least.
+    Ok(Dims { tokens, seqs: tokens, blocks: 0, rows: tokens })
+}
+
+/// What the model takes. Nothing is kept of inputs but the slots and outputs of a step.
+fn predict(sizes: &DeviceSizes, plan: &VerifiedPlan) -> LoadBytes {
+    let of = |id| plan.graph.ty(id).bytes(&plan.bucket) as u64;
+    let slots = plan.graph.inputs_of(Source::Slot).map(of).fold(0, u64::saturating_add);
+    let outputs = plan.graph.outputs.iter().map(|&id| of(id)).fold(0, u64::saturating_add);
+    LoadBytes {
+        weights: sizes.weights.values().copied().fold(0, u64::saturating_add),
+        cache: 0,
+        arena: plan.arena,
+        tables: slots.saturating_add(outputs),
+    }
+}

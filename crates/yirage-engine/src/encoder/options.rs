@@ -1,0 +1,20 @@
+//! How an encoder runs.
+
+use yirage_plan::{ExecutorKind, Precision};
+
+/// Options of an encoder.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct EncoderOptions {
+    /// How products are computed.
+    pub precision: Precision,
+    /// The executor of every step; none is the one that measurement chooses. All give the same bytes.
+    pub executor: Option<ExecutorKind>,
+    /// Tokens of a step. A single longer input is a step by itself.
+    pub chunk: u32,
+}
+
+impl Default for EncoderOptions {
+    fn default() -> Self {
+        EncoderOptions { precision: Precision::Fast, executor: None, chunk: 512 }
+    }
+}

@@ -1,0 +1,54 @@
+//! Tiny encoders with a tokenizer, and what others make of texts with them and with a real one.
+//!
+//! `fixtures/encoders/NAME.json` has a model's configuration, the recipe of each tensor, its other files, and results of
+//! transformers and of the reference library of tokenizers; `tools/oracle/make_encoders.py` makes them.
+
+use crate::{made, recipe};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// The one that gives vectors, and the one that scores pairs.
+pub const NAMES: &[&str] = &["embed", "score"];
+
+/// `texts` and `pairs` with their ids; `cases` with what the model gives.
+#[must_use]
+pub fn golden(name: &str) -> Value {
+    let text = match name {
+        "embed" => include_str!("../fixtures/encoders/embed.json"),
+        "score" => include_str!("../fixtures/encoders/score.json"),
+        other => panic!("there is no tiny encoder {other}"),
+    };
+    serde_json::from_str(text).unwrap()
+}
+
+/// Vectors of texts by sentence-transformers with all-MiniLM-L6-v2.
+#[must_use]
+pub fn minilm() -> Value {
+    serde_json::from_str(include_str!("../fixtures/encoders/minilm.json")).unwrap()
+}
+
+/// The model's folder: config.json, model.safetensors in f32, tokenizer.json, and the files of sentence-transformers.
+#[must_use]
+pub fn model(name: &str) -> PathBuf {
+    let of = golden(name);
+    let others = of["files"].as_object().unwrap();
+    let mut files: Vec<(&str, Vec<u8>)> =
+        others.iter().map(|(file, value)| (file.as_str(), value.to_string().into_bytes())).collect();
+    files.push(("config.json", of["config"].to_string().into_bytes()));
+    files.push(("model.safetensors", recipe::checkpoint(&of)));
+    made::folder(&format!("encoder-{name}"), &files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NAMES, golden};
+    use crate::recipe;
+
+    #[test]
+    fn python_made_the_same_bytes_of_every_model() {
+        for name in NAMES {
+            let of = golden(name);
+            assert_eq!(recipe::digest(&of), of["sha256"].as_str().unwrap(), "{name}");
+        }
+    }
+}

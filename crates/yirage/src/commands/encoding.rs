@@ -1,0 +1,81 @@
+//! Texts through an encoder: what `yirage embed` and `yirage rerank` share.
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::locate::locate;
+use crate::options::Layers;
+use crate::settings::EncoderSettings;
+use yirage_engine::{Encoder, EncoderInput};
+use yirage_model::Checkpoint;
+use yirage_model::tokenizer::{Framed, Tokenizer};
+use yirage_session::Texts;
+
+/// An encoder that is loaded, with its tokenizer.
+pub(super) struct Encoding {
+    pub(super) encoder: Encoder,
+    pub(super) tokenizer: Tokenizer,
+    /// Tokens that are kept of a text, where longer ones are to be cut.
+    pub(super) limit: Option<usize>,
+}
+
+impl Encoding {
+    /// Finds, opens and loads the model.
+    ///
+    /// # Errors
+    /// Whatever is wrong with options, files or the device.
+    pub(super) fn load(layers: &Layers, console: &Console) -> Result<Encoding, Failure> {
+        let settings = EncoderSettings::resolve(layers)?;
+        let truncate = layers.switch("truncate")?;
+        let located = locate(layers, console)?;
+        let checkpoint = Checkpoint::open(&located.path)?;
+        let (device, notes) = settings.open(layers)?;
+        notes.iter().for_each(|note| console.note(note));
+        let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
+        let encoder = Encoder::load(&checkpoint, device, &settings.options, &mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        });
+        bar.finish_and_clear();
+        let encoder = encoder?;
+        let missing = || Failure::Other(format!("{}: the model has no tokenizer", located.path.display()));
+        let tokenizer = Texts::load(&checkpoint)?.ok_or_else(missing)?.tokenizer;
+        let facts = encoder.facts();
+        tracing::debug!(
+            architecture = facts.architecture,
+            longest = facts.longest,
+            output = ?facts.output,
+            embedding = ?facts.embedding,
+            weight_bytes = facts.bytes.weights,
+            arena_bytes = facts.bytes.arena,
+            "ready"
+        );
+        Ok(Encoding { limit: truncate.then_some(facts.longest as usize), encoder, tokenizer })
+    }
+
+    /// What is left out of each text, where texts are to be cut; says so of those that were.
+    pub(super) fn left_out(&self, framed: &[Framed], console: &Console) -> Option<Vec<usize>> {
+        let longest = self.limit?;
+        for (i, text) in framed.iter().enumerate().filter(|(_, text)| text.cut > 0) {
+            let cut = text.cut;
+            console.note(&format!("text {i}: {cut} tokens at its end are left out, the model takes {longest}"));
+        }
+        Some(framed.iter().map(|text| text.cut).collect())
+    }
+}
+
+/// The texts, one at least.
+///
+/// # Errors
+/// [`Failure::Usage`] without any.
+pub(super) fn texts(layers: &Layers) -> Result<&[String], Failure> {
+    match layers.texts("text") {
+        [] => Err(Failure::Usage("--text is missing; give one text or several: --text A --text B".into())),
+        texts => Ok(texts),
+    }
+}
+
+/// As the encoder takes them, with the number of tokens of each.
+pub(super) fn inputs(framed: Vec<Framed>) -> (Vec<EncoderInput>, Vec<usize>) {
+    let tokens = framed.iter().map(|text| text.ids.len()).collect();
+    (framed.into_iter().map(|text| EncoderInput { ids: text.ids, types: text.types }).collect(), tokens)
+}
