@@ -8,6 +8,7 @@ mod device;
 mod driver;
 mod job;
 mod properties;
+mod ranks;
 mod setup;
 
 use driver::{Coverage, Driver};
