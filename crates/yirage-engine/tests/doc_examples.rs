@@ -46,12 +46,13 @@ fn tokens_after_a_prompt() -> Result<(), Box<dyn Error>> {
 fn many_requests() -> Result<(), Box<dyn Error>> {
     use yirage_engine::sampling::SamplingParams;
     use yirage_engine::scheduler::{FinishReason, LogitsWanted};
-    use yirage_engine::{Engine, EngineOptions, Event, Request};
+    use yirage_engine::{CacheSize, Engine, EngineOptions, Event, Request};
     use yirage_hal::{Backend, OpenOptions};
     let checkpoint = yirage_model::Checkpoint::open(std::path::Path::new(MODEL))?;
     let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default())?;
     // shown
-    let options = EngineOptions { max_seqs: 4, cache_seqs: 4, context: Some(64), ..EngineOptions::default() };
+    let cache = CacheSize::Sequences(4);
+    let options = EngineOptions { max_seqs: 4, cache, context: Some(64), ..EngineOptions::default() };
     let mut engine = Engine::load(&checkpoint, device, &options, &mut |_, _| {})?;
 
     let sampled = Request {
