@@ -6,10 +6,13 @@ mod golden_support;
 use golden_support::{all_logits, engine};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use yirage_engine::scheduler::{LogitsWanted, SeqId, Usage};
-use yirage_engine::{Engine, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl};
-use yirage_hal::Why;
+use yirage_engine::scheduler::{AdmissionError, ConfigError, LogitsWanted, SeqId, Usage};
+use yirage_engine::{
+    CacheSize, Engine, EngineError, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl,
+};
+use yirage_hal::{Backend, OpenOptions, Why};
 use yirage_ir::Format;
+use yirage_model::Checkpoint;
 use yirage_plan::ExecutorKind;
 use yirage_plan::Precision;
 use yirage_testkit::{bedtime, scratch::Scratch, tiny};
@@ -29,7 +32,7 @@ const EFFECTS: &[(&str, fn())] = &[
     ("executor", executor),
     ("context", context),
     ("max_seqs", max_seqs),
-    ("cache_seqs", cache_seqs),
+    ("cache", cache),
     ("chunk", chunk),
     ("logit_rows", logit_rows),
     ("prefix_cache", prefix_cache),
@@ -40,7 +43,7 @@ const EFFECTS: &[(&str, fn())] = &[
 
 #[test]
 fn every_field_has_an_effect_test() {
-    let fields = all_fields!(precision kv executor context max_seqs cache_seqs chunk logit_rows prefix_cache hidden
+    let fields = all_fields!(precision kv executor context max_seqs cache chunk logit_rows prefix_cache hidden
         speculation packed);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
@@ -115,7 +118,7 @@ fn context() {
 
 fn max_seqs() {
     let most = |max_seqs| {
-        let mut engine = load(EngineOptions { max_seqs, cache_seqs: 3, ..base() });
+        let mut engine = load(EngineOptions { max_seqs, cache: CacheSize::Sequences(3), ..base() });
         for _ in 0..3 {
             engine.add(Request::greedy(prompt(5), 8)).unwrap();
         }
@@ -126,9 +129,9 @@ fn max_seqs() {
     assert_eq!([most(1), most(2), most(3)], [1, 2, 3]);
 }
 
-fn cache_seqs() {
-    let of = |cache_seqs| {
-        let mut engine = load(EngineOptions { max_seqs: 2, cache_seqs, prefix_cache: false, ..base() });
+fn cache() {
+    let of = |cache| {
+        let mut engine = load(EngineOptions { max_seqs: 2, cache, prefix_cache: false, ..base() });
         for first in [3, 4] {
             let own: Vec<u32> = [first].into_iter().chain(prompt(59)).collect();
             engine.add(Request::greedy(own, 60)).unwrap();
@@ -136,8 +139,30 @@ fn cache_seqs() {
         steps(&mut engine);
         (engine.facts().bytes.cache, engine.stats().preemptions)
     };
-    let ((one, waited), (two, none)) = (of(1), of(2));
+    let ((one, waited), (two, none)) = (of(CacheSize::Sequences(1)), of(CacheSize::Sequences(2)));
     assert!(waited > 0 && none == 0 && two > one, "{one} bytes, {waited} preemptions; {two} bytes, {none}");
+    assert_eq!((of(CacheSize::Bytes(one)), of(CacheSize::Bytes(one + 1))), ((one, waited), (one, waited)));
+    let (most, none) = of(CacheSize::Bytes(3 * one));
+    assert_eq!((most, none), (3 * one, 0));
+    cache_refusals(one);
+}
+
+/// A cache of less than a sequence is one, and refuses what it cannot hold; one of nothing is none.
+fn cache_refusals(one: u64) {
+    let mut half = load(EngineOptions { cache: CacheSize::Bytes(one / 2), ..base() });
+    assert!(half.facts().bytes.cache <= one / 2);
+    let refused = half.add(Request::greedy(prompt(100), 20));
+    assert!(matches!(refused, Err(EngineError::Admission(AdmissionError::NeverFits { .. }))), "{refused:?}");
+    assert_eq!(usage(&mut half, Request::greedy(prompt(20), 5)).new_tokens, 5);
+    let checkpoint = Checkpoint::open(&model()).unwrap();
+    let refused = |cache| {
+        let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap();
+        Engine::load(&checkpoint, device, &EngineOptions { cache, ..base() }, &mut |_, _| {}).err().unwrap()
+    };
+    let error = refused(CacheSize::Bytes(1));
+    assert!(matches!(error, EngineError::CacheTooSmall { bytes: 1, .. }), "{error}");
+    assert!(matches!(refused(CacheSize::Bytes(u64::MAX)), EngineError::WouldNotFit { .. } | EngineError::Cache(_)));
+    assert!(matches!(refused(CacheSize::Sequences(0)), EngineError::Config(ConfigError::OutOfRange { value: 0, .. })));
 }
 
 fn chunk() {
@@ -169,12 +194,13 @@ fn prefix_cache() {
 }
 
 fn hidden() {
-    let states = |hidden| {
+    let states = |hidden| -> Result<usize, EngineError> {
         let mut engine = load(EngineOptions { hidden, ..base() });
-        engine.add(Request { logits: Some(LogitsWanted::All), ..Request::greedy(prompt(5), 0) }).unwrap();
-        steps(&mut engine).iter().flatten().filter(|event| matches!(event, Event::Hidden { .. })).count()
+        engine.add(Request { hidden: Some(LogitsWanted::All), ..Request::greedy(prompt(5), 0) })?;
+        Ok(steps(&mut engine).iter().flatten().filter(|event| matches!(event, Event::Hidden { .. })).count())
     };
-    assert_eq!([states(false), states(true)], [0, 5]);
+    assert!(matches!(states(false), Err(EngineError::NoHiddenStates)));
+    assert!(matches!(states(true), Ok(5)));
 }
 
 /// The most guesses of a step are what `--draft-max` sets.

@@ -86,6 +86,8 @@ impl Answer {
             FinishReason::StopId(_) | FinishReason::StopText => "stop",
             FinishReason::Length => "length",
             FinishReason::Cancelled => "cancelled",
+            FinishReason::Deadline => "deadline",
+            FinishReason::NothingAllowed => "nothing_allowed",
             FinishReason::Error(_) => "error",
         }
     }
@@ -162,11 +164,9 @@ pub(crate) fn generate(
     let left = u64::from(engine.facts().context).saturating_sub(job.prompt.len() as u64);
     let max_tokens = job.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(left.max(1) as u32));
     let seq = engine.add(Request {
-        prompt: job.prompt,
-        max_new_tokens: Some(max_tokens),
         stop_ids: job.stop_ids.to_vec(),
         sampling: job.sampling,
-        logits: None,
+        ..Request::greedy(job.prompt, max_tokens)
     })?;
     interrupt.begin();
     let result = steps(engine, seq, interrupt, &mut text, show);
@@ -228,7 +228,7 @@ fn steps(
                     });
                 }
                 Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
-                Event::Logits { .. } | Event::Hidden { .. } => {}
+                Event::Logits { .. } | Event::Hidden { .. } | Event::PromptLogprobs { .. } => {}
             }
         }
         let end = match () {

@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use crate::generate::rope_note;
-use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{FinishReason, LogitsWanted};
 use yirage_engine::{Engine, Event, Request};
 
@@ -20,13 +19,8 @@ pub(super) fn score(
     // The last position's logits come with a token, for which a full context has no place: there, all are computed.
     let full = ids.len() >= engine.facts().context as usize;
     let computed = if full { LogitsWanted::All } else { wanted };
-    engine.add(Request {
-        prompt: ids.to_vec(),
-        max_new_tokens: Some(u32::from(computed == LogitsWanted::Last)),
-        stop_ids: Vec::new(),
-        sampling: SamplingParams::greedy(),
-        logits: Some(computed),
-    })?;
+    let new = u32::from(computed == LogitsWanted::Last);
+    engine.add(Request { logits: Some(computed), ..Request::greedy(ids.to_vec(), new) })?;
     let is_wanted = |position: usize| wanted == LogitsWanted::All || position + 1 == ids.len();
     let mut positions = 0;
     let mut notes = Vec::new();
@@ -39,7 +33,8 @@ pub(super) fn score(
                 }
                 Event::Finished { reason: FinishReason::Error(why), .. } => return Err(Failure::Other(why)),
                 Event::RopeScaled { length, original, .. } => notes.push(rope_note(length, original)),
-                Event::Finished { .. } | Event::Token { .. } | Event::Logits { .. } | Event::Hidden { .. } => {}
+                Event::Finished { .. } | Event::Token { .. } => {}
+                Event::Logits { .. } | Event::Hidden { .. } | Event::PromptLogprobs { .. } => {}
             }
         }
     }
