@@ -6,6 +6,7 @@ mod golden_support;
 use golden_support::{all_logits, engine};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 use yirage_engine::scheduler::{AdmissionError, ConfigError, LogitsWanted, SeqId, Usage};
 use yirage_engine::{
     CacheSize, Engine, EngineError, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl,
@@ -34,6 +35,7 @@ const EFFECTS: &[(&str, fn())] = &[
     ("max_seqs", max_seqs),
     ("cache", cache),
     ("chunk", chunk),
+    ("max_step", max_step),
     ("logit_rows", logit_rows),
     ("prefix_cache", prefix_cache),
     ("hidden", hidden),
@@ -43,7 +45,7 @@ const EFFECTS: &[(&str, fn())] = &[
 
 #[test]
 fn every_field_has_an_effect_test() {
-    let fields = all_fields!(precision kv executor context max_seqs cache chunk logit_rows prefix_cache hidden
+    let fields = all_fields!(precision kv executor context max_seqs cache chunk max_step logit_rows prefix_cache hidden
         speculation packed);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
@@ -172,6 +174,26 @@ fn chunk() {
         steps(&mut engine).len()
     };
     assert_eq!([until_first_token(16), until_first_token(64)], [4, 1]);
+}
+
+/// Beside a stream a prompt takes what fits the time: all of it, or one token a step.
+fn max_step() {
+    let of = |max_step| {
+        let mut engine = load(EngineOptions { max_step, cache: CacheSize::Sequences(2), ..base() });
+        engine.add(Request::greedy(prompt(5), 100)).unwrap();
+        engine.step().unwrap();
+        let seq = engine.add(Request::greedy(prompt(60), 2)).unwrap();
+        let of_seq = |event: &Event| match event {
+            Event::Token { seq: of, token, .. } if *of == seq => Some(*token),
+            _ => None,
+        };
+        let steps = steps(&mut engine);
+        let first = steps.iter().position(|events| events.iter().any(|event| of_seq(event).is_some()));
+        (first.unwrap() + 1, steps.iter().flatten().filter_map(of_seq).collect::<Vec<u32>>())
+    };
+    let (whole, long, short) = (of(None), of(Some(Duration::from_secs(3600))), of(Some(Duration::from_nanos(1))));
+    assert_eq!((whole.0, long.0, short.0), (1, 1, 60));
+    assert!(whole.1 == long.1 && long.1 == short.1, "the output is the same");
 }
 
 fn logit_rows() {

@@ -6,6 +6,7 @@
 
 mod device;
 mod driver;
+mod fairness;
 mod job;
 mod properties;
 mod ranks;

@@ -1,10 +1,9 @@
-//! Who comes first, by priority and by key, and how much prompts take of a step: through the public interface.
-#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+//! Who comes first, by priority and by key, and how much prompts take of a step: one rule at a time.
 
+use super::super::{Batch, Config, NewSequence, Outcome, Phase, Scheduler, SeqId, SeqUpdate, StepResult};
+use crate::kv::{CacheGroup, GroupConfig, KvManager};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
-use yirage_engine::scheduler::{Batch, Config, NewSequence, Outcome, Phase, Scheduler, SeqId, SeqUpdate, StepResult};
 
 fn scheduler(blocks: u32, max_seqs: u32) -> Scheduler {
     let group = CacheGroup::Paged { k_width: 4, v_width: 4, window: None, layers: 1 };
