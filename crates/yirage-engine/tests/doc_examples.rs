@@ -114,7 +114,8 @@ fn what_a_request_may_ask_for() -> Result<(), Box<dyn Error>> {
         fn roll_back(&mut self, _tokens: usize) {}
     }
 
-    let digits = engine.add_constrained(Request::greedy(vec![1, 5, 9], 4), Box::new(Digits { allowed: vec![20, 21] }))?;
+    let digits =
+        engine.add_constrained(Request::greedy(vec![1, 5, 9], 4), Box::new(Digits { allowed: vec![20, 21] }))?;
     let urgent = engine.add(Request {
         priority: -1,
         key: 7,

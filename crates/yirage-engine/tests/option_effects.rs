@@ -156,7 +156,7 @@ fn cache_refusals(one: u64) {
     let refused = half.add(Request::greedy(prompt(100), 20));
     assert!(matches!(refused, Err(EngineError::Admission(AdmissionError::NeverFits { .. }))), "{refused:?}");
     assert_eq!(usage(&mut half, Request::greedy(prompt(20), 5)).new_tokens, 5);
-    let checkpoint = Checkpoint::open(&model()).unwrap();
+    let checkpoint = Checkpoint::open(model()).unwrap();
     let refused = |cache| {
         let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap();
         Engine::load(&checkpoint, device, &EngineOptions { cache, ..base() }, &mut |_, _| {}).err().unwrap()
