@@ -51,6 +51,9 @@ pub enum EngineError {
     /// What an encoder cannot compute.
     #[error(transparent)]
     Encoder(#[from] EncoderError),
+    /// Hidden states are wanted of a model that was loaded without them.
+    #[error("hidden states are asked for, and the engine was loaded without them; load it with the option `hidden`")]
+    NoHiddenStates,
     /// A draft model that does not fit the model.
     #[error(transparent)]
     Vocabulary(#[from] VocabularyError),
@@ -72,6 +75,14 @@ pub enum EngineError {
         available: u64,
         /// What limits them, in words.
         limit: String,
+    },
+    /// A budget for the cache in which not every part of it has a block.
+    #[error("the cache may take {bytes} bytes, and this model's needs {least} at least; give it {} more", .least - .bytes)]
+    CacheTooSmall {
+        /// Bytes it may take.
+        bytes: u64,
+        /// Bytes it needs for a block of each part.
+        least: u64,
     },
     /// A step was scheduled while one was in flight: the engine's own mistake.
     #[error(transparent)]
@@ -99,6 +110,7 @@ impl EngineError {
         matches!(
             self,
             EngineError::WouldNotFit { .. }
+                | EngineError::CacheTooSmall { .. }
                 | EngineError::Cache(KvError::PoolSize { .. })
                 | EngineError::Device(HalError::OutOfMemory { .. })
                 | EngineError::Sample(SampleError::Device(HalError::OutOfMemory { .. }))

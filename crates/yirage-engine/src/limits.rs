@@ -26,6 +26,12 @@ pub const MAX_WAITING: u32 = 1 << 16;
 /// Stop token ids of one request.
 pub const MAX_STOP_IDS: usize = 1024;
 
+/// Sequences of tokens that one request may forbid.
+pub const MAX_BAD_WORDS: usize = 1024;
+
+/// Tokens of one of them.
+pub const MAX_BAD_WORD_TOKENS: usize = 64;
+
 /// Stop strings of one request.
 pub const MAX_STOP_STRINGS: usize = 64;
 
@@ -43,3 +49,6 @@ pub const MAX_DRAFTS: u32 = 255;
 
 /// Bytes of a request's cache salt.
 pub const MAX_SALT_BYTES: usize = 256;
+
+/// Bytes of what distinguishes cached beginnings: a request's salt, and what the engine puts before it.
+pub const MAX_CACHE_SALT_BYTES: usize = MAX_SALT_BYTES + 5;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use yirage_engine::sampling::{Logprobs, SamplingParams};
 use yirage_engine::scheduler::{LogitsWanted, SeqId, Stats};
-use yirage_engine::{Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
+use yirage_engine::{CacheSize, Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::interp::Eval;
@@ -61,6 +61,7 @@ fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
                 stop_ids: if rng.below(3) == 0 { vec![rng.below(u64::from(vocabulary)) as u32] } else { Vec::new() },
                 sampling: sampling(rng.below(8)),
                 logits: all.then_some(LogitsWanted::All),
+                ..Request::greedy(Vec::new(), 0)
             }
         })
         .collect()
@@ -85,7 +86,7 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
                     out[of[&seq]].logprobs.extend(logprobs);
                 }
                 Event::Logits { seq, logits, .. } => out[of[&seq]].logits.extend(logits.iter().map(|x| x.to_bits())),
-                Event::Hidden { .. } => unreachable!("no hidden states were asked for"),
+                Event::Hidden { .. } | Event::PromptLogprobs { .. } => unreachable!("they were not asked for"),
                 Event::RopeScaled { .. } => {}
                 Event::Finished { seq, reason, .. } => {
                     out[of[&seq]].end = format!("{reason:?}");
@@ -134,7 +135,7 @@ fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) ->
         max_seqs: [3, 4, 5, 6, 7, 1][rng.below(6) as usize],
         chunk: [7, 16, 33, 64][rng.below(4) as usize],
         logit_rows: 8 + rng.below(60) as u32,
-        cache_seqs: 1,
+        cache: CacheSize::Sequences(1),
         prefix_cache: rng.below(4) > 0,
         speculation: [Speculation::default(), guessing(1 + rng.below(15) as u32), Speculation::lookup()]
             [rng.below(3) as usize],

@@ -46,12 +46,13 @@ fn tokens_after_a_prompt() -> Result<(), Box<dyn Error>> {
 fn many_requests() -> Result<(), Box<dyn Error>> {
     use yirage_engine::sampling::SamplingParams;
     use yirage_engine::scheduler::{FinishReason, LogitsWanted};
-    use yirage_engine::{Engine, EngineOptions, Event, Request};
+    use yirage_engine::{CacheSize, Engine, EngineOptions, Event, Request};
     use yirage_hal::{Backend, OpenOptions};
     let checkpoint = yirage_model::Checkpoint::open(std::path::Path::new(MODEL))?;
     let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default())?;
     // shown
-    let options = EngineOptions { max_seqs: 4, cache_seqs: 4, context: Some(64), ..EngineOptions::default() };
+    let cache = CacheSize::Sequences(4);
+    let options = EngineOptions { max_seqs: 4, cache, context: Some(64), ..EngineOptions::default() };
     let mut engine = Engine::load(&checkpoint, device, &options, &mut |_, _| {})?;
 
     let sampled = Request {
@@ -86,6 +87,58 @@ fn what_goes_wrong() -> Result<(), Box<dyn Error>> {
     let vocabulary = engine.facts().vocabulary;
     let refused = engine.add(Request::greedy(vec![1, vocabulary], 4));
     assert!(matches!(refused, Err(EngineError::UnknownToken { at: 1, .. })));
+    // end
+    Ok(())
+}
+
+#[test]
+fn what_a_request_may_ask_for() -> Result<(), Box<dyn Error>> {
+    use yirage_engine::sampling::{Constraint, TokenMask};
+    use yirage_engine::{Engine, EngineOptions, Event, Request};
+    use yirage_hal::{Backend, OpenOptions};
+    let checkpoint = yirage_model::Checkpoint::open(std::path::Path::new(MODEL))?;
+    let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default())?;
+    let options = EngineOptions { context: Some(64), ..EngineOptions::default() };
+    let mut engine = Engine::load(&checkpoint, device, &options, &mut |_, _| {})?;
+    // shown
+    struct Digits {
+        allowed: Vec<u32>,
+    }
+
+    impl Constraint for Digits {
+        fn fill(&mut self, allowed: &mut TokenMask) {
+            self.allowed.iter().for_each(|&token| allowed.allow(token));
+        }
+        // A grammar follows the sequence here, and forgets guesses that came to nothing.
+        fn accept(&mut self, _token: u32) {}
+        fn roll_back(&mut self, _tokens: usize) {}
+    }
+
+    let digits =
+        engine.add_constrained(Request::greedy(vec![1, 5, 9], 4), Box::new(Digits { allowed: vec![20, 21] }))?;
+    let urgent = engine.add(Request {
+        priority: -1,
+        key: 7,
+        min_new_tokens: 2,
+        stop_ids: vec![2],
+        bad_words: vec![vec![30, 31]],
+        prompt_logprobs: Some(1),
+        cache_salt: b"tenant 7".to_vec(),
+        ..Request::greedy(vec![1, 5, 9], 4)
+    })?;
+
+    let (mut of_digits, mut of_prompt) = (Vec::new(), 0);
+    while !engine.is_idle() {
+        for event in engine.step()? {
+            match event {
+                Event::Token { seq, token, .. } if seq == digits => of_digits.push(token),
+                Event::PromptLogprobs { seq, .. } if seq == urgent => of_prompt += 1,
+                _ => {}
+            }
+        }
+    }
+    assert!(of_digits.len() == 4 && of_digits.iter().all(|token| [20, 21].contains(token)));
+    assert_eq!(of_prompt, 2, "each token of the prompt but the first");
     // end
     Ok(())
 }

@@ -164,7 +164,7 @@ fn a_model_is_used_for_what_it_is() {
     unsupported(encoder("embed").score(&input).unwrap_err(), "yirage embed");
     unsupported(encoder("score").embed(&input, MEAN).unwrap_err(), "yirage rerank");
     unsupported(load(&tiny::model("llama"), cpu(1, None), &EncoderOptions::default()).err().unwrap(), "yirage run");
-    let checkpoint = Checkpoint::open(&encoders::model("embed")).unwrap();
+    let checkpoint = Checkpoint::open(encoders::model("embed")).unwrap();
     let engine = Engine::load(&checkpoint, cpu(1, None), &EngineOptions::default(), &mut |_, _| {});
     unsupported(engine.err().unwrap(), "yirage embed");
 }

@@ -6,10 +6,14 @@ mod golden_support;
 use golden_support::{all_logits, engine};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use yirage_engine::scheduler::{LogitsWanted, SeqId, Usage};
-use yirage_engine::{Engine, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl};
-use yirage_hal::Why;
+use std::time::Duration;
+use yirage_engine::scheduler::{AdmissionError, ConfigError, LogitsWanted, SeqId, Usage};
+use yirage_engine::{
+    CacheSize, Engine, EngineError, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl,
+};
+use yirage_hal::{Backend, OpenOptions, Why};
 use yirage_ir::Format;
+use yirage_model::Checkpoint;
 use yirage_plan::ExecutorKind;
 use yirage_plan::Precision;
 use yirage_testkit::{bedtime, scratch::Scratch, tiny};
@@ -29,8 +33,9 @@ const EFFECTS: &[(&str, fn())] = &[
     ("executor", executor),
     ("context", context),
     ("max_seqs", max_seqs),
-    ("cache_seqs", cache_seqs),
+    ("cache", cache),
     ("chunk", chunk),
+    ("max_step", max_step),
     ("logit_rows", logit_rows),
     ("prefix_cache", prefix_cache),
     ("hidden", hidden),
@@ -40,7 +45,7 @@ const EFFECTS: &[(&str, fn())] = &[
 
 #[test]
 fn every_field_has_an_effect_test() {
-    let fields = all_fields!(precision kv executor context max_seqs cache_seqs chunk logit_rows prefix_cache hidden
+    let fields = all_fields!(precision kv executor context max_seqs cache chunk max_step logit_rows prefix_cache hidden
         speculation packed);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
@@ -115,7 +120,7 @@ fn context() {
 
 fn max_seqs() {
     let most = |max_seqs| {
-        let mut engine = load(EngineOptions { max_seqs, cache_seqs: 3, ..base() });
+        let mut engine = load(EngineOptions { max_seqs, cache: CacheSize::Sequences(3), ..base() });
         for _ in 0..3 {
             engine.add(Request::greedy(prompt(5), 8)).unwrap();
         }
@@ -126,9 +131,9 @@ fn max_seqs() {
     assert_eq!([most(1), most(2), most(3)], [1, 2, 3]);
 }
 
-fn cache_seqs() {
-    let of = |cache_seqs| {
-        let mut engine = load(EngineOptions { max_seqs: 2, cache_seqs, prefix_cache: false, ..base() });
+fn cache() {
+    let of = |cache| {
+        let mut engine = load(EngineOptions { max_seqs: 2, cache, prefix_cache: false, ..base() });
         for first in [3, 4] {
             let own: Vec<u32> = [first].into_iter().chain(prompt(59)).collect();
             engine.add(Request::greedy(own, 60)).unwrap();
@@ -136,8 +141,30 @@ fn cache_seqs() {
         steps(&mut engine);
         (engine.facts().bytes.cache, engine.stats().preemptions)
     };
-    let ((one, waited), (two, none)) = (of(1), of(2));
+    let ((one, waited), (two, none)) = (of(CacheSize::Sequences(1)), of(CacheSize::Sequences(2)));
     assert!(waited > 0 && none == 0 && two > one, "{one} bytes, {waited} preemptions; {two} bytes, {none}");
+    assert_eq!((of(CacheSize::Bytes(one)), of(CacheSize::Bytes(one + 1))), ((one, waited), (one, waited)));
+    let (most, none) = of(CacheSize::Bytes(3 * one));
+    assert_eq!((most, none), (3 * one, 0));
+    cache_refusals(one);
+}
+
+/// A cache of less than a sequence is one, and refuses what it cannot hold; one of nothing is none.
+fn cache_refusals(one: u64) {
+    let mut half = load(EngineOptions { cache: CacheSize::Bytes(one / 2), ..base() });
+    assert!(half.facts().bytes.cache <= one / 2);
+    let refused = half.add(Request::greedy(prompt(100), 20));
+    assert!(matches!(refused, Err(EngineError::Admission(AdmissionError::NeverFits { .. }))), "{refused:?}");
+    assert_eq!(usage(&mut half, Request::greedy(prompt(20), 5)).new_tokens, 5);
+    let checkpoint = Checkpoint::open(model()).unwrap();
+    let refused = |cache| {
+        let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap();
+        Engine::load(&checkpoint, device, &EngineOptions { cache, ..base() }, &mut |_, _| {}).err().unwrap()
+    };
+    let error = refused(CacheSize::Bytes(1));
+    assert!(matches!(error, EngineError::CacheTooSmall { bytes: 1, .. }), "{error}");
+    assert!(matches!(refused(CacheSize::Bytes(u64::MAX)), EngineError::WouldNotFit { .. } | EngineError::Cache(_)));
+    assert!(matches!(refused(CacheSize::Sequences(0)), EngineError::Config(ConfigError::OutOfRange { value: 0, .. })));
 }
 
 fn chunk() {
@@ -147,6 +174,26 @@ fn chunk() {
         steps(&mut engine).len()
     };
     assert_eq!([until_first_token(16), until_first_token(64)], [4, 1]);
+}
+
+/// Beside a stream a prompt takes what fits the time: all of it, or one token a step.
+fn max_step() {
+    let of = |max_step| {
+        let mut engine = load(EngineOptions { max_step, cache: CacheSize::Sequences(2), ..base() });
+        engine.add(Request::greedy(prompt(5), 100)).unwrap();
+        engine.step().unwrap();
+        let seq = engine.add(Request::greedy(prompt(60), 2)).unwrap();
+        let of_seq = |event: &Event| match event {
+            Event::Token { seq: of, token, .. } if *of == seq => Some(*token),
+            _ => None,
+        };
+        let steps = steps(&mut engine);
+        let first = steps.iter().position(|events| events.iter().any(|event| of_seq(event).is_some()));
+        (first.unwrap() + 1, steps.iter().flatten().filter_map(of_seq).collect::<Vec<u32>>())
+    };
+    let (whole, long, short) = (of(None), of(Some(Duration::from_secs(3600))), of(Some(Duration::from_nanos(1))));
+    assert_eq!((whole.0, long.0, short.0), (1, 1, 60));
+    assert!(whole.1 == long.1 && long.1 == short.1, "the output is the same");
 }
 
 fn logit_rows() {
@@ -169,12 +216,13 @@ fn prefix_cache() {
 }
 
 fn hidden() {
-    let states = |hidden| {
+    let states = |hidden| -> Result<usize, EngineError> {
         let mut engine = load(EngineOptions { hidden, ..base() });
-        engine.add(Request { logits: Some(LogitsWanted::All), ..Request::greedy(prompt(5), 0) }).unwrap();
-        steps(&mut engine).iter().flatten().filter(|event| matches!(event, Event::Hidden { .. })).count()
+        engine.add(Request { hidden: Some(LogitsWanted::All), ..Request::greedy(prompt(5), 0) })?;
+        Ok(steps(&mut engine).iter().flatten().filter(|event| matches!(event, Event::Hidden { .. })).count())
     };
-    assert_eq!([states(false), states(true)], [0, 5]);
+    assert!(matches!(states(false), Err(EngineError::NoHiddenStates)));
+    assert!(matches!(states(true), Ok(5)));
 }
 
 /// The most guesses of a step are what `--draft-max` sets.

@@ -43,16 +43,19 @@ fn every_range_is_checked_by_name() {
 #[test]
 fn biases_and_logprobs_are_checked() {
     let bias = |bias: Vec<(u32, f32)>| error(|params| params.logit_bias = bias);
-    assert_eq!(bias(vec![(100, 1.0)]), ParamError::UnknownToken { token: 100, vocabulary: VOCABULARY });
+    assert_eq!(
+        bias(vec![(100, 1.0)]),
+        ParamError::UnknownToken { field: "logit_bias", token: 100, vocabulary: VOCABULARY }
+    );
     assert_eq!(bias(vec![(3, 1.0), (4, 0.0), (3, 2.0)]), ParamError::DuplicateToken { token: 3 });
     assert!(matches!(bias(vec![(3, f32::NAN)]), ParamError::OutOfRange { field: "logit_bias", .. }));
     let count = MAX_LOGIT_BIAS + 1;
     assert_eq!(bias(vec![(0, 0.0); count]), ParamError::TooManyBiases { count });
     let value = MAX_LOGPROBS + 1;
-    assert_eq!(error(|params| params.logprobs = Some(value)), ParamError::TooManyLogprobs { value });
+    assert_eq!(error(|params| params.logprobs = Some(value)), ParamError::TooManyLogprobs { field: "logprobs", value });
     assert_eq!(SamplingParams::default().checked(0), Err(ParamError::EmptyVocabulary));
     assert_eq!(
-        ParamError::UnknownToken { token: 100, vocabulary: 100 }.to_string(),
+        ParamError::UnknownToken { field: "logit_bias", token: 100, vocabulary: 100 }.to_string(),
         "logit_bias names token 100, but the vocabulary has 100 tokens (0 to 99)"
     );
 }

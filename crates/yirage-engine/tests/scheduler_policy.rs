@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
-use yirage_engine::limits::{BLOCK, MAX_SALT_BYTES, MAX_STOP_IDS};
+use yirage_engine::limits::{BLOCK, MAX_CACHE_SALT_BYTES, MAX_STOP_IDS};
 use yirage_engine::scheduler::{
     AdmissionError, Batch, CommitError, Config, ConfigError, Ended, FinishReason, LogitsWanted, NewSequence, Outcome,
     Phase, Scheduler, SeqId, SeqUpdate, StepResult,
@@ -166,16 +166,18 @@ fn a_request_that_can_never_run_is_refused_with_numbers() {
     assert_eq!(sched.add(request(0, 1)).unwrap_err(), AdmissionError::EmptyPrompt);
     let error = sched.add(request(900, 101)).unwrap_err();
     assert_eq!(error, AdmissionError::ExceedsContext { prompt: 900, max_new: 101, total: 1001, max_context: 1000 });
+    assert!(error.to_string().contains("1000 by 1;"), "{error}");
     let error = sched.add(request(100, 30)).unwrap_err();
     assert_eq!(error, AdmissionError::NeverFits { positions: 129, capacity: 128 });
     assert!(error.to_string().contains("129") && error.to_string().contains("128"), "{error}");
+    assert!(error.to_string().contains("1 fewer"), "{error}");
     sched.add(request(100, 29)).unwrap();
     let stop_ids = vec![0; MAX_STOP_IDS + 1];
     let error = sched.add(NewSequence { stop_ids, ..request(1, 1) }).unwrap_err();
     assert_eq!(error, AdmissionError::TooManyStopIds { stop_ids: MAX_STOP_IDS + 1 });
-    let cache_salt = vec![0; MAX_SALT_BYTES + 1];
+    let cache_salt = vec![0; MAX_CACHE_SALT_BYTES + 1];
     let error = sched.add(NewSequence { cache_salt, ..request(1, 1) }).unwrap_err();
-    assert_eq!(error, AdmissionError::SaltTooLong { bytes: MAX_SALT_BYTES + 1 });
+    assert_eq!(error, AdmissionError::SaltTooLong { bytes: MAX_CACHE_SALT_BYTES + 1, most: MAX_CACHE_SALT_BYTES });
     let huge = NewSequence { max_new_tokens: Some(u32::MAX), ..request(1, 0) };
     assert!(matches!(sched.add(huge), Err(AdmissionError::ExceedsContext { .. })));
     let prompt_alone = NewSequence { max_new_tokens: None, ..request(129, 0) };
@@ -268,7 +270,7 @@ fn a_failed_entry_or_step_ends_its_sequences_only() {
     }
     let batch = sched.schedule().unwrap();
     let mut results = results(&batch, 1);
-    results[0].outcome = Outcome::Failed("row 0 holds a NaN".to_owned());
+    results[0].outcome = Outcome::Failed(FinishReason::Error("row 0 holds a NaN".to_owned()));
     let updates = sched.commit(&results).unwrap();
     assert!(matches!(&updates[0], SeqUpdate::Finished { reason: FinishReason::Error(why), .. } if why.contains("NaN")));
     assert!(matches!(updates[1], SeqUpdate::Token { seq: SeqId(1), .. }));

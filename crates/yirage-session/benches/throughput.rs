@@ -6,7 +6,7 @@
 
 use std::path::Path;
 use std::time::Instant;
-use yirage_engine::{Engine, EngineOptions, Request};
+use yirage_engine::{CacheSize, Engine, EngineOptions, Request};
 use yirage_hal::{Backend, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_session::{Event, Job, Loaded, Model};
@@ -20,7 +20,12 @@ fn main() {
     let path = path.unwrap_or_else(|| yirage_testkit::bedtime::f32().display().to_string());
     let loaded = || {
         let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap();
-        let options = EngineOptions { max_seqs: 16, cache_seqs: 16, context: Some(128), ..EngineOptions::default() };
+        let options = EngineOptions {
+            max_seqs: 16,
+            cache: CacheSize::Sequences(16),
+            context: Some(128),
+            ..EngineOptions::default()
+        };
         Loaded::load(&Checkpoint::open(Path::new(&path)).unwrap(), device, &options, &mut |_, _| {}).unwrap()
     };
     let mut engine = loaded().engine;

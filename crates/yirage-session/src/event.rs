@@ -19,6 +19,13 @@ pub enum Event {
     /// Text that is certainly part of the answer. It may belong to tokens before the last one, and never ends within a
     /// character.
     Text(String),
+    /// The log-probability of a token of the prompt, if asked for: of each but the first, in order.
+    PromptLogprobs {
+        /// The token's position.
+        position: usize,
+        /// The token's, as the one chosen, and those of the likeliest at its place.
+        logprobs: Logprobs,
+    },
     /// Logits of a position, if asked for.
     Logits {
         /// The position whose successor they predict.
@@ -26,7 +33,7 @@ pub enum Event {
         /// One a token of the vocabulary.
         logits: Vec<f32>,
     },
-    /// The hidden state of a position, where the engine reports them.
+    /// The hidden state of a position, if asked for.
     Hidden {
         /// The position.
         position: usize,
@@ -66,6 +73,7 @@ impl Event {
             Event::Text(text) => text.len(),
             Event::Logits { logits: values, .. } | Event::Hidden { state: values, .. } => size_of_val(&values[..]),
             Event::Token { logprobs, .. } => logprobs.as_ref().map_or(0, |of| size_of_val(&of.top[..])),
+            Event::PromptLogprobs { logprobs, .. } => size_of_val(&logprobs.top[..]),
             Event::RopeScaled { .. } | Event::Finished(_) => 0,
         };
         held + size_of::<Event>()

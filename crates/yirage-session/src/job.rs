@@ -1,19 +1,36 @@
 //! What a caller asks for.
 
+use std::fmt;
+use std::time::Instant;
 use yirage_engine::Request;
+use yirage_engine::sampling::Constraint;
 
 /// A request with what the engine does not know.
-#[derive(Debug)]
 pub struct Job {
     /// Ids, and how the next ones are chosen.
     pub request: Request,
     /// Strings that end the text and are not part of it.
     pub stops: Vec<String>,
+    /// What restricts its tokens beside the request's own lists: a grammar.
+    pub constraint: Option<Box<dyn Constraint>>,
+    /// When the answer ends, wherever it is.
+    pub deadline: Option<Instant>,
 }
 
 impl Job {
-    /// A job without stop strings.
+    /// A job of a request alone.
     pub fn new(request: Request) -> Job {
-        Job { request, stops: Vec::new() }
+        Job { request, stops: Vec::new(), constraint: None, deadline: None }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("request", &self.request)
+            .field("stops", &self.stops)
+            .field("constrained", &self.constraint.is_some())
+            .field("deadline", &self.deadline)
+            .finish()
     }
 }

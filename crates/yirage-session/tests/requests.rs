@@ -4,8 +4,8 @@
 mod support;
 
 use std::task::Poll;
-use std::time::Duration;
-use support::{Heard, hear, jobs, model, on_cpu, on_sim};
+use std::time::{Duration, Instant};
+use support::{Heard, hear, model, on_cpu, on_sim, recipes};
 use yirage_engine::scheduler::FinishReason;
 use yirage_engine::{EngineError, EngineOptions, Request};
 use yirage_session::{Event, Job, SessionError};
@@ -13,17 +13,18 @@ use yirage_testkit::rng::Rng;
 
 /// Callers on threads of their own, each with requests of its own; some go away in the middle of an answer.
 fn check(open: &support::Open, seed: u64) {
-    let jobs = jobs(&mut Rng::new(seed), 24);
+    let recipes = recipes(&mut Rng::new(seed), 24);
     let alone = model(open, &EngineOptions { max_seqs: 1, prefix_cache: false, ..support::options() });
-    let wanted: Vec<Heard> = jobs.iter().map(|job| hear(alone.submit(support::copy(job)).unwrap())).collect();
-    let shared = model(open, &EngineOptions { max_seqs: 5, chunk: 16, ..support::options() });
+    let wanted: Vec<Heard> = recipes.iter().map(|recipe| hear(alone.submit(recipe.job()).unwrap())).collect();
+    let shared =
+        model(open, &EngineOptions { max_seqs: 5, chunk: 16, speculation: support::guessing(), ..support::options() });
     std::thread::scope(|scope| {
         for caller in 0..6 {
-            let (shared, jobs, wanted) = (&shared, &jobs, &wanted);
+            let (shared, recipes, wanted) = (&shared, &recipes, &wanted);
             scope.spawn(move || {
                 let mut rng = Rng::new(seed * 100 + caller as u64);
-                for i in (caller..jobs.len()).step_by(6) {
-                    let mut answer = shared.submit(support::copy(&jobs[i])).unwrap();
+                for i in (caller..recipes.len()).step_by(6) {
+                    let mut answer = shared.submit(recipes[i].job()).unwrap();
                     if rng.below(4) == 0 {
                         answer.next().unwrap().unwrap();
                         if rng.below(2) == 0 {
@@ -75,12 +76,12 @@ fn stop_strings_end_the_text_before_them() {
     let prompt = model.texts().unwrap().encode_raw("Once upon a time", None).unwrap();
     let whole = hear(model.submit(Job::new(Request::greedy(prompt.clone(), 40))).unwrap());
     let stop = whole.text[10..14].to_owned();
-    let job = Job { request: Request::greedy(prompt, 40), stops: vec![stop.clone()] };
+    let job = Job { stops: vec![stop.clone()], ..Job::new(Request::greedy(prompt, 40)) };
     let cut = hear(model.submit(job).unwrap());
     assert_eq!(cut.text, whole.text[..whole.text.find(&stop).unwrap()]);
     assert_eq!(cut.end, format!("{:?}", FinishReason::StopText));
     assert!(cut.tokens.len() < whole.tokens.len());
-    let empty = Job { request: Request::greedy(vec![1], 4), stops: vec![String::new()] };
+    let empty = Job { stops: vec![String::new()], ..Job::new(Request::greedy(vec![1], 4)) };
     assert!(matches!(model.submit(empty).err().unwrap(), SessionError::Stop(_)));
 }
 
@@ -123,4 +124,15 @@ fn a_reader_need_not_wait() {
         }
     }
     assert_eq!(tokens, 3);
+}
+
+#[test]
+fn an_answer_ends_at_its_deadline() {
+    let model = model(&on_cpu(), &support::options());
+    let job = |deadline| Job { deadline: Some(deadline), ..Job::new(Request::greedy(vec![1, 5], 200)) };
+    let over = hear(model.submit(job(Instant::now())).unwrap());
+    assert_eq!(over.end, format!("{:?}", FinishReason::Deadline));
+    assert!(over.tokens.len() < 200);
+    let far = hear(model.submit(job(Instant::now() + Duration::from_secs(3600))).unwrap());
+    assert_eq!((far.end, far.tokens.len()), (format!("{:?}", FinishReason::Length), 200));
 }

@@ -82,6 +82,8 @@ impl Answer {
             FinishReason::StopId(_) | FinishReason::StopText => "stop",
             FinishReason::Length => "length",
             FinishReason::Cancelled => "cancelled",
+            FinishReason::Deadline => "deadline",
+            FinishReason::NothingAllowed => "nothing_allowed",
             FinishReason::Error(_) => "error",
         }
     }
@@ -155,14 +157,9 @@ pub(crate) fn generate(
 ) -> Result<Answer, Failure> {
     let left = u64::from(model.facts().context).saturating_sub(asked.prompt.len() as u64);
     let max_tokens = asked.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(left.max(1) as u32));
-    let request = Request {
-        prompt: asked.prompt,
-        max_new_tokens: Some(max_tokens),
-        stop_ids: asked.stop_ids,
-        sampling: asked.sampling,
-        logits: None,
-    };
-    let events = model.submit(Job { request, stops: asked.stops })?;
+    let request =
+        Request { stop_ids: asked.stop_ids, sampling: asked.sampling, ..Request::greedy(asked.prompt, max_tokens) };
+    let events = model.submit(Job { stops: asked.stops, ..Job::new(request) })?;
     interrupt.begin();
     let answer = read(events, model.texts().is_some(), interrupt, show);
     interrupt.end();
@@ -195,7 +192,7 @@ fn read(
                 show(&piece)?;
             }
             Event::RopeScaled { length, original } => notes.push(rope_note(length, original)),
-            Event::Logits { .. } | Event::Hidden { .. } => {}
+            Event::Logits { .. } | Event::Hidden { .. } | Event::PromptLogprobs { .. } => {}
             Event::Finished(end) => {
                 return Ok(Answer { tokens, text: has_text.then_some(text), end, notes, executors: Vec::new() });
             }

@@ -1,11 +1,14 @@
 //! Requests come and go.
 
+use super::cache_salt::cache_salt;
 use super::core::Engine;
 use super::event::Event;
 use super::request::Request;
-use super::request_state::RequestState;
+use super::request_state::{RequestState, Wanted};
+use super::restraint::Restraint;
 use crate::error::EngineError;
-use crate::sampling::TokenCounts;
+use crate::limits::MAX_LOGPROBS;
+use crate::sampling::{Constraint, Lists, ParamError, Restriction, TokenCounts};
 use crate::scheduler::{Ended, FinishReason, NewSequence, SeqId};
 use std::collections::VecDeque;
 
@@ -13,31 +16,77 @@ impl Engine {
     /// Queues a request.
     ///
     /// # Errors
-    /// [`EngineError::UnknownToken`], [`EngineError::Sampling`], [`EngineError::Admission`].
+    /// [`EngineError::UnknownToken`], [`EngineError::NoHiddenStates`], [`EngineError::Sampling`],
+    /// [`EngineError::Admission`].
     pub fn add(&mut self, request: Request) -> Result<SeqId, EngineError> {
-        let vocabulary = self.facts.vocabulary;
-        if let Some(at) = request.prompt.iter().position(|&id| id >= vocabulary) {
-            return Err(EngineError::UnknownToken { id: request.prompt[at], at, vocabulary });
-        }
-        let sampling = request.sampling.checked(vocabulary as usize)?;
+        self.add_restricted(request, None)
+    }
+
+    /// Queues a request whose tokens `constraint` restricts besides.
+    ///
+    /// # Errors
+    /// As [`Engine::add`].
+    pub fn add_constrained(&mut self, request: Request, constraint: Box<dyn Constraint>) -> Result<SeqId, EngineError> {
+        self.add_restricted(request, Some(constraint))
+    }
+
+    fn add_restricted(
+        &mut self,
+        request: Request,
+        constraint: Option<Box<dyn Constraint>>,
+    ) -> Result<SeqId, EngineError> {
+        let restriction = self.check(&request)?;
+        let wanted = Wanted::of(&request);
+        let vocabulary = self.facts.vocabulary as usize;
+        let sampling = request.sampling.checked(vocabulary)?;
         let counts = TokenCounts::new(&request.prompt);
+        let restraint = Restraint::new(restriction, constraint, &request.prompt, vocabulary);
         let length = self.whole_length(request.prompt.len(), request.max_new_tokens);
         let scaled = self.dynamic_rope.as_ref().filter(|d| length > d.original).map(|d| d.original);
-        // Keys that were rotated for another length are not this sequence's.
-        let salt = scaled.map_or_else(Vec::new, |_| length.to_le_bytes().to_vec());
+        let salt = cache_salt(&request.cache_salt, scaled.map(|_| length))?;
         let prompt = request.prompt.clone();
         let seq = self.scheduler.add(NewSequence {
             prompt: request.prompt,
             max_new_tokens: request.max_new_tokens,
             stop_ids: request.stop_ids,
-            logits: request.logits.unwrap_or_default(),
+            logits: wanted.rows(),
             cache_salt: salt.clone(),
+            priority: request.priority,
+            key: request.key,
         })?;
         self.speculator.add(seq, &prompt);
         self.known.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
-        let (logits, ready) = (request.logits.is_some(), VecDeque::new());
-        self.requests.insert(seq, RequestState { sampling, counts, logits, length, salt, ready });
+        let ready = VecDeque::new();
+        self.requests.insert(seq, RequestState { sampling, counts, restraint, wanted, length, salt, ready });
         Ok(seq)
+    }
+
+    /// Checks what the scheduler does not see of a request; what its lists leave of the vocabulary.
+    fn check(&self, request: &Request) -> Result<Restriction, EngineError> {
+        let vocabulary = self.facts.vocabulary;
+        if let Some(at) = request.prompt.iter().position(|&id| id >= vocabulary) {
+            return Err(EngineError::UnknownToken { id: request.prompt[at], at, vocabulary });
+        }
+        if request.hidden.is_some() && !self.options.hidden {
+            return Err(EngineError::NoHiddenStates);
+        }
+        if let Some(value) = request.prompt_logprobs.filter(|&value| value > MAX_LOGPROBS) {
+            return Err(ParamError::TooManyLogprobs { field: "prompt_logprobs", value }.into());
+        }
+        let first = u32::try_from(request.prompt.len()).unwrap_or(u32::MAX);
+        let most = request.max_new_tokens.unwrap_or_else(|| self.facts.context.saturating_sub(first));
+        let min = request.min_new_tokens;
+        if min > most {
+            return Err(ParamError::MinAboveMost { min, most }.into());
+        }
+        let lists = Lists {
+            allowed: request.allowed_tokens.as_deref(),
+            bad_words: &request.bad_words,
+            stop_ids: &request.stop_ids,
+            first_end: first.saturating_add(min),
+            first,
+        };
+        Ok(Restriction::new(&lists, vocabulary as usize)?)
     }
 
     /// Positions that a request computes if nothing stops it early: its last token is not computed any more.

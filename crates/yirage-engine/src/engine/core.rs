@@ -5,6 +5,7 @@ use super::facts::ModelFacts;
 use super::launched::Launched;
 use super::request_state::RequestState;
 use crate::options::EngineOptions;
+use crate::pace::Pace;
 use crate::packed::Background;
 use crate::runner::Runner;
 use crate::sampling::Sampler;
@@ -12,6 +13,7 @@ use crate::scheduler::{Scheduler, SeqId};
 use crate::speculate::Speculator;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 use yirage_hal::Device;
 use yirage_model::rope::Dynamic;
 use yirage_packed::Entry as KeptEntry;
@@ -37,8 +39,11 @@ pub struct Engine {
     pub(super) launched: Option<Launched>,
     /// Events that wait for the next step.
     pub(super) known: Vec<Event>,
-    pub(super) hidden: bool,
     pub(super) speculator: Speculator,
+    /// What keeps steps within a time, where they have to be.
+    pub(super) pace: Option<Pace>,
+    /// When the last step was over.
+    pub(super) over: Option<Instant>,
     pub(super) options: EngineOptions,
     /// The entry that repacked weights are mapped from.
     pub(super) kept: Option<KeptEntry>,

@@ -15,8 +15,7 @@ pub enum Event {
         /// One a token of the vocabulary.
         logits: Vec<f32>,
     },
-    /// The hidden state of a position, after the final norm, where the engine was told to report them: of every position
-    /// whose logits were computed.
+    /// The hidden state of a position, after the final norm, for requests that want them.
     Hidden {
         /// The sequence.
         seq: SeqId,
@@ -24,6 +23,15 @@ pub enum Event {
         position: usize,
         /// One a dimension of the model.
         state: Vec<f32>,
+    },
+    /// The log-probability of a token of the prompt, for requests that want them: of each but the first, in order.
+    PromptLogprobs {
+        /// The sequence.
+        seq: SeqId,
+        /// The token's position.
+        position: usize,
+        /// The token's, as the one chosen, and those of the likeliest at its place.
+        logprobs: Logprobs,
     },
     /// A new token.
     Token {

@@ -51,8 +51,11 @@ impl Engine {
         Outcome::Run(tokens)
     }
 
-    /// Tells the speculator what a step of decoding sequences took.
+    /// Tells what a step took: the pace, and if only decoding sequences had part in it the speculator.
     pub(super) fn measured(&mut self, batch: &Batch, results: &[StepResult], seconds: f64) {
+        if let Some(pace) = &mut self.pace {
+            pace.measured(batch, seconds);
+        }
         if batch.entries.iter().any(|entry| entry.phase != Phase::Decode) {
             return;
         }
@@ -72,7 +75,7 @@ impl Engine {
             };
             let mut event = self.report(update);
             if let (Event::Token { seq, logprobs, .. }, Some(ready)) = (&mut event, ready) {
-                self.report_row(*seq, ready.position, ready.row, &mut events)?;
+                self.report_row(*seq, ready.position, ready.row, true, &mut events)?;
                 *logprobs = ready.logprobs;
             }
             events.push(event);

@@ -2,9 +2,10 @@
 
 use super::core::Engine;
 use super::launched::Launched;
+use super::request_state::Wanted;
 use crate::runner::{HIDDEN, LOGITS};
 use crate::sampling::{SampleError, Sampled, Sampling};
-use crate::scheduler::Batch;
+use crate::scheduler::{Batch, LogitsWanted};
 use std::time::Instant;
 use yirage_hal::{Flight, Given};
 
@@ -21,8 +22,9 @@ impl Engine {
 
     /// The outputs of which some request wants rows.
     fn reads(&self) -> Vec<usize> {
-        let logits = self.requests.values().any(|request| request.logits).then_some(LOGITS);
-        let hidden = self.hidden.then_some(HIDDEN);
+        let any = |of: fn(&Wanted) -> Option<LogitsWanted>| self.requests.values().any(|r| of(&r.wanted).is_some());
+        let logits = any(|wanted| wanted.logits).then_some(LOGITS);
+        let hidden = any(|wanted| wanted.hidden).then_some(HIDDEN);
         logits.into_iter().chain(hidden).collect()
     }
 
@@ -39,8 +41,8 @@ impl Engine {
 
     /// Whether nothing that the host does with a token decides about the next one, but its end.
     fn may_run_ahead(&self) -> bool {
-        let plain = self.requests.values().all(|request| !request.logits && !request.sampling.has_penalties());
-        self.device.in_flight() > 1 && plain && !self.hidden && self.speculator.is_off()
+        let plain = self.requests.values().all(|request| !request.waits_for_host());
+        self.device.in_flight() > 1 && plain && self.speculator.is_off()
     }
 
     /// Waits for a step: one result for each row of each entry that [`Engine::samples`].

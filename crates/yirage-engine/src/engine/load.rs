@@ -4,8 +4,10 @@ use super::core::Engine;
 use super::facts::ModelFacts;
 use crate::error::EngineError;
 use crate::kv::KvManager;
+use crate::limits::BLOCK;
 use crate::load::{self, Progress};
-use crate::options::EngineOptions;
+use crate::options::{CacheSize, EngineOptions};
+use crate::pace::{Pace, PromptWork};
 use crate::packed::Packed;
 use crate::runner::Runner;
 use crate::sampling::Sampler;
@@ -66,6 +68,8 @@ impl Engine {
         };
         let mut sampler = Sampler::new(device.clone(), options.logit_rows.max(options.max_seqs));
         sampler.prepare(vocabulary as usize)?;
+        let work = || PromptWork::new(&prepared.costs, prepared.context);
+        let pace = options.max_step.map(|most| Pace::new(most, work()));
         Ok(Engine {
             facts,
             device,
@@ -78,8 +82,9 @@ impl Engine {
             dynamic_rope,
             launched: None,
             known: Vec::new(),
-            hidden: options.hidden,
             speculator: Speculator::new(options.speculation),
+            pace,
+            over: None,
             options: options.clone(),
             kept,
             background,
@@ -101,7 +106,7 @@ impl Engine {
             same_vocabulary(model, draft)?;
         }
         let options = EngineOptions { context: Some(self.facts.context), ..self.options.clone() };
-        let draft = DraftModel::load(checkpoint, self.device.clone(), &options, progress)?;
+        let draft = DraftModel::load(checkpoint, self.device.clone(), &options, self.whole_sequences(), progress)?;
         let (model, width) = (self.facts.vocabulary, draft.vocabulary());
         if tokenizers.is_none() && model != width {
             return Err(VocabularyError::Width { model, draft: width }.into());
@@ -109,5 +114,18 @@ impl Engine {
         let share = draft.bytes().weights as f64 / self.facts.bytes.weights.max(1) as f64;
         self.speculator.set_model(draft, share);
         Ok(())
+    }
+
+    /// Sequences of full length that the cache holds, at least one.
+    fn whole_sequences(&self) -> u32 {
+        match self.options.cache {
+            CacheSize::Sequences(sequences) => sequences,
+            CacheSize::Bytes(_) => {
+                let kv = self.scheduler.kv();
+                let blocks = (0..kv.groups().len()).map(|group| kv.total_blocks(group)).max();
+                let positions = blocks.map_or(0, |blocks| blocks * BLOCK);
+                u32::try_from(positions / self.facts.context as usize).unwrap_or(u32::MAX).max(1)
+            }
+        }
     }
 }

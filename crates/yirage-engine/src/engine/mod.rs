@@ -1,6 +1,7 @@
 //! The engine: requests in, tokens out, one step after another.
 
 mod admission;
+mod cache_salt;
 mod choose;
 mod core;
 mod event;
@@ -9,9 +10,11 @@ mod guesses;
 mod launch;
 mod launched;
 mod load;
+mod prompt_rows;
 mod report;
 mod request;
 mod request_state;
+mod restraint;
 mod statistics;
 mod step;
 mod verify;

@@ -3,7 +3,7 @@
 use super::core::Engine;
 use super::event::Event;
 use crate::error::EngineError;
-use crate::scheduler::{BatchEntry, SeqId, SeqUpdate};
+use crate::scheduler::{BatchEntry, LogitsWanted, SeqId, SeqUpdate};
 
 impl Engine {
     /// The event for one of the scheduler's updates; ended sequences are forgotten.
@@ -12,6 +12,7 @@ impl Engine {
             SeqUpdate::Token { seq, token, position } => {
                 if let Some(s) = self.requests.get_mut(&seq) {
                     s.counts.push(token);
+                    s.restraint.push(token);
                 }
                 self.speculator.push(seq, token);
                 Event::Token { seq, token, position, logprobs: None }
@@ -34,21 +35,28 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let certain = entry.rows.len() - entry.drafts as usize;
         let mut rows = entry.rows[..certain].iter().enumerate();
-        rows.try_for_each(|(i, &r)| self.report_row(entry.seq, (entry.start + r) as usize, first_row + i, events))
+        rows.try_for_each(|(i, &r)| {
+            let sampled = entry.sample && i + 1 == certain;
+            self.report_row(entry.seq, (entry.start + r) as usize, first_row + i, sampled, events)
+        })
     }
 
-    /// Logits and hidden state of one row of the last step, as far as they are wanted.
+    /// Logits and hidden state of one row of the last step, as far as they are wanted. `sampled` is whether a token came of
+    /// it.
     pub(super) fn report_row(
         &self,
         seq: SeqId,
         position: usize,
         row: usize,
+        sampled: bool,
         events: &mut Vec<Event>,
     ) -> Result<(), EngineError> {
-        if self.requests.get(&seq).is_some_and(|s| s.logits) {
+        let Some(request) = self.requests.get(&seq) else { return Ok(()) };
+        let wants = |rows| rows == Some(LogitsWanted::All) || rows == Some(LogitsWanted::Last) && sampled;
+        if wants(request.wanted.logits) {
             events.push(Event::Logits { seq, position, logits: self.runner.logits(row)?.to_vec() });
         }
-        if self.hidden {
+        if wants(request.wanted.hidden) {
             events.push(Event::Hidden { seq, position, state: self.runner.hidden(row)?.to_vec() });
         }
         Ok(())

@@ -1,20 +1,55 @@
 //! What is kept of a request beside the scheduler's sequence.
 
+use super::request::Request;
+use super::restraint::Restraint;
 use crate::sampling::{CheckedParams, Logprobs, TokenCounts};
+use crate::scheduler::LogitsWanted;
 use std::collections::VecDeque;
 
 /// What the engine keeps of a request while its sequence runs.
 pub(super) struct RequestState {
     pub(super) sampling: CheckedParams,
     pub(super) counts: TokenCounts,
-    /// Whether logits are reported.
-    pub(super) logits: bool,
+    pub(super) restraint: Restraint,
+    pub(super) wanted: Wanted,
     /// Positions that will be computed if it is not stopped early.
     pub(super) length: u32,
     /// Distinguishes cached beginnings.
     pub(super) salt: Vec<u8>,
     /// What belongs to the verified tokens that the scheduler has not delivered yet.
     pub(super) ready: VecDeque<Ready>,
+}
+
+impl RequestState {
+    /// Whether the host has to see a token before the next one can be chosen or reported.
+    pub(super) fn waits_for_host(&self) -> bool {
+        self.sampling.has_penalties() || self.restraint.looks_back() || self.wanted.anything()
+    }
+}
+
+/// What a request wants to be told beside its tokens.
+pub(super) struct Wanted {
+    pub(super) logits: Option<LogitsWanted>,
+    pub(super) hidden: Option<LogitsWanted>,
+    /// For log-probabilities of the prompt: how many likeliest tokens, and the prompt.
+    pub(super) prompt: Option<(u32, Vec<u32>)>,
+}
+
+impl Wanted {
+    pub(super) fn of(request: &Request) -> Wanted {
+        let prompt = request.prompt_logprobs.map(|top| (top, request.prompt.clone()));
+        Wanted { logits: request.logits, hidden: request.hidden, prompt }
+    }
+
+    /// The rows that have to be computed for it.
+    pub(super) fn rows(&self) -> LogitsWanted {
+        let all = [self.logits, self.hidden].contains(&Some(LogitsWanted::All)) || self.prompt.is_some();
+        if all { LogitsWanted::All } else { LogitsWanted::Last }
+    }
+
+    fn anything(&self) -> bool {
+        self.logits.is_some() || self.hidden.is_some() || self.prompt.is_some()
+    }
 }
 
 /// What belongs to a token of a verified run.

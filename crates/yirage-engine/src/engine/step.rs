@@ -6,7 +6,7 @@ use super::launched::Launched;
 use super::verify::verify;
 use crate::error::EngineError;
 use crate::sampling::{Logprobs, SampleError, Sampled};
-use crate::scheduler::{Batch, Outcome, SeqId, StepResult};
+use crate::scheduler::{Batch, FinishReason, Outcome, SeqId, StepResult};
 use std::collections::HashMap;
 use std::time::Instant;
 use yirage_packed::Entry as KeptEntry;
@@ -65,11 +65,29 @@ impl Engine {
     /// Plans a step and submits it; nothing where there is nothing to run.
     fn begin(&mut self) -> Result<Option<Result<Launched, String>>, EngineError> {
         let guessed = self.propose();
+        self.limit_prompts();
         let batch = self.scheduler.schedule()?;
         if batch.entries.is_empty() {
             return Ok(None);
         }
         Ok(Some(guessed.map_err(|e| e.to_string()).and_then(|()| self.launch(batch, None))))
+    }
+
+    /// Tells the scheduler how much of prompts the next step may have if others wait for their next token.
+    fn limit_prompts(&mut self) {
+        if let Some(pace) = &self.pace {
+            let decodes = self.scheduler.decoding().count() as u32;
+            let chunk = self.scheduler.config().prefill_chunk;
+            self.scheduler.limit_prefill(Some(pace.fits(decodes, self.scheduler.deepest_prompt(), chunk)));
+        }
+    }
+
+    /// How long a step took that began then and is over now. One that was submitted behind another began when that was
+    /// over.
+    fn seconds_since(&mut self, began: Instant) -> f64 {
+        let now = Instant::now();
+        let before = self.over.replace(now);
+        now.saturating_duration_since(before.map_or(began, |before| before.max(began))).as_secs_f64()
     }
 
     /// Tells the scheduler what a step gave, and the caller what it says of it.
@@ -80,7 +98,7 @@ impl Engine {
         began: Instant,
         events: &mut Vec<Event>,
     ) -> Result<(), EngineError> {
-        let seconds = began.elapsed().as_secs_f64();
+        let seconds = self.seconds_since(began);
         let mut logprobs = HashMap::new();
         let results = self.results(batch, sampled, &mut logprobs, events)?;
         self.measured(batch, &results, seconds);
@@ -108,11 +126,15 @@ impl Engine {
         let mut first_row = 0;
         for entry in &batch.entries {
             self.report_rows(entry, first_row, events)?;
+            let prompt = self.report_prompt(entry, &mut sampled, events);
             let rows = if self.samples(entry) { 1 + entry.drafts as usize } else { 0 };
             let rows: Vec<_> = sampled.by_ref().take(rows).collect();
-            let outcome = match verify(entry.drafted(), rows) {
-                Err(why) => Outcome::Failed(why),
-                Ok(run) if run.is_empty() && entry.sample => Outcome::Failed("the engine lost the sequence".into()),
+            let outcome = match prompt.map_err(|e| e.to_string()).and_then(|()| verify(entry.drafted(), rows)) {
+                Err(_) if self.allows_none(entry) => Outcome::Failed(FinishReason::NothingAllowed),
+                Err(why) => Outcome::Failed(FinishReason::Error(why)),
+                Ok(run) if run.is_empty() && entry.sample => {
+                    Outcome::Failed(FinishReason::Error("the engine lost the sequence".into()))
+                }
                 Ok(run) if run.is_empty() => Outcome::Ran,
                 Ok(run) => self.keep(entry, first_row, run, logprobs),
             };

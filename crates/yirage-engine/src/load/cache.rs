@@ -2,7 +2,8 @@
 
 use crate::error::EngineError;
 use crate::kv::{CacheGroup, GroupConfig, KvError};
-use crate::options::EngineOptions;
+use crate::options::{CacheSize, EngineOptions};
+use crate::scheduler::ConfigError;
 use yirage_ir::{Source, Type};
 use yirage_model::ModelError;
 use yirage_model::arch::{self, Model};
@@ -19,14 +20,45 @@ fn cache_group(model: &Model, g: usize) -> CacheGroup {
     }
 }
 
-/// Blocks of each group's pool: enough for `cache_seqs` sequences of full length.
-pub(super) fn pool_blocks(model: &Model, options: &EngineOptions, context: u32) -> Vec<u64> {
-    let blocks = |g| {
+/// Blocks of each group's pool, for as many sequences of full length as the options say, or as a budget holds. A block of
+/// each group takes so many bytes.
+///
+/// # Errors
+/// [`ConfigError::OutOfRange`] for no sequence, [`EngineError::CacheTooSmall`] for a budget without a block for each group.
+pub(super) fn pool_blocks(
+    model: &Model,
+    options: &EngineOptions,
+    context: u32,
+    block_bytes: &[u64],
+) -> Result<Vec<u64>, EngineError> {
+    let blocks = |g, seqs: u32| {
         let each = cache_group(model, g).peak_blocks(context as usize, options.chunk as usize) as u64;
         // One block more a running sequence: short sequences begin blocks of their own.
-        each * u64::from(options.cache_seqs.max(1)) + u64::from(options.max_seqs)
+        each.saturating_mul(seqs.into()).saturating_add(options.max_seqs.into())
     };
-    (0..model.groups.len()).map(blocks).collect()
+    let for_seqs = |seqs| (0..model.groups.len()).map(|g| blocks(g, seqs)).collect::<Vec<u64>>();
+    match options.cache {
+        CacheSize::Sequences(0) => {
+            Err(ConfigError::OutOfRange { field: "cache sequences", value: 0, most: u32::MAX }.into())
+        }
+        CacheSize::Sequences(seqs) => Ok(for_seqs(seqs)),
+        CacheSize::Bytes(bytes) => scaled(&for_seqs(1), block_bytes, bytes),
+    }
+}
+
+/// As many blocks of each group as fit `bytes` together, in the ratio of `blocks`.
+fn scaled(blocks: &[u64], block_bytes: &[u64], bytes: u64) -> Result<Vec<u64>, EngineError> {
+    let whole: u128 = blocks.iter().zip(block_bytes).map(|(&n, &each)| u128::from(n) * u128::from(each)).sum();
+    // The pool that has the fewest blocks decides what is too little.
+    let Some(fewest) = blocks.iter().copied().min().filter(|&n| n > 0 && whole > 0) else {
+        return Ok(blocks.to_vec());
+    };
+    let least = whole.div_ceil(u128::from(fewest));
+    if u128::from(bytes) < least {
+        return Err(EngineError::CacheTooSmall { bytes, least: u64::try_from(least).unwrap_or(u64::MAX) });
+    }
+    let share = |&n: &u64| u128::from(n) * u128::from(bytes) / whole;
+    Ok(blocks.iter().map(|n| u64::try_from(share(n)).unwrap_or(u64::MAX)).collect())
 }
 
 /// The pools as the KV manager takes them.
@@ -51,5 +83,30 @@ pub(super) fn k_width(group: &arch::CacheGroup) -> u32 {
         arch::CacheGroup::Paged { k_width, .. } => k_width,
         arch::CacheGroup::Latent { rank, rope } => rank + rope,
         arch::CacheGroup::Slot { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_divided_as_the_groups_need_it() {
+        let (blocks, each) = ([144, 49], [1000, 4000]);
+        let whole = 144 * 1000 + 49 * 4000;
+        assert_eq!(scaled(&blocks, &each, whole).unwrap(), blocks);
+        assert_eq!(scaled(&blocks, &each, 10 * whole).unwrap(), [1440, 490]);
+        let some = scaled(&blocks, &each, 100_000).unwrap();
+        assert!(some.iter().zip(each).map(|(n, each)| n * each).sum::<u64>() <= 100_000, "{some:?}");
+        let least = whole.div_ceil(49);
+        assert_eq!(scaled(&blocks, &each, least).unwrap().last(), Some(&1));
+        let refused = scaled(&blocks, &each, least - 1);
+        assert!(
+            matches!(refused, Err(EngineError::CacheTooSmall { bytes, least: l }) if (bytes, l) == (least - 1, least))
+        );
+        let huge = scaled(&blocks, &each, u64::MAX).unwrap();
+        assert!(
+            huge.iter().zip(each).map(|(&n, each)| u128::from(n) * u128::from(each)).sum::<u128>() <= u64::MAX.into()
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::sizes::DeviceSizes;
 use crate::error::EngineError;
-use crate::limits::MAX_CONTEXT;
+use crate::limits::BLOCK;
 use crate::memory::LoadBytes;
 use crate::options::EngineOptions;
 use yirage_hal::Device;
@@ -26,7 +26,6 @@ pub(super) fn predict(
     plans: &[VerifiedPlan],
     blocks: &[u64],
     options: &EngineOptions,
-    context: u32,
 ) -> LoadBytes {
     let block = |name: &str| sizes.blocks.get(name).copied().unwrap_or(0);
     let states = model.state_group.iter().map(|(name, group)| block(name).saturating_mul(blocks[*group]));
@@ -35,7 +34,7 @@ pub(super) fn predict(
         cache: sum(states),
         // One bucket's step runs at a time, in memory that all of them share.
         arena: plans.iter().map(|p| p.arena).fold(0, u64::max),
-        tables: tables(model, plans, blocks, options, context),
+        tables: tables(model, plans, blocks, options),
     }
 }
 
@@ -55,14 +54,15 @@ pub(crate) fn check(bytes: &LoadBytes, device: &dyn Device) -> Result<(), Engine
 }
 
 /// Everything beside weights, cache and arenas whose size the options decide.
-fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &EngineOptions, context: u32) -> u64 {
+fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &EngineOptions) -> u64 {
     let slots = |plan: &VerifiedPlan| {
         let inputs = plan.graph.inputs_of(Source::Slot).map(|id| plan.graph.ty(id).bytes(&plan.bucket) as u64);
         // The batch has them once and the executor once.
         sum(inputs).saturating_mul(2)
     };
     let token = TOKEN + if options.speculation.most > 0 { GUESSED_TOKEN } else { 0 };
-    let positions = u64::from(context.min(MAX_CONTEXT)).saturating_mul(options.cache_seqs.max(1).into());
+    // As many tokens as the cache can hold are kept.
+    let positions = blocks.iter().copied().fold(0, u64::max).saturating_mul(BLOCK as u64);
     let rows = u64::from(options.logit_rows.max(options.max_seqs));
     // Rows that are reported are copies.
     let logits = rows.saturating_mul(model.vocab_size.into()).saturating_mul(4);

@@ -52,9 +52,9 @@ pub(crate) fn prepare(
     for bucket in buckets(options, context) {
         plans.push(compile(&model.graph, bucket, &target, &weights, &compiling)?);
     }
-    let blocks = pool_blocks(&model, options, context);
     let sizes = DeviceSizes::new(device, &model, &weights)?;
-    let bytes = predict(&sizes, &model, &plans, &blocks, options, context);
+    let blocks = pool_blocks(&model, options, context, &sizes.group_blocks(&model))?;
+    let bytes = predict(&sizes, &model, &plans, &blocks, options);
     check(&bytes, device)?;
     let groups = group_configs(&model, &blocks)?;
     let costs = Costs::new(&plans[0].graph, &sizes);

@@ -28,6 +28,15 @@ impl DeviceSizes {
         }
         Ok(sizes)
     }
+
+    /// Bytes of a block of each cache group, of all its states together.
+    pub(super) fn group_blocks(&self, model: &Model) -> Vec<u64> {
+        let mut bytes = vec![0u64; model.groups.len()];
+        for (name, group) in &model.state_group {
+            bytes[*group] = bytes[*group].saturating_add(self.blocks[name]);
+        }
+        bytes
+    }
 }
 
 impl Sizes for DeviceSizes {

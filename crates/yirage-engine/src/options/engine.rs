@@ -1,7 +1,9 @@
 //! How a model runs in an engine.
 
+use super::cache::CacheSize;
 use super::packed::PackedOptions;
 use super::speculation::Speculation;
+use std::time::Duration;
 use yirage_hal::KernelCapabilities;
 use yirage_ir::Format;
 use yirage_plan::{ExecutorKind, Precision};
@@ -22,15 +24,18 @@ pub struct EngineOptions {
     pub context: Option<u32>,
     /// Sequences that run at once.
     pub max_seqs: u32,
-    /// Sequences of full length that the cache holds.
-    pub cache_seqs: u32,
+    /// How much the cache holds. A draft model's holds as many sequences of full length besides, at least one.
+    pub cache: CacheSize,
     /// Tokens of a step, and of a prefill chunk.
     pub chunk: u32,
+    /// How long a step may take in which sequences wait for their next token: prompts take as much of it as measured costs
+    /// allow, at least one token. None computes whole chunks. The output is the same.
+    pub max_step: Option<Duration>,
     /// Rows of logits of a step; a chunk of a request for all logits is at most this long.
     pub logit_rows: u32,
     /// Whether the cached beginnings of prompts are used again.
     pub prefix_cache: bool,
-    /// Whether the hidden states of all rows of logits are reported as [`crate::Event::Hidden`].
+    /// Whether requests may ask for hidden states. The model then has them as an output.
     pub hidden: bool,
     /// Whether tokens are guessed and several verified in one step. The output is the same.
     pub speculation: Speculation,
@@ -49,8 +54,9 @@ impl Default for EngineOptions {
             executor: None,
             context: None,
             max_seqs: 16,
-            cache_seqs: 1,
+            cache: CacheSize::Sequences(1),
             chunk: 512,
+            max_step: None,
             logit_rows: 64,
             prefix_cache: true,
             hidden: false,

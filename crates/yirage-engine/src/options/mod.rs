@@ -1,9 +1,11 @@
 //! What the owner of an engine decides. Options know nothing of those who follow them.
 
+mod cache;
 mod engine;
 mod packed;
 mod speculation;
 
+pub use cache::CacheSize;
 pub use engine::{DEFAULT_CONTEXT, EngineOptions};
 pub use packed::PackedOptions;
 pub use speculation::{Speculation, SpeculationControl};

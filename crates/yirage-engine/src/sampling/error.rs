@@ -1,6 +1,6 @@
 //! Errors of sampling.
 
-use crate::limits::{MAX_LOGIT_BIAS, MAX_LOGPROBS};
+use crate::limits::{MAX_BAD_WORD_TOKENS, MAX_BAD_WORDS, MAX_LOGIT_BIAS, MAX_LOGPROBS};
 use yirage_compile::CompileError;
 use yirage_hal::HalError;
 use yirage_ir::BuildError;
@@ -19,8 +19,10 @@ pub enum ParamError {
         allowed: &'static str,
     },
     /// Too many alternatives asked for.
-    #[error("logprobs is {value}; at most {MAX_LOGPROBS} are supported")]
+    #[error("{field} is {value}; at most {MAX_LOGPROBS} are supported")]
     TooManyLogprobs {
+        /// Name of the parameter.
+        field: &'static str,
         /// Number given.
         value: u32,
     },
@@ -30,9 +32,11 @@ pub enum ParamError {
         /// Entries given.
         count: usize,
     },
-    /// A bias for a token the model does not have.
-    #[error("logit_bias names token {token}, but the vocabulary has {vocabulary} tokens (0 to {})", .vocabulary - 1)]
+    /// A token the model does not have.
+    #[error("{field} names token {token}, but the vocabulary has {vocabulary} tokens (0 to {})", .vocabulary - 1)]
     UnknownToken {
+        /// Name of the parameter.
+        field: &'static str,
         /// Token id given.
         token: u32,
         /// Tokens in the vocabulary, at least 1.
@@ -43,6 +47,45 @@ pub enum ParamError {
     DuplicateToken {
         /// Token id given.
         token: u32,
+    },
+    /// More allowed tokens than there are.
+    #[error("allowed_tokens has {count} entries, but the vocabulary has {vocabulary} tokens; name each once")]
+    TooManyAllowed {
+        /// Entries given.
+        count: usize,
+        /// Tokens in the vocabulary.
+        vocabulary: usize,
+    },
+    /// Too many forbidden sequences.
+    #[error("bad_words has {count} entries; at most {MAX_BAD_WORDS} are supported")]
+    TooManyBadWords {
+        /// Entries given.
+        count: usize,
+    },
+    /// A forbidden sequence of no tokens, or of too many.
+    #[error("bad_words has {tokens} tokens at place {at}; 1 to {MAX_BAD_WORD_TOKENS} are supported")]
+    BadWordLength {
+        /// Its place in the list.
+        at: usize,
+        /// Tokens it has.
+        tokens: usize,
+    },
+    /// The lists together leave no token.
+    #[error(
+        "allowed_tokens, bad_words and, before min_new_tokens, stop_ids leave none of {vocabulary} tokens; allow at least \
+         one"
+    )]
+    NothingAllowed {
+        /// Tokens in the vocabulary.
+        vocabulary: usize,
+    },
+    /// More tokens are wanted at least than may come at most.
+    #[error("min_new_tokens is {min}, above the {most} new tokens that the request can have at most")]
+    MinAboveMost {
+        /// Tokens wanted at least.
+        min: u32,
+        /// Tokens that can come at most.
+        most: u32,
     },
     /// A vocabulary of nothing.
     #[error("the model's vocabulary is empty, so nothing can be sampled")]

@@ -36,21 +36,25 @@
 //! assert!([1, 3, 0].contains(&sampled.token));
 //! ```
 //!
-//! This module deliberately knows no tokenizer, no grammar (it is given a mask) and no sequence state beside
-//! [`TokenCounts`].
+//! This module deliberately knows no tokenizer, no grammar (it is given a mask, which a [`Constraint`] may fill) and no
+//! sequence state beside [`TokenCounts`].
 
+mod constraint;
 mod counts;
 mod error;
 mod key;
 mod mask;
 mod params;
+mod restriction;
 mod sampler;
 
+pub use constraint::Constraint;
 pub use counts::TokenCounts;
 pub use error::{ParamError, SampleError};
 pub use key::RngKey;
 pub use mask::TokenMask;
 pub use params::{CheckedParams, SamplingParams};
+pub(crate) use restriction::{Lists, Restriction};
 pub(crate) use sampler::Sampling;
 pub use sampler::{Logits, Logprobs, Pick, Sampled, Sampler, TokenLogprob};
 pub use yirage_ir::op::sample::{GREEDY_BELOW, philox4x32_10};

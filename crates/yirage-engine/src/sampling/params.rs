@@ -81,7 +81,7 @@ impl SamplingParams {
         if let Some(value) = self.logprobs
             && value > MAX_LOGPROBS
         {
-            return Err(ParamError::TooManyLogprobs { value });
+            return Err(ParamError::TooManyLogprobs { field: "logprobs", value });
         }
         self.check_bias(vocabulary)?;
         Ok(CheckedParams { params: self, vocabulary })
@@ -93,7 +93,7 @@ impl SamplingParams {
         }
         for &(token, value) in &self.logit_bias {
             if token as usize >= vocabulary {
-                return Err(ParamError::UnknownToken { token, vocabulary });
+                return Err(ParamError::UnknownToken { field: "logit_bias", token, vocabulary });
             }
             if !value.is_finite() {
                 return Err(ParamError::OutOfRange { field: "logit_bias", value, allowed: "finite" });
@@ -115,7 +115,20 @@ pub struct CheckedParams {
     vocabulary: usize,
 }
 
+/// Added to the logit of the token that is to be taken: more than any logit of use, and far from overflowing.
+const SURE: f32 = 1e30;
+
 impl CheckedParams {
+    /// Parameters under which `token`, which the vocabulary has, is taken if its logit is a number; with its
+    /// log-probability and those of the `top` likeliest tokens, which the number is checked for.
+    pub(crate) fn taking(token: u32, top: u32, vocabulary: usize) -> CheckedParams {
+        let logit_bias = vec![(token, SURE)];
+        CheckedParams {
+            params: SamplingParams { logit_bias, logprobs: Some(top), ..SamplingParams::greedy() },
+            vocabulary,
+        }
+    }
+
     /// The parameters.
     pub fn get(&self) -> &SamplingParams {
         &self.params

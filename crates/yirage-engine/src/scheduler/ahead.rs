@@ -9,7 +9,7 @@ use super::batch::{Batch, Outcome, StepResult};
 use super::core::Scheduler;
 use super::error::CommitError;
 use super::phase::Phase;
-use super::update::{FinishReason, SeqUpdate};
+use super::update::SeqUpdate;
 
 /// Stands for a token that the step in flight samples: no vocabulary has it.
 pub const UNKNOWN: u32 = u32::MAX;
@@ -54,7 +54,7 @@ impl Scheduler {
         self.match_results(&self.assumed, results)?;
         let mut updates = Vec::new();
         for (entry, result) in std::mem::take(&mut self.assumed).into_iter().zip(results) {
-            let Ok(at) = self.running.binary_search_by_key(&entry.seq, |seq| seq.id) else { continue };
+            let Some(at) = self.in_flight_at(&entry) else { continue };
             let seq = &mut self.running[at];
             let token = match &result.outcome {
                 Outcome::Token(token) => Some(*token),
@@ -62,7 +62,7 @@ impl Scheduler {
                 Outcome::Ran | Outcome::Failed(_) => None,
             };
             if let Outcome::Failed(why) = &result.outcome {
-                seq.ending.get_or_insert_with(|| FinishReason::Error(why.clone()));
+                seq.ending.get_or_insert_with(|| why.clone());
             }
             let (Some(token), None) = (token, &seq.ending) else {
                 // It ends with the younger step, and without a token of this one.
@@ -81,7 +81,7 @@ impl Scheduler {
     /// Forgets the places kept for tokens that will never be known.
     pub(super) fn forget_assumed(&mut self) {
         for entry in std::mem::take(&mut self.assumed) {
-            if let Ok(at) = self.running.binary_search_by_key(&entry.seq, |seq| seq.id) {
+            if let Some(at) = self.in_flight_at(&entry) {
                 self.running[at].tokens.truncate(entry.upto);
             }
         }

@@ -2,8 +2,9 @@
 
 use super::phase::Phase;
 use super::seq_id::SeqId;
+use super::update::FinishReason;
 
-/// What one step runs. Decodes stand before prefill chunks, each in order of arrival.
+/// What one step runs. Decodes stand before prefill chunks, each by rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Number of the step, from 1.
@@ -71,8 +72,8 @@ pub enum Outcome {
     /// The entry ran and its drafts were verified: the sampled tokens, in order, up to the first that differs from its
     /// draft. At least one and at most `1 + drafts`; all but the last equal their drafts.
     Run(Vec<u32>),
-    /// The entry's sequence cannot go on (its logits were not a number, say); the text is shown to the caller.
-    Failed(String),
+    /// The entry's sequence cannot go on, for this reason (its logits were not a number, say).
+    Failed(FinishReason),
 }
 
 /// The result of one entry.

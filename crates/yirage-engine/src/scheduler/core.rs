@@ -1,16 +1,18 @@
 //! The scheduler's state, its commands, and the commit of a step.
 
-use std::collections::VecDeque;
-
 use super::batch::{Batch, BatchEntry, Outcome, StepResult};
 use super::config::Config;
 use super::error::{AdmissionError, CommitError, ConfigError};
 use super::new_sequence::NewSequence;
 use super::phase::Phase;
+use super::queue::Queue;
+use super::rank::Rank;
 use super::seq_id::SeqId;
 use super::sequence::Sequence;
+use super::shares::Shares;
 use super::update::{Ended, FinishReason, SeqUpdate};
 use crate::kv::{KvManager, Violation};
+use std::num::NonZeroUsize;
 
 /// Exact counters since the scheduler was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +21,7 @@ pub struct Stats {
     pub steps: u64,
     /// Tokens run over all steps.
     pub tokens_run: u64,
-    /// Sequences that lost their blocks to an older one.
+    /// Sequences that lost their blocks to one of higher rank.
     pub preemptions: u64,
     /// Tokens of admitted sequences, each admission counted.
     pub prefix_queried: u64,
@@ -37,6 +39,7 @@ pub struct Stats {
 #[derive(Clone, Debug)]
 pub(super) struct InFlight {
     pub(super) seq: SeqId,
+    pub(super) rank: Rank,
     /// Positions that are computed for certain after the step.
     pub(super) upto: usize,
     pub(super) drafts: Vec<u32>,
@@ -51,10 +54,14 @@ pub(super) struct InFlight {
 pub struct Scheduler {
     pub(super) config: Config,
     pub(super) kv: KvManager,
-    /// In order of arrival; preempted sequences are older than waiting ones.
-    pub(super) waiting: VecDeque<Sequence>,
-    /// In order of arrival, all older than those waiting.
+    pub(super) waiting: Queue,
+    pub(super) shares: Shares,
+    /// By rank.
     pub(super) running: Vec<Sequence>,
+    /// The most prefill tokens of a step that also decodes.
+    pub(super) prefill_limit: Option<NonZeroUsize>,
+    /// Sequences that had a first turn.
+    pub(super) turns: u64,
     pub(super) in_flight: Vec<InFlight>,
     /// The step before it, where that has no results yet either.
     pub(super) assumed: Vec<InFlight>,
@@ -73,8 +80,11 @@ impl Scheduler {
         Ok(Scheduler {
             config,
             kv,
-            waiting: VecDeque::new(),
+            waiting: Queue::default(),
+            shares: Shares::default(),
             running: Vec::new(),
+            prefill_limit: None,
+            turns: 0,
             in_flight: Vec::new(),
             assumed: Vec::new(),
             step: 0,
@@ -90,14 +100,14 @@ impl Scheduler {
     pub fn add(&mut self, new: NewSequence) -> Result<SeqId, AdmissionError> {
         let capacity = self.kv.max_positions(self.config.chunk());
         let final_len = new.final_length(self.config.max_context as usize, capacity)?;
-        let preempted = self.waiting.partition_point(|seq| seq.phase == Phase::Preempted);
-        let waiting = self.waiting.len() - preempted;
+        let waiting = self.waiting.without_turn();
         if waiting >= self.config.max_waiting as usize {
             return Err(AdmissionError::QueueFull { waiting });
         }
         let id = SeqId(self.next_id);
         self.next_id += 1;
-        self.waiting.push_back(Sequence::new(id, new, final_len, self.kv.empty()));
+        self.shares.enter(new.key);
+        self.waiting.put(Sequence::new(id, new, final_len, self.kv.empty()));
         Ok(id)
     }
 
@@ -110,12 +120,10 @@ impl Scheduler {
     /// Ends a sequence for a reason the scheduler cannot see (a stop string, a lost client). Allowed at any moment:
     /// blocks that the step in flight still writes are given back with its commit.
     pub fn finish(&mut self, seq: SeqId, reason: FinishReason) -> Ended {
-        if let Ok(at) = self.waiting.binary_search_by_key(&seq, |seq| seq.id)
-            && let Some(seq) = self.waiting.remove(at)
-        {
+        if let Some(seq) = self.waiting.remove(seq) {
             return Ended::Now(self.close(seq, reason));
         }
-        let Ok(at) = self.running.binary_search_by_key(&seq, |seq| seq.id) else { return Ended::Unknown };
+        let Some(at) = self.running_at(seq) else { return Ended::Unknown };
         if self.in_flight.iter().any(|entry| entry.seq == seq) {
             self.running[at].ending.get_or_insert(reason);
             return Ended::AtCommit;
@@ -124,17 +132,34 @@ impl Scheduler {
         Ended::Now(self.close(seq, reason))
     }
 
+    /// Where a running sequence stands.
+    pub(super) fn running_at(&self, seq: SeqId) -> Option<usize> {
+        self.running.iter().position(|other| other.id == seq)
+    }
+
+    /// Where a sequence stands that is in flight, if it still runs.
+    pub(super) fn in_flight_at(&self, entry: &InFlight) -> Option<usize> {
+        self.running.binary_search_by_key(&entry.rank, |seq| seq.rank).ok()
+    }
+
+    /// How many prefill tokens the steps from now on may have that also decode: with as many the others who wait for their
+    /// next token do not wait for too long. None is no limit.
+    pub fn limit_prefill(&mut self, tokens: Option<NonZeroUsize>) {
+        self.prefill_limit = tokens;
+    }
+
     /// Notes a planned step as in flight.
-    pub(super) fn begin(&mut self, entries: Vec<BatchEntry>) -> Batch {
-        let note = |entry: &BatchEntry| InFlight {
+    pub(super) fn begin(&mut self, entries: Vec<(Rank, BatchEntry)>) -> Batch {
+        let note = |(rank, entry): &(Rank, BatchEntry)| InFlight {
             seq: entry.seq,
+            rank: *rank,
             upto: entry.start as usize + entry.certain().len(),
             drafts: entry.drafted().to_vec(),
             sample: entry.sample,
         };
         self.in_flight = entries.iter().map(note).collect();
         self.step += 1;
-        let batch = Batch { step: self.step, entries };
+        let batch = Batch { step: self.step, entries: entries.into_iter().map(|(_, entry)| entry).collect() };
         self.stats.steps += u64::from(!batch.entries.is_empty());
         self.stats.tokens_run += batch.tokens() as u64;
         self.stats.drafted += batch.entries.iter().map(|entry| u64::from(entry.drafts)).sum::<u64>();
@@ -154,10 +179,8 @@ impl Scheduler {
         self.match_results(&self.in_flight, results)?;
         let mut updates = Vec::new();
         for (entry, result) in std::mem::take(&mut self.in_flight).into_iter().zip(results) {
-            let at = self
-                .running
-                .binary_search_by_key(&entry.seq, |seq| seq.id)
-                .expect("a sequence in flight stays among the running ones until its commit");
+            let at =
+                self.in_flight_at(&entry).expect("a sequence in flight stays among the running ones until its commit");
             self.commit_entry(at, entry, &result.outcome, &mut updates);
         }
         Ok(updates)
@@ -194,7 +217,7 @@ impl Scheduler {
         seq.verifications += usize::from(!entry.drafts.is_empty());
         let mut end = seq.ending.take();
         if let Outcome::Failed(why) = outcome {
-            end.get_or_insert_with(|| FinishReason::Error(why.clone()));
+            end.get_or_insert_with(|| why.clone());
         }
         if let Some(reason) = end {
             let seq = self.running.remove(at);
@@ -219,7 +242,7 @@ impl Scheduler {
         self.settle(at, updates);
     }
 
-    /// Reports the next token of each verified run, in order of arrival; nothing when all have been reported. To be
+    /// Reports the next token of each verified run, by rank; nothing when all have been reported. To be
     /// called until then, between a commit and the next step; a sequence may be ended in between, and then nothing of
     /// the rest of its run remains.
     pub fn deliver(&mut self) -> Vec<SeqUpdate> {
@@ -254,7 +277,7 @@ impl Scheduler {
         }
     }
 
-    /// Sequences that decode, in order of arrival: the next step computes one certain token of each.
+    /// Sequences that decode, by rank: the next step computes one certain token of each.
     pub fn decoding(&self) -> impl Iterator<Item = SeqId> {
         self.running.iter().filter(|seq| seq.phase == Phase::Decode).map(|seq| seq.id)
     }
@@ -264,6 +287,12 @@ impl Scheduler {
         !self.waiting.is_empty() || self.running.iter().any(|seq| seq.phase != Phase::Decode)
     }
 
+    /// Tokens that the farthest of the prompts has behind it which are being computed.
+    pub fn deepest_prompt(&self) -> u32 {
+        let prompts = self.running.iter().filter(|seq| seq.phase == Phase::Prefill);
+        prompts.map(|seq| seq.cache.len() as u32).max().unwrap_or(0)
+    }
+
     /// Whether tokens of a verified run wait for [`Scheduler::deliver`].
     pub fn has_ready(&self) -> bool {
         self.running.iter().any(|seq| !seq.ready.is_empty())
@@ -271,14 +300,14 @@ impl Scheduler {
 
     /// The most drafts for `seq` that a step could use; 0 for a sequence that does not decode.
     pub fn draft_room(&self, seq: SeqId) -> usize {
-        self.running.binary_search_by_key(&seq, |seq| seq.id).map_or(0, |at| self.running[at].draft_room())
+        self.running_at(seq).map_or(0, |at| self.running[at].draft_room())
     }
 
     /// Offers guesses of the tokens that follow the last one of `seq`, for the next step only. As many of them run as
     /// find room after everything else: they take no budget, no row and no block that anybody else could use in that
     /// step, so that nobody is delayed, preempted or evicted for them.
     pub fn propose(&mut self, seq: SeqId, mut drafts: Vec<u32>) {
-        if let Ok(at) = self.running.binary_search_by_key(&seq, |seq| seq.id) {
+        if let Some(at) = self.running_at(seq) {
             drafts.truncate(self.running[at].draft_room());
             self.running[at].drafts = drafts;
         }
@@ -291,7 +320,7 @@ impl Scheduler {
         let failed = std::mem::take(&mut self.in_flight);
         let mut updates = Vec::new();
         for entry in failed {
-            if let Ok(at) = self.running.binary_search_by_key(&entry.seq, |seq| seq.id) {
+            if let Some(at) = self.in_flight_at(&entry) {
                 let mut seq = self.running.remove(at);
                 let reason = seq.ending.take().unwrap_or_else(|| FinishReason::Error(why.to_owned()));
                 updates.push(self.close(seq, reason));
@@ -303,6 +332,7 @@ impl Scheduler {
     /// Gives a sequence's blocks back and reports its end.
     pub(super) fn close(&mut self, mut seq: Sequence, reason: FinishReason) -> SeqUpdate {
         self.kv.close(&mut seq.cache);
+        self.shares.leave(seq.key);
         seq.enter(Phase::Finished);
         SeqUpdate::Finished { seq: seq.id, reason, usage: seq.usage() }
     }
@@ -324,7 +354,7 @@ impl Scheduler {
 
     /// The state of a sequence, or `None` when it is unknown or over.
     pub fn phase(&self, seq: SeqId) -> Option<Phase> {
-        self.running.iter().chain(&self.waiting).find(|other| other.id == seq).map(|seq| seq.phase)
+        self.running.iter().chain(self.waiting.iter()).find(|other| other.id == seq).map(|seq| seq.phase)
     }
 
     /// The cache's bookkeeping.
@@ -347,7 +377,7 @@ impl Scheduler {
     /// # Errors
     /// The first [`Violation`], always a bug of this crate.
     pub fn check(&self) -> Result<(), Violation> {
-        let seqs = || self.running.iter().chain(&self.waiting);
+        let seqs = || self.running.iter().chain(self.waiting.iter());
         self.kv.check(seqs().map(|seq| &seq.cache))?;
         let between_steps = self.in_flight.is_empty() && !self.has_ready();
         seqs().filter(|_| between_steps).try_for_each(|seq| self.kv.check_tight(&seq.cache))

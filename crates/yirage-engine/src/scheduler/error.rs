@@ -1,7 +1,7 @@
 //! Errors of the scheduler.
 
 use super::seq_id::SeqId;
-use crate::limits::{MAX_SALT_BYTES, MAX_STOP_IDS};
+use crate::limits::MAX_STOP_IDS;
 
 /// A configuration that no scheduler can follow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,8 @@ pub enum AdmissionError {
     /// The sequence would outgrow the context.
     #[error(
         "the prompt has {prompt} tokens and {max_new} new tokens are asked for: {total} exceed the context of \
-         {max_context}; shorten the prompt, ask for fewer tokens or raise the context length"
+         {max_context} by {}; shorten the prompt, ask for fewer tokens or raise the context length",
+        .total - .max_context
     )]
     ExceedsContext {
         /// Tokens of the prompt.
@@ -54,8 +55,9 @@ pub enum AdmissionError {
     },
     /// The sequence would not fit the cache even alone.
     #[error(
-        "the request needs {positions} cached positions and the cache can hold {capacity} for one sequence; shorten \
-         the prompt, ask for fewer tokens or give the cache more memory"
+        "the request needs {positions} cached positions and the cache can hold {capacity} for one sequence, {} fewer; \
+         shorten the prompt, ask for fewer tokens or give the cache more memory",
+        .positions - .capacity
     )]
     NeverFits {
         /// Cached positions the finished request needs.
@@ -64,7 +66,7 @@ pub enum AdmissionError {
         capacity: usize,
     },
     /// Too many requests wait.
-    #[error("{waiting} requests are waiting already, the configured most; try again later")]
+    #[error("{waiting} requests are waiting already, the most that may (max_waiting); try again later")]
     QueueFull {
         /// Requests in the queue.
         waiting: usize,
@@ -76,10 +78,12 @@ pub enum AdmissionError {
         stop_ids: usize,
     },
     /// Salt too long.
-    #[error("the request's cache salt has {bytes} bytes; at most {MAX_SALT_BYTES} are supported")]
+    #[error("the request's cache salt has {bytes} bytes; at most {most} are supported")]
     SaltTooLong {
         /// Bytes given.
         bytes: usize,
+        /// Bytes it may have.
+        most: usize,
     },
 }
 

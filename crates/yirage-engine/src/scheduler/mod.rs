@@ -10,10 +10,29 @@
 //!                   Preempted ◄────────────────────────┘
 //! ```
 //!
-//! Requests are served first come first served: the running sequences are always the oldest unfinished ones, because
-//! admission takes the head of the queue or nobody and preemption takes the newest. The oldest sequence is therefore
-//! never preempted and runs at least one token in every step, so a request waits for at most the tokens of the
-//! requests before it.
+//! # Who comes first
+//! A sequence's rank is its priority (less is more urgent) and then its turn: which admission was its first. Those who
+//! run are planned by rank. When blocks run out, the last of them loses its own.
+//!
+//! Admission takes the head of the queue or nobody. The head has the most urgent priority; of that priority those who
+//! were preempted come first, by rank; then the oldest request of the key that was served the fewest tokens. A key that
+//! comes begins with as many as the least served one, so it is owed nothing for the time before.
+//!
+//! # What follows from it
+//! 1. The first of those who run is never preempted and runs at least one token in every step, unless somebody more
+//!    urgent is admitted.
+//! 2. Of one priority, all who had a turn come before all who had none, and nobody overtakes another who had a turn. So a
+//!    request that had its turn waits at most for those who had theirs before, and for more urgent ones.
+//! 3. While a key of some priority has requests without a turn, no other key of that priority is given one after it was
+//!    served more. So it is ahead by no more than what it has running.
+//! 4. With one priority and one key that is first come, first served: a request waits for at most the tokens of the
+//!    requests before it.
+//!
+//! More urgent requests that never end starve the others: that is what a priority means.
+//!
+//! # Steps of a bounded time
+//! While sequences decode, prompts take no more of a step than [`Scheduler::limit_prefill`] allows, at least one token.
+//! How much that is the owner knows, who has the clock.
 //!
 //! ```
 //! use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
@@ -49,8 +68,11 @@ mod error;
 mod new_sequence;
 mod phase;
 mod plan;
+mod queue;
+mod rank;
 mod seq_id;
 mod sequence;
+mod shares;
 #[cfg(test)]
 mod sim;
 mod update;

@@ -1,9 +1,9 @@
 //! What the scheduler is given of a request, and whether that can ever run.
 
 use super::error::AdmissionError;
-use crate::limits::{MAX_SALT_BYTES, MAX_STOP_IDS};
+use crate::limits::{MAX_CACHE_SALT_BYTES, MAX_STOP_IDS};
 
-/// Which positions' logits a request wants.
+/// Which positions' logits, or hidden states, a request wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogitsWanted {
     /// Only those a next token is sampled from.
@@ -28,6 +28,10 @@ pub struct NewSequence {
     pub logits: LogitsWanted,
     /// Requests share cached beginnings only under equal salts; empty is the common one.
     pub cache_salt: Vec<u8>,
+    /// Who is less comes first.
+    pub priority: i32,
+    /// On whose account it runs: keys of one priority take turns.
+    pub key: u64,
 }
 
 impl NewSequence {
@@ -41,8 +45,9 @@ impl NewSequence {
         if self.stop_ids.len() > MAX_STOP_IDS {
             return Err(AdmissionError::TooManyStopIds { stop_ids: self.stop_ids.len() });
         }
-        if self.cache_salt.len() > MAX_SALT_BYTES {
-            return Err(AdmissionError::SaltTooLong { bytes: self.cache_salt.len() });
+        let (bytes, most) = (self.cache_salt.len(), MAX_CACHE_SALT_BYTES);
+        if bytes > most {
+            return Err(AdmissionError::SaltTooLong { bytes, most });
         }
         // The last sampled token is never fed back, so it needs no place in the cache.
         let most = max_context.min(capacity.saturating_add(1));

@@ -9,7 +9,7 @@ pub enum Phase {
     Decode,
     /// Computing its prompt, or everything it had before it was preempted.
     Prefill,
-    /// Lost its blocks to an older sequence; holds nothing, keeps its tokens.
+    /// Lost its blocks to a sequence of higher rank; holds nothing, keeps its tokens.
     Preempted,
     /// Over; only a sequence that is being reported is ever in this state.
     Finished,

@@ -3,6 +3,7 @@
 use super::batch::BatchEntry;
 use super::new_sequence::{LogitsWanted, NewSequence};
 use super::phase::Phase;
+use super::rank::Rank;
 use super::seq_id::SeqId;
 use super::update::{FinishReason, Usage};
 use crate::kv::SeqCache;
@@ -13,6 +14,8 @@ use std::collections::VecDeque;
 pub(super) struct Sequence {
     pub(super) id: SeqId,
     pub(super) phase: Phase,
+    pub(super) rank: Rank,
+    pub(super) key: u64,
     /// Prompt and sampled tokens.
     pub(super) tokens: Vec<u32>,
     pub(super) prompt_len: usize,
@@ -46,6 +49,8 @@ impl Sequence {
         Sequence {
             id,
             phase: Phase::Waiting,
+            rank: Rank { priority: new.priority, turn: None },
+            key: new.key,
             prompt_len: new.prompt.len(),
             tokens: new.prompt,
             final_len,

@@ -13,6 +13,10 @@ pub enum FinishReason {
     Length,
     /// The caller cancelled it.
     Cancelled,
+    /// The caller's clock says that its time is over.
+    Deadline,
+    /// What restricts its tokens allows none at its next position.
+    NothingAllowed,
     /// Its step failed.
     Error(String),
 }

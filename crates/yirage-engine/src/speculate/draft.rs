@@ -11,7 +11,7 @@ use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
 use crate::load::{self, Progress};
 use crate::memory::LoadBytes;
-use crate::options::{EngineOptions, Speculation};
+use crate::options::{CacheSize, EngineOptions, Speculation};
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Pick, Sampler, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry, Phase, SeqId};
@@ -60,15 +60,18 @@ pub(crate) struct DraftModel {
 }
 
 impl DraftModel {
-    /// Loads the model with the sizes of the engine's `options`.
+    /// Loads the model with the sizes of the engine's `options`. Its cache holds `sequences` of full length.
     pub(crate) fn load(
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
         options: &EngineOptions,
+        sequences: u32,
         progress: Progress,
     ) -> Result<DraftModel, EngineError> {
         let speculation = Speculation::default();
-        let options = EngineOptions { hidden: false, logit_rows: options.max_seqs, speculation, ..options.clone() };
+        let cache = CacheSize::Sequences(sequences);
+        let options =
+            EngineOptions { hidden: false, logit_rows: options.max_seqs, speculation, cache, ..options.clone() };
         let prepared = load::prepare(checkpoint, &*device, &options)?;
         let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
         let bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;

@@ -55,7 +55,10 @@ pub fn greedy(engine: &mut Engine, ids: &[u32], n: usize) -> Vec<u32> {
             match event {
                 Event::Token { token, .. } => tokens.push(token),
                 Event::Finished { reason, .. } => assert!(!format!("{reason:?}").contains("Error"), "{reason:?}"),
-                Event::Logits { .. } | Event::Hidden { .. } | Event::RopeScaled { .. } => {}
+                Event::Logits { .. }
+                | Event::Hidden { .. }
+                | Event::PromptLogprobs { .. }
+                | Event::RopeScaled { .. } => {}
             }
         }
     }

@@ -17,7 +17,7 @@ use std::time::Instant;
 pub(crate) use texting::Texting;
 use yirage_engine::scheduler::{FinishReason, SeqId};
 use yirage_engine::text::StopMatcher;
-use yirage_engine::{Engine, Event, Request};
+use yirage_engine::{Engine, Event};
 
 /// What the thread is told.
 pub(crate) enum Command {
@@ -106,23 +106,28 @@ impl<'t> Worker<'t> {
     }
 
     fn add(&mut self, new: New) {
-        let New { job: Job { request, .. }, matcher, sink, open, submitted } = new;
-        match self.admit(request) {
+        let New { job, matcher, sink, open, submitted } = new;
+        let deadline = job.deadline;
+        match self.admit(job) {
             Err(error) => sink.fail(error),
             Ok(seq) => {
                 let texting = self.texts.map(|texts| Texting::new(texts, matcher));
-                self.running.insert(seq, Running::new(sink, texting, open, submitted));
+                self.running.insert(seq, Running::new(sink, texting, open, submitted, deadline));
             }
         }
     }
 
-    fn admit(&mut self, request: Request) -> Result<SeqId, SessionError> {
-        Ok(self.engine.add(request)?)
+    fn admit(&mut self, job: Job) -> Result<SeqId, SessionError> {
+        Ok(match job.constraint {
+            Some(constraint) => self.engine.add_constrained(job.request, constraint)?,
+            None => self.engine.add(job.request)?,
+        })
     }
 
     /// Ends what nobody wants any more, and what has come to a stop string.
     fn cancel(&mut self) {
-        let ended = self.running.iter().filter_map(|(seq, running)| Some((*seq, running.wants_end()?)));
+        let now = Instant::now();
+        let ended = self.running.iter().filter_map(|(seq, running)| Some((*seq, running.wants_end(now)?)));
         let ended: Vec<(SeqId, FinishReason)> = ended.collect();
         let events = ended.into_iter().filter_map(|(seq, reason)| self.engine.finish(seq, reason));
         let events: Vec<Event> = events.collect();
@@ -132,6 +137,7 @@ impl<'t> Worker<'t> {
     fn deliver(&mut self, events: Vec<Event>) {
         for event in events {
             let (Event::Token { seq, .. }
+            | Event::PromptLogprobs { seq, .. }
             | Event::Logits { seq, .. }
             | Event::Hidden { seq, .. }
             | Event::RopeScaled { seq, .. }

@@ -15,6 +15,7 @@ pub(super) struct Running<'t> {
     texting: Option<Texting<'t>>,
     _open: OpenJob,
     submitted: Instant,
+    deadline: Option<Instant>,
     first: Option<Instant>,
     last: Instant,
     /// Why nothing more can be given to the reader.
@@ -22,16 +23,25 @@ pub(super) struct Running<'t> {
 }
 
 impl<'t> Running<'t> {
-    pub(super) fn new(sink: Sink, texting: Option<Texting<'t>>, open: OpenJob, submitted: Instant) -> Running<'t> {
-        Running { sink, texting, _open: open, submitted, first: None, last: submitted, broken: None }
+    pub(super) fn new(
+        sink: Sink,
+        texting: Option<Texting<'t>>,
+        open: OpenJob,
+        submitted: Instant,
+        deadline: Option<Instant>,
+    ) -> Running<'t> {
+        Running { sink, texting, _open: open, submitted, deadline, first: None, last: submitted, broken: None }
     }
 
     /// Why it is to end before its time, if it is.
-    pub(super) fn wants_end(&self) -> Option<FinishReason> {
+    pub(super) fn wants_end(&self, now: Instant) -> Option<FinishReason> {
         if self.broken.is_some() || self.sink.is_cancelled() {
             return Some(FinishReason::Cancelled);
         }
-        self.texting.as_ref().filter(|text| text.has_stopped()).map(|_| FinishReason::StopText)
+        if self.texting.as_ref().is_some_and(Texting::has_stopped) {
+            return Some(FinishReason::StopText);
+        }
+        self.deadline.filter(|&deadline| now >= deadline).map(|_| FinishReason::Deadline)
     }
 
     /// Passes on what the engine says, the text of a token behind it.
@@ -43,6 +53,9 @@ impl<'t> Running<'t> {
                 self.push(event::Event::Token { token, position, logprobs });
                 let text = self.texting.as_mut().map(|text| text.push(token));
                 self.push_text(text);
+            }
+            Event::PromptLogprobs { position, logprobs, .. } => {
+                self.push(event::Event::PromptLogprobs { position, logprobs });
             }
             Event::Logits { position, logits, .. } => self.push(event::Event::Logits { position, logits }),
             Event::Hidden { position, state, .. } => self.push(event::Event::Hidden { position, state }),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use yirage_engine::sampling::SamplingParams;
+use yirage_engine::sampling::{Constraint, SamplingParams, TokenMask};
 use yirage_engine::{EngineOptions, Request, Speculation, SpeculationControl};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_model::Checkpoint;
@@ -38,9 +38,43 @@ pub fn guessing() -> Speculation {
     Speculation { most: 5, lookup: true, control: SpeculationControl::Most }
 }
 
-/// Jobs of many kinds.
-pub fn jobs(rng: &mut Rng, count: u64) -> Vec<Job> {
-    let job = |i: u64| {
+/// Allows one token of `every`, another one at each place.
+struct Pattern {
+    every: u32,
+    accepted: u32,
+}
+
+impl Constraint for Pattern {
+    fn fill(&mut self, allowed: &mut TokenMask) {
+        (0..500).filter(|id| (id + self.accepted).is_multiple_of(self.every)).for_each(|id| allowed.allow(id));
+    }
+
+    fn accept(&mut self, _: u32) {
+        self.accepted += 1;
+    }
+
+    fn roll_back(&mut self, tokens: usize) {
+        self.accepted -= tokens as u32;
+    }
+}
+
+/// What a job is made of, again and again.
+pub struct Recipe {
+    pub request: Request,
+    pub stops: Vec<String>,
+    every: Option<u32>,
+}
+
+impl Recipe {
+    pub fn job(&self) -> Job {
+        let pattern = |every| Box::new(Pattern { every, accepted: 0 }) as Box<dyn Constraint>;
+        Job { stops: self.stops.clone(), constraint: self.every.map(pattern), ..Job::new(self.request.clone()) }
+    }
+}
+
+/// Recipes of many kinds.
+pub fn recipes(rng: &mut Rng, count: u64) -> Vec<Recipe> {
+    let recipe = |i: u64| {
         let prompt = (0..1 + rng.below(40)).map(|_| 3 + rng.below(300) as u32).collect();
         let drawn = SamplingParams { temperature: 0.9, top_k: 20, seed: i, ..SamplingParams::default() };
         let sampling = match rng.below(4) {
@@ -49,16 +83,22 @@ pub fn jobs(rng: &mut Rng, count: u64) -> Vec<Job> {
             2 => SamplingParams { repetition_penalty: 1.2, ..drawn },
             _ => drawn,
         };
+        let new = 1 + rng.below(40) as u32;
+        let request = Request {
+            sampling,
+            stop_ids: if rng.below(3) == 0 { vec![3 + rng.below(300) as u32] } else { Vec::new() },
+            min_new_tokens: if rng.below(4) == 0 { new.min(6) } else { 0 },
+            bad_words: if rng.below(4) == 0 { vec![vec![3 + rng.below(300) as u32]] } else { Vec::new() },
+            prompt_logprobs: (rng.below(6) == 0).then_some(1),
+            cache_salt: if rng.below(3) == 0 { vec![i as u8] } else { Vec::new() },
+            priority: rng.below(3) as i32,
+            key: rng.below(4),
+            ..Request::greedy(prompt, new)
+        };
         let stops = if rng.below(3) == 0 { vec![" the".into(), ". ".into()] } else { Vec::new() };
-        let stop_ids = if rng.below(3) == 0 { vec![3 + rng.below(300) as u32] } else { Vec::new() };
-        let request = Request { sampling, stop_ids, ..Request::greedy(prompt, 1 + rng.below(40) as u32) };
-        Job { request, stops }
+        Recipe { request, stops, every: (rng.below(5) == 0).then(|| 2 + rng.below(3) as u32) }
     };
-    (0..count).map(job).collect()
-}
-
-pub fn copy(job: &Job) -> Job {
-    Job { request: job.request.clone(), stops: job.stops.clone() }
+    (0..count).map(recipe).collect()
 }
 
 /// What a caller heard of an answer.
@@ -79,6 +119,7 @@ pub fn hear(answer: Answer) -> Heard {
                 heard.tokens.push(token);
                 heard.logprobs.extend(logprobs.map(|of| format!("{of:?}")));
             }
+            Event::PromptLogprobs { logprobs, .. } => heard.logprobs.push(format!("{logprobs:?}")),
             Event::Text(text) => heard.text.push_str(&text),
             Event::Finished(end) => heard.end = format!("{:?}", end.reason),
             _ => {}

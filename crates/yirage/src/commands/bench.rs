@@ -7,7 +7,7 @@ use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::settings::EngineSettings;
 use yirage_engine::limits::MAX_CONTEXT;
-use yirage_engine::{Engine, Speculation};
+use yirage_engine::{CacheSize, Engine, Speculation};
 use yirage_model::{Checkpoint, RawConfig};
 use yirage_registry::most_threads;
 use yirage_session::Found;
@@ -112,7 +112,8 @@ pub(crate) fn load(
     let options = &mut settings.options;
     options.max_seqs = sequences;
     // A prompt must not take the place of its cached beginning.
-    options.cache_seqs = sequences + u32::from(tests.iter().any(|t| t.depth > 0 && t.prompt > 0));
+    let held = sequences + u32::from(tests.iter().any(|t| t.depth > 0 && t.prompt > 0));
+    options.cache = CacheSize::Sequences(held);
     options.chunk = batch;
     options.prefix_cache = true;
     // Guesses at what follows random tokens say nothing of a text.

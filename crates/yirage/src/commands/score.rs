@@ -3,7 +3,6 @@
 use crate::failure::Failure;
 use crate::generate::rope_note;
 use yirage_engine::Request;
-use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{FinishReason, LogitsWanted};
 use yirage_session::{Event, Finished, Job, Model};
 
@@ -21,13 +20,8 @@ pub(super) fn score(
     // The last position's logits come with a token, for which a full context has no place: there, all are computed.
     let full = ids.len() >= model.facts().context as usize;
     let computed = if full { LogitsWanted::All } else { wanted };
-    let request = Request {
-        prompt: ids.to_vec(),
-        max_new_tokens: Some(u32::from(computed == LogitsWanted::Last)),
-        stop_ids: Vec::new(),
-        sampling: SamplingParams::greedy(),
-        logits: Some(computed),
-    };
+    let new = u32::from(computed == LogitsWanted::Last);
+    let request = Request { logits: Some(computed), ..Request::greedy(ids.to_vec(), new) };
     let is_wanted = |position: usize| wanted == LogitsWanted::All || position + 1 == ids.len();
     let mut positions = 0;
     let mut notes = Vec::new();

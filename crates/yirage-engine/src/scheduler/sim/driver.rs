@@ -1,12 +1,14 @@
 //! Plays random commands against a scheduler and checks everything that can be seen from outside.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use super::super::{
     Batch, BatchEntry, Ended, FinishReason, LogitsWanted, Outcome, Phase, Scheduler, SeqId, SeqUpdate, StepResult,
 };
 use super::device::Device;
 use super::job::{Job, VOCABULARY};
+use super::ranks::Ranks;
 use super::{Rng, Setup, chance, mix, range};
 use crate::kv::KvManager;
 
@@ -27,6 +29,10 @@ pub(super) struct Coverage {
     pub(super) drafted: u64,
     pub(super) accepted: u64,
     pub(super) cancelled_in_run: u64,
+    /// Times somebody more urgent became the first of those who run.
+    pub(super) outranked: u64,
+    /// Steps with as many tokens of prompts as there may be beside decodes.
+    pub(super) limited: u64,
     /// A hash of every batch, in order.
     pub(super) trace: u64,
 }
@@ -38,6 +44,9 @@ pub(super) struct Driver {
     device: Device,
     jobs: BTreeMap<SeqId, Job>,
     step: u64,
+    /// The most tokens of prompts in a step that also decodes.
+    limit: Option<NonZeroUsize>,
+    ranks: Ranks,
     /// Judge only by what the device and the caller can see, not by the bookkeeping's own checker.
     blind: bool,
     pub(super) coverage: Coverage,
@@ -50,7 +59,8 @@ impl Driver {
         let kv = KvManager::new(&setup.groups, setup.prefix_cache).unwrap();
         let sched = Scheduler::new(setup.config.clone(), kv).unwrap();
         let device = Device::new(&setup.groups);
-        Driver { setup, rng, sched, device, jobs: BTreeMap::new(), step: 0, blind, coverage: Coverage::default() }
+        let (jobs, coverage, ranks) = (BTreeMap::new(), Coverage::default(), Ranks::default());
+        Driver { setup, rng, sched, device, jobs, step: 0, limit: None, ranks, blind, coverage }
     }
 
     /// `steps` steps with arrivals, then without until nothing is left; everything must be given back.
@@ -81,10 +91,12 @@ impl Driver {
             return;
         };
         let mut job = Job::new(request, capacity.min(self.setup.config.max_context as usize));
-        // The oldest request runs at least one token a step and never loses one, so nobody waits for longer than the
-        // tokens of all requests before it.
+        // The first sequence runs at least one token a step and loses none unless somebody more urgent comes, so nobody
+        // waits for longer than the tokens of all requests before it, and those that are computed again.
         let before: usize = self.jobs.values().map(|job| job.final_len).sum();
-        job.deadline = self.step + (before + job.final_len) as u64 + 1;
+        let losses = if self.setup.priorities > 1 { self.jobs.len() } else { 0 };
+        job.deadline = self.step + (before * (1 + losses) + job.final_len) as u64 + 1;
+        self.jobs.values_mut().for_each(|other| other.deadline += other.delay(&job, before) as u64);
         self.jobs.insert(id, job);
     }
 
@@ -93,12 +105,17 @@ impl Driver {
         if noisy && chance(&mut self.rng, self.setup.cancels) {
             self.cancel()?;
         }
+        if chance(&mut self.rng, self.setup.limits) {
+            self.limit = NonZeroUsize::new(range(&mut self.rng, 0, 40));
+            self.sched.limit_prefill(self.limit);
+        }
         let preempted_before = self.sched.stats().preemptions;
         let plain = self.sched.clone();
         self.propose();
         let batch = self.sched.schedule().map_err(|error| error.to_string())?;
         self.check_books("schedule")?;
         self.check_batch(&batch)?;
+        self.coverage.outranked += u64::from(self.ranks.check(&self.sched, &batch)?);
         self.check_unnoticed(&batch, plain)?;
         self.observe(&batch, preempted_before);
         if batch.entries.is_empty() {
@@ -178,7 +195,7 @@ impl Driver {
     fn result(&self, entry: &BatchEntry) -> StepResult {
         let upto = entry.start as usize + entry.tokens.len();
         let outcome = if self.setup.failures > 0 && mix(self.step ^ entry.seq.0).is_multiple_of(200) {
-            Outcome::Failed("logits are not a number".to_owned())
+            Outcome::Failed(FinishReason::Error("logits are not a number".to_owned()))
         } else if entry.drafts > 0 {
             Outcome::Run(self.jobs[&entry.seq].verify(entry.drafted()))
         } else if entry.sample {
@@ -250,10 +267,13 @@ impl Driver {
         if prefills > config.max_prefills as usize {
             return Err(format!("{prefills} prefill chunks, at most {}", config.max_prefills));
         }
-        if let Some((oldest, _)) = self.jobs.first_key_value()
-            && !batch.entries.iter().any(|entry| entry.seq == *oldest && !entry.tokens.is_empty())
-        {
-            return Err(format!("the oldest sequence {oldest} does not run"));
+        let of_prompts = |entry: &&BatchEntry| entry.phase == Phase::Prefill;
+        let prompts: usize = batch.entries.iter().filter(of_prompts).map(|entry| entry.tokens.len()).sum();
+        if let Some(most) = self.limit.filter(|_| prefills < batch.entries.len()) {
+            self.coverage.limited += u64::from(prompts == most.get());
+            if prompts > most.get() {
+                return Err(format!("{prompts} tokens of prompts beside decodes, at most {most}"));
+            }
         }
         let mut seen = Vec::new();
         for entry in &batch.entries {

@@ -2,6 +2,7 @@
 
 use super::super::{FinishReason, LogitsWanted, NewSequence};
 use super::mix;
+use std::cmp::Ordering;
 
 pub(super) const VOCABULARY: u64 = 60;
 
@@ -63,6 +64,16 @@ impl Job {
         let of = |at: usize| next_token(self.history_with(drafts, self.history.len() - 1 + at));
         let accepted = drafts.iter().enumerate().take_while(|&(at, &draft)| of(at) == draft).count();
         (0..=accepted).map(of).collect()
+    }
+
+    /// Steps by which this job's own end may come later because `other`, of so many tokens, arrives behind it. Who is more
+    /// urgent costs its own tokens, and `lost` ones that somebody else has to compute again.
+    pub(super) fn delay(&self, other: &Job, lost: usize) -> usize {
+        match other.request.priority.cmp(&self.request.priority) {
+            Ordering::Less => other.final_len + lost,
+            Ordering::Equal if other.request.key != self.request.key => other.final_len,
+            Ordering::Equal | Ordering::Greater => 0,
+        }
     }
 
     /// Whether the logits of each position are wanted.

@@ -6,8 +6,10 @@
 
 mod device;
 mod driver;
+mod fairness;
 mod job;
 mod properties;
+mod ranks;
 mod setup;
 
 use driver::{Coverage, Driver};

@@ -33,6 +33,8 @@ fn hundreds_of_small_engines_keep_every_promise() {
         sum.drafted += met.drafted;
         sum.accepted += met.accepted;
         sum.cancelled_in_run += met.cancelled_in_run;
+        sum.outranked += met.outranked;
+        sum.limited += met.limited;
     }
     eprintln!("{sum:?}");
     for (what, count, least) in [
@@ -50,6 +52,8 @@ fn hundreds_of_small_engines_keep_every_promise() {
         ("drafted tokens", sum.drafted, 50_000),
         ("accepted drafts", sum.accepted, 30_000),
         ("cancellations within a run", sum.cancelled_in_run, 300),
+        ("first sequences outranked by more urgent ones", sum.outranked, 300),
+        ("steps with all the prompt that decodes allow", sum.limited, 300),
     ] {
         assert!(count >= least, "only {count} {what}; the simulation no longer covers them");
     }

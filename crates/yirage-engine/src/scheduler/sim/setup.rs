@@ -17,6 +17,11 @@ pub(super) struct Setup {
     pub(super) failures: usize,
     /// Percent of steps in which a sequence has guesses.
     pub(super) drafts: usize,
+    /// How many keys and priorities requests have.
+    keys: usize,
+    pub(super) priorities: usize,
+    /// Percent of steps in which the room for prompts beside decodes changes.
+    pub(super) limits: usize,
     /// Longest prompt in tokens.
     prompt: usize,
     /// Most new tokens.
@@ -45,6 +50,9 @@ impl Setup {
             cancels: if chance(rng, 50) { 3 } else { 0 },
             failures: if chance(rng, 30) { 1 } else { 0 },
             drafts: [0, 30, 90][range(rng, 0, 2)],
+            keys: [1, 1, 3][range(rng, 0, 2)],
+            priorities: [1, 1, 3][range(rng, 0, 2)],
+            limits: [0, 20][range(rng, 0, 1)],
             prompt: range(rng, 1, 220),
             output: range(rng, 1, 200),
         }
@@ -70,6 +78,8 @@ impl Setup {
             stop_ids: if chance(rng, 50) { vec![7, 3] } else { Vec::new() },
             logits: if chance(rng, 15) { LogitsWanted::All } else { LogitsWanted::Last },
             cache_salt: if chance(rng, 20) { b"tenant".to_vec() } else { Vec::new() },
+            priority: range(rng, 0, self.priorities - 1) as i32 - 1,
+            key: range(rng, 1, self.keys) as u64,
         }
     }
 }
