@@ -28,9 +28,13 @@ pub fn options() -> EngineOptions {
     EngineOptions { context: Some(256), max_seqs: 3, ..EngineOptions::default() }
 }
 
-pub fn model(open: &Open, options: &EngineOptions) -> Model {
+pub fn loaded(device: Arc<dyn Device>, options: &EngineOptions) -> Loaded {
     let checkpoint = Checkpoint::open(bedtime::f32()).unwrap();
-    Loaded::load(&checkpoint, open(), options, &mut |_, _| {}).unwrap().start().unwrap()
+    Loaded::load(&checkpoint, device, options, &mut |_, _| {}).unwrap()
+}
+
+pub fn model(open: &Open, options: &EngineOptions) -> Model {
+    loaded(open(), options).start().unwrap()
 }
 
 /// Guesses whenever there is one.
