@@ -36,6 +36,8 @@ pub struct Encoder {
     pub(super) bounds: Bounds,
     /// Tokens of a step.
     pub(super) chunk: usize,
+    /// Inputs of a step.
+    pub(super) inputs: usize,
     pub(super) executor: Executor,
 }
 
@@ -97,7 +99,7 @@ impl Encoder {
             self.bounds.check(i, input)?;
         }
         let lengths: Vec<usize> = inputs.iter().map(|input| input.ids.len()).collect();
-        for run in cut(&lengths, self.chunk) {
+        for run in cut(&lengths, self.chunk, self.inputs) {
             let inputs = &inputs[run];
             done(inputs, self.step(inputs)?)?;
         }

@@ -19,6 +19,10 @@ use yirage_model::config::SentenceConfig;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plan::VerifiedPlan;
 
+/// Tokens of an input for which steps have room. Attention takes memory for each input that a step may have, so that room
+/// for as many inputs as tokens would be most of what a small model takes; steps of shorter inputs are not full.
+const TOKENS: u32 = 8;
+
 impl Encoder {
     /// Loads the model of `checkpoint` on `device`. What it takes is checked before anything is loaded.
     ///
@@ -58,6 +62,7 @@ impl Encoder {
                 bytes,
             },
             chunk: options.chunk as usize,
+            inputs: bucket.seqs as usize,
             executor,
         })
     }
@@ -76,8 +81,8 @@ fn bucket(model: &Model, chunk: u32, longest: u32) -> Result<Dims, EngineError> 
     if !(1..=MAX_STEP_TOKENS).contains(&tokens) {
         return Err(EncoderError::Step { tokens, most: MAX_STEP_TOKENS }.into());
     }
-    // An input has one token at least.
-    Ok(Dims { tokens, seqs: tokens, blocks: 0, rows: tokens })
+    let inputs = tokens.div_ceil(TOKENS);
+    Ok(Dims { tokens, seqs: inputs, blocks: 0, rows: inputs })
 }
 
 /// What the model takes. Nothing is kept of inputs but the slots and outputs of a step.
