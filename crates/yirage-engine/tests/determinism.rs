@@ -22,12 +22,14 @@ use yirage_sim::{Settings, Sim};
 use yirage_testkit::rng::Rng;
 use yirage_testkit::{absent, bedtime, tiny};
 
-/// What a request gave: its tokens, the bits of its logits where it wanted them, its log-probabilities, and its end.
+/// What a request gave: its tokens, the bits of its logits where it wanted them, its log-probabilities and those of its
+/// prompt, and its end.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct Output {
     tokens: Vec<u32>,
     logits: Vec<u32>,
     logprobs: Vec<Logprobs>,
+    prompt: Vec<(usize, Logprobs)>,
     end: String,
 }
 
@@ -42,7 +44,8 @@ fn sampling(i: u64) -> SamplingParams {
     }
 }
 
-/// Requests that often begin alike, some greedy, some drawn, some wanting all logits.
+/// Requests that often begin alike, some greedy, some drawn, some wanting all logits, some restricted; urgent and not, of
+/// two keys.
 fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
     // A passage over and over, so that there is something to guess.
     let passage: Vec<u32> = (0..13).map(|_| rng.below(u64::from(vocabulary)) as u32).collect();
@@ -55,9 +58,15 @@ fn requests(rng: &mut Rng, vocabulary: u32) -> Vec<Request> {
             }
             let all = i % 3 == 2;
             let new = if all && rng.below(2) == 0 { 0 } else { 20 + rng.below(41) as u32 };
+            let word = passage[rng.below(12) as usize..].iter().copied().take(2).collect();
             Request {
                 prompt,
                 max_new_tokens: Some(new),
+                min_new_tokens: rng.below(1 + u64::from(new) / 2) as u32,
+                bad_words: if rng.below(3) == 0 { vec![word, vec![passage[0]]] } else { Vec::new() },
+                prompt_logprobs: (rng.below(5) == 0).then_some(2),
+                priority: rng.below(3) as i32 - 1,
+                key: rng.below(2),
                 stop_ids: if rng.below(3) == 0 { vec![rng.below(u64::from(vocabulary)) as u32] } else { Vec::new() },
                 sampling: sampling(rng.below(8)),
                 logits: all.then_some(LogitsWanted::All),
@@ -86,7 +95,8 @@ fn run(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec<Output> 
                     out[of[&seq]].logprobs.extend(logprobs);
                 }
                 Event::Logits { seq, logits, .. } => out[of[&seq]].logits.extend(logits.iter().map(|x| x.to_bits())),
-                Event::Hidden { .. } | Event::PromptLogprobs { .. } => unreachable!("they were not asked for"),
+                Event::PromptLogprobs { seq, position, logprobs } => out[of[&seq]].prompt.push((position, logprobs)),
+                Event::Hidden { .. } => unreachable!("no hidden states were asked for"),
                 Event::RopeScaled { .. } => {}
                 Event::Finished { seq, reason, .. } => {
                     out[of[&seq]].end = format!("{reason:?}");
@@ -136,6 +146,7 @@ fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) ->
         chunk: [7, 16, 33, 64][rng.below(4) as usize],
         logit_rows: 8 + rng.below(60) as u32,
         cache: CacheSize::Sequences(1),
+        max_step: [None, Some(Duration::from_nanos(1)), Some(Duration::from_micros(300))][rng.below(3) as usize],
         prefix_cache: rng.below(4) > 0,
         speculation: [Speculation::default(), guessing(1 + rng.below(15) as u32), Speculation::lookup()]
             [rng.below(3) as usize],
