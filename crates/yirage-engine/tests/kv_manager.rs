@@ -237,3 +237,20 @@ fn max_positions_is_what_a_lone_sequence_can_reach() {
     assert_eq!(manager(&[(windowed(33), 4)]).max_positions(33), usize::MAX);
     assert_eq!(manager(&[(windowed(33), 2)]).max_positions(64), 2 * BLOCK);
 }
+
+#[test]
+fn what_no_sequence_holds_is_forgotten() {
+    let mut kv = manager(&[(full(), 8), (windowed(40), 8)]);
+    let (ended, running) = (tokens(3 * BLOCK, 1), tokens(2 * BLOCK, 2));
+    let mut first = compute(&mut kv, &ended, &[]);
+    let second = compute(&mut kv, &running, &[]);
+    kv.close(&mut first);
+    assert!(kv.cached_blocks(0) > 0);
+    kv.forget();
+    kv.check([&second]).unwrap();
+    assert_eq!((kv.cached_blocks(0), kv.cached_blocks(1)), (0, 0));
+    assert_eq!(kv.open(&ended, &[], usize::MAX).len(), 0);
+    let shared = kv.open(&tokens(2 * BLOCK + 1, 2), &[], usize::MAX);
+    assert_eq!(shared.len(), 2 * BLOCK, "what a sequence holds is still found");
+    kv.check([&second, &shared]).unwrap();
+}

@@ -75,6 +75,12 @@ pub enum SessionError {
     /// The system gives no thread.
     #[error("no thread for the engine: {0}")]
     Thread(std::io::Error),
+    /// A step that failed.
+    #[error("a step failed: {why}")]
+    Step {
+        /// What the device said.
+        why: String,
+    },
     /// The engine's thread has ended: every job of it ends so.
     #[error("the engine has stopped, load the model again: {why}")]
     Gone {

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, answer};
 use crate::error::SessionError;
+use crate::event::{Event, Finished};
 use crate::job::Job;
 use crate::loaded::Loaded;
 use crate::open::OpenJobs;
@@ -11,7 +12,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use yirage_engine::{Engine, ModelFacts};
+use yirage_engine::scheduler::{FinishReason, LogitsWanted};
+use yirage_engine::{Engine, ModelFacts, Request};
 use yirage_model::GenerationConfig;
 
 /// Commands that may wait for the engine's next step. Whoever sends more waits.
@@ -72,6 +74,33 @@ impl Model {
         let (sink, answer) = answer();
         self.send(Command::Add(Box::new(worker::New { job, matcher, sink, open, submitted: Instant::now() })))?;
         Ok(answer)
+    }
+
+    /// Logits of every position of `ids`, in order.
+    ///
+    /// # Errors
+    /// As [`Model::submit`], and whatever the answer ends with.
+    pub fn forward(&self, ids: Vec<u32>) -> Result<Vec<Vec<f32>>, SessionError> {
+        let mut rows = Vec::with_capacity(ids.len());
+        let job = Job::new(Request { logits: Some(LogitsWanted::All), ..Request::greedy(ids, 0) });
+        for event in self.submit(job)? {
+            match event? {
+                Event::Logits { logits, .. } => rows.push(logits),
+                Event::Finished(Finished { reason: FinishReason::Error(why), .. }) => {
+                    return Err(SessionError::Step { why });
+                }
+                _ => {}
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Forgets the cached beginnings of prompts; those of answers that run stay until they end.
+    ///
+    /// # Errors
+    /// [`SessionError::Gone`].
+    pub fn reset_cache(&self) -> Result<(), SessionError> {
+        self.between_steps(Engine::reset_cache)
     }
 
     /// Jobs that have not ended.

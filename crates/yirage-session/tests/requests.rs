@@ -136,3 +136,24 @@ fn an_answer_ends_at_its_deadline() {
     let far = hear(model.submit(job(Instant::now() + Duration::from_secs(3600))).unwrap());
     assert_eq!((far.end, far.tokens.len()), (format!("{:?}", FinishReason::Length), 200));
 }
+
+#[test]
+fn logits_without_sampling_and_a_cache_that_is_reset() {
+    let model = model(&on_cpu(), &support::options());
+    let ids: Vec<u32> = (0..70).map(|i| 3 + i * i % 200).collect();
+    let rows = model.forward(ids.clone()).unwrap();
+    assert_eq!(rows.len(), ids.len());
+    let best =
+        |row: &Vec<f32>| (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a))).unwrap() as u32;
+    let next = hear(model.submit(Job::new(Request::greedy(ids.clone(), 1))).unwrap());
+    assert_eq!(next.tokens, [best(&rows[69])]);
+    let hits = |model: &yirage_session::Model| {
+        hear(model.submit(Job::new(Request::greedy(ids.clone(), 1))).unwrap());
+        model.between_steps(|engine| engine.stats().prefix_hit).unwrap()
+    };
+    let before = hits(&model);
+    let again = hits(&model);
+    assert!(again > before, "the prompt was not cached");
+    model.reset_cache().unwrap();
+    assert_eq!(hits(&model), again, "the cache was not reset");
+}

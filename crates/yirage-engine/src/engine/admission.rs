@@ -103,6 +103,11 @@ impl Engine {
         }
     }
 
+    /// Forgets the cached beginnings of prompts; those of sequences that run stay until they end.
+    pub fn reset_cache(&mut self) {
+        self.scheduler.forget_cached();
+    }
+
     /// Whether nothing waits or runs.
     pub fn is_idle(&self) -> bool {
         self.scheduler.is_idle()

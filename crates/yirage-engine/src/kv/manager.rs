@@ -140,6 +140,11 @@ impl KvManager {
         good.iter().rposition(|&good| good).unwrap_or(0)
     }
 
+    /// Forgets the cached beginnings that no sequence holds.
+    pub fn forget(&mut self) {
+        self.pools.iter_mut().for_each(Pool::forget);
+    }
+
     /// Makes room for the positions up to `upto` (exclusive), after giving back what fell out of the windows.
     ///
     /// # Errors

@@ -97,4 +97,14 @@ impl Pool {
             self.blocks[block as usize].key = Some(key);
         }
     }
+
+    /// Frees the cached blocks that nobody references.
+    pub(super) fn forget(&mut self) {
+        for block in std::mem::take(&mut self.evictable).into_values() {
+            if let Some(key) = self.blocks[block as usize].key.take() {
+                self.index.remove(&key);
+            }
+            self.free.push(block);
+        }
+    }
 }

@@ -367,6 +367,11 @@ impl Scheduler {
         &self.config
     }
 
+    /// Forgets the cached beginnings that no sequence holds.
+    pub fn forget_cached(&mut self) {
+        self.kv.forget();
+    }
+
     /// Counters since the beginning.
     pub fn stats(&self) -> Stats {
         self.stats
