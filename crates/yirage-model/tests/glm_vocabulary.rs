@@ -30,7 +30,8 @@ fn three_tokens_end_a_text() {
 fn the_two_splitting_rules_differ_in_whole_words() {
     let ids = |pre: &'static str| {
         let tokens = vec!["a", "b", "c", "bc", "abc"];
-        let vocab = GgufVocab { model: "gpt2", pre: Some(pre), tokens, merges: Some(vec!["b c"]), ..Default::default() };
+        let vocab =
+            GgufVocab { model: "gpt2", pre: Some(pre), tokens, merges: Some(vec!["b c"]), ..Default::default() };
         let options = EncodeOptions { add_special: true, parse_special: true };
         Tokenizer::from_gguf(vocab).unwrap().encode("abc", options).unwrap()
     };
