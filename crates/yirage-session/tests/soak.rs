@@ -17,6 +17,8 @@ use yirage_session::{Job, Model};
 use yirage_testkit::rng::Rng;
 
 const CALLERS: u64 = 64;
+/// Parts of the time, after each of which memory is looked at.
+const PARTS: u64 = 12;
 
 fn seconds() -> u64 {
     std::env::var("YIRAGE_SOAK_SECONDS").map_or(3, |n| n.parse().unwrap())
@@ -93,26 +95,25 @@ fn soak(name: &str, device: Arc<dyn Device>, alone: Arc<dyn Device>) {
             }
         });
     };
-    let time = Duration::from_secs(seconds());
-    run(1, time / 4);
-    let before = resident();
-    run(2, time * 3 / 4);
+    let mut held = Vec::new();
+    for part in 0..PARTS {
+        run(part, Duration::from_secs(seconds()) / PARTS as u32);
+        held.push(resident());
+    }
     let stats = model.between_steps(|engine| engine.stats()).unwrap();
     let Counts { whole, cut, left } = &counts;
-    println!(
-        "{name}: {whole:?} whole, {cut:?} cut, {left:?} left alone; {stats:?}; {before:?} then {:?} bytes",
-        resident()
-    );
+    println!("{name}: {whole:?} whole, {cut:?} cut, {left:?} left alone; {stats:?}; bytes {held:?}");
     // In a few seconds allocators are still growing.
-    if let (Some(before), Some(after)) = (before.filter(|_| seconds() >= 60), resident()) {
+    let (before, after) = (held[held.len() / 3], held[held.len() - 1]);
+    if let (Some(before), Some(after)) = (before.filter(|_| seconds() >= 60), after) {
         assert!(after <= before + before / 50, "memory grew from {before} to {after} bytes");
     }
     assert_eq!(model.open_jobs(), 0);
     let engine = model.stop().unwrap().engine;
     assert!(stats.preemptions > 0 && stats.drafted > 0 && stats.prefix_hit > 0, "{stats:?}");
     drop(engine);
-    let held = device.memory();
-    assert_eq!((held.weights.used, held.cache.used, held.arena.used), (0, 0, 0), "{held:?}");
+    let after = device.memory();
+    assert_eq!((after.weights.used, after.cache.used, after.arena.used), (0, 0, 0), "{after:?}");
 }
 
 #[test]
