@@ -9,6 +9,6 @@ mod load;
 mod options;
 mod pool;
 
-pub use core::{Encoder, EncoderFacts};
+pub use self::core::{Encoder, EncoderFacts};
 pub use options::EncoderOptions;
 pub use pool::Embedding;
