@@ -1,6 +1,6 @@
 //! What can go wrong in an engine, grouped by whose it is.
 
-use crate::encoder::EncoderError;
+use crate::encoder_input::EncoderError;
 use crate::kv::KvError;
 use crate::memory::LoadBytes;
 use crate::sampling::{ParamError, SampleError};

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod encoder;
+mod encoder_input;
 mod engine;
 mod error;
 pub mod kv;
@@ -23,7 +24,8 @@ pub mod speculate;
 pub mod text;
 mod vocabulary;
 
-pub use encoder::{Embedding, Encoder, EncoderError, EncoderFacts, EncoderInput, EncoderOptions};
+pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
+pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{Engine, Event, ModelFacts, Request};
 pub use error::EngineError;
 pub use load::Progress;

@@ -59,7 +59,13 @@ fn decoding_joins_pieces_and_words() {
     assert_eq!(tokenizer.decode(&ids.unwrap(), false), "the big - house dogs, running!");
 }
 
-/// Every character between two letters, a thousand of them a text, in a vocabulary that tells them apart.
+/// Letters of young scripts that are decomposed by current tables of Unicode and not by those of the reference library.
+const NEWER: [u32; 21] = [
+    0x105C9, 0x105E4, 0x11383, 0x11385, 0x1138E, 0x11391, 0x113C5, 0x113C7, 0x113C8, 0x11938, 0x16121, 0x16122,
+    0x16123, 0x16124, 0x16125, 0x16126, 0x16127, 0x16128, 0x16D68, 0x16D69, 0x16D6A,
+];
+
+/// Every character between two letters, sixty-four of them a text, in a vocabulary that tells them apart.
 #[test]
 fn every_character_is_seen_as_the_reference_library_sees_it() {
     let all: Vec<char> = (0..=0x10_FFFFu32).filter_map(char::from_u32).collect();
@@ -89,7 +95,7 @@ fn every_character_is_seen_as_the_reference_library_sees_it() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} characters, {:x?}", wrong.len(), &wrong[..wrong.len().min(200)]);
+    assert_eq!(wrong, NEWER, "{wrong:x?}");
 }
 
 fn differs(ours: &Tokenizer, oracle: &tokenizers::Tokenizer, c: char) -> bool {
@@ -122,10 +128,13 @@ fn other_settings_do_as_the_reference_library_does() {
 
 #[test]
 fn older_post_processors_frame_pairs_too() {
-    for (kind, types) in [("BertProcessing", vec![0, 0, 0, 1, 1]), ("RobertaProcessing", vec![0; 6])] {
+    let bert = json!({"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]});
+    let roberta = json!({"type": "RobertaProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2], "trim_offsets": true,
+        "add_prefix_space": false});
+    for (processor, types) in [(bert, vec![0, 0, 0, 1, 1]), (roberta, vec![0; 6])] {
+        let kind = processor["type"].as_str().unwrap();
         let mut file = json::read(&encoders::model("embed").join("tokenizer.json"));
-        file["post_processor"] = json!({"type": kind, "sep": ["[SEP]", 3], "cls": ["[CLS]", 2], "trim_offsets": true,
-            "add_prefix_space": false});
+        file["post_processor"] = processor.clone();
         let bytes = serde_json::to_vec(&file).unwrap();
         let (ours, oracle) =
             (Tokenizer::from_json(&bytes, kind).unwrap(), tokenizers::Tokenizer::from_bytes(&bytes).unwrap());

@@ -1,8 +1,8 @@
 //! The encoder: one step after the other.
 
 use super::batches::cut;
-use super::input::{Bounds, EncoderInput};
 use super::pool::Embedding;
+use crate::encoder_input::{Bounds, EncoderInput};
 use crate::error::EngineError;
 use crate::memory::LoadBytes;
 use yirage_hal::{Executor, HalError, Outputs};

@@ -1,10 +1,9 @@
 //! From a checkpoint to an encoder.
 
 use super::core::{Encoder, EncoderFacts};
-use super::error::EncoderError;
-use super::input::Bounds;
 use super::options::EncoderOptions;
 use super::pool::Embedding;
+use crate::encoder_input::{Bounds, EncoderError};
 use crate::error::EngineError;
 use crate::limits::MAX_STEP_TOKENS;
 use crate::load::{DeviceSizes, Progress, bind_weights, check};

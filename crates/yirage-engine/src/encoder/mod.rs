@@ -5,14 +5,10 @@
 
 mod batches;
 mod core;
-mod error;
-mod input;
 mod load;
 mod options;
 mod pool;
 
-pub use core::{Encoder, EncoderFacts};
-pub use error::EncoderError;
-pub use input::EncoderInput;
+pub use self::core::{Encoder, EncoderFacts};
 pub use options::EncoderOptions;
 pub use pool::Embedding;

@@ -1,6 +1,48 @@
-//! What can be wrong with what an encoder is given.
+//! What an encoder is given, and what can be wrong with it.
+//!
+//! Knows nothing of how it is computed.
 
 use thiserror::Error;
+
+/// An input: a text, or two of them, as tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EncoderInput {
+    /// Tokens.
+    pub ids: Vec<u32>,
+    /// The type of each token: which of two texts it belongs to.
+    pub types: Vec<u32>,
+}
+
+/// What a model takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) tokens: u32,
+    pub(crate) vocabulary: u32,
+    pub(crate) types: u32,
+}
+
+impl Bounds {
+    /// Checks input `input` of a call.
+    pub(crate) fn check(&self, input: usize, of: &EncoderInput) -> Result<(), EncoderError> {
+        let (tokens, types) = (of.ids.len(), of.types.len());
+        if tokens == 0 {
+            return Err(EncoderError::Empty { input });
+        }
+        if tokens != types {
+            return Err(EncoderError::Types { input, tokens, types });
+        }
+        if tokens > self.tokens as usize {
+            return Err(EncoderError::TooLong { input, tokens, most: self.tokens });
+        }
+        if let Some(at) = of.ids.iter().position(|&id| id >= self.vocabulary) {
+            return Err(EncoderError::UnknownToken { input, at, id: of.ids[at], vocabulary: self.vocabulary });
+        }
+        match of.types.iter().position(|&of_type| of_type >= self.types) {
+            Some(at) => Err(EncoderError::UnknownType { input, at, of_type: of.types[at], types: self.types }),
+            None => Ok(()),
+        }
+    }
+}
 
 /// An input, or a size of steps, that cannot be computed. Inputs of a call are counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
