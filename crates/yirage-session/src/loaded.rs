@@ -1,7 +1,6 @@
 //! From files to a model that is ready.
 
 use crate::error::SessionError;
-use crate::model::Model;
 use crate::texts::Texts;
 use std::sync::Arc;
 use yirage_engine::{Engine, EngineOptions, Progress};
@@ -63,13 +62,5 @@ impl Loaded {
         ends.sort_unstable();
         ends.dedup();
         ends
-    }
-
-    /// Gives the model to a thread, where it takes jobs from then on.
-    ///
-    /// # Errors
-    /// [`SessionError::Thread`].
-    pub fn start(self) -> Result<Model, SessionError> {
-        Model::start(self)
     }
 }

@@ -30,10 +30,14 @@ pub struct Model {
     thread: Mutex<Option<JoinHandle<Result<Engine, String>>>>,
 }
 
-impl Model {
-    pub(crate) fn start(loaded: Loaded) -> Result<Model, SessionError> {
-        let (facts, ends) = (loaded.engine.facts().clone(), loaded.ends());
-        let Loaded { engine, texts, generation } = loaded;
+impl Loaded {
+    /// Gives the model to a thread, where it takes jobs from then on.
+    ///
+    /// # Errors
+    /// [`SessionError::Thread`].
+    pub fn start(self) -> Result<Model, SessionError> {
+        let (facts, ends) = (self.engine.facts().clone(), self.ends());
+        let Loaded { engine, texts, generation } = self;
         let (commands, received) = sync_channel(COMMANDS);
         let of_thread = texts.clone();
         let thread = std::thread::Builder::new()
@@ -43,7 +47,9 @@ impl Model {
         let thread = Mutex::new(Some(thread));
         Ok(Model { facts, texts, generation, ends, commands, open: OpenJobs::default(), thread })
     }
+}
 
+impl Model {
     /// What was loaded.
     pub fn facts(&self) -> &ModelFacts {
         &self.facts

@@ -3,8 +3,7 @@
 //! From strip to strip each function would cost a store, which waits for those before it; stores past the caches are slow
 //! ones. The bits are those of the functions' steps.
 
-use super::program::{Place, Step};
-use super::step::{Code, Source, cheap};
+use super::step::{Code, Place, Source, Step, cheap};
 use crate::simd::{LANES, Lanes};
 use yirage_ir::expr::Func;
 

@@ -3,7 +3,7 @@
 use super::chain::{self, Link};
 use super::elem::{Elem, Held, NoElem};
 use super::hot::Hot;
-use super::step::Code;
+use super::step::{Code, Place, Step};
 use crate::simd::LANES;
 use thiserror::Error;
 use yirage_ir::dtype::DType;
@@ -22,25 +22,6 @@ pub enum ProgramError {
     /// An input or the result is of no type that is computed with.
     #[error(transparent)]
     Elem(#[from] NoElem),
-}
-
-/// Where a step's argument is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
-    /// An input.
-    Input(u16),
-    /// A constant.
-    Constant(u16),
-    /// A strip.
-    Strip(u16),
-}
-
-/// One step of a program. The last one makes the result, which has a place of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Step {
-    pub(super) code: Code,
-    pub(super) args: [Place; 3],
-    pub(super) out: u16,
 }
 
 /// An expression for elements of certain types.

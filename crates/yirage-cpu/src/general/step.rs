@@ -35,6 +35,25 @@ impl Code {
     }
 }
 
+/// Where a step's argument is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// An input.
+    Input(u16),
+    /// A constant.
+    Constant(u16),
+    /// A strip.
+    Strip(u16),
+}
+
+/// One step of a program. The last one makes the result, which has a place of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Step {
+    pub(super) code: Code,
+    pub(super) args: [Place; 3],
+    pub(super) out: u16,
+}
+
 /// A cheap function; of one argument, the first.
 #[inline(always)]
 pub(super) fn cheap<V: Lanes>(func: Func, a: V, b: V) -> V {
