@@ -133,7 +133,7 @@ fn every_token_is_one_that_was_allowed() {
 
 #[test]
 fn guesses_change_no_constrained_token_and_each_row_is_asked_for() {
-    for (rule, goes_round) in [(going_round as Rule, true), (alternating, false)] {
+    for (rule, guessed_well) in [(going_round as Rule, true), (alternating, false)] {
         for request in requests() {
             let of = |speculation| {
                 let mut engine = load(speculation);
@@ -150,7 +150,7 @@ fn guesses_change_no_constrained_token_and_each_row_is_asked_for() {
             assert_eq!(often.accepted, guessed.tokens);
             let usage = guessed.usage;
             assert!((usage.accepted..=usage.drafted).contains(&often.rolled_back), "{usage:?} {often:?}");
-            if goes_round {
+            if guessed_well {
                 assert!(usage.accepted > 20 && usage.accepted < usage.drafted, "{usage:?}");
             }
         }
