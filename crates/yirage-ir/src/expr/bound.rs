@@ -134,7 +134,10 @@ fn of_floats(func: Func, x: &[f64], e: &[f64]) -> f64 {
     let rounded = if carried > 0.0 { f64::from(f32::EPSILON) * (exact.abs() + carried) + 2e-45 } else { 0.0 };
     // A tolerance is of the exact value, and the reference's is rounded: up to half a unit in the last place is its own.
     let own = if (abs, rel) == (0.0, 0.0) { 0.0 } else { f64::from(f32::EPSILON) / 2.0 * exact.abs() };
-    let zeros = matches!(func, Func::Min | Func::Max | Func::Clamp | Func::Relu) && exact == 0.0;
+    let leaves_open = matches!(func, Func::Min | Func::Max | Func::Clamp | Func::Relu);
+    // A zero times a zero that is left open is one, too, although nothing is carried by the product.
+    let carries_open = matches!(func, Func::Mul | Func::Div) && e.iter().any(|&e| e > 0.0);
+    let zeros = exact == 0.0 && (leaves_open || carries_open);
     let within = carried + rounded + abs + rel * exact.abs() + own + if zeros { EITHER_ZERO } else { 0.0 };
     let largest = f64::from(f32::MAX) * (1.0 + 2f64.powi(-25));
     match (exact.abs() - within > largest, exact.abs() + within > largest) {
