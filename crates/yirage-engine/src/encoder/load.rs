@@ -81,7 +81,8 @@ fn bucket(model: &Model, chunk: u32, longest: u32) -> Result<Dims, EngineError> 
         return Err(EncoderError::Step { tokens, most: MAX_STEP_TOKENS }.into());
     }
     let inputs = tokens.div_ceil(TOKENS);
-    Ok(Dims { tokens, seqs: inputs, blocks: 0, rows: inputs })
+    // No table of blocks is read, but a plan is made for one at least.
+    Ok(Dims { tokens, seqs: inputs, blocks: 1, rows: inputs })
 }
 
 /// What the model takes. Nothing is kept of inputs but the slots and outputs of a step.
