@@ -79,7 +79,9 @@ impl Dice {
 
 /// Random texts as the reference library encodes and decodes them.
 fn check_oracle(name: &str, path: &Path) {
-    let (ours, oracle) = (from_json(path), tokenizers::Tokenizer::from_file(path).unwrap());
+    let (ours, mut oracle) = (from_json(path), tokenizers::Tokenizer::from_file(path).unwrap());
+    // Some files ask for rows of one length, which is for batches that need it.
+    oracle.with_padding(None).with_truncation(None).unwrap();
     let mut dice = Dice::new(42);
     let mut wrong = Vec::new();
     for _ in 0..3000 {
