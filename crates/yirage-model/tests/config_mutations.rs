@@ -40,6 +40,7 @@ const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ("deepseek", "qk_head_dim", "follows from the widths of its parts"),
     ("deepseek-groups", "intermediate_size", "no layer is dense"),
     ("deepseek-plain-q", "original_max_position_embeddings", "the band is rounded to whole pairs"),
+    ("glm4-yarn", "original_max_position_embeddings", "the band is rounded to whole pairs"),
     ("llama-yarn", "original_max_position_embeddings", "the band is rounded to whole pairs"),
     ("llama-yarn-stated", "beta_fast", "the band is rounded to whole pairs"),
     ("phi3", "original_max_position_embeddings", "the rotation is not scaled"),
