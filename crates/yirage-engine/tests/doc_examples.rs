@@ -249,8 +249,11 @@ fn examples(text: &str) -> Vec<String> {
     found
 }
 
-/// Rust files in the `src` folders below a folder.
+/// Rust files in the `src` folders below a folder, but for those of crates that run their examples by themselves.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    if fs::read_to_string(folder.join("Cargo.toml")).is_ok_and(|manifest| !manifest.contains("doctest = false")) {
+        return;
+    }
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

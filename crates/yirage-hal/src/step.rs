@@ -23,6 +23,16 @@ pub enum SlotValue {
     Resident(Resident),
 }
 
+impl SlotValue {
+    /// The host's memory, where that is what it holds.
+    pub(crate) fn into_host(self) -> Option<Arc<dyn HostMemory>> {
+        match self {
+            SlotValue::Host(memory) => Some(memory),
+            SlotValue::Resident(_) => None,
+        }
+    }
+}
+
 /// One step.
 #[derive(Debug)]
 pub struct Step {

@@ -8,6 +8,7 @@ use super::state::State;
 use super::weight::Weight;
 use crate::device::{Bindings, Program};
 use crate::error::HalError;
+use crate::record::HostMemory;
 use crate::step::{Fence, Finished, Pending, Resident, SlotValue, Step};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -257,7 +258,8 @@ impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
         };
         let downloads = step.reads.iter().map(read).collect::<Result<Vec<_>, HalError>>()?;
         let value = driver.signal()?;
-        Ok(Fence::Pending(Box::new(InQueue { account: self.account.clone(), value, downloads })))
+        let given = step.slots.into_iter().filter_map(SlotValue::into_host).collect();
+        Ok(Fence::Pending(Box::new(InQueue { account: self.account.clone(), value, downloads, _given: given })))
     }
 
     fn resident(&self, index: usize) -> Result<Resident, HalError> {
@@ -319,6 +321,8 @@ struct InQueue<D: Driver> {
     account: Arc<Account<D>>,
     value: u64,
     downloads: Vec<Box<dyn Download>>,
+    /// What the host gave, which its owners may want back only when the step is over.
+    _given: Vec<Arc<dyn HostMemory>>,
 }
 
 impl<D: Driver> Pending for InQueue<D> {
