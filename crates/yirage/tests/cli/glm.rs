@@ -42,7 +42,8 @@ fn every_end_of_the_settings_ends_a_text() {
     let (early, late) = (&greedy[3], &greedy[9]);
     for (ends, last) in [(json!([2, late, early]), first(early)), (json!([late, 2]), first(late))] {
         let folder = beside(&[("generation_config.json", json!({ "eos_token_id": ends }))]);
-        let found = run(folder.path(), &["--prompt-ids", &ids, "--max-tokens", "16"]);
+        let exact = ["--max-tokens", "16", "--kv-type", "f32", "--precision", "exact"];
+        let found = run(folder.path(), &[&["--prompt-ids", ids.as_str()][..], &exact[..]].concat());
         assert_eq!(found["finish_reason"], "stop", "{ends}");
         assert_eq!(found["tokens"].as_array().unwrap()[..], greedy[..=last], "{ends}");
     }
