@@ -73,6 +73,20 @@ fn norms() {
     }
 }
 
+/// A mean in one f32 would leave distances with errors of a hundredth.
+#[test]
+fn the_norm_of_numbers_that_are_close_together() {
+    for width in WIDTHS {
+        let x: Vec<f32> = (0..3 * width).map(|i| 1000.0 + (i * i % 7) as f32 * 1e-3).collect();
+        let w = vec![1.5; width];
+        let norm = LayerNorm { eps: 1e-5, weight: &w, bias: None };
+        // SAFETY: `everywhere` gives three rows.
+        let got = everywhere(&x, width, &|isa, rows, x, out| unsafe { layer_norm(isa, rows, norm, x, out) });
+        let want: Vec<f64> = x.chunks(width).flat_map(|row| layer(row, &w, None, 1e-5)).collect();
+        close(&got, &want, 5e-6, 5e-6, "layer_norm");
+    }
+}
+
 fn rms(x: &[f32], weight: Option<&[f32]>, unit_offset: bool, eps: f32) -> Vec<f64> {
     let mean = x.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / x.len() as f64;
     let inverse = 1.0 / (mean + f64::from(eps)).sqrt();

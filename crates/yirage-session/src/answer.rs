@@ -31,6 +31,8 @@ struct State {
     events: VecDeque<Event>,
     unread: usize,
     error: Option<SessionError>,
+    /// The end or an error is among what is here.
+    ended: bool,
     /// Nothing comes behind what is here.
     closed: bool,
 }
@@ -114,6 +116,7 @@ impl Sink {
             return Err(SessionError::Unread { bytes, most: MOST_UNREAD });
         }
         state.unread = bytes;
+        state.ended |= matches!(event, Event::Finished(_));
         state.events.push_back(event);
         self.0.changed.notify_all();
         Ok(())
@@ -121,7 +124,8 @@ impl Sink {
 
     /// Ends the answer with an error.
     pub(crate) fn fail(self, error: SessionError) {
-        self.0.state().error = Some(error);
+        let mut state = self.0.state();
+        (state.error, state.ended) = (Some(error), true);
     }
 
     /// Whether the reader wants no more.
@@ -132,7 +136,13 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.0.state().closed = true;
+        let mut state = self.0.state();
+        if !state.ended {
+            // The thread has ended before it looked at the job.
+            state.error = Some(SessionError::Gone { why: "its thread ended before this answer did".into() });
+        }
+        state.closed = true;
+        drop(state);
         self.0.changed.notify_all();
     }
 }
@@ -157,6 +167,16 @@ mod tests {
         assert!(matches!(answer.next(), Some(Err(SessionError::Busy { most: 3 }))));
         assert!(answer.next().is_none());
         assert!(matches!(answer.next_within(Duration::ZERO), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn an_answer_that_nobody_ends_ends_in_an_error() {
+        let (sink, mut answer) = answer();
+        sink.push(text(1)).unwrap();
+        drop(sink);
+        assert!(answer.next().unwrap().is_ok());
+        assert!(matches!(answer.next(), Some(Err(SessionError::Gone { .. }))));
+        assert!(answer.next().is_none());
     }
 
     #[test]

@@ -7,17 +7,14 @@ use crate::job::Job;
 use crate::loaded::Loaded;
 use crate::open::OpenJobs;
 use crate::texts::Texts;
-use crate::worker::{self, Command};
+use crate::worker::{self, COMMANDS, Command};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use yirage_engine::scheduler::{FinishReason, LogitsWanted};
 use yirage_engine::{Engine, ModelFacts, Request};
 use yirage_model::GenerationConfig;
-
-/// Commands that may wait for the engine's next step. Whoever sends more waits.
-const COMMANDS: usize = 256;
 
 /// A model on a thread of its own. Every method may be called from any thread; dropped, it ends what runs and is unloaded.
 pub struct Model {
@@ -28,6 +25,8 @@ pub struct Model {
     commands: SyncSender<Command>,
     open: OpenJobs,
     thread: Mutex<Option<JoinHandle<Result<Engine, String>>>>,
+    /// What the thread died of, once somebody has met it.
+    died: OnceLock<String>,
 }
 
 impl Loaded {
@@ -45,7 +44,7 @@ impl Loaded {
             .spawn(move || worker::run(engine, of_thread.as_deref(), &received))
             .map_err(SessionError::Thread)?;
         let thread = Mutex::new(Some(thread));
-        Ok(Model { facts, texts, generation, ends, commands, open: OpenJobs::default(), thread })
+        Ok(Model { facts, texts, generation, ends, commands, open: OpenJobs::default(), thread, died: OnceLock::new() })
     }
 }
 
@@ -136,11 +135,11 @@ impl Model {
 
     /// Why there is no thread any more.
     fn gone(&self) -> SessionError {
-        let why = match self.join() {
+        let why = self.died.get_or_init(|| match self.join() {
             Some(Err(why)) => why,
             Some(Ok(_)) | None => "its thread has ended".into(),
-        };
-        SessionError::Gone { why }
+        });
+        SessionError::Gone { why: why.clone() }
     }
 
     fn join(&self) -> Option<Result<Engine, String>> {

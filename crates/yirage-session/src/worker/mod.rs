@@ -19,6 +19,9 @@ use yirage_engine::scheduler::{FinishReason, SeqId};
 use yirage_engine::text::StopMatcher;
 use yirage_engine::{Engine, Event};
 
+/// Commands that may wait for the engine's next step, and are taken between two steps. Whoever sends more waits.
+pub(crate) const COMMANDS: usize = 256;
+
 /// What the thread is told.
 pub(crate) enum Command {
     Add(Box<New>),
@@ -84,7 +87,7 @@ impl<'t> Worker<'t> {
 
     /// Takes the commands that are here; waits for one where there is nothing to compute. False when it is to stop.
     fn take(&mut self, commands: &Receiver<Command>) -> bool {
-        loop {
+        for _ in 0..COMMANDS {
             let command = if self.running.is_empty() && self.engine.is_idle() {
                 match commands.recv() {
                     Ok(command) => command,
@@ -103,6 +106,7 @@ impl<'t> Worker<'t> {
                 Command::Stop => return false,
             }
         }
+        true
     }
 
     fn add(&mut self, new: New) {
