@@ -159,6 +159,32 @@ fn rotations() {
     }
 }
 
+/// The angle of (a, b) is the table's, so the first element of the pair is what its products lost.
+#[test]
+fn rotations_whose_products_cancel_or_are_infinite() {
+    let (cos, sin) = ([0.6_f32; 16], [0.8_f32; 16]);
+    for interleaved in [false, true] {
+        let at = |i: usize| if interleaved { (2 * i, 2 * i + 1) } else { (i, i + 16) };
+        let mut x = vec![0.0_f32; 3 * 32];
+        for i in 0..48 {
+            let (a, b) = at(i % 16);
+            (x[i / 16 * 32 + a], x[i / 16 * 32 + b]) = (8.0 + i as f32, (8.0 + i as f32) * 0.75);
+        }
+        let (first, second) = at(3);
+        (x[first], x[second]) = (f32::INFINITY, 1.0);
+        let spec = Rope { heads: 1, width: 32, rotary: 32, interleaved, cos: &cos, sin: &sin };
+        // SAFETY: `everywhere` gives three rows.
+        let got = everywhere(&x, 32, &|isa, r, x, out| unsafe { rope(isa, r.clone(), spec, Some(&[0; 3][r]), x, out) });
+        assert_eq!((got[first], got[second]), (f32::INFINITY, f32::INFINITY));
+        for i in (0..48).filter(|&i| i != 3) {
+            let (a, b) = at(i % 16);
+            let (got, a, b) = (got[i / 16 * 32 + a], x[i / 16 * 32 + a], x[i / 16 * 32 + b]);
+            let want = f64::from(a) * f64::from(cos[0]) - f64::from(b) * f64::from(sin[0]);
+            assert!((f64::from(got) - want).abs() <= 2.0 * f64::from(f32::EPSILON) * want.abs(), "{got} is not {want}");
+        }
+    }
+}
+
 #[test]
 fn hadamard_products() {
     let mut rng = Rng::new(8);

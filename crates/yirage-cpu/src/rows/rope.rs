@@ -83,16 +83,29 @@ impl WithLanes for RopeKernel<'_> {
 #[inline(always)]
 unsafe fn halves<V: Lanes>(cos: &[f32], sin: &[f32], x: *const f32, out: *mut f32) {
     let half = cos.len();
+    let zero = V::splat(0.0);
     for i in (0..half).step_by(LANES) {
         let n = half - i;
         // SAFETY: the caller vouches for 2 * half elements of x and out; i is below half.
         unsafe {
             let (a, b) = (load::<V>(x.add(i), n, 0.0), load::<V>(x.add(half + i), n, 0.0));
             let (c, s) = (load::<V>(cos.as_ptr().add(i), n, 0.0), load::<V>(sin.as_ptr().add(i), n, 0.0));
-            store(V::splat(0.0).sub(b).fma(s, a.mul(c)), out.add(i), n);
-            store(a.fma(s, b.mul(c)), out.add(half + i), n);
+            store(two_products(a, c, zero.sub(b), s), out.add(i), n);
+            store(two_products(b, c, a, s), out.add(half + i), n);
         }
     }
+}
+
+/// `a c + b s` within two units in the last place, also where the products all but cancel (Kahan's way; Jeannerod, Louvet
+/// and Muller, 2013).
+#[inline(always)]
+fn two_products<V: Lanes>(a: V, c: V, b: V, s: V) -> V {
+    let product = b.mul(s);
+    let lost = b.fma(s, V::splat(0.0).sub(product));
+    let sum = a.fma(c, product);
+    let whole = sum.add(lost);
+    // An infinite product has lost nothing.
+    whole.abs().if_less(V::splat(f32::INFINITY), whole, sum)
 }
 
 #[inline(always)]
@@ -101,8 +114,18 @@ unsafe fn neighbours(cos: &[f32], sin: &[f32], x: *const f32, out: *mut f32) {
         // SAFETY: the caller vouches for 2 * half elements of x and out.
         unsafe {
             let (a, b) = (*x.add(2 * i), *x.add(2 * i + 1));
-            *out.add(2 * i) = (-b).mul_add(*s, a * c);
-            *out.add(2 * i + 1) = a.mul_add(*s, b * c);
+            *out.add(2 * i) = two_products_of_one(a, *c, -b, *s);
+            *out.add(2 * i + 1) = two_products_of_one(b, *c, a, *s);
         }
     }
+}
+
+/// [`two_products`] of a single element, to the same bits.
+#[inline(always)]
+fn two_products_of_one(a: f32, c: f32, b: f32, s: f32) -> f32 {
+    let product = b * s;
+    let lost = b.mul_add(s, -product);
+    let sum = a.mul_add(c, product);
+    let whole = sum + lost;
+    if whole.is_finite() { whole } else { sum }
 }
