@@ -4,7 +4,8 @@
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use yirage_ir::op::{Form, OpDef, View};
-use yirage_ir::{Graph, Node, NodeKind, Op, Source, ValueId};
+use yirage_ir::region::Chain;
+use yirage_ir::{Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Lying, Refusal, Target, WeightPlan, choose};
 
 pub(crate) fn run(graph: &Graph, target: &Target, weights: &WeightPlan) -> Result<Graph, CompileError> {
@@ -27,13 +28,24 @@ pub(crate) fn run(graph: &Graph, target: &Target, weights: &WeightPlan) -> Resul
 fn refused(graph: &Graph, target: &Target, weights: &WeightPlan) -> Vec<Option<ValueId>> {
     let lying = Lying::new(graph, weights, target);
     let input = |node: &Node| {
-        let Err(Refusal::Input(refused)) = choose(target, &lying, node) else { return None };
-        let id = node.ins.iter().copied().find(|&i| graph.value(i).name == refused.name)?;
+        let id = match choose(target, &lying, node) {
+            Ok(_) => gapped(graph, target, node)?,
+            Err(Refusal::Input(refused)) => node.ins.iter().copied().find(|&i| graph.value(i).name == refused.name)?,
+            Err(_) => return None,
+        };
         let given = matches!(graph.value(id).source, Source::Slot | Source::Weight);
-        let copy = matches!(node.kind, NodeKind::Op(Op::View(_)));
+        // What is a copy already is not copied for.
+        let copy = matches!(&node.kind, NodeKind::Op(Op::View(view)) if *view == copy_of(graph, id));
         (given && !copy && copy_of(graph, id).infer(&[graph.ty(id).dense()]).is_ok()).then_some(id)
     };
     graph.nodes.iter().map(input).collect()
+}
+
+/// The slot whose strides no view like this one can follow, on a target whose kernels read views by strides.
+fn gapped(graph: &Graph, target: &Target, node: &Node) -> Option<ValueId> {
+    let view = matches!(node.kind, NodeKind::Op(Op::View(_))) && target.runs_regions(RegionKind::Chain);
+    let gaps = view && Chain::of_node(graph, node).is_err();
+    node.ins.iter().copied().find(|&id| gaps && graph.ty(id).strides.is_some())
 }
 
 /// All elements of a value, as they are.
@@ -57,7 +69,19 @@ fn copied(graph: &Graph, refused: &[Option<ValueId>]) -> Result<Graph, CompileEr
         }
         let copy = |i: ValueId| copies.iter().find(|(of, _)| refused[n] == Some(i) && *of == i).map(|(_, copy)| *copy);
         let ins: Vec<ValueId> = node.ins.iter().map(|&i| copy(i).unwrap_or_else(|| r.get(i))).collect();
-        r.copy(n, &ins)?;
+        r.copy_as(n, reading_copies(node, |i| copy(i).is_some()), &ins)?;
     }
     Ok(r.finish())
+}
+
+/// What a node does when those of its inputs that are copied lie dense.
+fn reading_copies(node: &Node, copied: impl Fn(ValueId) -> bool) -> NodeKind {
+    let mut kind = node.kind.clone();
+    if let NodeKind::Region(region) = &mut kind {
+        for (&outside, &inside) in node.ins.iter().zip(&region.graph.inputs) {
+            let ty: &mut Type = &mut region.graph.values[inside.index()].ty;
+            *ty = if copied(outside) { ty.dense() } else { ty.clone() };
+        }
+    }
+    kind
 }

@@ -34,9 +34,14 @@ impl<'a> Rebuild<'a> {
 
     /// Copies node `n` with the inputs `ins` (new values).
     pub(crate) fn copy(&mut self, n: usize, ins: &[ValueId]) -> Result<(), BuildError> {
+        self.copy_as(n, self.old.nodes[n].kind.clone(), ins)
+    }
+
+    /// Copies node `n` with the inputs `ins` (new values), to do `kind` instead.
+    pub(crate) fn copy_as(&mut self, n: usize, kind: NodeKind, ins: &[ValueId]) -> Result<(), BuildError> {
         let node = &self.old.nodes[n];
         let names: Vec<String> = node.outs.iter().map(|&o| self.old.value(o).name.clone()).collect();
-        let outs = self.new.node(node.kind.clone(), ins, &names)?;
+        let outs = self.new.node(kind, ins, &names)?;
         for (&old, new) in node.outs.iter().zip(outs) {
             self.map.insert(old, new);
         }

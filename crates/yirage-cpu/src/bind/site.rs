@@ -170,15 +170,20 @@ impl Site {
         Ok(Cache { state: state.clone(), cache })
     }
 
-    /// Rows of words that the op writes.
+    /// Rows of words that the op writes; all inner dimensions are a row.
     pub(crate) fn out<T: Word>(&self, output: usize) -> Result<Out<T>, HalError> {
         let wanted = format!("a computed value of {}", T::DTYPE);
         let operand = self.output(output, &wanted)?;
-        let (rows, width) = match operand.ty.shape[..] {
-            [rows] => (rows, 1),
-            [rows, Dim::Const(width)] => (rows, width as usize),
-            _ => return Err(self.found(Part::Output, output, operand, &wanted)),
+        let fits = |(rows, inner): (&Dim, &[Dim])| {
+            let width = inner.iter().try_fold(1usize, |n, d| n.checked_mul(d.as_const()?));
+            Some((*rows, width?))
         };
+        let (rows, width) = operand
+            .ty
+            .shape
+            .split_first()
+            .and_then(fits)
+            .ok_or_else(|| self.found(Part::Output, output, operand, &wanted))?;
         let base = match &operand.location {
             Location::Arena(spot) if operand.ty.dtype == T::DTYPE => OutBase::Arena(spot.clone()),
             Location::Group(spot) if operand.ty.dtype == T::DTYPE => OutBase::Group(spot.clone()),
