@@ -14,6 +14,9 @@ use yirage_plan::work::{Costs, Span};
 /// Tokens of a chunk before any was measured: few enough for the slowest machine, enough to learn from.
 const FIRST_CHUNK: u32 = 16;
 
+/// What a step is planned to take of the time that it may take: steps are now and then a tenth longer than expected.
+const PLANNED: f64 = 0.9;
+
 /// What computing a prompt takes, in operations: of a token, and of each position that it sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PromptWork {
@@ -49,7 +52,7 @@ impl PromptWork {
 /// Keeps steps within a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// Seconds that a step may take.
+    /// Seconds that a step is planned to take at most.
     most: f64,
     work: PromptWork,
     /// Seconds of steps that only decode, by their tokens.
@@ -60,7 +63,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(most: Duration, work: PromptWork) -> Pace {
-        Pace { most: most.as_secs_f64(), work, decodes: Curve::default(), prompts: Curve::default() }
+        Pace { most: most.as_secs_f64() * PLANNED, work, decodes: Curve::default(), prompts: Curve::default() }
     }
 
     /// Takes what a step took.
