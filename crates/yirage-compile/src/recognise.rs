@@ -116,8 +116,13 @@ fn closed(graph: &Graph, readers: &Readers, n: usize, found: &Found) -> bool {
 /// A product's weight is packed when it is loaded, which the ops that read it as it lies do not know.
 fn weights_stay(graph: &Graph, readers: &Readers, found: &Found) -> bool {
     let is_weight = |id: ValueId| graph.value(id).source == Source::Weight;
-    let packed = |n: &usize| matches!(&graph.nodes[*n].kind, NodeKind::Op(Op::Linear(_) | Op::Embed(_)));
-    let alone = |id: ValueId| readers.all(id).iter().all(|r| found.nodes.contains(r) || packed(r));
+    // A product may read a weight as what it multiplies, too.
+    let packed = |n: usize, id: ValueId| match &graph.nodes[n].kind {
+        NodeKind::Op(Op::Linear(_)) => graph.nodes[n].ins[0] != id,
+        NodeKind::Op(Op::Embed(_)) => graph.nodes[n].ins[0] == id,
+        _ => false,
+    };
+    let alone = |id: ValueId| readers.all(id).iter().all(|&r| found.nodes.contains(&r) || packed(r, id));
     match found.op {
         Op::Linear(_) => is_weight(found.ins[1]) && alone(found.ins[1]) && !is_weight(found.ins[0]),
         Op::Embed(_) => is_weight(found.ins[0]) && alone(found.ins[0]),
