@@ -9,7 +9,7 @@ pub use chain::{Chain, Core, Elements, Read};
 pub use products::is_product;
 pub use rows::row_dim;
 pub(crate) use tiled::evaluate as evaluate_tiled;
-pub use tiled::{Accumulate, CONTINUED, TileIn, TileOut, Tiled, block_bytes};
+pub use tiled::{Accumulate, CONTINUED, MAX_UNROLLED, NotUnrolled, TileIn, TileOut, Tiled, block_bytes, unrolled};
 
 use crate::graph::{Graph, NodeKind, Source};
 use crate::op::Op;
@@ -28,6 +28,15 @@ pub struct Region {
     pub graph: Graph,
     /// What makes a tiled region one; none of other kinds.
     pub tiled: Option<Box<Tiled>>,
+}
+
+/// One graph of a region.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// For each of its inputs the input of the node that it is, or is a tile of; none for accumulators.
+    pub ins: Vec<Option<usize>>,
 }
 
 /// What a region is.
@@ -92,6 +101,16 @@ impl Region {
             (RegionKind::Chain, None) => outside(chain::check(graph)),
         };
         types.map_err(|why| TypeError::new(format!("region `{}`: {why}", self.kind.name())))
+    }
+
+    /// Its graphs with what their inputs are.
+    pub fn parts(&self) -> Vec<Part<'_>> {
+        let whole = |graph: &Graph| (0..graph.inputs.len()).map(Some).collect();
+        let Some(tiled) = &self.tiled else { return vec![Part { graph: &self.graph, ins: whole(&self.graph) }] };
+        let tiles = (0..tiled.ins.len()).map(Some).chain(tiled.running.iter().map(|_| None));
+        let read = tiled.reads.iter().map(|&at| Some(at as usize));
+        let after = tiled.accumulators.iter().map(|_| None).chain(read);
+        vec![Part { graph: &self.graph, ins: tiles.collect() }, Part { graph: &tiled.block, ins: after.collect() }]
     }
 
     /// Its graphs: its own, and what follows the loop of a tiled one.

@@ -44,7 +44,9 @@ fn print_node(graph: &Graph, node: &Node, indent: usize, out: &mut String) {
         }
         NodeKind::Region(region) => {
             let attrs = region.tiled.as_ref().map(|tiled| print_attrs(&tiled.attrs())).unwrap_or_default();
-            let _ = writeln!(out, "{pad}{outs} = region {}{attrs}({ins}): {types}", region.kind.name());
+            let own_order = region.tiled.as_ref().is_some_and(|tiled| !tiled.keeps_order());
+            let order = if own_order { " // adds up in an order of its own" } else { "" };
+            let _ = writeln!(out, "{pad}{outs} = region {}{attrs}({ins}): {types}{order}", region.kind.name());
             region.graphs().for_each(|graph| print_graph(graph, indent + 1, out));
         }
     }

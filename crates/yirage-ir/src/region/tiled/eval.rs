@@ -164,17 +164,12 @@ impl Held {
 
     /// The op on what it was given in all iterations.
     fn joined(&self, op: &Op, eval: impl Fn(&Op, &[&Tensor]) -> Vec<Tensor>) -> Tensor {
-        let axis = |operand: usize, rank: usize| match op {
-            Op::Reduce(reduce) => reduce.axes.0[0],
-            _ if operand == 0 => rank as u32 - 1,
-            _ => rank as u32 - 2,
-        };
         let operands: Vec<Tensor> = self
             .operands
             .iter()
             .enumerate()
             .map(|(i, parts)| {
-                let concat = Op::from(Concat { axis: axis(i, parts[0].shape.len()) });
+                let concat = Op::from(Concat { axis: super::joined_along(op, i, parts[0].shape.len()) });
                 eval(&concat, &parts.iter().collect::<Vec<_>>()).remove(0)
             })
             .collect();

@@ -10,13 +10,16 @@ mod eval;
 mod flat;
 mod memory;
 mod text;
+mod unroll;
 
 pub use memory::block_bytes;
+pub use unroll::{MAX_UNROLLED, NotUnrolled, unrolled};
 
 pub(super) use check::infer;
 pub(crate) use eval::evaluate;
 
 use crate::graph::Graph;
+use crate::op::Op;
 use crate::types::Type;
 
 /// Elements of a tile that a continued reduction takes in at once: a multiple of its partial results, so that each
@@ -135,5 +138,14 @@ impl TileOut {
     /// The first element, along each dimension, of a block's tile of these sizes.
     pub fn origin(&self, sizes: &[usize], block: [usize; 3]) -> Vec<usize> {
         TileIn { grid: self.grid, by_loop: None }.origin(sizes, 1, block, 0)
+    }
+}
+
+/// Along which dimension the tiles of an operand of a continued op, of this rank, are joined.
+fn joined_along(op: &Op, operand: usize, rank: usize) -> u32 {
+    match op {
+        Op::Reduce(reduce) => reduce.axes.0.first().copied().unwrap_or(0),
+        _ if operand == 0 => (rank as u32).saturating_sub(1),
+        _ => (rank as u32).saturating_sub(2),
     }
 }
