@@ -20,6 +20,7 @@ mod rebuild;
 mod recognise;
 mod select;
 mod tasks;
+mod tiles;
 mod weights;
 
 pub use error::CompileError;
@@ -44,6 +45,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "legalise", run: legalise::run },
     Pass { name: "compose", run: compose::run },
     Pass { name: "chains", run: chains::run },
+    Pass { name: "tiles", run: tiles::run },
     Pass { name: "fuse", run: fuse::run },
 ];
 
