@@ -31,6 +31,7 @@ pub(crate) fn target() -> Target {
             kernel("test/products@1", &[RegionKind::Products], products),
             kernel("test/attention@1", &[], vec![any("attention")]),
             kernel("test/gather@1", &[], vec![any("gather")]),
+            kernel("test/tiled@1", &[RegionKind::Tiled], Op::NAMES.iter().map(|op| any(op)).collect()),
         ],
     }
 }
