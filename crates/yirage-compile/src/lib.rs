@@ -19,6 +19,7 @@ mod options;
 mod readers;
 mod rebuild;
 mod recognise;
+pub mod search;
 mod select;
 mod tasks;
 mod tiles;
