@@ -156,6 +156,7 @@ fn best(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Candidate>, SearchError> {
     let mut order: Vec<usize> = (0..explored.seen.len()).collect();
+    // Of equal ones the one that was found first; so the input comes before what costs as much.
     order.sort_by(|&a, &b| explored.seen[a].estimate.ns.total_cmp(&explored.seen[b].estimate.ns).then(a.cmp(&b)));
     let mut known: HashSet<String> = HashSet::from([shape_of(input)]);
     let mut candidates = Vec::new();
@@ -166,7 +167,8 @@ fn best(
         let seen = &explored.seen[at];
         let nodes = explored.terms.reachable(&seen.outputs);
         let made = convert::export(graph, &explored.terms, &seen.outputs, &nodes)?;
-        if !known.insert(shape_of(&cost::fused(&made, target, &options.compile)?)) {
+        // The first one is the input, as it is written again.
+        if !known.insert(shape_of(&cost::fused(&made, target, &options.compile)?)) || at == 0 {
             continue;
         }
         let weights = plan_weights(&made, target)?;

@@ -11,7 +11,7 @@ pub(crate) fn group_query_attention() -> Graph {
     parsed(
         "graph gqa { slot %q: f32[2, 256, 64] slot %k: f32[2, 64, 4096] slot %v: f32[2, 4096, 64]
            %a = contract(%q, %k): f32[2, 256, 4096] %e = map{expr=\"exp(x0)\"}(%a): f32[2, 256, 4096]
-           %s = reduce{kind=\"sum\", axes=[2], keep=true}(%e): f32[2, 256, 1]
+           %s = reduce{kind=\"sum\", axes=\"[2]\", keep=true}(%e): f32[2, 256, 1]
            %d = map{expr=\"div(x0, x1)\"}(%e, %s): f32[2, 256, 4096]
            %o = contract(%d, %v): f32[2, 256, 64] output %o }",
     )
@@ -21,12 +21,12 @@ pub(crate) fn group_query_attention() -> Graph {
 pub(crate) fn qk_norm_attention() -> Graph {
     parsed(
         "graph qknorm { slot %q: f32[2, 256, 64] slot %k: f32[2, 64, 4096] slot %v: f32[2, 4096, 64]
-           %mq = reduce{kind=\"mean_square\", axes=[2], keep=true}(%q): f32[2, 256, 1]
+           %mq = reduce{kind=\"mean_square\", axes=\"[2]\", keep=true}(%q): f32[2, 256, 1]
            %nq = map{expr=\"mul(x0, rsqrt(add(x1, 1e-6)))\"}(%q, %mq): f32[2, 256, 64]
-           %mv = reduce{kind=\"mean_square\", axes=[2], keep=true}(%v): f32[2, 4096, 1]
+           %mv = reduce{kind=\"mean_square\", axes=\"[2]\", keep=true}(%v): f32[2, 4096, 1]
            %nv = map{expr=\"mul(x0, rsqrt(add(x1, 1e-6)))\"}(%v, %mv): f32[2, 4096, 64]
            %a = contract(%nq, %k): f32[2, 256, 4096] %e = map{expr=\"exp(x0)\"}(%a): f32[2, 256, 4096]
-           %s = reduce{kind=\"sum\", axes=[2], keep=true}(%e): f32[2, 256, 1]
+           %s = reduce{kind=\"sum\", axes=\"[2]\", keep=true}(%e): f32[2, 256, 1]
            %d = map{expr=\"div(x0, x1)\"}(%e, %s): f32[2, 256, 4096]
            %o = contract(%d, %nv): f32[2, 256, 64] output %o }",
     )

@@ -85,10 +85,10 @@ pub(super) const PAST_SUM: Rule = Rule::local(
     &[
         "graph g { slot %x: f32[M, K] slot %s: f32[M, 1]
            %p = map{expr=\"mul(x0, x1)\"}(%x, %s): f32[M, K]
-           %y = reduce{kind=\"sum\", axes=[1], keep=true}(%p): f32[M, 1] output %y }",
+           %y = reduce{kind=\"sum\", axes=\"[1]\", keep=true}(%p): f32[M, 1] output %y }",
         "graph g { slot %x: f32[B, M, K] slot %s: f32[K]
            %p = map{expr=\"div(x0, add(square(x1), 1.0))\"}(%x, %s): f32[B, M, K]
-           %y = reduce{kind=\"mean\", axes=[0, 1], keep=true}(%p): f32[1, 1, K] output %y }",
+           %y = reduce{kind=\"mean\", axes=\"[0, 1]\", keep=true}(%p): f32[1, 1, K] output %y }",
     ],
 );
 
