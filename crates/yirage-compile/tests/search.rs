@@ -5,17 +5,29 @@ mod support;
 #[path = "support/workloads.rs"]
 mod workloads;
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use support::target;
-use yirage_compile::search::{End, Found, SearchError, SearchOptions, search};
-use yirage_ir::{Graph, text, verify};
+use yirage_compile::search::{Candidate, End, Found, Progress, SearchError, SearchOptions, Tilings, search};
+use yirage_ir::rng::Rng;
+use yirage_ir::tensor::Data;
+use yirage_ir::{Dims, Graph, RegionKind, Tensor, interp, text, verify};
+use yirage_plan::Target;
+
+/// The same, which runs tiled regions of half a megabyte a block.
+fn tiling_target() -> Target {
+    let mut target = target();
+    target.kernels[0].regions.push(RegionKind::Tiled);
+    target.block_bytes = Some(512 << 10);
+    target
+}
 
 fn found(graph: &Graph, options: &SearchOptions) -> Found {
     search(graph, &target(), options, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 fn shown(found: &Found) -> String {
-    let one = |c: &yirage_compile::search::Candidate| format!("{:?} {:?}\n{}", c.estimate, c.rules, text::print(&c.graph));
+    let one = |c: &Candidate| format!("{:?} {:?}\n{}", c.estimate, c.rules, text::print(&c.graph));
     format!("{:?}\n{}", (found.input, found.graphs, found.nodes, found.end), found.candidates.iter().map(one).collect::<String>())
 }
 
@@ -94,7 +106,7 @@ fn the_budget_and_whoever_watches_end_it() {
 
 #[test]
 fn graphs_with_states_and_broken_ones_are_refused() {
-    let watch = &mut |_: &yirage_compile::search::Progress| ControlFlow::Continue(());
+    let watch = &mut |_: &Progress| ControlFlow::Continue(());
     let state = text::parse(
         "graph g { slot %k: f32[Tokens, 64] slot %v: f32[Tokens, 64] slot %s: i32[Tokens] state %c: bf16[32, 1, 128]
            %d = kv_append(%c, %k, %v, %s): bf16[32, 1, 128] output %d }",
@@ -106,4 +118,85 @@ fn graphs_with_states_and_broken_ones_are_refused() {
     let mut broken = workloads::lora();
     broken.nodes.reverse();
     assert!(matches!(search(&broken, &target(), &SearchOptions::default(), watch), Err(SearchError::Graph(_))));
+}
+
+#[test]
+fn products_with_what_is_around_them_become_one_kernel() {
+    for (name, graph) in [
+        ("gated MLP", workloads::gated_mlp()),
+        ("LoRA", workloads::lora()),
+        ("RMS norm and linear", workloads::rms_norm_linear()),
+    ] {
+        let options = SearchOptions { budget: 3_000, ..SearchOptions::default() };
+        let found = search(&graph, &tiling_target(), &options, &mut |_| ControlFlow::Continue(())).unwrap();
+        let best = found.candidates.first().unwrap_or_else(|| panic!("{name}: {:?}", found.notes));
+        assert!(best.estimate.ns < found.input.ns, "{name}: {}", shown(&found));
+        assert_eq!(best.estimate.kernels, 1, "{name}: {}", shown(&found));
+        assert_eq!(best.rules.last(), Some(&"tile"), "{name}");
+    }
+}
+
+/// A workload of sizes at which references take no time.
+fn small(graph: &Graph) -> Graph {
+    let text = text::print(graph).replace("4096", "128").replace("6144", "192").replace("256", "64");
+    text::parse(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+fn inputs(graph: &Graph) -> HashMap<String, Tensor> {
+    let mut rng = Rng::new(7);
+    let of = |&id: &yirage_ir::ValueId| {
+        let shape: Vec<usize> = graph.ty(id).shape.iter().map(|d| d.get(&Dims::default())).collect();
+        let values = (0..shape.iter().product()).map(|_| rng.signed_f32()).collect();
+        (graph.value(id).name.clone(), Tensor::f32(shape, values))
+    };
+    graph.inputs.iter().map(of).collect()
+}
+
+fn floats(t: &Tensor) -> &[f32] {
+    let Data::F32(values) = &t.data else { panic!("floats wanted") };
+    values
+}
+
+#[test]
+fn every_candidate_gives_what_the_input_gives() {
+    let loops = Tilings { loops: Some(vec![1, 2, 4]), ..Tilings::default() };
+    let options = SearchOptions { budget: 2_000, keep: 24, tilings: loops, ..SearchOptions::default() };
+    let mut tiled = 0;
+    for (name, graph) in workloads::all() {
+        let graph = small(&graph);
+        let given = inputs(&graph);
+        let want = interp::evaluate(&graph, &mut given.clone()).unwrap();
+        let found = search(&graph, &tiling_target(), &options, &mut |_| ControlFlow::Continue(())).unwrap();
+        for candidate in &found.candidates {
+            let got = interp::evaluate(&candidate.graph, &mut given.clone()).unwrap();
+            tiled += usize::from(candidate.rules.last() == Some(&"tile"));
+            for (want, got) in want.iter().zip(&got) {
+                let largest = floats(want).iter().fold(0f32, |most, x| most.max(x.abs()));
+                for (a, b) in floats(want).iter().zip(floats(got)) {
+                    let within = 2e-5 * (largest + a.abs());
+                    let shown = || format!("{:?}\n{}", candidate.rules, text::print(&candidate.graph));
+                    assert!((a - b).abs() <= within, "{name}: {a} and {b}\n{}", shown());
+                }
+            }
+        }
+    }
+    assert!(tiled > 20, "{tiled} tilings were seen");
+}
+
+#[test]
+fn tilings_are_those_that_were_allowed() {
+    let tilings = Tilings { grids: Some(vec![[16, 1, 1]]), loops: Some(vec![4]), ..Tilings::default() };
+    let options = SearchOptions { budget: 1_000, keep: 64, tilings, ..SearchOptions::default() };
+    let found = search(&workloads::lora(), &tiling_target(), &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    let mut seen = 0;
+    for candidate in &found.candidates {
+        for node in &candidate.graph.nodes {
+            if let yirage_ir::NodeKind::Region(region) = &node.kind {
+                let tiled = region.tiled.as_ref().unwrap();
+                assert_eq!((tiled.grid, tiled.loops), ([16, 1, 1], 4));
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 0, "{:?}", found.notes);
 }

@@ -78,54 +78,48 @@ pub fn superoptimize_with(
     watch: &mut Watch<'_>,
 ) -> Result<Outcome, TuneError> {
     let key = Key::of(graph, with.device, options);
-    let mut notes = options.without_meaning();
+    let mut notes = options.without_meaning(&with.device.target());
     if let Some(mut kept) = with.cache.find(&key, graph, options, &mut notes) {
-        kept.notes.extend(notes.into_iter().filter(|note| !kept.notes.contains(note)).collect::<Vec<_>>());
+        let new: Vec<String> = notes.into_iter().filter(|note| !kept.notes.contains(note)).collect();
+        kept.notes.extend(new);
         return Ok(kept);
     }
-    let found = look(graph, options, with, watch, &mut notes)?;
-    let mut stopped = found.end == End::Stopped && options.time_limit.is_none();
+    let mut ended = false;
+    let mut told = |doing: &Doing| {
+        let flow = if ended { ControlFlow::Break(()) } else { watch(doing) };
+        ended |= flow.is_break();
+        flow
+    };
+    let found = look(graph, options, with, &mut told, &mut notes)?;
     notes.extend(found.notes.iter().cloned());
-    notes.push(format!(
-        "{} graphs of {} nodes were looked at: {}; the input is expected to take {:.0} ns",
-        found.graphs,
-        found.nodes,
-        match found.end {
-            End::Exhausted => "no rule makes another",
-            End::Budget => "the budget is used up",
-            End::Stopped => "the search was ended",
-        },
-        found.input.ns
-    ));
-    let mut measuring = Measuring { options, with, input: None, prepared: prepared(graph, options.dims, &options.compile)? };
-    let mut best: Option<(f64, usize, Certificate)> = None;
-    let mut measured = Vec::with_capacity(found.candidates.len());
-    for (number, candidate) in found.candidates.iter().enumerate() {
-        let doing = Doing::Candidate { number, of: found.candidates.len() };
-        stopped |= !stopped && watch(&doing).is_break();
-        let over = options.time_limit.is_some_and(|limit| with.stopwatch.elapsed() > limit);
-        let verdict = if stopped || over {
-            Verdict::NotRun(if over { "the time limit was reached" } else { "the search was ended" }.into())
-        } else if candidate.estimate.ns > found.input.ns * SLOWER {
-            Verdict::NotRun(format!("it is expected to be slower than the input, which takes {:.0} ns", found.input.ns))
-        } else {
-            measuring.verdict(number, candidate, &mut best)?
-        };
-        let rules = candidate.rules.iter().map(|&rule| rule.to_owned()).collect();
-        measured.push(Measured { rules, expected_ns: candidate.estimate.ns, verdict });
-    }
-    let mut outcome = Outcome { graph: graph.clone(), certificate: None, rules: Vec::new(), measured, notes, told: Told::Searched };
-    if let Some((_, number, certificate)) = best {
+    notes.push(summary(&found));
+    let prepared = prepared(graph, options.dims, &options.compile)?;
+    let mut measuring = Measuring { options, with, input: None, prepared, best: None };
+    let measured = measuring.all(&found, &mut told)?;
+    let (graph, rules) = (graph.clone(), Vec::new());
+    let mut outcome = Outcome { graph, certificate: None, rules, measured, notes, told: Told::Searched };
+    if let Some((_, number, certificate)) = measuring.best {
         outcome.graph = found.candidates[number].graph.clone();
         outcome.rules.clone_from(&outcome.measured[number].rules);
         outcome.certificate = Some(certificate);
     }
-    if stopped {
+    if ended {
         outcome.notes.push("the search was ended: the result is not kept".into());
     } else {
         with.cache.keep(&key, &mut outcome, options);
     }
     Ok(outcome)
+}
+
+/// How far the search came.
+fn summary(found: &Found) -> String {
+    let end = match found.end {
+        End::Exhausted => "no rule makes another",
+        End::Budget => "the budget is used up",
+        End::Stopped => "the search was ended",
+    };
+    let (graphs, nodes, ns) = (found.graphs, found.nodes, found.input.ns);
+    format!("{graphs} graphs of {nodes} nodes were looked at: {end}; the input is expected to take {ns:.0} ns")
 }
 
 /// The compiler's search, with rates of the device.
@@ -136,6 +130,7 @@ fn look(
     watch: &mut Watch<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Found, TuneError> {
+    let tilings = options.tilings()?;
     let rates = match options.rates {
         Some(rates) => rates,
         None => {
@@ -145,7 +140,7 @@ fn look(
         }
     };
     let (dims, keep, compile) = (options.dims, options.keep, options.compile.clone());
-    let wanted = SearchOptions { dims, rates, budget: options.nodes(), keep, compile };
+    let wanted = SearchOptions { dims, rates, budget: options.nodes(), keep, compile, tilings };
     // Half of the time is left for the candidates.
     let limit = options.time_limit.map(|limit| limit / 2);
     let mut told = |progress: &Progress| {
@@ -164,16 +159,35 @@ struct Measuring<'a> {
     /// Loaded for the first candidate.
     input: Option<Loaded>,
     prepared: Prepared,
+    /// The fastest candidate so far: its ratio, number and certificate.
+    best: Option<(f64, usize, Certificate)>,
 }
 
 impl Measuring<'_> {
-    /// What becomes of a candidate; where it is the fastest so far, `best` is its ratio, number and certificate.
-    fn verdict(
-        &mut self,
-        number: usize,
-        candidate: &Candidate,
-        best: &mut Option<(f64, usize, Certificate)>,
-    ) -> Result<Verdict, TuneError> {
+    /// What becomes of each candidate.
+    fn all(&mut self, found: &Found, watch: &mut Watch<'_>) -> Result<Vec<Measured>, TuneError> {
+        let mut measured = Vec::with_capacity(found.candidates.len());
+        for (number, candidate) in found.candidates.iter().enumerate() {
+            let ended = watch(&Doing::Candidate { number, of: found.candidates.len() }).is_break();
+            let over = self.options.time_limit.is_some_and(|limit| self.with.stopwatch.elapsed() > limit);
+            let verdict = if ended {
+                Verdict::NotRun("the search was ended".into())
+            } else if over {
+                Verdict::NotRun("the time limit was reached".into())
+            } else if candidate.estimate.ns > found.input.ns * SLOWER {
+                let ns = found.input.ns;
+                Verdict::NotRun(format!("it is expected to be slower than the input, which takes {ns:.0} ns"))
+            } else {
+                self.verdict(number, candidate)?
+            };
+            let rules = candidate.rules.iter().map(|&rule| rule.to_owned()).collect();
+            measured.push(Measured { rules, expected_ns: candidate.estimate.ns, verdict });
+        }
+        Ok(measured)
+    }
+
+    /// What becomes of a candidate.
+    fn verdict(&mut self, number: usize, candidate: &Candidate) -> Result<Verdict, TuneError> {
         let certificate = match (self.with.verify)(&self.prepared.graph, &candidate.graph) {
             Ok(certificate) => certificate,
             Err(why) => return Ok(Verdict::Unproved(why.to_string())),
@@ -185,18 +199,16 @@ impl Measuring<'_> {
             empty => empty.insert(Loaded::new(device, self.prepared.clone())?),
         };
         let prepared = Prepared { graph: candidate.graph.clone(), ..self.prepared.clone() };
-        let mut loaded = match Loaded::new(device, prepared) {
-            Ok(loaded) => loaded,
-            Err(why) => return Ok(Verdict::NotRun(why.to_string())),
-        };
         let lengths = Lengths { warmup: self.options.warmup_iters, steps: self.options.profile_iters };
-        let ratio = match compare(self.with.stopwatch, lengths, input, (number, &mut loaded)) {
+        let timed = Loaded::new(device, prepared)
+            .and_then(|mut loaded| compare(self.with.stopwatch, lengths, input, (number, &mut loaded)));
+        let ratio = match timed {
             Ok(ratio) => ratio,
             Err(why) => return Ok(Verdict::NotRun(why.to_string())),
         };
-        // Not a number is not below.
-        if ratio.median < FASTER && best.as_ref().is_none_or(|(so_far, ..)| ratio.median < *so_far) {
-            *best = Some((ratio.median, number, certificate));
+        // What is not a number is not below.
+        if ratio.median < FASTER && self.best.as_ref().is_none_or(|(so_far, ..)| ratio.median < *so_far) {
+            self.best = Some((ratio.median, number, certificate));
         }
         let (input_ns, candidate_ns) = (ratio.input * 1e9, ratio.candidate * 1e9);
         Ok(Verdict::Timed { ratio: ratio.median, input_ns, candidate_ns })

@@ -8,7 +8,7 @@ use super::terms::{Arg, Kind, Step, Term, Terms, Val};
 use crate::recognise::recognised;
 use std::collections::{HashMap, HashSet};
 use yirage_ir::op::Map;
-use yirage_ir::{BuildError, Expr, Graph, GraphBuilder, NodeKind, Op, Source, ValueId};
+use yirage_ir::{BuildError, Expr, Graph, GraphBuilder, NodeKind, Op, Source, Type, ValueId};
 
 /// The terms of a graph's outputs.
 pub(super) fn import(graph: &Graph, terms: &mut Terms) -> Result<Vec<Val>, SearchError> {
@@ -39,14 +39,35 @@ pub(super) fn inline(graph: &Graph, inputs: &[Val], terms: &mut Terms) -> Option
     graph.outputs.iter().map(|o| is.get(o).copied()).collect()
 }
 
-/// The graph of these outputs, with the inputs of `like`, all of them, and the names of its outputs.
-pub(super) fn export(like: &Graph, terms: &Terms, outputs: &[Val], order: &[u32]) -> Result<Graph, BuildError> {
+/// What a graph is called by: its name, its inputs and the names of its outputs.
+#[derive(Clone, Debug)]
+pub(super) struct Interface {
+    pub(super) name: String,
+    pub(super) inputs: Vec<(String, Type, Source)>,
+    pub(super) outputs: Vec<String>,
+}
+
+impl Interface {
+    pub(super) fn of(graph: &Graph) -> Interface {
+        let input = |&id: &ValueId| {
+            let value = graph.value(id);
+            (value.name.clone(), value.ty.clone(), value.source)
+        };
+        Interface {
+            name: graph.name.clone(),
+            inputs: graph.inputs.iter().map(input).collect(),
+            outputs: graph.outputs.iter().map(|&id| graph.value(id).name.clone()).collect(),
+        }
+    }
+}
+
+/// The graph of these outputs, with all inputs of `like` and the names of its outputs.
+pub(super) fn export(like: &Interface, terms: &Terms, outputs: &[Val], order: &[u32]) -> Result<Graph, BuildError> {
     let mut b = GraphBuilder::new(like.name.clone());
     let mut is: HashMap<Val, ValueId> = HashMap::new();
     let mut inputs = Vec::with_capacity(like.inputs.len());
-    for &id in &like.inputs {
-        let v = like.value(id);
-        inputs.push(b.declare(&v.name, v.ty.clone(), v.source)?);
+    for (name, ty, source) in &like.inputs {
+        inputs.push(b.declare(name, ty.clone(), *source)?);
     }
     let mut names = Names::new(like, outputs);
     let groups = Groups::of(terms, outputs, order);
@@ -108,13 +129,13 @@ struct Names {
 }
 
 impl Names {
-    fn new(like: &Graph, outputs: &[Val]) -> Names {
-        let name = |id: &ValueId| like.value(*id).name.clone();
+    fn new(like: &Interface, outputs: &[Val]) -> Names {
         let mut given = HashMap::new();
-        for (v, id) in outputs.iter().zip(&like.outputs) {
-            given.entry(*v).or_insert_with(|| name(id));
+        for (v, name) in outputs.iter().zip(&like.outputs) {
+            given.entry(*v).or_insert_with(|| name.clone());
         }
-        Names { given, taken: like.inputs.iter().chain(&like.outputs).map(name).collect(), next: 0 }
+        let inputs = like.inputs.iter().map(|(name, ..)| name.clone());
+        Names { given, taken: inputs.chain(like.outputs.iter().cloned()).collect(), next: 0 }
     }
 
     fn of(&mut self, v: Val) -> String {

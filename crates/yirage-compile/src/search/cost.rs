@@ -56,8 +56,9 @@ pub(super) fn estimate(fused: &Graph, dims: &Dims, target: &Target, rates: &Rate
     let mut sum = Estimate { ns: 0.0, kernels: 0, bytes: 0.0, ops: 0.0 };
     for node in &fused.nodes {
         let (bytes, ops) = (bytes(fused, node, dims), ops(fused, node, dims));
-        // Who makes few elements cannot use all workers.
+        // Who makes few elements, or has few blocks, cannot use all workers.
         let made: usize = node.outs.iter().map(|&o| fused.ty(o).elems(dims)).sum();
+        let made = blocks(node).map_or(made as u64, |(blocks, _)| blocks);
         let share = (made.max(1) as f64 / f64::from(target.queues())).min(1.0);
         let read = bytes / (rates.bytes_per_second.max(1) as f64 * share);
         let computed = ops / (rates.f32_ops_per_second.max(1) as f64 * share);
@@ -80,6 +81,7 @@ fn bytes(graph: &Graph, node: &Node, dims: &Dims) -> f64 {
         }
         read += match &node.kind {
             NodeKind::Op(op) => of_op(op, graph, node, at, dims) * held(id),
+            NodeKind::Region(region) if region.tiled.is_some() => held(id),
             NodeKind::Region(region) => shown(&region.graph, region.graph.inputs[at], dims).unwrap_or(1.0) * held(id),
         };
     }
@@ -115,10 +117,26 @@ fn shown(region: &Graph, input: ValueId, dims: &Dims) -> Option<f64> {
     Some(f64::min(part, 1.0))
 }
 
+/// Blocks of a tiled region, and the iterations of each.
+fn blocks(node: &Node) -> Option<(u64, u32)> {
+    let NodeKind::Region(region) = &node.kind else { return None };
+    let tiled = region.tiled.as_ref()?;
+    Some((tiled.blocks()?, tiled.loops))
+}
+
 /// Operations of a kernel: products as they count themselves, and what is done to each element.
 fn ops(graph: &Graph, node: &Node, dims: &Dims) -> f64 {
     match &node.kind {
-        NodeKind::Region(region) => region.graph.nodes.iter().map(|inner| ops(&region.graph, inner, dims)).sum(),
+        NodeKind::Region(region) => {
+            let of = |graph: &Graph| graph.nodes.iter().map(|inner| ops(graph, inner, dims)).sum::<f64>();
+            match (&region.tiled, blocks(node)) {
+                // Each block computes for itself what all of them need.
+                (Some(tiled), Some((blocks, loops))) => {
+                    blocks as f64 * (f64::from(loops) * of(&region.graph) + of(&tiled.block))
+                }
+                _ => of(&region.graph),
+            }
+        }
         NodeKind::Op(op) => {
             let types: Vec<_> = node.ins.iter().map(|&i| graph.ty(i).clone()).collect();
             let read: usize = types.first().map_or(0, |ty| ty.elems(dims));

@@ -1,6 +1,6 @@
 //! The search: best first, by the estimate, until nothing new is found or the budget is used up.
 
-use super::convert::{export, import};
+use super::convert::{Interface, export, import};
 use super::cost::{Estimate, estimate, fused};
 use super::rule::{Apply, Rule};
 use super::terms::{Kind, Terms, Val};
@@ -59,7 +59,7 @@ impl Ord for Waiting {
 }
 
 struct Explorer<'a> {
-    graph: &'a Graph,
+    like: &'a Interface,
     target: &'a Target,
     options: &'a SearchOptions,
     rules: &'a [Rule],
@@ -72,6 +72,7 @@ struct Explorer<'a> {
 
 pub(super) fn explore(
     graph: &Graph,
+    like: &Interface,
     target: &Target,
     options: &SearchOptions,
     rules: &[Rule],
@@ -82,7 +83,7 @@ pub(super) fn explore(
     let (end, best_ns) = (End::Exhausted, f64::INFINITY);
     let found = Explored { terms, seen: Vec::new(), nodes: 0, end, refused: None, best_ns };
     let (known, equal) = (HashSet::new(), HashMap::new());
-    let mut explorer = Explorer { graph, target, options, rules, found, known, waiting: BinaryHeap::new(), equal };
+    let mut explorer = Explorer { like, target, options, rules, found, known, waiting: BinaryHeap::new(), equal };
     explorer.add(outputs, None)?;
     while let Some(Reverse(Waiting(_, at))) = explorer.waiting.pop() {
         if explorer.found.nodes >= options.budget {
@@ -111,7 +112,7 @@ impl Explorer<'_> {
         }
         let order = self.found.terms.reachable(&outputs);
         self.found.nodes += order.len() as u64;
-        let graph = export(self.graph, &self.found.terms, &outputs, &order)?;
+        let graph = export(self.like, &self.found.terms, &outputs, &order)?;
         let fused = match fused(&graph, self.target, &self.options.compile) {
             Ok(fused) => fused,
             Err(why) => {
