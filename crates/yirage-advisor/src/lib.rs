@@ -23,6 +23,6 @@ pub use error::AdvisorError;
 pub use hardware::Hardware;
 pub use loaded::Rates;
 pub use measured::{Ceiling, Latency, Measurement, latency, measure};
-pub use yirage_tune::Timing;
 pub use workers::{Workers, workers};
 pub use workload::Sizes;
+pub use yirage_tune::Timing;

@@ -28,7 +28,11 @@ fn found(graph: &Graph, options: &SearchOptions) -> Found {
 
 fn shown(found: &Found) -> String {
     let one = |c: &Candidate| format!("{:?} {:?}\n{}", c.estimate, c.rules, text::print(&c.graph));
-    format!("{:?}\n{}", (found.input, found.graphs, found.nodes, found.end), found.candidates.iter().map(one).collect::<String>())
+    format!(
+        "{:?}\n{}",
+        (found.input, found.graphs, found.nodes, found.end),
+        found.candidates.iter().map(one).collect::<String>()
+    )
 }
 
 #[test]

@@ -68,7 +68,13 @@ impl Cache {
     }
 
     /// The result that is kept for a graph. Why one was not believed goes to `notes`.
-    pub(crate) fn find(&self, key: &Key, graph: &Graph, options: &SuperOptions, notes: &mut Vec<String>) -> Option<Outcome> {
+    pub(crate) fn find(
+        &self,
+        key: &Key,
+        graph: &Graph,
+        options: &SuperOptions,
+        notes: &mut Vec<String>,
+    ) -> Option<Outcome> {
         let refused = |told: &str, why: String, notes: &mut Vec<String>| {
             notes.push(format!("the result {told} was refused and is searched again: {why}"));
             self.lock().counters.refusals += 1;
@@ -143,7 +149,9 @@ impl Cache {
             return;
         }
         while kept.bytes > self.limit - bytes {
-            let Some(oldest) = kept.entries.iter().min_by_key(|(_, e)| e.used).map(|(key, _)| key.clone()) else { break };
+            let Some(oldest) = kept.entries.iter().min_by_key(|(_, e)| e.used).map(|(key, _)| key.clone()) else {
+                break;
+            };
             if let Some(old) = kept.entries.remove(&oldest) {
                 kept.bytes -= old.text.len() as u64;
                 kept.counters.removed += 1;

@@ -69,9 +69,8 @@ impl Folder {
         fs::create_dir_all(&self.path).map_err(TuneError::io("create the folder", &self.path))?;
         let removed = self.make_room(id, bytes)?;
         let (part, target) = (self.part(id), self.file(id));
-        let written = write_new(&part, text).and_then(|()| {
-            fs::rename(&part, &target).map_err(TuneError::io("rename", &part))
-        });
+        let written =
+            write_new(&part, text).and_then(|()| fs::rename(&part, &target).map_err(TuneError::io("rename", &part)));
         if written.is_err() {
             // The next writers remove it once it is old, if this does not.
             let _ = fs::remove_file(&part);
@@ -118,7 +117,8 @@ impl Folder {
             let name = file.file_name();
             let Some(name) = name.to_str() else { continue };
             let id = name.get(..32).is_some_and(|id| id.chars().all(|c| c.is_ascii_hexdigit()));
-            let ours = id && (name.len() == 32 + ENDING.len() && name.ends_with(ENDING) || name.ends_with(UNFINISHED_ENDING));
+            let ours =
+                id && (name.len() == 32 + ENDING.len() && name.ends_with(ENDING) || name.ends_with(UNFINISHED_ENDING));
             // What another process has removed meanwhile is not there.
             let Ok(data) = fs::symlink_metadata(file.path()) else { continue };
             if ours && data.is_file() {
@@ -131,8 +131,7 @@ impl Folder {
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), TuneError> {
-    let mut file =
-        File::options().create_new(true).write(true).open(path).map_err(TuneError::io("create", path))?;
+    let mut file = File::options().create_new(true).write(true).open(path).map_err(TuneError::io("create", path))?;
     file.write_all(text.as_bytes()).map_err(TuneError::io("write", path))?;
     file.sync_all().map_err(TuneError::io("sync", path))
 }

@@ -44,7 +44,9 @@ fn line(of: &Measured) -> String {
     let (kind, rest) = match &of.verdict {
         Verdict::Unproved(why) => ("unproved", plain(why)),
         Verdict::NotRun(why) => ("not run", plain(why)),
-        Verdict::Timed { ratio, input_ns, candidate_ns } => ("timed", format!("{ratio:?} {input_ns:?} {candidate_ns:?}")),
+        Verdict::Timed { ratio, input_ns, candidate_ns } => {
+            ("timed", format!("{ratio:?} {input_ns:?} {candidate_ns:?}"))
+        }
     };
     format!("{kind}\t{:?}\t{rest}\t{}\n", of.expected_ns, of.rules.join("; "))
 }

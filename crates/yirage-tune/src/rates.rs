@@ -24,7 +24,11 @@ pub fn measure_rates(device: &dyn Device) -> Result<(Rates, Vec<String>), TuneEr
             Ok(())
         }
         Err(HalError::Unsupported { why, .. }) => {
-            notes.push(format!("{limit} is not measured ({why}): {} {} are assumed", *into / 1_000_000_000, limit.unit()));
+            notes.push(format!(
+                "{limit} is not measured ({why}): {} {} are assumed",
+                *into / 1_000_000_000,
+                limit.unit()
+            ));
             Ok(())
         }
         Err(error) => Err(TuneError::from(error)),

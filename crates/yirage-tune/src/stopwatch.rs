@@ -21,11 +21,7 @@ pub trait Stopwatch {
     ///
     /// # Errors
     /// Those of `run`.
-    fn time(
-        &self,
-        graph: Timed,
-        run: &mut dyn FnMut() -> Result<(), TuneError>,
-    ) -> Result<Duration, TuneError>;
+    fn time(&self, graph: Timed, run: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError>;
 }
 
 /// The machine's monotonic clock.
@@ -44,11 +40,7 @@ impl Stopwatch for MonotonicStopwatch {
         self.0.elapsed()
     }
 
-    fn time(
-        &self,
-        _: Timed,
-        run: &mut dyn FnMut() -> Result<(), TuneError>,
-    ) -> Result<Duration, TuneError> {
+    fn time(&self, _: Timed, run: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
         let before = Instant::now();
         run()?;
         Ok(before.elapsed())

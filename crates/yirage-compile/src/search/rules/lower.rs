@@ -1,8 +1,8 @@
 //! Named ops are taken apart, so that other rules can look inside.
 
+use crate::search::convert::inline;
 use crate::search::rule::Rule;
 use crate::search::terms::{Terms, Val};
-use crate::search::convert::inline;
 use yirage_ir::{Op, Type};
 
 pub(super) const NAMED: Rule = Rule::local(

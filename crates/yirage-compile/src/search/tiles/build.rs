@@ -212,9 +212,11 @@ impl Building<'_> {
 
     /// The graph of the block, whose inputs are the accumulators and then what it reads.
     fn block_graph(&self, made: &[Val]) -> Option<Graph> {
-        let accumulators = self.accumulators.iter().enumerate().map(|(at, &v)| {
-            Some((at as u32, (format!("a{at}"), self.body.ty(v).clone(), Source::Slot)))
-        });
+        let accumulators = self
+            .accumulators
+            .iter()
+            .enumerate()
+            .map(|(at, &v)| Some((at as u32, (format!("a{at}"), self.body.ty(v).clone(), Source::Slot))));
         let reads = self.reads.iter().map(|&at| {
             let (v, cut) = self.tiles[at as usize];
             let ty = self.ty(&Part { v, grid: cut.grid, by_loop: cut.by_loop, in_body: false })?;

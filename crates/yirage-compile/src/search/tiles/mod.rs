@@ -24,7 +24,8 @@ pub(super) fn proposals(
     refused: &mut u64,
 ) -> Vec<Vec<Val>> {
     // All outputs are one region, which lays them out alike.
-    let fixed = |v: &Val| terms.ty(*v).is_fixed() && is_general(terms, *v) && terms.shape(*v) == terms.shape(outputs[0]);
+    let fixed =
+        |v: &Val| terms.ty(*v).is_fixed() && is_general(terms, *v) && terms.shape(*v) == terms.shape(outputs[0]);
     if outputs.is_empty() || !outputs.iter().all(fixed) {
         return Vec::new();
     }
@@ -60,8 +61,10 @@ fn has_room(region: &yirage_ir::Region, target: &Target) -> bool {
 /// Whether a value is made by an op that tiles may hold.
 fn is_general(terms: &Terms, v: Val) -> bool {
     let Some((op, _)) = terms.made(v) else { return false };
-    let general =
-        matches!(op, Op::Map(_) | Op::Reduce(_) | Op::View(_) | Op::Contract(_) | Op::Concat(_) | Op::Fill(_) | Op::Iota(_));
+    let general = matches!(
+        op,
+        Op::Map(_) | Op::Reduce(_) | Op::View(_) | Op::Contract(_) | Op::Concat(_) | Op::Fill(_) | Op::Iota(_)
+    );
     general && terms.ty(v).is_fixed()
 }
 

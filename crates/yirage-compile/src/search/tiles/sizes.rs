@@ -34,15 +34,15 @@ impl Tilings {
         if let Some(grids) = &self.grids {
             all.extend(grids.iter().flat_map(|&grid| given(grid, rank as u32)));
         } else {
-            let batch: u32 = shape[..rank.saturating_sub(2)].iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(0);
-            let of_batch = if rank >= 3 && batch > 1 { shape.iter().take(rank - 2).position(|&d| d == batch) } else { None };
-            let along = |tile: u32, dim: usize| Some(shape[dim] / tile).filter(|n| *n > 1 && shape[dim].is_multiple_of(tile));
+            let batch: u32 =
+                shape[..rank.saturating_sub(2)].iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(0);
+            let of_batch =
+                if rank >= 3 && batch > 1 { shape.iter().take(rank - 2).position(|&d| d == batch) } else { None };
+            let along =
+                |tile: u32, dim: usize| Some(shape[dim] / tile).filter(|n| *n > 1 && shape[dim].is_multiple_of(tile));
             let columns: Vec<u32> = COLUMNS.iter().filter_map(|&t| along(t, last)).chain([1]).collect();
-            let rows: Vec<u32> = if rank >= 2 {
-                ROWS.iter().filter_map(|&t| along(t, last - 1)).chain([1]).collect()
-            } else {
-                vec![1]
-            };
+            let rows: Vec<u32> =
+                if rank >= 2 { ROWS.iter().filter_map(|&t| along(t, last - 1)).chain([1]).collect() } else { vec![1] };
             for &x in &columns {
                 for &y in &rows {
                     let z = of_batch.map_or(1, |dim| shape[dim]);
