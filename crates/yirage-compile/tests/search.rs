@@ -130,6 +130,9 @@ fn products_with_what_is_around_them_become_one_kernel() {
         ("gated MLP", workloads::gated_mlp()),
         ("LoRA", workloads::lora()),
         ("RMS norm and linear", workloads::rms_norm_linear()),
+        ("group query attention", workloads::group_query_attention()),
+        ("QK norm attention", workloads::qk_norm_attention()),
+        ("gated MLP in f16", workloads::gated_mlp_f16()),
     ] {
         let options = SearchOptions { budget: 3_000, ..SearchOptions::default() };
         let found = search(&graph, &tiling_target(), &options, &mut |_| ControlFlow::Continue(())).unwrap();

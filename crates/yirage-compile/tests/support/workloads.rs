@@ -60,6 +60,16 @@ pub(crate) fn gated_mlp() -> Graph {
     )
 }
 
+/// The same in f16, as the benchmark has it: each op rounds.
+pub(crate) fn gated_mlp_f16() -> Graph {
+    parsed(
+        "graph gated_mlp { slot %x: f16[8, 4096] slot %w1: f16[4096, 4096] slot %w2: f16[4096, 4096]
+           %p = contract(%x, %w1): f16[8, 4096] %q = contract(%x, %w2): f16[8, 4096]
+           %s = map{expr=\"cast.f16(silu(x0))\"}(%p): f16[8, 4096]
+           %o = map{expr=\"cast.f16(mul(x0, x1))\"}(%s, %q): f16[8, 4096] output %o }",
+    )
+}
+
 /// A residual between two norms.
 pub(crate) fn norm_transformer() -> Graph {
     parsed(
