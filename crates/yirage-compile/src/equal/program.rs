@@ -8,6 +8,7 @@ use std::rc::Rc;
 use yirage_ir::expr::{Scalar, is_float};
 use yirage_ir::hash::fnv128;
 use yirage_ir::op::{Form, Reduce};
+use yirage_ir::region::unrolled;
 use yirage_ir::{DType, Dims, Expr, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
 
 /// Most steps of a program: named ops and regions are a few each.
@@ -157,6 +158,15 @@ impl Program {
                     RegionKind::Rows | RegionKind::Products | RegionKind::Chain => {
                         let inner = self.inline(&region.graph, &ins, dims)?;
                         region.graph.outputs.iter().map(|id| inner[id.index()]).collect()
+                    }
+                    RegionKind::Tiled => {
+                        let types: Vec<Type> = ins.iter().map(|&i| self.values[i].ty()).collect();
+                        let form = unrolled(region, &types).map_err(|why| NotEqual::Unsupported {
+                            what: "a tiled region".into(),
+                            why: why.to_string(),
+                        })?;
+                        let inner = self.inline(&form, &ins, dims)?;
+                        form.outputs.iter().map(|id| inner[id.index()]).collect()
                     }
                 },
             };
