@@ -14,16 +14,20 @@ use yirage_ir::tensor::Data;
 use yirage_ir::{Dims, Graph, RegionKind, Tensor, interp, text, verify};
 use yirage_plan::Target;
 
-/// The same, which runs tiled regions of half a megabyte a block.
+/// The same, whose blocks have half a megabyte.
 fn tiling_target() -> Target {
+    Target { block_bytes: Some(512 << 10), ..target() }
+}
+
+/// The same without tiled regions.
+fn plain_target() -> Target {
     let mut target = target();
-    target.kernels[0].regions.push(RegionKind::Tiled);
-    target.block_bytes = Some(512 << 10);
+    target.kernels.retain(|kernel| !kernel.regions.contains(&RegionKind::Tiled));
     target
 }
 
 fn found(graph: &Graph, options: &SearchOptions) -> Found {
-    search(graph, &target(), options, &mut |_| ControlFlow::Continue(())).unwrap()
+    search(graph, &plain_target(), options, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 fn shown(found: &Found) -> String {
@@ -100,7 +104,7 @@ fn the_budget_and_whoever_watches_end_it() {
     let none = found(&graph, &SearchOptions { budget: 0, ..SearchOptions::default() });
     assert_eq!((none.end, none.graphs, none.candidates.len()), (End::Budget, 1, 0));
     let mut turns = 0;
-    let stopped = search(&graph, &target(), &SearchOptions::default(), &mut |progress| {
+    let stopped = search(&graph, &plain_target(), &SearchOptions::default(), &mut |progress| {
         turns += 1;
         assert!(progress.nodes > 0 && progress.best_ns.is_finite());
         if turns == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
