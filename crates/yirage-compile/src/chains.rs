@@ -15,6 +15,11 @@ pub(crate) fn run(graph: &Graph, target: &Target, options: &Options) -> Result<G
     if !options.fuse || !target.runs_regions(RegionKind::Chain) {
         return Ok(graph.clone());
     }
+    fused(graph)
+}
+
+/// The graph with its chains.
+pub(crate) fn fused(graph: &Graph) -> Result<Graph, CompileError> {
     let units = Units::of(graph);
     let mut r = Rebuild::new(graph, |_| true)?;
     for n in units.needed() {

@@ -9,6 +9,7 @@ mod chains;
 mod compose;
 mod copies;
 mod epilogue;
+pub mod equal;
 mod error;
 mod fuse;
 mod group;
@@ -18,8 +19,10 @@ mod options;
 mod readers;
 mod rebuild;
 mod recognise;
+pub mod search;
 mod select;
 mod tasks;
+mod tiles;
 mod weights;
 
 pub use error::CompileError;
@@ -44,6 +47,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "legalise", run: legalise::run },
     Pass { name: "compose", run: compose::run },
     Pass { name: "chains", run: chains::run },
+    Pass { name: "tiles", run: tiles::run },
     Pass { name: "fuse", run: fuse::run },
 ];
 

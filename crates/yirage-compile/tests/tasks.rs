@@ -32,6 +32,7 @@ fn target(workers: u32) -> Target {
         product_layout: "tiles".into(),
         activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 32 }],
         align: 64,
+        block_bytes: None,
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
             kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[shares]),

@@ -105,6 +105,7 @@ pub fn target(family: &str, kernel: &str) -> Target {
         activation_layouts: ActivationLayout::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
         align: 64,
         executors: vec![ExecutorKind::Steps],
+        block_bytes: None,
         kernels: vec![kernel],
     }
 }

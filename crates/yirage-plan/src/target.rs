@@ -59,6 +59,9 @@ pub struct Target {
     pub align: u32,
     /// The executors it has. A plan gets a task program for each that runs one.
     pub executors: Vec<ExecutorKind>,
+    /// Most bytes that a block of a tiled region may take ([`yirage_ir::region::block_bytes`]): a worker's share of the
+    /// cache in which its tiles live, or the memory that a block's threads share. None where nothing bounds them.
+    pub block_bytes: Option<u64>,
     /// Kernels, most wanted first.
     pub kernels: Vec<KernelFacts>,
 }

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use yirage_ir::cost::{Reads, StepSizes};
+use yirage_ir::region::Part;
 use yirage_ir::{Format, Graph, Node, NodeKind, Op, Source, Type, ValueId};
 
 pub use yirage_ir::cost::Span;
@@ -66,8 +67,10 @@ pub struct Costs {
 struct Reader {
     op: Op,
     ins: Vec<Type>,
-    /// For each input the weight or state that it is, if it is one.
+    /// For each input the weight or state that it is, if it is one, or a tile of.
     held: Vec<Option<Held>>,
+    /// How often it is run: once but in a loop over tiles.
+    times: f64,
 }
 
 /// A weight or state on the device.
@@ -94,22 +97,30 @@ impl Costs {
     pub fn new(graph: &Graph, sizes: &dyn Sizes) -> Costs {
         let mut costs = Costs::default();
         let held = |id: ValueId| held(graph, id, sizes);
-        costs.add_graph(graph, &held);
+        costs.add_graph(graph, &held, 1.0);
         costs
     }
 
-    /// Adds the nodes of a graph, or of a region; `held` says what a value of it is on the device.
-    fn add_graph(&mut self, graph: &Graph, held: &dyn Fn(ValueId) -> Option<Held>) {
+    /// Adds the nodes of a graph, or of a region, which is run so often; `held` says what a value of it is on the device.
+    fn add_graph(&mut self, graph: &Graph, held: &dyn Fn(ValueId) -> Option<Held>, times: f64) {
         for node in &graph.nodes {
             match &node.kind {
                 NodeKind::Op(op) => self.ops.push(Reader {
                     op: op.clone(),
                     ins: node.ins.iter().map(|&i| graph.ty(i).clone()).collect(),
                     held: node.ins.iter().map(|&i| held(i)).collect(),
+                    times,
                 }),
                 NodeKind::Region(region) => {
-                    let outer = |id: ValueId| outer(node, &region.graph, id).and_then(held);
-                    self.add_graph(&region.graph, &outer);
+                    let (blocks, loops) = region.tiled.as_ref().map_or((1.0, 1.0), |tiled| {
+                        let blocks: f64 = tiled.grid.iter().map(|&n| f64::from(n)).product();
+                        (blocks, f64::from(tiled.loops))
+                    });
+                    // The loop's body comes first.
+                    for (part, often) in region.parts().into_iter().zip([blocks * loops, blocks]) {
+                        let outer = |id: ValueId| outer(node, &part, id).and_then(held);
+                        self.add_graph(part.graph, &outer, times * often);
+                    }
                 }
             }
         }
@@ -122,7 +133,7 @@ impl Costs {
         let mut whole = BTreeMap::new();
         for reader in &self.ops {
             let cost = reader.op.work(&reader.ins, &step);
-            work.add(cost.format, cost.ops);
+            work.add(cost.format, cost.ops * reader.times);
             for (held, reads) in reader.held.iter().zip(cost.reads) {
                 match (held, reads) {
                     (Some(held), Reads::Whole) if !held.is_state => drop(whole.insert(held.id, held.bytes)),
@@ -148,10 +159,10 @@ fn held(graph: &Graph, id: ValueId, sizes: &dyn Sizes) -> Option<Held> {
 }
 
 /// The value of the graph around a region that a value of the region is.
-fn outer(node: &Node, region: &Graph, id: ValueId) -> Option<ValueId> {
-    let id = region.state_of(id).unwrap_or(id);
-    let at = region.inputs.iter().position(|&input| input == id)?;
-    Some(node.ins[at])
+fn outer(node: &Node, part: &Part<'_>, id: ValueId) -> Option<ValueId> {
+    let id = part.graph.state_of(id).unwrap_or(id);
+    let at = part.graph.inputs.iter().position(|&input| input == id)?;
+    part.ins.get(at).copied().flatten().and_then(|at| node.ins.get(at).copied())
 }
 
 impl Work {

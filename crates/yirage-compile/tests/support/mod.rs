@@ -24,12 +24,14 @@ pub(crate) fn target() -> Target {
         product_layout: "tiles".into(),
         activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 32 }],
         align: 64,
+        block_bytes: None,
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
             kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),
             kernel("test/products@1", &[RegionKind::Products], products),
             kernel("test/attention@1", &[], vec![any("attention")]),
             kernel("test/gather@1", &[], vec![any("gather")]),
+            kernel("test/tiled@1", &[RegionKind::Tiled], Op::NAMES.iter().map(|op| any(op)).collect()),
         ],
     }
 }

@@ -6,6 +6,7 @@ use crate::activation;
 use crate::held::{self, CpuState, CpuWeight, PRODUCT_LAYOUT, Sink, packed_bytes};
 use crate::kernels::KERNELS;
 use crate::linear;
+use crate::machine;
 use crate::shared::{Purpose, Shared};
 use std::sync::Arc;
 use yirage_hal::{
@@ -18,11 +19,13 @@ use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, We
 pub(super) struct CpuDevice {
     info: DeviceInfo,
     shared: Arc<Shared>,
+    /// A worker's part of the second-level cache, in which the tiles of a block live.
+    block_bytes: u64,
 }
 
 impl CpuDevice {
     pub(super) fn new(info: DeviceInfo, shared: Shared) -> CpuDevice {
-        CpuDevice { info, shared: Arc::new(shared) }
+        CpuDevice { info, shared: Arc::new(shared), block_bytes: machine::second_level() }
     }
 }
 
@@ -48,6 +51,7 @@ impl Device for CpuDevice {
             activation_layouts: vec![activation::Q8A],
             align: 64,
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
+            block_bytes: Some(self.block_bytes),
             kernels: KERNELS.iter().map(facts).collect(),
         }
     }

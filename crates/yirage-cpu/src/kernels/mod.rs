@@ -14,6 +14,7 @@ mod gather;
 mod products;
 mod row_ops;
 mod sample;
+mod tiled;
 mod ways;
 
 use crate::bind::{Binder, Run, Site};
@@ -27,6 +28,7 @@ use yirage_plan::rules::OpRule;
 pub(crate) static KERNELS: &[Kernel] = &[
     chain::KERNEL,
     contract::KERNEL,
+    tiled::KERNEL,
     concat::KERNEL,
     constants::KERNEL,
     row_ops::KERNEL,

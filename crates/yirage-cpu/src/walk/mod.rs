@@ -65,9 +65,21 @@ impl Work<'_> {
         }
     }
 
+    /// All of a stage, by one worker, inside of what it does anyway.
+    pub(crate) fn alone(self) -> Self {
+        Work { workers: 1, part: Part::Share { index: 0, of: 1 }, ..self }
+    }
+
     /// Runs `piece` on pieces of a list of `total` until it is empty. The first are known beforehand
-    /// ([`Work::first`]).
+    /// ([`Work::first`]). A share of a list is some of its pieces.
     pub(crate) fn drain(&self, total: usize, mut pieces: impl FnMut(Range<usize>)) {
+        if let Part::Share { .. } = self.part {
+            let share = self.share(total);
+            if !share.is_empty() {
+                pieces(share);
+            }
+            return;
+        }
         let first = self.first(total);
         if !first.is_empty() {
             pieces(first);

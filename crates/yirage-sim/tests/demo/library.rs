@@ -30,6 +30,7 @@ impl Library for DemoLibrary {
             product_layout: ROWS.into(),
             activation_layouts: Vec::new(),
             align: 64,
+            block_bytes: None,
             executors: vec![ExecutorKind::Steps],
             kernels: vec![KernelFacts { name, variant, regions, rules, stages, scratch: false }],
         }

@@ -10,7 +10,7 @@ pub struct Timing {
 }
 
 /// What can be run again and again.
-pub(crate) trait Step {
+pub trait Step {
     /// Why it cannot.
     type Error;
     /// Runs it to its end.
@@ -31,7 +31,7 @@ impl Timing {
     ///
     /// # Errors
     /// The step's.
-    pub(crate) fn of_steps<S: Step>(steps: usize, of: &mut S) -> Result<Timing, S::Error> {
+    pub fn of_steps<S: Step>(steps: usize, of: &mut S) -> Result<Timing, S::Error> {
         repeat(End::Steps(steps), Instant::now, |from, to| to - from, of)
     }
 
@@ -39,7 +39,7 @@ impl Timing {
     ///
     /// # Errors
     /// The step's.
-    pub(crate) fn for_time<S: Step>(time: Duration, of: &mut S) -> Result<Timing, S::Error> {
+    pub fn for_time<S: Step>(time: Duration, of: &mut S) -> Result<Timing, S::Error> {
         repeat(End::Time(time), Instant::now, |from, to| to - from, of)
     }
 
