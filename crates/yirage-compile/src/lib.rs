@@ -9,6 +9,7 @@ mod chains;
 mod compose;
 mod copies;
 mod epilogue;
+pub mod equal;
 mod error;
 mod fuse;
 mod group;
