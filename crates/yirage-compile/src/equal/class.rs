@@ -1,5 +1,4 @@
-//! The classes of inputs of the floating test. Each is chosen for what it makes go wrong; how a class fills a tensor is
-//! said here and nowhere else.
+//! The classes of inputs of the floating test. Each is chosen for what it makes go wrong.
 
 use yirage_ir::attr_enum;
 
