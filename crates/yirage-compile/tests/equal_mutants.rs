@@ -27,7 +27,9 @@ fn graphs() -> Vec<(String, Graph)> {
     let mut all: Vec<(String, Graph)> = laws::all().into_iter().flat_map(sides).collect();
     // As many as the laws: they are what is rewritten.
     for _ in 0..all.len() / workloads::ALL.len() {
-        all.extend(workloads::ALL.iter().map(|text| text::parse(text).unwrap()).map(|graph| (graph.name.clone(), graph)));
+        all.extend(
+            workloads::ALL.iter().map(|text| text::parse(text).unwrap()).map(|graph| (graph.name.clone(), graph)),
+        );
     }
     all
 }

@@ -59,7 +59,7 @@ struct Wrong {
 fn judge(a: &Tensor<Running>, b: &Tensor<f64>, dtype: DType, evidence: &mut ClassEvidence) -> Result<(), Wrong> {
     // Whole numbers do not round; the fields compare them.
     let (Data::Numbers(exact), Data::Numbers(rounded)) = (&a.data, &b.data) else { return Ok(()) };
-    let width = a.axes.last().map_or(1, |axis| axis.len()).max(1);
+    let width = row_width(a);
     for (row, (exact, rounded)) in exact.chunks(width).zip(rounded.chunks(width)).enumerate() {
         let finite = exact.iter().map(|x| x.value.abs()).filter(|x| x.is_finite());
         let digits = unit(dtype).sqrt() * finite.fold(0.0, f64::max);
@@ -89,6 +89,19 @@ fn judge(a: &Tensor<Running>, b: &Tensor<f64>, dtype: DType, evidence: &mut Clas
         }
     }
     Ok(())
+}
+
+/// Elements that are measured by the largest of them: the fewest innermost dimensions with at least four. Less would be
+/// single sums, which cancel by chance.
+fn row_width<N>(x: &Tensor<N>) -> usize {
+    let mut width = 1;
+    for axis in x.axes.iter().rev() {
+        if width >= 4 {
+            break;
+        }
+        width *= axis.len().max(1);
+    }
+    width
 }
 
 /// What two sizes of symbols have shown of one class.

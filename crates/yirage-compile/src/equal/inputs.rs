@@ -4,6 +4,7 @@ use super::class::Class;
 use super::program::Input;
 use yirage_ir::DType;
 use yirage_ir::expr::Scalar;
+use yirage_ir::quant::Format;
 use yirage_ir::rng::{self, mix};
 
 /// A random whole number that is valid wherever slices are chosen.
@@ -23,15 +24,18 @@ pub(super) fn element(class: Class, seed: u64, input: &Input, dtype: DType, size
     let own = 2.0 * unit(at as u64) - 1.0;
     // Numbers of lines are far from those of elements.
     let line = |n: usize| unit((1 << 60) + n as u64);
-    let constant = |n: usize| {
-        let size = 30.0 * 100f64.powf(line(2 * n));
-        if line(2 * n + 1) < 0.5 { -size } else { size }
-    };
+    // Of f16, exponentials overflow above 11, and sums of products of large numbers at once.
+    let narrow = dtype == DType::Stored(Format::F16);
+    let large = if narrow { 16.0 } else { 200.0 };
+    let (least, most) = if narrow { (1.0, 4.0f64) } else { (30.0, 3000.0) };
+    // One sign in an input, so that rows of a matrix do not cancel each other.
+    let sign = if mix(key) & 1 == 0 { 1.0 } else { -1.0 };
+    let constant = |n: usize| sign * least * (most / least).powf(line(n));
     let value = match class {
         Class::Ordinary | Class::EqualOperands => own,
         Class::NearZeroRows if row % 2 == 1 => own * 1e-20,
         Class::NearZeroRows => own,
-        Class::LargeLogits => 200.0 * own,
+        Class::LargeLogits => large * own,
         Class::ConstantRows => constant(row) * (1.0 + 1e-4 * own),
         Class::ConstantColumns => {
             let below: usize = sizes.iter().skip(1).product::<usize>().max(1);

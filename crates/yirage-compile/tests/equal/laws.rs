@@ -41,8 +41,8 @@ macro_rules! laws {
             vec![$(Law {
                 name: $name,
                 f32_only: [$(stringify!($only) == "named",)? false][0],
-                left: |$g, $s| { let _ = $s; $(let $input = $g.input(stringify!($input), &$sizes);)* $left.to_vec() },
-                right: |$g, $s| { let _ = $s; $(let $input = $g.input(stringify!($input), &$sizes);)* $right.to_vec() },
+                left: |$g, $s| { let _ = $s; $(let $input = $g.input(stringify!($input), &$sizes); let _ = $input;)* $left.to_vec() },
+                right: |$g, $s| { let _ = $s; $(let $input = $g.input(stringify!($input), &$sizes); let _ = $input;)* $right.to_vec() },
             }),*]
         }
     };

@@ -57,7 +57,10 @@ impl Copy {
                     return None;
                 }
                 ins.swap(i, j);
-                Some((format!("operands {i} and {j} of {} swapped", op.name()), self.builder.op(name, op.clone(), &ins).ok()?))
+                Some((
+                    format!("operands {i} and {j} of {} swapped", op.name()),
+                    self.builder.op(name, op.clone(), &ins).ok()?,
+                ))
             }
             4 => {
                 let i = rng.index(ins.len().max(1));
@@ -66,7 +69,10 @@ impl Copy {
                 let others: Vec<ValueId> = others.copied().collect();
                 let mut ins = ins.to_vec();
                 ins[i] = *others.get(rng.index(others.len().max(1)))?;
-                Some((format!("operand {i} of {} is another", op.name()), self.builder.op(name, op.clone(), &ins).ok()?))
+                Some((
+                    format!("operand {i} of {} is another", op.name()),
+                    self.builder.op(name, op.clone(), &ins).ok()?,
+                ))
             }
             5 => {
                 // The node is left out: one of its inputs takes its place.
@@ -76,7 +82,8 @@ impl Copy {
             }
             _ => {
                 let out = self.builder.op(name, op.clone(), ins).ok()?;
-                let (said, extra) = extra(self.builder.ty(out).shape.iter().map(|d| d.as_const()).collect::<Option<_>>()?, rng)?;
+                let (said, extra) =
+                    extra(self.builder.ty(out).shape.iter().map(|d| d.as_const()).collect::<Option<_>>()?, rng)?;
                 self.added += 1;
                 let out = self.builder.op(&format!("added{}", self.added), extra, &[out]).ok()?;
                 Some((format!("{said} behind {}", op.name()), out))
@@ -135,7 +142,11 @@ fn other_op(op: &Op, rng: &mut Rng) -> Option<(String, Op)> {
         }
         Op::RmsNorm(norm) => {
             let mut other = norm.clone();
-            if rng.one_in(2) { other.eps = F32(0.1) } else { other.unit_offset = !other.unit_offset }
+            if rng.one_in(2) {
+                other.eps = F32(0.1)
+            } else {
+                other.unit_offset = !other.unit_offset
+            }
             other.into()
         }
         Op::LayerNorm(norm) => {
