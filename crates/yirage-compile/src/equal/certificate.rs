@@ -6,6 +6,7 @@ use super::class::Class;
 use super::error::CertificateError;
 use std::fmt;
 use std::str::{FromStr, SplitWhitespace};
+use yirage_ir::hash::fnv128;
 use yirage_ir::{Dims, Graph};
 
 /// The version of the checker. It changes with what is accepted or refused.
@@ -93,20 +94,31 @@ pub(super) fn name(graph: &Graph) -> u128 {
     graph.stable_hash()
 }
 
+/// The text form: a line for each fact, and the hash of these lines in the last one.
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "equality {}", self.version)?;
-        writeln!(f, "original {:032x}", self.original)?;
-        writeln!(f, "candidate {:032x}", self.candidate)?;
-        writeln!(f, "seed {}", self.seed)?;
-        for d in &self.sizes {
+        let facts = Facts(self).to_string();
+        writeln!(f, "{facts}end {:032x}", fnv128(facts.as_bytes()))
+    }
+}
+
+struct Facts<'a>(&'a Certificate);
+
+impl fmt::Display for Facts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Facts(certificate) = self;
+        writeln!(f, "equality {}", certificate.version)?;
+        writeln!(f, "original {:032x}", certificate.original)?;
+        writeln!(f, "candidate {:032x}", certificate.candidate)?;
+        writeln!(f, "seed {}", certificate.seed)?;
+        for d in &certificate.sizes {
             writeln!(f, "sizes {} {} {} {}", d.tokens, d.seqs, d.blocks, d.rows)?;
         }
-        for e in &self.fields {
+        for e in &certificate.fields {
             let (compared, elements, log2) = (e.compared, e.elements, e.false_accept_log2);
             writeln!(f, "field {} {} {} {compared} {elements} {log2:?}", e.p, e.q, e.trials)?;
         }
-        for c in &self.classes {
+        for c in &certificate.classes {
             writeln!(f, "class {} {} {} {:?} {:?}", c.class, c.judged, c.open, c.error, c.bound)?;
         }
         Ok(())
@@ -175,6 +187,7 @@ impl FromStr for Certificate {
             let what = format!("{} bytes are no certificate, {MAX_TEXT} are the most", text.len());
             return Err(CertificateError::Text { line: 1, what });
         }
+        let text = whole(text)?;
         let (mut head, mut sizes, mut fields, mut classes) = (Head::default(), Vec::new(), Vec::new(), Vec::new());
         for (at, line) in text.lines().enumerate() {
             let mut w = Words { line: at + 1, words: line.split_whitespace() };
@@ -223,6 +236,15 @@ impl FromStr for Certificate {
             classes,
         })
     }
+}
+
+/// The lines before the last, which must be their hash.
+fn whole(text: &str) -> Result<&str, CertificateError> {
+    let line = text.lines().count().max(1);
+    let cut = || CertificateError::Text { line, what: "the text does not end in the hash of its lines".into() };
+    let at = text.rfind("end ").ok_or_else(cut)?;
+    let (facts, end) = text.split_at(at);
+    if end == format!("end {:032x}\n", fnv128(facts.as_bytes())) { Ok(facts) } else { Err(cut()) }
 }
 
 fn once<T>(slot: &mut Option<T>, value: T, at: &Words<'_>) -> Result<(), CertificateError> {

@@ -17,8 +17,9 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// What `outputs` need, each given by its indices along each dimension.
-    pub(super) fn of(program: &Program, outputs: &[Vec<Axis>]) -> Demand {
+    /// What `outputs` need, each given by its indices along each dimension; as soon as one value alone needs more than
+    /// `budget` operations, only how many these are.
+    pub(super) fn of(program: &Program, outputs: &[Vec<Axis>], budget: u64) -> Demand {
         let mut demand = Demand { axes: vec![None; program.values.len()], work: 0 };
         for (output, axes) in program.outputs.iter().zip(outputs) {
             demand.add(output.value, axes.clone());
@@ -26,6 +27,12 @@ impl Demand {
         for step in program.steps.iter().rev() {
             let needed: Vec<&Vec<Axis>> = step.outs.iter().filter_map(|&o| demand.axes[o].as_ref()).collect();
             let Some(&first) = needed.first() else { continue };
+            // Sizes of 0 do not make the lists of the others short.
+            let listed = first.iter().fold(1u64, |n, axis| n.saturating_mul(axis.len().max(1) as u64));
+            if listed > budget {
+                demand.work = demand.work.saturating_add(listed);
+                break;
+            }
             let ins = backward(program, step, first);
             demand.work = demand.work.saturating_add(work(program, step, first, &ins));
             for (&value, axes) in step.ins.iter().zip(ins) {

@@ -1,13 +1,14 @@
 //! Evaluates a program over a domain, as much of it as a demand asks for.
 
 use super::axis::{Axis, count, offsets, strides};
-use super::demand::{Demand, backward, cut_at, flat, groups};
+use super::demand::{Demand, backward, cut_at, flat, groups, whole};
 use super::domain::{Data, Domain, Matrices, Stop, Tensor};
 use super::map::{constant, map};
 use super::program::{Closed, Kind, Program, Step, is_whole};
 use std::borrow::Cow;
+use yirage_ir::DType;
 use yirage_ir::expr::Scalar;
-use yirage_ir::op::{Form, Reduce, ReduceKind};
+use yirage_ir::op::{Form, OpDef, Reduce, ReduceKind};
 use yirage_ir::rng::mix;
 use yirage_ir::tensor;
 
@@ -44,8 +45,8 @@ pub(super) fn evaluate<D: Domain>(
             // The outputs of a closed op are made whole, whatever is asked for.
             let axes = match (&step.kind, &demand.axes[o]) {
                 (Kind::Closed(_), Some(axes)) => {
-                    let whole = Tensor { axes: super::demand::whole(&program.values[o].sizes), data };
-                    values[o] = Some(restricted(&whole, axes).into_owned());
+                    let all = Tensor { axes: whole(&program.values[o].sizes), data };
+                    values[o] = Some(restricted(&all, axes).into_owned());
                     continue;
                 }
                 (_, axes) => axes.clone(),
@@ -135,12 +136,7 @@ fn met(axes: &[Axis], out: &[Axis]) -> Vec<Vec<usize>> {
     out.iter().enumerate().map(along).collect()
 }
 
-fn reduce<D: Domain>(
-    domain: &mut D,
-    op: &Reduce,
-    x: &Tensor<D::Num>,
-    dtype: yirage_ir::DType,
-) -> Result<Data<D::Num>, Stop> {
+fn reduce<D: Domain>(domain: &mut D, op: &Reduce, x: &Tensor<D::Num>, dtype: DType) -> Result<Data<D::Num>, Stop> {
     let steps = strides(&x.axes);
     let lists = |reduced: bool| {
         let chosen = (0..x.axes.len()).filter(|&i| op.axes.0.contains(&(i as u32)) == reduced);
@@ -166,10 +162,8 @@ fn reduce<D: Domain>(
 }
 
 /// Of whole numbers, as the op itself reduces them.
-fn whole_reduced(kind: ReduceKind, x: Vec<i64>, dtype: yirage_ir::DType) -> i64 {
-    use yirage_ir::op::OpDef;
-    let scalar =
-        |&x: &i64| if dtype == yirage_ir::DType::I32 { Scalar::from(x as i32) } else { Scalar::from(x as u32) };
+fn whole_reduced(kind: ReduceKind, x: Vec<i64>, dtype: DType) -> i64 {
+    let scalar = |&x: &i64| if dtype == DType::I32 { Scalar::from(x as i32) } else { Scalar::from(x as u32) };
     let elements: Vec<Scalar> = x.iter().map(scalar).collect();
     let x = tensor::Tensor::from_scalars(dtype, [x.len()], &elements);
     let out = Reduce::new(kind, &[0], false).eval(&[&x]);
@@ -217,7 +211,7 @@ fn contract<D: Domain>(
     a: &Tensor<D::Num>,
     b: &Tensor<D::Num>,
     out: &[Axis],
-    dtype: yirage_ir::DType,
+    dtype: DType,
 ) -> Data<D::Num> {
     let (Data::Numbers(x), Data::Numbers(y)) = (&a.data, &b.data) else { return Data::Numbers(Vec::new()) };
     let (batch_a, batch_b) = (a.axes.len() - 2, b.axes.len() - 2);
@@ -301,7 +295,7 @@ fn closed<D: Domain>(
     let mut outs = Vec::with_capacity(step.outs.len());
     for (number, &o) in step.outs.iter().enumerate() {
         let shape = &program.values[o];
-        let n = count(&super::demand::whole(&shape.sizes));
+        let n = count(&whole(&shape.sizes));
         let rows = if op.by_rows.is_some() { shape.sizes.first().copied().unwrap_or(1) } else { 1 };
         let width = n.checked_div(rows).unwrap_or(0);
         let mut hashes = Vec::with_capacity(n);

@@ -41,7 +41,7 @@ pub(super) fn element(class: Class, seed: u64, input: &Input, dtype: DType, size
             let below: usize = sizes.iter().skip(1).product::<usize>().max(1);
             constant(at % below) * (1.0 + 1e-4 * own)
         }
-        Class::AlternatingSigns => (1.0 + 0.25 * own) * if at % 2 == 0 { 1.0 } else { -1.0 },
+        Class::AlternatingSigns => (1.0 + 0.25 * own) * if at.is_multiple_of(2) { 1.0 } else { -1.0 },
         Class::OneHot => f64::from(u8::from((line(row) * width as f64) as usize == column)),
         Class::Subnormal => own * 1e-39,
     };

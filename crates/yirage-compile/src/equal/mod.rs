@@ -42,7 +42,9 @@ use yirage_ir::{Dims, Graph, verify};
 /// good in floats.
 ///
 /// Inputs are matched by name, outputs by position, and their types are equal; where an input lies (its strides) may
-/// differ. States are compared after the step, too.
+/// differ. An input that the candidate does not read may be missing there. States are compared after the step, too.
+///
+/// Evidence is not symmetric: a candidate may round less than the original does, not more.
 ///
 /// # Errors
 /// Why there is no certificate. That a pair is refused does not say that it differs: see [`NotEqual`].

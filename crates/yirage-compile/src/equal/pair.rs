@@ -44,8 +44,15 @@ const UNKNOWN: u32 = u32::MAX;
 
 /// Whole numbers of this size are recognised in floats, as arguments of functions that are exact there.
 const SMALL: u32 = 64;
-/// The largest whole number that is cut off as itself.
-const CUT_OFF: u32 = 4096;
+/// The largest whole number that is known as one where floats are compared or cut off.
+const WHOLE: u32 = 4096;
+
+/// What random functions are named by.
+const LOWEST: u64 = 1;
+const NAN: u64 = 2;
+const CUT_OFF: u64 = 3;
+const MAXIMUM: u64 = 4;
+const FUNCTIONS: u64 = 0x100;
 
 /// Bits of an exponent that one table of powers is for.
 const DIGIT: u32 = 10;
@@ -72,7 +79,7 @@ impl Pairs {
         if exponents {
             pairs.powers = pairs.tables();
         }
-        pairs.lowest = pairs.fresh(mix(seed ^ 0x6c6f_7765_7374));
+        pairs.lowest = pairs.random(LOWEST, &[]);
         pairs
     }
 
@@ -111,7 +118,7 @@ impl Pairs {
     }
 
     fn random_of(&self, func: Func, args: &[u32]) -> Pair {
-        self.random(0x100 + func as u64, args)
+        self.random(FUNCTIONS + func as u64, args)
     }
 
     fn whole_pair(&self, x: i64) -> Pair {
@@ -223,6 +230,9 @@ impl Pairs {
 
     /// `a < b`; never of equal numbers.
     fn less(&self, a: Pair, b: Pair) -> Pair {
+        if let (Some(a), Some(b)) = (self.small(a, WHOLE), self.small(b, WHOLE)) {
+            return self.whole_pair(i64::from(a < b));
+        }
         match self.sub(a, b) {
             same if same.p == 0 => self.whole_pair(0),
             far => self.random_of(Func::Less, &[far.p]),
@@ -232,8 +242,8 @@ impl Pairs {
     fn equal(&self, a: Pair, b: Pair) -> Pair {
         match (a.p, self.sub(a, b)) {
             (p, _) if p == b.p => self.whole_pair(1),
-            // Two known bools are different.
-            (p, _) if p <= 1 && b.p <= 1 => self.whole_pair(0),
+            // Two whole numbers are different, and so are two known bools.
+            _ if self.small(a, WHOLE).is_some() && self.small(b, WHOLE).is_some() => self.whole_pair(0),
             (_, far) => {
                 let back = self.p.neg(far.p);
                 self.random_of(Func::Equal, &[far.p.min(back), far.p.max(back)])
@@ -274,7 +284,7 @@ impl Pairs {
         let count = self.whole_pair(set.len() as i64);
         // As many elements as the order of a field are not held.
         let mean = self.div(sum, count).unwrap_or(sum);
-        let hash = |x: &Pair| mix(self.seed ^ mix(0x6d61_7869 ^ u64::from(self.p.sub(x.p, mean.p))));
+        let hash = |x: &Pair| mix(self.seed ^ mix(MAXIMUM ^ u64::from(self.p.sub(x.p, mean.p)) << 8));
         let hash = set.iter().map(hash).fold(0, u64::wrapping_add);
         let max = self.both(mean, self.fresh(mix(hash)), Prime::add);
         self.sets.insert(max.p, set);
@@ -306,7 +316,7 @@ impl Domain for Pairs {
 
     fn constant(&mut self, x: f32) -> Pair {
         if x.is_nan() {
-            return self.random(0x6e61_6e, &[]);
+            return self.random(NAN, &[]);
         }
         if x.is_infinite() {
             return if x < 0.0 { self.lowest } else { self.neg(self.lowest) };
@@ -385,7 +395,7 @@ impl Domain for Pairs {
     }
 
     fn cut_off(&mut self, x: Pair, to: DType) -> i64 {
-        let whole = self.small(x, CUT_OFF).unwrap_or_else(|| self.random(0x6375_7400, &[x.p]).p.into());
+        let whole = self.small(x, WHOLE).unwrap_or_else(|| self.random(CUT_OFF, &[x.p]).p.into());
         wrapped(whole, to)
     }
 

@@ -124,7 +124,9 @@ impl Program {
         for (&id, at) in graph.outputs.iter().zip(0..) {
             program.outputs.push(Output { value: find(id), name: name_of(graph, id, at) });
         }
-        for state in graph.inputs_of(Source::State) {
+        let mut states: Vec<ValueId> = graph.inputs_of(Source::State).collect();
+        states.sort_by_key(|&state| &graph.value(state).name);
+        for state in states {
             let named = |&id: &ValueId| graph.state_of(id) == Some(state);
             let last = (0..graph.values.len() as u32).map(ValueId).rfind(named).unwrap_or(state);
             program.outputs.push(Output { value: find(last), name: graph.value(state).name.clone() });
@@ -245,18 +247,22 @@ fn closed(op: &Op, types: &[Type]) -> Closed {
     Closed { key, by_rows }
 }
 
-/// Whether two graphs are called alike.
+/// Whether the candidate can be called as the original is: it has no other inputs, all of the states, and the same outputs.
 pub(super) fn called_alike(original: &Graph, candidate: &Graph) -> Result<(), NotEqual> {
     let wrong = |what: String| Err(NotEqual::Interface(what));
-    if original.inputs.len() != candidate.inputs.len() {
-        return wrong(format!("{} inputs and {}", original.inputs.len(), candidate.inputs.len()));
-    }
-    for &id in &original.inputs {
-        let v = original.value(id);
-        let other = candidate.inputs.iter().map(|&i| candidate.value(i)).find(|w| w.name == v.name);
-        let Some(w) = other else { return wrong(format!("the candidate has no input `{}`", v.name)) };
+    let given = |graph: &Graph, name: &str| graph.inputs.iter().copied().find(|&i| graph.value(i).name == name);
+    for &id in &candidate.inputs {
+        let w = candidate.value(id);
+        let Some(v) = given(original, &w.name).map(|id| original.value(id)) else {
+            return wrong(format!("the original has no input `{}`", w.name));
+        };
         if (v.ty.dense(), v.source) != (w.ty.dense(), w.source) {
             return wrong(format!("`{}` is a {:?} of {} and a {:?} of {}", v.name, v.source, v.ty, w.source, w.ty));
+        }
+    }
+    for v in original.inputs_of(Source::State).map(|id| original.value(id)) {
+        if given(candidate, &v.name).is_none() {
+            return wrong(format!("the candidate has no state `{}`", v.name));
         }
     }
     let types = |graph: &Graph| graph.outputs.iter().map(|&o| graph.ty(o).dense().to_string()).collect::<Vec<_>>();

@@ -57,7 +57,7 @@ fn decimal(x: f32) -> Option<Rational> {
 fn part(x: f32) -> Option<Rational> {
     let parts = (1.0 / f64::from(x.abs())).round();
     let fits = parts <= MOST_PARTS && (1.0 / parts) as f32 == x.abs();
-    fits.then(|| Rational { number: if x < 0.0 { -1 } else { 1 }, over: parts as u32, two: 0, ten: 0 })
+    fits.then_some(Rational { number: if x < 0.0 { -1 } else { 1 }, over: parts as u32, two: 0, ten: 0 })
 }
 
 /// The fraction of the smallest denominator that rounds to `x`.

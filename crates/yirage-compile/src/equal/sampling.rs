@@ -11,6 +11,7 @@ pub(super) struct Sampling<'a> {
     pub(super) original: &'a Program,
     pub(super) candidate: &'a Program,
     wanted: Vec<Vec<usize>>,
+    budget: u64,
 }
 
 /// A sample, and what each program has to compute for it.
@@ -35,14 +36,20 @@ impl<'a> Sampling<'a> {
         let sizes = |program: &Program| -> Vec<Vec<usize>> {
             program.outputs.iter().map(|o| program.values[o.value].sizes.clone()).collect()
         };
-        let mut sampling = Sampling { original, candidate, wanted: sizes(original) };
+        let mut sampling = Sampling { original, candidate, wanted: sizes(original), budget };
+        let product = |wanted: &Vec<usize>| wanted.iter().fold(1u64, |n, &w| n.saturating_mul(w.max(1) as u64));
         loop {
-            let drawn = sampling.draw(&mut Rng::new(0));
-            let needed = drawn.original.work.max(drawn.candidate.work);
+            // What outputs alone are too many for is not drawn.
+            let given: u64 = sampling.wanted.iter().map(product).fold(0, u64::saturating_add);
+            let needed = if given > budget {
+                given
+            } else {
+                let drawn = sampling.draw(&mut Rng::new(0));
+                drawn.original.work.max(drawn.candidate.work)
+            };
             if needed <= budget {
                 return Ok(sampling);
             }
-            let product = |wanted: &Vec<usize>| wanted.iter().fold(1u64, |n, &w| n.saturating_mul(w as u64));
             let largest = sampling.wanted.iter_mut().max_by_key(|wanted| product(wanted));
             match largest.and_then(|wanted| wanted.iter_mut().max_by_key(|n| **n)) {
                 Some(n) if *n > 1 => *n /= 2,
@@ -65,8 +72,8 @@ impl<'a> Sampling<'a> {
         };
         let outputs: Vec<Vec<Axis>> = self.original.outputs.iter().zip(&self.wanted).map(axes).collect();
         Sampled {
-            original: Demand::of(self.original, &outputs),
-            candidate: Demand::of(self.candidate, &outputs),
+            original: Demand::of(self.original, &outputs, self.budget),
+            candidate: Demand::of(self.candidate, &outputs, self.budget),
             compared: outputs.iter().map(|axes| count(axes) as u64).sum(),
         }
     }

@@ -1,15 +1,13 @@
 //! Pairs of graphs that are equal are found so, at several sizes and for each type of float.
-#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
-#[path = "equal/laws.rs"]
-mod laws;
-#[path = "equal/sketch.rs"]
-mod sketch;
-
-use laws::Sizes;
+use crate::laws::{self, Sizes};
+use crate::support::target;
 use std::collections::BTreeSet;
+use std::path::Path;
 use yirage_compile::equal::{EqualityOptions, equivalent};
+use yirage_compile::{Options, PIPELINE};
 use yirage_ir::{DType, Format, text};
+use yirage_plan::Precision;
 
 const SIZES: [Sizes; 4] = [
     Sizes { m: 3, k: 4, n: 5, h: 2 },
@@ -48,5 +46,20 @@ fn a_graph_equals_itself_in_other_words() {
             let again = text::parse(&text::print(&graph)).unwrap();
             equivalent(&graph, &again, &EqualityOptions::default()).unwrap_or_else(|e| panic!("{}: {e}", law.name));
         }
+    }
+}
+
+#[test]
+fn passes_give_equal_graphs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests");
+    for file in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
+        let content = std::fs::read_to_string(&file).unwrap();
+        let original = text::parse(content.split_once("--- ").unwrap().0).unwrap();
+        let mut lowered = original.clone();
+        for pass in PIPELINE {
+            lowered = (pass.run)(&lowered, &target(), &Options::new(Precision::Exact)).unwrap();
+        }
+        let compared = equivalent(&original, &lowered, &EqualityOptions::default());
+        compared.unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
 }
