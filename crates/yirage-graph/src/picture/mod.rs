@@ -1,0 +1,1 @@
+//! Pictures of graphs: text for graphviz, and SVG drawn without it.
