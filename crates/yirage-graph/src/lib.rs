@@ -13,3 +13,4 @@ pub mod picture;
 pub use json::{JsonError, from_json, to_json};
 pub use kernel_graph::{GraphError, KernelGraph, SplitBy};
 pub use npy::{Npy, NpyError};
+pub use picture::{dot, svg};
