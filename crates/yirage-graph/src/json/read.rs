@@ -83,6 +83,9 @@ impl Reader {
         })?;
         let mut scope = Scope { builder: GraphBuilder::new(form.name), names: HashMap::new() };
         let nodes = form.nodes.len();
+        if let Some((i, input)) = form.inputs.iter().enumerate().find(|(_, input)| input.after > nodes) {
+            return Err(at(format!("{path}.inputs[{i}].after"), format!("{} of {nodes} nodes", input.after)));
+        }
         let mut inputs = form.inputs.into_iter().enumerate().peekable();
         for (n, node) in form.nodes.into_iter().enumerate() {
             while let Some((i, input)) = inputs.next_if(|(_, input)| input.after <= n) {
@@ -91,11 +94,7 @@ impl Reader {
             self.node(&mut scope, node, &format!("{path}.nodes[{n}]"), depth)?;
         }
         for (i, input) in inputs {
-            let place = format!("{path}.inputs[{i}]");
-            if input.after > nodes {
-                return Err(at(format!("{place}.after"), format!("{} of {nodes} nodes", input.after)));
-            }
-            scope.input(input, &place)?;
+            scope.input(input, &format!("{path}.inputs[{i}]"))?;
         }
         for (i, name) in form.outputs.iter().enumerate() {
             let id = scope.find(name, || format!("{path}.outputs[{i}]"))?;
