@@ -52,7 +52,12 @@ fn weight_plan(graph: &Graph, target: &Target) -> Result<WeightPlan, CallError> 
     Ok(plan_weights(graph, target)?)
 }
 
-fn plan(graph: &Graph, target: &Target, weights: &WeightPlan, options: &CallOptions) -> Result<VerifiedPlan, CallError> {
+fn plan(
+    graph: &Graph,
+    target: &Target,
+    weights: &WeightPlan,
+    options: &CallOptions,
+) -> Result<VerifiedPlan, CallError> {
     // A plan is made for some of each size; a step may have none.
     let Dims { tokens, seqs, blocks, rows } = options.dims;
     let bucket = Dims { tokens: tokens.max(1), seqs: seqs.max(1), blocks: blocks.max(1), rows: rows.max(1) };

@@ -15,7 +15,8 @@ use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, Expr, Format, Graph, GraphBuilder, Sym, Tensor, Type};
 
 fn devices() -> Vec<Arc<dyn Device>> {
-    let open = |backend: &dyn Backend| backend.open(0, &OpenOptions { threads: Some(2), ..OpenOptions::default() }).unwrap().0;
+    let open =
+        |backend: &dyn Backend| backend.open(0, &OpenOptions { threads: Some(2), ..OpenOptions::default() }).unwrap().0;
     vec![open(&Reference::default()), open(&yirage_cpu::Cpu)]
 }
 
@@ -157,6 +158,9 @@ fn symbols_have_the_sizes_of_the_options_and_states_are_the_engines() {
         let ids = g.slot("ids", Type::new(DType::I32, [Sym::Tokens])).unwrap();
         let appended = g.op("appended", KvAppend { kv_heads: 1 }, &[state, k, v, ids]).unwrap();
         g.output(appended);
-        refused(Callable::new(&*device, &g.finish(), &[], &options).map(drop), &["`cached`", "`cache`", "the engine's"]);
+        refused(
+            Callable::new(&*device, &g.finish(), &[], &options).map(drop),
+            &["`cached`", "`cache`", "the engine's"],
+        );
     }
 }

@@ -27,7 +27,8 @@ fn graphs_come_back() {
 fn every_op_comes_back() {
     for case in Op::all_cases() {
         let mut g = GraphBuilder::new(case.name.clone());
-        let ins: Result<Vec<_>, _> = case.ins.iter().enumerate().map(|(i, t)| g.weight(&format!("x{i}"), t.ty())).collect();
+        let ins: Result<Vec<_>, _> =
+            case.ins.iter().enumerate().map(|(i, t)| g.weight(&format!("x{i}"), t.ty())).collect();
         let Ok(ins) = ins else { continue };
         let types: Vec<Type> = case.ins.iter().map(yirage_ir::Tensor::ty).collect();
         let Ok(outs) = case.op.infer(&types) else { continue };
@@ -47,7 +48,8 @@ fn inputs_keep_their_place_among_nodes_and_odd_values_survive() {
     let w = g.weight("w", strided).unwrap();
     let z = g.op("z", Map::of(yirage_ir::expr::Func::Add), &[y, w]).unwrap();
     for (n, value) in [f32::NAN, f32::INFINITY, -0.0, 1e-45, 16777216.0].into_iter().enumerate() {
-        let f = g.op(&format!("f{n}"), Fill { value: value.into(), shape: yirage_ir::attr::List(vec![2]) }, &[]).unwrap();
+        let f =
+            g.op(&format!("f{n}"), Fill { value: value.into(), shape: yirage_ir::attr::List(vec![2]) }, &[]).unwrap();
         g.output(f);
     }
     g.slot("late", Type::new(DType::Bool, [1u32])).unwrap();
@@ -129,7 +131,8 @@ fn limits_are_told() {
     assert!(from_json(&deep).is_err());
     let node = r#"{"op":"a","inputs":[],"outputs":[]}"#;
     let many = vec![node; yirage_graph::json::MAX_VALUES + 1].join(",");
-    let many = format!("{{\"yirage-graph\":1,\"graph\":{{\"name\":\"g\",\"inputs\":[],\"nodes\":[{many}],\"outputs\":[]}}}}");
+    let many =
+        format!("{{\"yirage-graph\":1,\"graph\":{{\"name\":\"g\",\"inputs\":[],\"nodes\":[{many}],\"outputs\":[]}}}}");
     assert!(from_json(&many).unwrap_err().to_string().contains("131072 inputs and nodes"));
     // A region within a region within a region and so on.
     let mut graph = r#"{"name":"g","inputs":[],"nodes":[],"outputs":[]}"#.to_owned();

@@ -26,10 +26,8 @@ fn operations_give_what_numpy_gives() {
 
 #[test]
 fn every_operation_has_cases_of_every_type() {
-    let have: BTreeSet<(String, DType)> = cases::all()
-        .iter()
-        .map(|case| (case.line.split(' ').next().unwrap().to_owned(), case.ins[0].dtype))
-        .collect();
+    let have: BTreeSet<(String, DType)> =
+        cases::all().iter().map(|case| (case.line.split(' ').next().unwrap().to_owned(), case.ins[0].dtype)).collect();
     let operations = "exp silu gelu relu sqrt square sigmoid log add sub mul div pow clamp mul_scalar reduction max matmul \
                       split chunk concat reshape permute rms_norm scaled_rms_norm layer_norm softmax attention";
     for operation in operations.split_whitespace() {

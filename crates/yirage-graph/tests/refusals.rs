@@ -15,7 +15,10 @@ fn refused<T: std::fmt::Debug>(result: Result<T, GraphError>, wanted: &[&str]) {
 fn inputs_say_what_they_take() {
     let mut g = KernelGraph::new("g");
     refused(g.new_input(&[1; 5], None, DType::F32), &["5 dimensions", "4 are the most"]);
-    refused(g.new_input(&[2, 3], Some(&[3, 2]), DType::F32), &["[3, 2]", "[3, 1] (row-major)", "[1, 2] (column-major)"]);
+    refused(
+        g.new_input(&[2, 3], Some(&[3, 2]), DType::F32),
+        &["[3, 2]", "[3, 1] (row-major)", "[1, 2] (column-major)"],
+    );
     refused(g.new_input(&[2, 3], Some(&[1]), DType::F32), &["strides [1]", "[2, 3]"]);
     refused(g.new_input(&[2, 3, 4], Some(&[12, 1, 3]), DType::F32), &["[12, 1, 3]", "[1, 2, 6]"]);
     for dtype in [DType::I32, DType::Bool, DType::I8, DType::Stored(Format::Q4_0)] {
@@ -36,7 +39,10 @@ fn what_was_declared_is_read_back() {
     let column = g.new_input(&[2, 3, 4], Some(&[1, 2, 6]), F16).unwrap();
     let scalar = g.new_input(&[], None, DType::F32).unwrap();
     let one = g.new_weight("w", &[4, 1], Some(&[1, 4]), DType::F32).unwrap();
-    assert_eq!((g.dims(row).unwrap(), g.strides(row).unwrap(), g.dtype(row).unwrap()), (vec![2, 3, 4], vec![12, 4, 1], F16));
+    assert_eq!(
+        (g.dims(row).unwrap(), g.strides(row).unwrap(), g.dtype(row).unwrap()),
+        (vec![2, 3, 4], vec![12, 4, 1], F16)
+    );
     assert_eq!((g.dims(column).unwrap(), g.strides(column).unwrap()), (vec![2, 3, 4], vec![1, 2, 6]));
     assert_eq!((g.dims(scalar).unwrap(), g.strides(scalar).unwrap()), (vec![], vec![]));
     assert_eq!(g.strides(one).unwrap(), [1, 4]);

@@ -11,7 +11,8 @@ use yirage_ir::{Region, RegionKind};
 fn random(rng: &mut Rng, ops: usize) -> Graph {
     let ty = Type::new(DType::F32, [6u32, 6]);
     let mut g = GraphBuilder::new("random");
-    let mut values = vec![g.slot("x", ty.clone()).unwrap(), g.weight("w", ty.clone()).unwrap(), g.slot("y", ty).unwrap()];
+    let mut values =
+        vec![g.slot("x", ty.clone()).unwrap(), g.weight("w", ty.clone()).unwrap(), g.slot("y", ty).unwrap()];
     for n in 0..ops {
         let pick = |rng: &mut Rng| *rng.choose(&values);
         let (a, b) = (pick(rng), pick(rng));

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use thiserror::Error;
 use yirage_ir::types::MAX_RANK;
 use yirage_ir::verify::MAX_REGION_DEPTH;
-use yirage_ir::{ActivationLayout, DType, Dim, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Source, Sym, Type};
+use yirage_ir::{
+    ActivationLayout, DType, Dim, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Source, Sym, Type,
+};
 
 /// Most bytes of a document.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -48,8 +50,8 @@ pub fn from_json(text: &str) -> Result<Graph, JsonError> {
         return Err(JsonError::Bytes { bytes: text.len() });
     }
     let mut source = serde_json::Deserializer::from_str(text);
-    let document: Document = serde_path_to_error::deserialize(&mut source)
-        .map_err(|e| at(e.path().to_string(), e.inner().to_string()))?;
+    let document: Document =
+        serde_path_to_error::deserialize(&mut source).map_err(|e| at(e.path().to_string(), e.inner().to_string()))?;
     source.end().map_err(|e| at("the end".into(), e.to_string()))?;
     if document.version != VERSION {
         return Err(JsonError::Version { version: document.version });
@@ -78,9 +80,10 @@ impl Reader {
             return Err(at(path.into(), format!("regions nest deeper than {MAX_REGION_DEPTH}")));
         }
         let wanted = form.inputs.len().saturating_add(form.nodes.len());
-        self.left = self.left.checked_sub(wanted).ok_or_else(|| {
-            at(path.into(), format!("the document has more than {MAX_VALUES} inputs and nodes"))
-        })?;
+        self.left = self
+            .left
+            .checked_sub(wanted)
+            .ok_or_else(|| at(path.into(), format!("the document has more than {MAX_VALUES} inputs and nodes")))?;
         let mut scope = Scope { builder: GraphBuilder::new(form.name), names: HashMap::new() };
         let nodes = form.nodes.len();
         if let Some((i, input)) = form.inputs.iter().enumerate().find(|(_, input)| input.after > nodes) {

@@ -77,13 +77,7 @@ impl KernelGraph {
     }
 
     /// Parts of these sizes, which end within the dimension.
-    fn parts(
-        &mut self,
-        what: &'static str,
-        a: ValueId,
-        dim: u32,
-        parts: &[u32],
-    ) -> Result<Vec<ValueId>, GraphError> {
+    fn parts(&mut self, what: &'static str, a: ValueId, dim: u32, parts: &[u32]) -> Result<Vec<ValueId>, GraphError> {
         let whole: Vec<Cut> = sizes(self.ty(what, a)?).into_iter().map(Cut::whole).collect();
         let mut start = 0;
         let mut made = Vec::with_capacity(parts.len());

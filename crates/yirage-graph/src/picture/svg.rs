@@ -29,7 +29,9 @@ pub fn svg(graph: &Graph) -> Result<String, TooLarge> {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.1} {height:.1}\">"
     );
     let _ = writeln!(out, "<title>{name}</title>\n<style>{STYLE}</style>");
-    out.push_str("<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" ");
+    out.push_str(
+        "<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" ",
+    );
     out.push_str("orient=\"auto\"><path d=\"M0 0.8 L8 4 L0 7.2 z\" fill=\"#8793a1\"/></marker></defs>\n");
     out.push_str("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
     let _ = writeln!(out, "<text class=\"r\" x=\"{MARGIN}\" y=\"{:.1}\">{name}</text>", MARGIN + 8.0);

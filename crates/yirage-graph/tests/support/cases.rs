@@ -31,7 +31,8 @@ fn tensor(text: &str) -> Tensor {
     let shape: Vec<usize> = shape.split(',').filter(|n| *n != "-").map(|n| n.parse().unwrap()).collect();
     let digits = 2 * dtype.row_bytes(1);
     let word = |at: usize| u32::from_str_radix(&data[at..at + digits], 16).unwrap();
-    let bytes = (0..shape.iter().product::<usize>()).flat_map(|i| word(i * digits).to_le_bytes()[..digits / 2].to_vec());
+    let bytes =
+        (0..shape.iter().product::<usize>()).flat_map(|i| word(i * digits).to_le_bytes()[..digits / 2].to_vec());
     let ty = yirage_ir::Type::new(dtype, shape.iter().map(|&n| n as u32));
     Tensor::from_memory(&ty, &yirage_ir::Dims::default(), &bytes.collect::<Vec<_>>())
 }
@@ -88,9 +89,7 @@ impl Case {
             "permute" => g.permute(x[0], &self.numbers("dims").unwrap()),
             "rms_norm" => g.rms_norm(x[0], &shape()),
             "scaled_rms_norm" => g.scaled_rms_norm(x[0], &shape(), x.get(1).copied(), self.number("eps")),
-            "layer_norm" => {
-                g.layer_norm(x[0], &shape(), x.get(1).copied(), x.get(2).copied(), self.number("eps"))
-            }
+            "layer_norm" => g.layer_norm(x[0], &shape(), x.get(1).copied(), x.get(2).copied(), self.number("eps")),
             "softmax" => g.softmax(x[0], dim()),
             "attention" => {
                 let scale = self.argument("scale").map(|s| s.parse().unwrap());

@@ -230,9 +230,7 @@ impl Command {
             Command::BackendSet => Some(name.required(true).help("Backend of `yirage devices`, or auto")),
             Command::BackendSave => Some(file.help("File to write")),
             Command::BackendLoad => Some(file.help("File to read")),
-            Command::GraphRun | Command::GraphShow | Command::GraphCheck => {
-                Some(file.help("JSON file of the graph"))
-            }
+            Command::GraphRun | Command::GraphShow | Command::GraphCheck => Some(file.help("JSON file of the graph")),
             Command::Pull => Some(model),
             Command::Rm => Some(model.required(true)),
             Command::Cache => {

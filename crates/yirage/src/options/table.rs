@@ -1,9 +1,8 @@
 //! The options: the only list.
 
 use super::command::Command::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed,
-    GraphCheck, GraphRun, GraphShow, Inspect,
-    Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, GraphCheck,
+    GraphRun, GraphShow, Inspect, Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
@@ -14,11 +13,37 @@ const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench,
 /// Commands that compute with a model that generates text.
 const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
 /// Commands that choose a device.
-const DEVICE: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendOptimize, BackendTest, GraphRun, GraphCheck];
+const DEVICE: &[Command] = &[
+    Run,
+    Chat,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Bench,
+    Doctor,
+    BackendInfo,
+    BackendOptimize,
+    BackendTest,
+    GraphRun,
+    GraphCheck,
+];
 /// Commands that open one.
-const OPEN: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendTest, BackendBenchmark, GraphRun, GraphCheck];
+const OPEN: &[Command] = &[
+    Run,
+    Chat,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Bench,
+    Doctor,
+    BackendInfo,
+    BackendTest,
+    BackendBenchmark,
+    GraphRun,
+    GraphCheck,
+];
 /// Commands that compute what the user asks for, not what measures best.
 const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
 /// Commands that compute texts or prompts in pieces.
@@ -370,7 +395,8 @@ mod tests {
         let mut letters = HashSet::new();
         for spec in OPTIONS {
             assert!(names.insert(spec.name), "{} twice", spec.name);
-            let of_command = spec.short.iter().flat_map(|c| spec.commands.iter().map(move |o| (*c, o.group(), o.name())));
+            let of_command =
+                spec.short.iter().flat_map(|c| spec.commands.iter().map(move |o| (*c, o.group(), o.name())));
             of_command.for_each(|letter| assert!(letters.insert(letter), "{letter:?} twice"));
             assert!(!spec.name.starts_with("no-"), "{}: --no- is made for switches by itself", spec.name);
             assert!(!spec.commands.is_empty() && !spec.help.ends_with('.'), "{}", spec.name);

@@ -15,7 +15,9 @@ pub const MAX_PLACES: usize = 1 << 18;
 
 /// A graph whose picture would be too large.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("the picture would have {boxes} boxes and edges through more than {MAX_PLACES} places; the DOT form has no limit")]
+#[error(
+    "the picture would have {boxes} boxes and edges through more than {MAX_PLACES} places; the DOT form has no limit"
+)]
 pub struct TooLarge {
     /// Boxes of the diagram that is too large.
     pub boxes: usize,

@@ -69,7 +69,8 @@ impl Links {
         for way in &rows.ways {
             let steps = way.through.len() - 1;
             for (step, pair) in way.through.windows(2).enumerate() {
-                let (begin, end) = (if step == 0 { way.begin } else { None }, if step + 1 == steps { way.end } else { None });
+                let (begin, end) =
+                    (if step == 0 { way.begin } else { None }, if step + 1 == steps { way.end } else { None });
                 let apart = begin.unwrap_or(0.0) - end.unwrap_or(0.0);
                 // Long edges are straight in the middle (Gansner et al., 1993).
                 let passes = pair.iter().filter(|&&v| rows.vertices[v].shown.is_none()).count();
@@ -143,11 +144,8 @@ fn wish(v: usize, links: &Links, side: Side, middle: &[f64]) -> (f64, f64) {
 }
 
 fn finished(rows: Rows, middle: &[f64]) -> Layout {
-    let heights: Vec<f64> = rows
-        .rows
-        .iter()
-        .map(|row| row.iter().map(|&v| rows.vertices[v].height()).fold(0.0, f64::max))
-        .collect();
+    let heights: Vec<f64> =
+        rows.rows.iter().map(|row| row.iter().map(|&v| rows.vertices[v].height()).fold(0.0, f64::max)).collect();
     let mut tops = Vec::with_capacity(heights.len());
     let mut height = 0.0;
     for h in &heights {

@@ -47,9 +47,10 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
     notes.iter().for_each(|note| console.note(note));
     let options = CallOptions { dims: DIMS, ..CallOptions::default() };
     let plan = planned(&graph, &device.target(), &options);
-    let kernels = plan.as_ref().ok().map(|plan| {
-        plan.steps.iter().map(|step| plan.kernels[step.kernel as usize].name.clone()).collect::<Vec<_>>()
-    });
+    let kernels = plan
+        .as_ref()
+        .ok()
+        .map(|plan| plan.steps.iter().map(|step| plan.kernels[step.kernel as usize].name.clone()).collect::<Vec<_>>());
     let output = Output {
         graph: &graph.name,
         structural_hash: format!("{:032x}", graph.structural_hash()),

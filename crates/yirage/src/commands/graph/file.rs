@@ -39,7 +39,8 @@ pub(super) fn by_name(option: &str, given: &[String], names: &[&str]) -> Result<
         let (at, file) = match named {
             Some((name, file)) => {
                 let at = names.iter().position(|n| n == &name);
-                let unknown = || Failure::Usage(format!("--{option} {text}: nothing is called `{name}`; there is: {}", all()));
+                let unknown =
+                    || Failure::Usage(format!("--{option} {text}: nothing is called `{name}`; there is: {}", all()));
                 (at.ok_or_else(unknown)?, file)
             }
             None => {

@@ -46,9 +46,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
         shown.push((name, ty, file.as_ref().map(|file| file.display().to_string())));
     }
     if console.json {
-        let one = |(name, ty, file): &(&String, &Type, Option<String>)| {
-            json!({"name": name, "type": ty.to_string(), "file": file})
-        };
+        let one = |(name, ty, file): &(&String, &Type, Option<String>)| json!({"name": name, "type": ty.to_string(), "file": file});
         let outputs: Vec<Value> = shown.iter().map(one).collect();
         return console.value(&json!({"graph": graph.name, "backend": device.info().backend, "outputs": outputs}));
     }
