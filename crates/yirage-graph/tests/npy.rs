@@ -95,6 +95,13 @@ fn what_does_not_fit_is_told_with_both_sides() {
 }
 
 #[test]
+fn gaps_that_no_memory_has_are_told() {
+    let ty = Type { strides: Some(vec![1 << 31, 1]), ..f32s(&[1 << 15, 1]) };
+    let bytes = file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (32768, 1)}", &vec![0; 1 << 17]);
+    refused(&bytes, &ty, "bytes with its gaps");
+}
+
+#[test]
 fn broken_files_are_told() {
     let ty = f32s(&[2]);
     let good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";

@@ -44,7 +44,7 @@ impl<'a> Npy<'a> {
     /// zeros in their gaps. Also what a person should know of how they were read.
     ///
     /// # Errors
-    /// Another type, another shape, more or fewer bytes than the header says, a bool that is none.
+    /// Another type, another shape, more or fewer bytes than the header says, a bool that is none, gaps that no memory has.
     pub fn memory(&self, ty: &Type) -> Result<(Vec<u8>, Option<&'static str>), NpyError> {
         let header = &self.header;
         self.check_type(ty)?;
@@ -65,7 +65,7 @@ impl<'a> Npy<'a> {
             return Err(NpyError::Bool { at, byte: self.elements[at] });
         }
         let note = (ty.dtype == DType::Stored(Format::BF16)).then_some(BF16_NOTE);
-        Ok((self.laid(ty, size), note))
+        Ok((self.laid(ty, size)?, note))
     }
 
     fn check_type(&self, ty: &Type) -> Result<(), NpyError> {
@@ -83,7 +83,7 @@ impl<'a> Npy<'a> {
     }
 
     /// The elements in the order of the value's memory.
-    fn laid(&self, ty: &Type, size: usize) -> Vec<u8> {
+    fn laid(&self, ty: &Type, size: usize) -> Result<Vec<u8>, NpyError> {
         let shape = &self.header.shape;
         let dense = |order: &mut dyn Iterator<Item = usize>| {
             let mut strides = vec![0; shape.len()];
@@ -98,9 +98,12 @@ impl<'a> Npy<'a> {
         let from = if self.header.fortran_order { dense(&mut (0..shape.len())) } else { rows.clone() };
         let to = ty.strides.as_ref().map_or(rows, |s| s.iter().map(|&s| s as usize).collect());
         if from == to || self.elements.is_empty() {
-            return self.elements.to_vec();
+            return Ok(self.elements.to_vec());
         }
-        let mut out = vec![0; ty.held_bytes(&Dims::default())];
+        let bytes = ty.held_bytes(&Dims::default());
+        let mut out = Vec::new();
+        out.try_reserve_exact(bytes).map_err(|_| NpyError::Memory { wanted: ty.to_string(), bytes })?;
+        out.resize(bytes, 0);
         let mut index = vec![0; shape.len()];
         for _ in 0..self.elements.len() / size {
             let place = |strides: &[usize]| index.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>() * size;
@@ -114,7 +117,7 @@ impl<'a> Npy<'a> {
                 index[axis] = 0;
             }
         }
-        out
+        Ok(out)
     }
 }
 

@@ -52,6 +52,14 @@ pub enum NpyError {
         /// What the file says.
         shape: Vec<usize>,
     },
+    /// Strides of the graph's type that reach further than there is memory.
+    #[error("{wanted} wanted, which takes {bytes} bytes with its gaps: that much memory is not to be had")]
+    Memory {
+        /// The graph's type.
+        wanted: String,
+        /// Bytes from its first element to its last.
+        bytes: usize,
+    },
     /// A bool that is neither 0 nor 1.
     #[error("element {at} is the byte {byte}, a bool is 0 or 1")]
     Bool {

@@ -16,14 +16,20 @@ pub(super) fn graph(path: &str) -> Result<Graph, Failure> {
     from_json(&text).map_err(|source| Failure::Graph { path: path.to_path_buf(), source })
 }
 
-/// The bytes of an .npy file that holds a value of type `ty`, gaps in strides not counted.
+/// Most bytes of an array whose sizes are not known before it is read.
+const MAX_ARRAY: u64 = 64 << 30;
+
+/// The bytes of an .npy file for a value of type `ty`.
 ///
 /// # Errors
 /// [`Failure::File`].
 pub(super) fn array(path: &Path, ty: &Type) -> Result<Vec<u8>, Failure> {
-    let limit = ty.bytes(&Dims::default()).saturating_add(npy::MAX_HEADER + 12);
-    // A file of more elements is read as far as its header, which says what it is.
-    Ok(yirage_mmap::read_bytes(path, (limit as u64).saturating_mul(8))?)
+    let limit = match ty.is_fixed() {
+        // A file of more elements, or of wider ones, is read as well: its header says better what is wrong with it.
+        true => (ty.bytes(&Dims::default()).saturating_add(npy::MAX_HEADER) as u64).saturating_mul(8),
+        false => MAX_ARRAY,
+    };
+    Ok(yirage_mmap::read_bytes(path, limit.min(MAX_ARRAY))?)
 }
 
 /// Files by the values that they are of: `NAME=FILE` by name, a file alone in the order of `names`.
