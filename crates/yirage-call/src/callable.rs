@@ -3,7 +3,7 @@
 use crate::array::Array;
 use crate::error::CallError;
 use yirage_compile::{Options, compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, HostMemory, Record, write_view};
+use yirage_hal::{Bindings, Device, Executor, Record, write_view};
 use yirage_ir::{Dim, Dims, Graph, Source, Type, ValueId};
 use yirage_plan::{Precision, Target, VerifiedPlan, WeightPlan};
 

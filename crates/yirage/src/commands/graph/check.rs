@@ -57,7 +57,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
         nodes: graph.nodes.len(),
         inputs: named(&graph, &graph.inputs),
         outputs: named(&graph, &graph.outputs),
-        backend: &device.info().backend,
+        backend: device.info().backend,
         kernels,
         problem: plan.as_ref().err().map(ToString::to_string),
     };
