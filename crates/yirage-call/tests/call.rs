@@ -9,7 +9,7 @@ use std::sync::Arc;
 use yirage_call::{Array, CallError, CallOptions, Callable};
 use yirage_graph::KernelGraph;
 use yirage_hal::reference::Reference;
-use yirage_hal::{Backend, Device, HostMemory, OpenOptions, Record};
+use yirage_hal::{Backend, Device, OpenOptions, Record};
 use yirage_ir::op::{KvAppend, Map};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, Expr, Format, Graph, GraphBuilder, Sym, Tensor, Type};
