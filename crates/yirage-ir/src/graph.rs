@@ -284,6 +284,11 @@ impl GraphBuilder {
         self.graph.outputs.push(id);
     }
 
+    /// What stands so far.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
     /// The finished graph.
     pub fn finish(self) -> Graph {
         self.graph

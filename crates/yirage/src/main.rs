@@ -77,6 +77,9 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::BackendLoad => commands::backend::config::load(layers, &console, positional.unwrap_or_default()),
         Command::BackendShow => commands::backend::config::show(layers, &console),
         Command::BackendTest => commands::backend::test::run(layers, &console),
+        Command::GraphRun => commands::graph::run::run(layers, &console, positional.unwrap_or_default()),
+        Command::GraphShow => commands::graph::show::run(layers, &console, positional.unwrap_or_default()),
+        Command::GraphCheck => commands::graph::check::run(layers, &console, positional.unwrap_or_default()),
         Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
         Command::Explain => commands::explain::run(layers, &console),
     }

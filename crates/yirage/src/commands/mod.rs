@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod embed;
 mod encoding;
 pub(crate) mod explain;
+pub(crate) mod graph;
 pub(crate) mod inspect;
 mod limits;
 pub(crate) mod list;

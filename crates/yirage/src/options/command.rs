@@ -55,6 +55,12 @@ pub(crate) enum Command {
     BackendShow,
     /// Compare a device with the reference.
     BackendTest,
+    /// Call a graph with arrays.
+    GraphRun,
+    /// Show a graph.
+    GraphShow,
+    /// Show what a graph takes and gives, and its kernels.
+    GraphCheck,
     /// Completions for a shell.
     Completions,
     /// Show every option with its origin.
@@ -68,9 +74,11 @@ pub(super) const GROUPS: &[(&[&str], &str)] = &[
     (CONFIG, "Show options"),
     (BACKEND, "Look at, choose, tune, time and test backends"),
     (BACKEND_CONFIG, "Save, load or show the settings that are kept"),
+    (GRAPH, "Run, show and check graphs in files"),
 ];
 const CONFIG: &[&str] = &["config"];
 const BACKEND: &[&str] = &["backend"];
+const GRAPH: &[&str] = &["graph"];
 const BACKEND_CONFIG: &[&str] = &["backend", "config"];
 
 impl Command {
@@ -100,6 +108,9 @@ impl Command {
         Command::BackendLoad,
         Command::BackendShow,
         Command::BackendTest,
+        Command::GraphRun,
+        Command::GraphShow,
+        Command::GraphCheck,
         Command::Completions,
         Command::Explain,
     ];
@@ -115,6 +126,7 @@ impl Command {
             | Command::BackendReset
             | Command::BackendTest => BACKEND,
             Command::BackendSave | Command::BackendLoad | Command::BackendShow => BACKEND_CONFIG,
+            Command::GraphRun | Command::GraphShow | Command::GraphCheck => GRAPH,
             _ => &[],
         }
     }
@@ -146,6 +158,9 @@ impl Command {
             Command::BackendLoad => "load",
             Command::BackendShow => "show",
             Command::BackendTest => "test",
+            Command::GraphRun => "run",
+            Command::GraphShow => "show",
+            Command::GraphCheck => "check",
             Command::Completions => "completions",
             Command::Explain => "explain",
         }
@@ -178,6 +193,9 @@ impl Command {
             Command::BackendLoad => "Keep the settings of such a file, beside those that it does not name",
             Command::BackendShow => "Show the settings that are kept",
             Command::BackendTest => "Compare a device's results with the reference; exit code 1 if any is wrong",
+            Command::GraphRun => "Call a graph of a JSON file with arrays of .npy files",
+            Command::GraphShow => "Print a graph as text, as an SVG picture, or for graphviz",
+            Command::GraphCheck => "Show what a graph takes and gives, and which kernels a device has for it",
             Command::Completions => "Print the completion script for a shell",
             Command::Explain => "Show the value of every option and where it came from",
         }
@@ -212,6 +230,7 @@ impl Command {
             Command::BackendSet => Some(name.required(true).help("Backend of `yirage devices`, or auto")),
             Command::BackendSave => Some(file.help("File to write")),
             Command::BackendLoad => Some(file.help("File to read")),
+            Command::GraphRun | Command::GraphShow | Command::GraphCheck => Some(file.help("JSON file of the graph")),
             Command::Pull => Some(model),
             Command::Rm => Some(model.required(true)),
             Command::Cache => {

@@ -69,7 +69,12 @@ fn argument(spec: &Spec, command: Command) -> Arg {
         Default::Described(words) => words,
     };
     let help = format!("{} [default: {shown}] [env: {}]", spec.help, spec.variable());
-    let arg = Arg::new(spec.name).long(spec.name).help(help);
+    let arg = match spec.flag {
+        // Where all options stand together, each has its own name.
+        Some(flag) if command != Command::Explain => Arg::new(spec.name).long(flag).alias(spec.name),
+        _ => Arg::new(spec.name).long(spec.name),
+    };
+    let arg = arg.help(help);
     let arg = if let Some(letter) = letter(spec, command) { arg.short(letter) } else { arg };
     match spec.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue).overrides_with(opposite_id(spec)),

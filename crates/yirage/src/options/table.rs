@@ -1,8 +1,8 @@
 //! The options: the only list.
 
 use super::command::Command::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, Inspect,
-    Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, GraphCheck,
+    GraphRun, GraphShow, Inspect, Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
@@ -13,11 +13,37 @@ const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench,
 /// Commands that compute with a model that generates text.
 const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
 /// Commands that choose a device.
-const DEVICE: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendOptimize, BackendTest];
+const DEVICE: &[Command] = &[
+    Run,
+    Chat,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Bench,
+    Doctor,
+    BackendInfo,
+    BackendOptimize,
+    BackendTest,
+    GraphRun,
+    GraphCheck,
+];
 /// Commands that open one.
-const OPEN: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendTest, BackendBenchmark];
+const OPEN: &[Command] = &[
+    Run,
+    Chat,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Bench,
+    Doctor,
+    BackendInfo,
+    BackendTest,
+    BackendBenchmark,
+    GraphRun,
+    GraphCheck,
+];
 /// Commands that compute what the user asks for, not what measures best.
 const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
 /// Commands that compute texts or prompts in pieces.
@@ -47,11 +73,15 @@ const fn option(
     commands: &'static [Command],
     help: &'static str,
 ) -> Spec {
-    Spec { name, short: None, kind, default, other_variable: None, commands, help }
+    Spec { name, flag: None, short: None, kind, default, other_variable: None, commands, help }
 }
 
 const fn short(letter: char, spec: Spec) -> Spec {
     Spec { short: Some(letter), ..spec }
+}
+
+const fn flag(long: &'static str, spec: Spec) -> Spec {
+    Spec { flag: Some(long), ..spec }
 }
 
 const LEVELS: Kind = Choice(&["off", "error", "warn", "info", "debug", "trace"]);
@@ -326,6 +356,26 @@ pub(crate) const OPTIONS: &[Spec] = &[
         BENCH,
         "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
     ),
+    // Graphs in files.
+    option(
+        "input",
+        Texts("NAME=FILE"),
+        Described("none"),
+        &[GraphRun],
+        "Array of an input or weight, an .npy file; without a name in the order of the graph",
+    ),
+    flag(
+        "output",
+        option(
+            "output-array",
+            Texts("NAME=FILE"),
+            Described("none"),
+            &[GraphRun],
+            "File to write an output to, as .npy; without a name in the order of the graph",
+        ),
+    ),
+    option("dot", Switch, Value("false"), &[GraphShow], "Print the graph in graphviz's language"),
+    option("svg", Switch, Value("false"), &[GraphShow], "Print the graph as an SVG picture"),
     option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
     option("measure", Switch, Value("false"), &[BackendInfo], "Measure bandwidth, peaks and the time of a step"),
     option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),
@@ -345,7 +395,8 @@ mod tests {
         let mut letters = HashSet::new();
         for spec in OPTIONS {
             assert!(names.insert(spec.name), "{} twice", spec.name);
-            let of_command = spec.short.iter().flat_map(|c| spec.commands.iter().map(move |o| (*c, o.name())));
+            let of_command =
+                spec.short.iter().flat_map(|c| spec.commands.iter().map(move |o| (*c, o.group(), o.name())));
             of_command.for_each(|letter| assert!(letters.insert(letter), "{letter:?} twice"));
             assert!(!spec.name.starts_with("no-"), "{}: --no- is made for switches by itself", spec.name);
             assert!(!spec.commands.is_empty() && !spec.help.ends_with('.'), "{}", spec.name);

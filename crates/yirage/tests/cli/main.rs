@@ -15,6 +15,7 @@ mod environment;
 mod failures;
 mod glm;
 mod golden;
+mod graph;
 mod hub;
 #[path = "../../../yirage-hub/tests/support/server.rs"]
 mod hub_server;

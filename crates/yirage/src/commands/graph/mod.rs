@@ -1,0 +1,6 @@
+//! `yirage graph`: graphs in files, run, shown and checked.
+
+pub(crate) mod check;
+mod file;
+pub(crate) mod run;
+pub(crate) mod show;
