@@ -3,7 +3,7 @@
 
 mod support;
 
-use yirage_compile::{Options, PIPELINE, plan_weights};
+use yirage_compile::{Decisions, Options, PIPELINE, plan_weights};
 use yirage_ir::op::{Case, Role};
 use yirage_ir::{Dim, Graph, GraphBuilder, NodeKind, Op, Source, Sym, Type, ValueId, text};
 
@@ -12,7 +12,7 @@ const KNOWN: [&str; 6] = ["softmax", "rms_norm", "layer_norm", "linear", "embed"
 
 fn recognised(graph: &Graph) -> Graph {
     let pass = PIPELINE.iter().find(|p| p.name == "recognise").unwrap();
-    (pass.run)(graph, &support::target(), &Options::default()).unwrap()
+    (pass.run)(graph, &support::target(), &Options::default(), &mut Decisions::unheard()).unwrap()
 }
 
 /// The inputs of a case as a model has them.
