@@ -13,6 +13,7 @@ mod generate;
 mod interrupt;
 mod locate;
 mod options;
+mod profiling;
 mod roofline;
 mod session;
 mod settings;
@@ -79,5 +80,6 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::BackendTest => commands::backend::test::run(layers, &console),
         Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
         Command::Explain => commands::explain::run(layers, &console),
+        Command::ConfigExplain => commands::config::run(layers, &console),
     }
 }

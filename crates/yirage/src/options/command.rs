@@ -55,10 +55,12 @@ pub(crate) enum Command {
     BackendShow,
     /// Compare a device with the reference.
     BackendTest,
+    /// Explain the plan of a model or a graph.
+    Explain,
     /// Completions for a shell.
     Completions,
     /// Show every option with its origin.
-    Explain,
+    ConfigExplain,
 }
 
 /// The name of positional arguments.
@@ -100,14 +102,15 @@ impl Command {
         Command::BackendLoad,
         Command::BackendShow,
         Command::BackendTest,
-        Command::Completions,
         Command::Explain,
+        Command::Completions,
+        Command::ConfigExplain,
     ];
 
     /// The words before its own on the command line.
     pub(super) fn group(self) -> &'static [&'static str] {
         match self {
-            Command::Explain => CONFIG,
+            Command::ConfigExplain => CONFIG,
             Command::BackendInfo
             | Command::BackendOptimize
             | Command::BackendBenchmark
@@ -147,7 +150,7 @@ impl Command {
             Command::BackendShow => "show",
             Command::BackendTest => "test",
             Command::Completions => "completions",
-            Command::Explain => "explain",
+            Command::Explain | Command::ConfigExplain => "explain",
         }
     }
 
@@ -179,7 +182,10 @@ impl Command {
             Command::BackendShow => "Show the settings that are kept",
             Command::BackendTest => "Compare a device's results with the reference; exit code 1 if any is wrong",
             Command::Completions => "Print the completion script for a shell",
-            Command::Explain => "Show the value of every option and where it came from",
+            Command::Explain => {
+                "Explain how a model or a graph is compiled: reasons, kernels, limits, memory, executor"
+            }
+            Command::ConfigExplain => "Show the value of every option and where it came from",
         }
     }
 
@@ -194,6 +200,7 @@ impl Command {
             | Command::Embed
             | Command::Rerank
             | Command::Inspect
+            | Command::Explain
             | Command::Bench => &["model"],
             Command::BackendInfo | Command::BackendOptimize | Command::BackendTest => &["backend"],
             _ => &[],

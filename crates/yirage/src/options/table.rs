@@ -1,23 +1,23 @@
 //! The options: the only list.
 
 use super::command::Command::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, Inspect,
-    Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, Explain,
+    Inspect, Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
 use Kind::{Choice, Number, Repeated, Switch, Text, Texts};
 
 /// Commands that compute steps of a model.
-const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor];
+const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
 /// Commands that compute with a model that generates text.
-const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
+const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain];
 /// Commands that choose a device.
 const DEVICE: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendOptimize, BackendTest];
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, BackendInfo, BackendOptimize, BackendTest];
 /// Commands that open one.
 const OPEN: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendTest, BackendBenchmark];
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, BackendInfo, BackendTest, BackendBenchmark];
 /// Commands that compute what the user asks for, not what measures best.
 const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
 /// Commands that compute texts or prompts in pieces.
@@ -25,12 +25,12 @@ const PIECES: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank];
 /// Commands that run encoders.
 const ENCODE: &[Command] = &[Embed, Rerank];
 /// Commands that look after kept weights, and those that make them.
-const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Cache];
+const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
-const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor];
+const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
 /// Commands that may fetch a model.
 const FETCH: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Pull, Rm, Command::List];
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain, Pull, Rm, Command::List];
 /// The command that measures.
 const BENCH: &[Command] = &[Bench];
 /// Commands that generate text.
@@ -327,7 +327,31 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
     ),
     option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
-    option("measure", Switch, Value("false"), &[BackendInfo], "Measure bandwidth, peaks and the time of a step"),
+    option(
+        "measure",
+        Switch,
+        Value("false"),
+        &[BackendInfo, Explain],
+        "Measure bandwidth, peaks and the time of a step; explain: run steps and time each kernel",
+    ),
+    // What to explain, and what to write down of steps that run.
+    option("tokens", Number("N"), Described("as many as there are sequences"), &[Explain], "Tokens of the step"),
+    option("seqs", Number("N"), Value("1"), &[Explain], "Sequences of the step, which share its tokens"),
+    option(
+        "svg",
+        Text("FILE"),
+        Described("none"),
+        &[Explain],
+        "Write kernels beside their limits and the memory map as a picture",
+    ),
+    option("decisions", Switch, Value("false"), &[Explain], "Show every decision by itself, not once for all layers"),
+    option(
+        "profile",
+        Text("FILE"),
+        Described("none"),
+        &[Run, Bench, Explain],
+        "Write when each task of each step ran, by worker, as a trace that Perfetto loads",
+    ),
     option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),
     option("duration", Number("S"), Value("10"), &[BackendBenchmark], "Seconds that all timed steps take together"),
     option("quick", Switch, Value("false"), &[BackendTest], "Each case in one way of several"),
