@@ -1,5 +1,5 @@
 //! General subgraphs that are a named op become it, so that its own kernels run them: softmax, norms, products with a
-//! weight or of rows, look-ups in a table.
+//! weight or of rows, look-ups in a table, rotations.
 //!
 //! What a named op is, its [`lower`](Op::lower) says; here it is only guessed, from the last node of a subgraph, and
 //! then compared with what is there, node by node. So a form that is nearly an op stays as it is. Nothing is recognised

@@ -21,7 +21,7 @@ fn kernel(subject: &Subject<'_>, index: usize) -> KernelReport {
     KernelReport {
         step: index,
         phase: step.phase,
-        op: node.name(),
+        op: node.name().to_string(),
         value: node.outs.first().map_or_else(String::new, |&o| plan.graph.value(o).name.clone()),
         kernel: plan.kernels[step.kernel as usize].name.clone(),
         weight_bytes: work.weight_bytes,

@@ -142,7 +142,7 @@ pub struct KernelReport {
     /// Steps of one phase do not wait for each other.
     pub phase: u32,
     /// The op, or the kind of region.
-    pub op: &'static str,
+    pub op: String,
     /// The first value that it makes.
     pub value: String,
     /// `backend/kernel@version`.

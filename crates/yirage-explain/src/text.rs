@@ -79,7 +79,7 @@ fn write_kernels(report: &Report, out: &mut String) -> fmt::Result {
     if report.ceilings.is_empty() {
         writeln!(out, "  the device does not measure its limits: no time is predicted")?;
     }
-    let key = |k: &&KernelReport| (k.kernel.clone(), k.op, without_numbers(&k.value));
+    let key = |k: &&KernelReport| (k.kernel.clone(), k.op.clone(), without_numbers(&k.value));
     for ((kernel, op, value), same) in grouped(&report.kernels, key) {
         let sum = |of: fn(&KernelReport) -> Option<f64>| same.iter().map(|&k| of(k)).sum::<Option<f64>>();
         let (least, took) = (sum(|k| k.predicted_seconds), sum(|k| k.measured_seconds));
