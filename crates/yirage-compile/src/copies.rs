@@ -36,7 +36,9 @@ pub(crate) fn run(
         let what = format!("a copy of {of}, which it reads");
         let decision = match helped {
             true => Decision::done(values, what, why),
-            false => Decision::refused(values, what, format!("{why}; with copies some node has no kernel all the same")),
+            false => {
+                Decision::refused(values, what, format!("{why}; with copies some node has no kernel all the same"))
+            }
         };
         decisions.tell(|| decision);
     }
@@ -64,9 +66,7 @@ fn refused(graph: &Graph, target: &Target, weights: &WeightPlan) -> Vec<Option<R
     let input = |node: &Node| {
         let (id, by) = match choose(target, &lying, node) {
             Ok(_) => (gapped(graph, target, node)?, None),
-            Err(Refusal::Input(by)) => {
-                (node.ins.iter().copied().find(|&i| graph.value(i).name == by.name)?, Some(by))
-            }
+            Err(Refusal::Input(by)) => (node.ins.iter().copied().find(|&i| graph.value(i).name == by.name)?, Some(by)),
             Err(_) => return None,
         };
         let given = matches!(graph.value(id).source, Source::Slot | Source::Weight);
