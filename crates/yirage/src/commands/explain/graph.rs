@@ -1,7 +1,7 @@
 //! A graph from a file, with inputs that are made up where it is run.
 
 use super::step::Sizes;
-use super::{Planned, Ran, show};
+use super::{Planned, Ran, Run, show};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::Layers;
@@ -49,7 +49,7 @@ pub(super) fn explain(
         let ran = ran.map_err(failure)?;
         Ok(Ran { chosen: Some(ran.chosen), measured: ran.measured, profile: ran.profile })
     };
-    show(&*device, &planned, sizes, measure.then_some(&mut run), layers, console)
+    show(&*device, &planned, sizes, measure.then_some(&mut run as Run<'_>), layers, console)
 }
 
 fn read(file: &Path) -> Result<Graph, Failure> {

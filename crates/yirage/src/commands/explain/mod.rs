@@ -32,6 +32,9 @@ struct Ran {
     profile: Profile,
 }
 
+/// Runs steps of a plan.
+type Run<'a> = &'a mut dyn FnMut() -> Result<Ran, Failure>;
+
 /// Runs the command.
 ///
 /// # Errors
@@ -55,7 +58,7 @@ fn show(
     device: &dyn Device,
     planned: &Planned,
     sizes: &Sizes,
-    run: Option<&mut dyn FnMut() -> Result<Ran, Failure>>,
+    run: Option<Run<'_>>,
     layers: &Layers,
     console: &Console,
 ) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! A model, as an engine runs it.
 
 use super::step::Sizes;
-use super::{Planned, Ran, show};
+use super::{Planned, Ran, Run, show};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::locate::locate;
@@ -47,7 +47,7 @@ pub(super) fn explain(sizes: &Sizes, measure: bool, layers: &Layers, console: &C
     let step = plan_step(&checkpoint, &*device, &settings.options, sizes.tokens, &mut passes)?;
     let planned = Planned { plan: step.plan, passes, sizes: step.sizes };
     let mut run = || steps(&checkpoint, &device, &settings.options, &planned.plan, sizes, console);
-    show(&*device, &planned, sizes, measure.then_some(&mut run), layers, console)
+    show(&*device, &planned, sizes, measure.then_some(&mut run as Run<'_>), layers, console)
 }
 
 /// Loads the model and runs steps of these sizes.
