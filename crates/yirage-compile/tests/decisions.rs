@@ -38,7 +38,7 @@ fn assert_told(told: &[PassDecisions], pass: &str, value: &str, verdict: Verdict
     let found = of(told, pass, value);
     let fits =
         |d: &&Decision| d.verdict == verdict && words.iter().all(|w| format!("{} {}", d.what, d.why).contains(w));
-    assert!(found.iter().any(|d| fits(d)), "{pass} of `{value}`: {found:#?}");
+    assert!(found.iter().any(fits), "{pass} of `{value}`: {found:#?}");
 }
 
 const SOFTMAX: &str = r#"slot %x: f32[Tokens, 8]

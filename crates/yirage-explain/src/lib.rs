@@ -1,8 +1,8 @@
 //! A compiled plan explained: what each pass did and refused with its reasons, the regions, every kernel beside what the
 //! device's limits allow and what was measured, what lies where for how long, and which executor runs it and why.
 //!
-//! A [`Report`] is a value, which is shown as text, JSON ([`serde`]) or a picture ([`svg`]). A profile of steps that ran
-//! gives it its measured times ([`Measured`]) and is written as a trace ([`write_trace`]). [`run`] computes a graph with
+//! A [`Report`] is a value, which is shown as text, JSON ([`serde`]) or a picture ([`svg()`]). A profile of steps that ran
+//! gives it its measured times ([`Measured`]) and is written as a trace ([`write_trace`]). [`run()`] computes a graph with
 //! made-up inputs, so that there is something to measure. This crate knows no model, no backend and no file.
 #![forbid(unsafe_code)]
 
