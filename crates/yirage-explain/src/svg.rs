@@ -47,8 +47,8 @@ fn text(out: &mut String, class: &str, (x, y): (f64, f64), anchor: &str, text: &
 }
 
 fn write_bars(report: &Report, out: &mut String) -> fmt::Result {
-    let title =
-        format!("{} on {}: least time of each kernel (filled) and time measured (framed)", report.graph, report.target);
+    let took = if report.measured.is_some() { " and time measured (framed)" } else { "" };
+    let title = format!("{} on {}: least time of each kernel (filled){took}", report.graph, report.target);
     text(out, "title", (10.0, 22.0), "start", &title)?;
     let times = report.kernels.iter().flat_map(|k| [k.predicted_seconds, k.measured_seconds]).flatten();
     let longest = times.fold(0.0, f64::max);
@@ -103,7 +103,7 @@ fn write_map(memory: &MemoryReport, top: f64, out: &mut String) -> fmt::Result {
     let x = |phase: f64| left + (right - left) * phase / phases;
     let y = |byte: u64| top + MAP * byte as f64 / arena.max(1) as f64;
     for mark in 0..=MARKS {
-        let byte = arena / u64::from(MARKS) * u64::from(mark);
+        let byte = (u128::from(arena) * u128::from(mark) / u128::from(MARKS)) as u64;
         let at = y(byte);
         writeln!(out, "<line class=\"axis\" x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>")?;
         text(out, "small", (left - 6.0, at + 3.0), "end", &byte.to_string())?;

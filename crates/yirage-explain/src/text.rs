@@ -17,7 +17,7 @@ fn write(report: &Report, all: bool, out: &mut String) -> fmt::Result {
     writeln!(out, "graph `{}` on {}, precision {}", report.graph, report.target, report.precision)?;
     writeln!(
         out,
-        "a step of {} tokens of {} sequences; the plan takes {} of {}",
+        "a step of {} tokens of {} sequences; the plan takes up to {} tokens of up to {} sequences",
         step.tokens, step.seqs, bucket.tokens, bucket.seqs
     )?;
     writeln!(out, "\npasses:")?;
@@ -33,13 +33,14 @@ fn write(report: &Report, all: bool, out: &mut String) -> fmt::Result {
 fn write_pass(pass: &PassReport, all: bool, out: &mut String) -> fmt::Result {
     let PassReport { pass: name, before, after, decisions } = pass;
     writeln!(out, "  {name}: {before} nodes, then {after}")?;
-    let key = |d: &&Decided| {
-        let star = |text: &str| if all { text.to_owned() } else { without_numbers(text) };
-        (d.done, d.values.iter().map(|v| star(v)).collect::<Vec<_>>(), star(&d.what), star(&d.why))
-    };
-    for ((done, values, what, why), same) in grouped(decisions, key) {
+    let star = |text: &str| if all { text.to_owned() } else { without_numbers(text) };
+    // What was decided of several values for one reason stands once too, unless all is wanted.
+    let key = |d: &&Decided| (d.done, star(&d.what), star(&d.why), if all { d.values.clone() } else { Vec::new() });
+    for ((done, what, why, _), same) in grouped(decisions, key) {
         let times = if same.len() > 1 { format!(" ({} times)", same.len()) } else { String::new() };
         let verdict = if done { "done" } else { "refused" };
+        let values = grouped(same.iter().flat_map(|d| &d.values).map(|v| star(v)), String::clone);
+        let values: Vec<String> = values.into_iter().map(|(value, _)| value).collect();
         let about = if values.is_empty() { "all".into() } else { shortened(&values) };
         writeln!(out, "    {verdict}{times}: {about}: {what}: {why}")?;
     }

@@ -10,7 +10,7 @@ use yirage_hal::{
 };
 use yirage_ir::cost::{Span, StepSizes};
 use yirage_ir::{Dims, text as graph_text};
-use yirage_plan::{ExecutorKind, VerifiedPlan};
+use yirage_plan::{ExecutorKind, Sharing, Stage, Target, VerifiedPlan};
 
 const DIMS: Dims = Dims { tokens: 4, seqs: 1, blocks: 1, rows: 1 };
 const SPANS: [Span; 1] = [Span { start: 0, tokens: 4, rows: 1 }];
@@ -35,12 +35,22 @@ fn reference() -> std::sync::Arc<dyn Device> {
     Reference::new().open(0, &OpenOptions::default()).unwrap().0
 }
 
+/// That of the reference, whose kernels have no stages, with one stage each.
+fn target(device: &dyn Device) -> Target {
+    let mut target = device.target();
+    target.kernels.iter_mut().for_each(|kernel| kernel.stages = vec![Stage::always(Sharing::Shares)]);
+    target
+}
+
 fn compiled(device: &dyn Device) -> (VerifiedPlan, Vec<PassDecisions>) {
+    compiled_for(&target(device))
+}
+
+fn compiled_for(target: &Target) -> (VerifiedPlan, Vec<PassDecisions>) {
     let graph = graph_text::parse(GRAPH).unwrap();
-    let target = device.target();
-    let weights = plan_weights(&graph, &target).unwrap();
+    let weights = plan_weights(&graph, target).unwrap();
     let mut told = Vec::new();
-    let plan = compile_explained(&graph, DIMS, &target, &weights, &Options::default(), &mut told).unwrap();
+    let plan = compile_explained(&graph, DIMS, target, &weights, &Options::default(), &mut told).unwrap();
     (plan, told)
 }
 
@@ -215,7 +225,7 @@ fn assert_well_formed(xml: &str) {
 #[test]
 fn a_device_that_keeps_no_times_says_so() {
     let device = reference();
-    let (plan, _) = compiled(&*device);
+    let (plan, _) = compiled_for(&device.target());
     let refused = yirage_explain::run(&*device, &plan, &DIMS, None).unwrap_err().to_string();
     assert!(refused.contains("profile") && refused.contains("reference"), "{refused}");
     assert!(matches!(device.profile(1), Err(HalError::Unsupported { .. })));
