@@ -121,6 +121,12 @@ pub fn choose(target: &Target, lying: &Lying<'_>, node: &Node) -> Result<usize, 
     })
 }
 
+/// Of the kernels that a target wants more than kernel `chosen`, what those that run such a node refuse of this one.
+pub fn passed_over(target: &Target, lying: &Lying<'_>, node: &Node, chosen: usize) -> Vec<Refusal> {
+    let wanted = target.kernels.iter().take(chosen);
+    wanted.filter_map(|kernel| kernel.runs(lying, node).err()?.why).collect()
+}
+
 /// The ops of a region, for people.
 fn inner_names(node: &Node) -> String {
     match &node.kind {

@@ -22,7 +22,7 @@ mod verify;
 pub mod weights;
 pub mod work;
 
-pub use accept::{Lying, Refusal, RefusedInput, choose};
+pub use accept::{Lying, Refusal, RefusedInput, choose, passed_over};
 pub use error::PlanError;
 pub use lifetimes::{Lifetime, lifetimes};
 pub use plan::{KernelRef, Place, Plan, Step};

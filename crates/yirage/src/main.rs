@@ -13,6 +13,7 @@ mod generate;
 mod interrupt;
 mod locate;
 mod options;
+mod profiling;
 mod roofline;
 mod session;
 mod settings;
@@ -82,5 +83,6 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::GraphCheck => commands::graph::check::run(layers, &console, positional.unwrap_or_default()),
         Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
         Command::Explain => commands::explain::run(layers, &console),
+        Command::ConfigExplain => commands::config::run(layers, &console),
     }
 }

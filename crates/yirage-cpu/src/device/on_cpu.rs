@@ -10,7 +10,7 @@ use crate::machine;
 use crate::shared::{Purpose, Shared};
 use std::sync::Arc;
 use yirage_hal::{
-    Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, Probe, Program, StateHandle, WeightHandle,
+    Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, Probe, Profiler, Program, StateHandle, WeightHandle,
     WeightImage, WeightSink,
 };
 use yirage_ir::{Format, Type};
@@ -99,6 +99,14 @@ impl Device for CpuDevice {
 
     fn probe(&self, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
         probe::probe(&self.shared, limit)
+    }
+
+    fn profile(&self, spans: usize) -> Result<Arc<Profiler>, HalError> {
+        let made = match self.shared.profiler.get() {
+            Some(there) => return Ok(there.clone()),
+            None => Arc::new(Profiler::new(self.shared.pool.count(), spans)?),
+        };
+        Ok(self.shared.profiler.get_or_init(|| made).clone())
     }
 
     fn product_limit(&self, precision: Precision, format: Format) -> Limit {

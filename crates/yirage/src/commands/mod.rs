@@ -7,6 +7,7 @@ pub(crate) mod cache;
 pub(crate) mod chat;
 mod chat_input;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod embed;

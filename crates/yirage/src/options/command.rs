@@ -61,10 +61,12 @@ pub(crate) enum Command {
     GraphShow,
     /// Show what a graph takes and gives, and its kernels.
     GraphCheck,
+    /// Explain the plan of a model or a graph.
+    Explain,
     /// Completions for a shell.
     Completions,
     /// Show every option with its origin.
-    Explain,
+    ConfigExplain,
 }
 
 /// The name of positional arguments.
@@ -111,14 +113,15 @@ impl Command {
         Command::GraphRun,
         Command::GraphShow,
         Command::GraphCheck,
-        Command::Completions,
         Command::Explain,
+        Command::Completions,
+        Command::ConfigExplain,
     ];
 
     /// The words before its own on the command line.
     pub(super) fn group(self) -> &'static [&'static str] {
         match self {
-            Command::Explain => CONFIG,
+            Command::ConfigExplain => CONFIG,
             Command::BackendInfo
             | Command::BackendOptimize
             | Command::BackendBenchmark
@@ -162,7 +165,7 @@ impl Command {
             Command::GraphShow => "show",
             Command::GraphCheck => "check",
             Command::Completions => "completions",
-            Command::Explain => "explain",
+            Command::Explain | Command::ConfigExplain => "explain",
         }
     }
 
@@ -197,7 +200,10 @@ impl Command {
             Command::GraphShow => "Print a graph as text, as an SVG picture, or for graphviz",
             Command::GraphCheck => "Show what a graph takes and gives, and which kernels a device has for it",
             Command::Completions => "Print the completion script for a shell",
-            Command::Explain => "Show the value of every option and where it came from",
+            Command::Explain => {
+                "Explain how a model or a graph is compiled: reasons, kernels, limits, memory, executor"
+            }
+            Command::ConfigExplain => "Show the value of every option and where it came from",
         }
     }
 
@@ -212,6 +218,7 @@ impl Command {
             | Command::Embed
             | Command::Rerank
             | Command::Inspect
+            | Command::Explain
             | Command::Bench => &["model"],
             Command::BackendInfo | Command::BackendOptimize | Command::BackendTest => &["backend"],
             _ => &[],

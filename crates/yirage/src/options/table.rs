@@ -1,7 +1,7 @@
 //! The options: the only list.
 
 use super::command::Command::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, GraphCheck,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, Explain, GraphCheck,
     GraphRun, GraphShow, Inspect, Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
@@ -9,9 +9,9 @@ use Default::{Described, Value};
 use Kind::{Choice, Number, Repeated, Switch, Text, Texts};
 
 /// Commands that compute steps of a model.
-const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor];
+const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
 /// Commands that compute with a model that generates text.
-const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
+const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain];
 /// Commands that choose a device.
 const DEVICE: &[Command] = &[
     Run,
@@ -22,6 +22,7 @@ const DEVICE: &[Command] = &[
     Rerank,
     Bench,
     Doctor,
+    Explain,
     BackendInfo,
     BackendOptimize,
     BackendTest,
@@ -38,6 +39,7 @@ const OPEN: &[Command] = &[
     Rerank,
     Bench,
     Doctor,
+    Explain,
     BackendInfo,
     BackendTest,
     BackendBenchmark,
@@ -51,12 +53,12 @@ const PIECES: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank];
 /// Commands that run encoders.
 const ENCODE: &[Command] = &[Embed, Rerank];
 /// Commands that look after kept weights, and those that make them.
-const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Cache];
+const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
-const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor];
+const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
 /// Commands that may fetch a model.
 const FETCH: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Pull, Rm, Command::List];
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain, Pull, Rm, Command::List];
 /// The command that measures.
 const BENCH: &[Command] = &[Bench];
 /// Commands that generate text.
@@ -377,7 +379,34 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option("dot", Switch, Value("false"), &[GraphShow], "Print the graph in graphviz's language"),
     option("svg", Switch, Value("false"), &[GraphShow], "Print the graph as an SVG picture"),
     option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
-    option("measure", Switch, Value("false"), &[BackendInfo], "Measure bandwidth, peaks and the time of a step"),
+    option(
+        "measure",
+        Switch,
+        Value("false"),
+        &[BackendInfo, Explain],
+        "Measure bandwidth, peaks and the time of a step; explain: run steps and time each kernel",
+    ),
+    // What to explain, and what to write down of steps that run.
+    option("tokens", Number("N"), Described("as many as there are sequences"), &[Explain], "Tokens of the step"),
+    option("seqs", Number("N"), Value("1"), &[Explain], "Sequences of the step, which share its tokens"),
+    flag(
+        "svg",
+        option(
+            "svg-file",
+            Text("FILE"),
+            Described("none"),
+            &[Explain],
+            "Write kernels beside their limits and the memory map as a picture",
+        ),
+    ),
+    option("decisions", Switch, Value("false"), &[Explain], "Show every decision by itself, not once for all layers"),
+    option(
+        "profile",
+        Text("FILE"),
+        Described("none"),
+        &[Run, Bench, Explain],
+        "Write when each task of each step ran, by worker, as a trace that Perfetto loads",
+    ),
     option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),
     option("duration", Number("S"), Value("10"), &[BackendBenchmark], "Seconds that all timed steps take together"),
     option("quick", Switch, Value("false"), &[BackendTest], "Each case in one way of several"),

@@ -121,6 +121,11 @@ const EFFECTS: &[Effect] = &[
         assert!(said(&[])["roofline"].is_null() && said(&["--roofline"])["roofline"].is_array());
     }),
     ("measure", |_| crate::backend::measure()),
+    ("tokens", |_| crate::explain::tokens()),
+    ("seqs", |_| crate::explain::seqs()),
+    ("svg", |_| crate::explain::svg()),
+    ("decisions", crate::explain::decisions),
+    ("profile", |_| crate::explain::profile()),
     ("apply", |_| {
         let written = |more: &[&str]| {
             let folder = tempfile::tempdir().unwrap();

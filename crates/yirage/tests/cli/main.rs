@@ -12,6 +12,7 @@ mod docs;
 mod effects;
 mod encoders;
 mod environment;
+mod explain;
 mod failures;
 mod glm;
 mod golden;
