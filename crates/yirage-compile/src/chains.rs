@@ -27,11 +27,11 @@ pub(crate) fn run(
         decisions.tell(|| Decision::refused(Vec::new(), "chains", "no kernel of the target runs regions of this kind"));
         return Ok(graph.clone());
     }
-    fused(graph)
+    fused(graph, decisions)
 }
 
 /// The graph with its chains.
-pub(crate) fn fused(graph: &Graph) -> Result<Graph, CompileError> {
+pub(crate) fn fused(graph: &Graph, decisions: &mut Decisions) -> Result<Graph, CompileError> {
     let units = Units::of(graph);
     let mut r = Rebuild::new(graph, |_| true)?;
     for n in units.needed() {

@@ -65,12 +65,12 @@ fn kind(source: Source) -> &'static str {
 
 fn of_node(node: &Node, values: &[u128]) -> u128 {
     let what = match &node.kind {
-        NodeKind::Op(op) => {
-            let attrs = op.attrs();
-            let start = Hasher::of("op").text(op.name()).number(attrs.len());
-            attrs.iter().fold(start, |h, (name, value)| h.text(name).text(value))
+        NodeKind::Op(op) => Hasher::of("op").text(op.name()).attrs(&op.attrs()),
+        NodeKind::Region(region) => {
+            let attrs = region.tiled.as_ref().map(|tiled| tiled.attrs()).unwrap_or_default();
+            let start = Hasher::of("region").text(region.kind.name()).attrs(&attrs);
+            region.graphs().fold(start, |h, graph| h.hash(graph.structural_hash()))
         }
-        NodeKind::Region(region) => Hasher::of("region").text(region.kind.name()).hash(region.graph.structural_hash()),
     };
     node.ins.iter().fold(what.number(node.ins.len()), |h, id| h.hash(values[id.index()])).finish()
 }
@@ -85,6 +85,10 @@ impl Hasher {
 
     fn text(self, text: &str) -> Hasher {
         Hasher(text.bytes().fold(self.number(text.len()).0, step))
+    }
+
+    fn attrs(self, attrs: &[(&'static str, String)]) -> Hasher {
+        attrs.iter().fold(self.number(attrs.len()), |h, (name, value)| h.text(name).text(value))
     }
 
     fn number(self, n: usize) -> Hasher {

@@ -5,6 +5,7 @@
 
 use super::SearchError;
 use super::terms::{Arg, Kind, Step, Term, Terms, Val};
+use crate::decision::Decisions;
 use crate::recognise::recognised;
 use std::collections::{HashMap, HashSet};
 use yirage_ir::op::Map;
@@ -15,7 +16,7 @@ pub(super) fn import(graph: &Graph, terms: &mut Terms) -> Result<Vec<Val>, Searc
     if let Some(state) = graph.inputs_of(Source::State).next() {
         return Err(SearchError::State { name: graph.value(state).name.clone() });
     }
-    let graph = &recognised(graph)?;
+    let graph = &recognised(graph, &mut Decisions::unheard())?;
     let inputs: Vec<Val> =
         graph.inputs.iter().enumerate().map(|(at, &id)| terms.input(at as u32, graph.ty(id).clone())).collect();
     inline(graph, &inputs, terms).ok_or_else(|| SearchError::Untyped { graph: graph.name.clone() })

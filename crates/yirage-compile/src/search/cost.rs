@@ -4,6 +4,7 @@
 //! It is an estimate to order candidates by, never a reason to choose one: that is measured. It counts every value that
 //! a kernel reads or makes once, at the speed of memory, whatever a cache may hold.
 
+use crate::decision::Decisions;
 use crate::error::CompileError;
 use crate::{Options, PIPELINE};
 use yirage_ir::cost::{Reads, StepSizes};
@@ -46,7 +47,7 @@ pub struct Estimate {
 pub(super) fn fused(graph: &Graph, target: &Target, options: &Options) -> Result<Graph, CompileError> {
     let mut lowered = graph.clone();
     for pass in PIPELINE {
-        lowered = (pass.run)(&lowered, target, options)?;
+        lowered = (pass.run)(&lowered, target, options, &mut Decisions::unheard())?;
     }
     Ok(lowered)
 }

@@ -47,6 +47,8 @@ pub(super) struct NodeForm {
     pub(super) region: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) graph: Option<Box<GraphForm>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) block: Option<Box<GraphForm>>,
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<OutputForm>,
 }

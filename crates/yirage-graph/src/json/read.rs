@@ -1,9 +1,10 @@
 //! JSON to graph.
 
 use super::VERSION;
-use super::form::{Document, GraphForm, InputForm, NodeForm, OutputForm, Size};
+use super::form::{Attributes, Document, GraphForm, InputForm, NodeForm, OutputForm, Size};
 use std::collections::HashMap;
 use thiserror::Error;
+use yirage_ir::region::Tiled;
 use yirage_ir::types::MAX_RANK;
 use yirage_ir::verify::MAX_REGION_DEPTH;
 use yirage_ir::{
@@ -107,17 +108,18 @@ impl Reader {
     }
 
     fn node(&mut self, scope: &mut Scope, form: NodeForm, path: &str, depth: usize) -> Result<(), JsonError> {
-        let NodeForm { op, attrs, region, graph, inputs, outputs } = form;
-        let kind = match (op, region, graph) {
-            (Some(name), None, None) => match Op::from_attrs(&name, attrs.0) {
+        let NodeForm { op, attrs, region, graph, block, inputs, outputs } = form;
+        let kind = match (op, region, graph, block) {
+            (Some(name), None, None, None) => match Op::from_attrs(&name, attrs.0) {
                 None => return Err(at(format!("{path}.op"), format!("there is no op `{name}`"))),
                 Some(op) => NodeKind::Op(op.map_err(|e| at(format!("{path}.attrs"), format!("{name}: {e}")))?),
             },
-            (None, Some(name), Some(graph)) if attrs.0.is_empty() => {
+            (None, Some(name), Some(graph), block) => {
                 let wrong = || at(format!("{path}.region"), format!("there is no kind of region `{name}`"));
                 let kind = RegionKind::parse(&name).ok_or_else(wrong)?;
                 let graph = self.graph(*graph, &format!("{path}.graph"), depth + 1)?;
-                NodeKind::Region(Box::new(Region { kind, graph }))
+                let block = block.map(|block| self.graph(*block, &format!("{path}.block"), depth + 1)).transpose()?;
+                NodeKind::Region(Box::new(region_of(kind, graph, attrs, block, path)?))
             }
             _ => return Err(at(path.into(), "either `op` with its `attrs` wanted, or `region` and `graph`")),
         };
@@ -130,6 +132,27 @@ impl Reader {
             scope.names.insert(output.name, id);
         }
         Ok(())
+    }
+}
+
+/// A region of its parts: of a tiled one, its `attrs` and what a block does after its loop.
+fn region_of(
+    kind: RegionKind,
+    graph: Graph,
+    attrs: Attributes,
+    block: Option<Graph>,
+    path: &str,
+) -> Result<Region, JsonError> {
+    match (kind, block) {
+        (RegionKind::Tiled, Some(block)) => {
+            let tiled = Tiled::from_attrs(attrs.0, block).map_err(|e| at(format!("{path}.attrs"), e.to_string()))?;
+            Ok(Region::tiled(graph, tiled))
+        }
+        (RegionKind::Tiled, None) => Err(at(path.into(), "a tiled region wants `block`, what follows its loop")),
+        (_, None) if attrs.0.is_empty() => Ok(Region::new(kind, graph)),
+        _ => {
+            Err(at(path.into(), format!("`attrs` and `block` belong to tiled regions, this one is `{}`", kind.name())))
+        }
     }
 }
 

@@ -60,19 +60,23 @@ fn node_form(graph: &Graph, node: &Node) -> NodeForm {
     let outputs = node.outs.iter().map(|&id| output_form(graph.value(id))).collect();
     match &node.kind {
         NodeKind::Op(op) => {
-            let attrs = op.attrs().into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-            let op = Some(op.name().to_owned());
-            NodeForm { op, attrs: Attributes(attrs), region: None, graph: None, inputs, outputs }
+            let (attrs, op) = (attributes(op.attrs()), Some(op.name().to_owned()));
+            NodeForm { op, attrs, region: None, graph: None, block: None, inputs, outputs }
         }
         NodeKind::Region(region) => NodeForm {
             op: None,
-            attrs: Attributes::default(),
+            attrs: region.tiled.as_ref().map(|tiled| attributes(tiled.attrs())).unwrap_or_default(),
             region: Some(region.kind.name().to_owned()),
             graph: Some(Box::new(graph_form(&region.graph))),
+            block: region.tiled.as_ref().map(|tiled| Box::new(graph_form(&tiled.block))),
             inputs,
             outputs,
         },
     }
+}
+
+fn attributes(list: Vec<(&'static str, String)>) -> Attributes {
+    Attributes(list.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
 }
 
 fn output_form(value: &Value) -> OutputForm {

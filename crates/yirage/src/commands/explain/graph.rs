@@ -54,8 +54,7 @@ pub(super) fn explain(
 
 fn read(file: &Path) -> Result<Graph, Failure> {
     if file.extension().is_some_and(|e| e == "json") {
-        let why = "the text form is read: give a file whose name ends in .graph".into();
-        return Err(HalError::Unsupported { what: format!("the graph in JSON {}", file.display()), why }.into());
+        return crate::commands::graph::read(file);
     }
     let wrong = |e: &dyn std::fmt::Display| Failure::Other(format!("{}: {e}", file.display()));
     let graph = text::parse(&read_text(file, MOST)?).map_err(|e| wrong(&e))?;

@@ -41,7 +41,7 @@ struct Named<'a> {
 /// # Errors
 /// Whatever is wrong with the options or the file; [`Failure::Call`] where the device has no plan for it.
 pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
-    let graph = file::graph(path)?;
+    let graph = file::graph(std::path::Path::new(path))?;
     yirage_ir::verify(&graph).map_err(|e| Failure::Other(format!("{path}: {e}")))?;
     let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
     notes.iter().for_each(|note| console.note(note));

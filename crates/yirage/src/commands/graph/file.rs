@@ -10,8 +10,7 @@ use yirage_ir::{Dims, Graph, Type};
 ///
 /// # Errors
 /// [`Failure::File`]; [`Failure::Graph`] with the file and the place in it.
-pub(super) fn graph(path: &str) -> Result<Graph, Failure> {
-    let path = Path::new(path);
+pub(crate) fn graph(path: &Path) -> Result<Graph, Failure> {
     let text = yirage_mmap::read_text(path, MAX_BYTES as u64)?;
     from_json(&text).map_err(|source| Failure::Graph { path: path.to_path_buf(), source })
 }

@@ -4,3 +4,5 @@ pub(crate) mod check;
 mod file;
 pub(crate) mod run;
 pub(crate) mod show;
+
+pub(crate) use file::graph as read;

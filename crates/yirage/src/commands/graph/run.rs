@@ -17,7 +17,7 @@ use yirage_ir::{Dim, Dims, Graph, Source, Type, ValueId};
 /// # Errors
 /// Whatever is wrong with the options, the files, the graph or the device.
 pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
-    let graph = file::graph(path)?;
+    let graph = file::graph(std::path::Path::new(path))?;
     let is_state = |id: &ValueId| graph.value(*id).source == Source::State;
     let inputs: Vec<ValueId> = graph.inputs.iter().copied().filter(|id| !is_state(id)).collect();
     let names = |ids: &[ValueId]| ids.iter().map(|&id| graph.value(id).name.as_str()).collect::<Vec<_>>();

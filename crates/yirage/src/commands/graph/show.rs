@@ -12,7 +12,7 @@ use yirage_ir::text;
 /// # Errors
 /// Whatever is wrong with the options or the file; [`Failure::Picture`] for a graph that is too large to be drawn.
 pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
-    let graph = file::graph(path)?;
+    let graph = file::graph(std::path::Path::new(path))?;
     let (as_dot, as_svg) = (layers.switch("dot")?, layers.switch("svg")?);
     match (as_dot, as_svg) {
         (true, true) => Err(Failure::Usage("--dot and --svg exclude each other; give one of them".into())),
