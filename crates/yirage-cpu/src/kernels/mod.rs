@@ -28,7 +28,6 @@ use yirage_plan::rules::OpRule;
 pub(crate) static KERNELS: &[Kernel] = &[
     chain::KERNEL,
     contract::KERNEL,
-    tiled::KERNEL,
     concat::KERNEL,
     constants::KERNEL,
     row_ops::KERNEL,
@@ -37,6 +36,8 @@ pub(crate) static KERNELS: &[Kernel] = &[
     attention::KERNEL,
     gather::KERNEL,
     sample::KERNEL,
+    // Last: the ops that it takes in tiles are, alone, those of others.
+    tiled::KERNEL,
 ];
 
 /// What a target says of a kernel, and how it is bound.

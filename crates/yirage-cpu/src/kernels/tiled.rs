@@ -2,7 +2,7 @@
 //!
 //! The steps of a block are the chains that this device runs as nodes of their own too: their kernels, on tiles.
 
-use super::ways::elements;
+use super::ways::{elements, moved};
 use super::{BoundKernel, Kernel, chain, concat, constants, contract};
 use crate::bind::{Binder, Carry, Run, Scratch, TileAt, TileStep, Turn, ViewedOut, Whole};
 use crate::general::Partial;
@@ -19,7 +19,8 @@ pub(super) const KERNEL: Kernel = Kernel {
     regions: &[RegionKind::Tiled],
     rules: || {
         let mut rules: Vec<OpRule> =
-            ["map", "view", "reduce", "contract", "concat"].map(|op| OpRule::new(op, vec![elements()])).into();
+            ["map", "view", "reduce", "contract"].map(|op| OpRule::new(op, vec![elements()])).into();
+        rules.push(OpRule::new("concat", vec![moved()]));
         rules.extend(["fill", "iota"].map(|op| OpRule::new(op, Vec::new())));
         rules
     },
