@@ -19,7 +19,7 @@ const PID: u32 = 1;
 /// Those of the writer.
 pub fn write_trace(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let other = json!({ "dropped_tasks": profile.dropped, "workers": profile.workers });
-    write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[\n")?;
+    writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[")?;
     let name = |kind: &str, tid: usize, name: String| json!({ "name": kind, "ph": "M", "pid": PID, "tid": tid, "args": { "name": name } });
     write!(out, "{}", name("process_name", 0, "yirage".into()))?;
     for worker in 0..profile.workers {
