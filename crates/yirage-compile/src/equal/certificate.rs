@@ -89,7 +89,8 @@ impl Certificate {
     }
 }
 
-/// The hash by which certificates name a graph.
+/// The hash by which certificates name a graph. It is of the whole text form: inputs are matched by their names, so a hash
+/// that leaves names out would let a certificate pass for graphs whose inputs are exchanged.
 pub(super) fn name(graph: &Graph) -> u128 {
     graph.stable_hash()
 }
