@@ -61,6 +61,7 @@ fn outputs_lie_dense_and_have_one_name() {
     let y = g.exp(x).unwrap();
     refused(g.mark_output(y, Some(&[1, 2])), &["[1, 2]", "not supported", "permuted"]);
     refused(g.mark_output(ValueId(7), None), &["value 7"]);
+    refused(g.mark_output(x, None), &["the input `x`", "not supported"]);
     refused(g.named_output("x", y, None), &["`x` is taken"]);
     refused(g.named_output("a b", y, None), &["a b"]);
     refused(g.named_output("z", x, None), &["called `x`"]);

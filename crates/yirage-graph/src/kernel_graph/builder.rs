@@ -84,9 +84,16 @@ impl KernelGraph {
     /// Declares that the graph gives `a` back. Outputs come in the order in which they are marked.
     ///
     /// # Errors
-    /// Strides that are not those of row-major order: results lie dense.
+    /// Strides that are not those of row-major order: results lie dense. An input: what a graph gives back is computed.
     pub fn mark_output(&mut self, a: ValueId, strides: Option<&[u32]>) -> Result<(), GraphError> {
-        let ty = self.ty("mark_output", a)?.clone();
+        let value = self.value("mark_output", a)?;
+        if !matches!(value.source, Source::Node { .. }) {
+            return Err(GraphError::Unsupported {
+                what: format!("mark_output of the input `{}`", value.name),
+                why: "a graph gives back what it computes, and the caller has this value already".into(),
+            });
+        }
+        let ty = value.ty.clone();
         let dense = row_major(&sizes(&ty));
         match strides {
             Some(given) if dense.as_deref() != Some(given) => Err(GraphError::Unsupported {
@@ -215,6 +222,11 @@ impl KernelGraph {
     /// A value as f32.
     pub(super) fn widened(&mut self, what: &'static str, a: ValueId) -> Made {
         self.cast(what, a, DType::F32)
+    }
+
+    /// Whether a value is a weight as it was declared.
+    pub(super) fn is_weight(&self, what: &'static str, a: ValueId) -> Result<bool, GraphError> {
+        Ok(self.value(what, a)?.source == Source::Weight)
     }
 
     /// A value as another element type.

@@ -92,7 +92,9 @@ impl KernelGraph {
         if sizes(ty) != shape {
             return Err(operands(what, &[ty], format!("a weight or bias of shape {shape:?} wanted")));
         }
-        self.reshaped(what, w, &[width])
+        let vector = self.reshaped(what, w, &[width])?;
+        // Kernels of norms read weights of any width, and other vectors as f32.
+        if self.is_weight(what, vector)? { Ok(vector) } else { self.widened(what, vector) }
     }
 
     /// A named op on rows of `width` elements in f32, in its general form.
