@@ -135,8 +135,8 @@ impl Steps<'_> {
         looped.splice(0..0, first);
         self.nodes(body, &mut values, room, &accumulators, true, &mut looped)?;
         self.keep(body, &mut values, room, &mut looped)?;
-        for at in 0..accumulators.len() {
-            self.accumulate(at, &accumulators[at], &values, &mut looped)?;
+        for (at, accumulator) in accumulators.iter().enumerate() {
+            self.accumulate(at, accumulator, &values, &mut looped)?;
         }
         room.live.truncate(permanent);
         let mut after = Vec::new();

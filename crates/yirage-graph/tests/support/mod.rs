@@ -62,7 +62,7 @@ pub(crate) fn regions() -> Graph {
     let norm = inner.op("norm", RmsNorm { eps: F32(1e-5), width: 64, unit_offset: false }, &[sum]).unwrap();
     inner.output(sum);
     inner.output(norm);
-    let rows = NodeKind::Region(Box::new(Region { kind: RegionKind::Rows, graph: inner.finish() }));
+    let rows = NodeKind::Region(Box::new(Region::new(RegionKind::Rows, inner.finish())));
     let mut g = GraphBuilder::new("with \"regions\" <&>");
     let (x, y) = (g.slot("x", ty.clone()).unwrap(), g.slot("y", ty).unwrap());
     let first = g.node(rows.clone(), &[x, y], &["s1".into(), "n1".into()]).unwrap();
