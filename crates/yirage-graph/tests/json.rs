@@ -172,3 +172,26 @@ fn damaged_documents_never_break_the_reader() {
     }
     assert!(read > 40, "only {read} were read");
 }
+
+#[test]
+fn tiled_regions_come_back_and_say_what_is_missing() {
+    let graph = yirage_ir::text::parse(
+        "graph g { slot %x: f32[4, 256]
+         %y = region tiled{grid=\"[2, 1, 1]\", loops=2, ins=\"[0 - - loop 1]\", outs=\"[0 - -]\",
+             accumulate=\"[continue]\", running=\"[]\", reads=\"[]\"}(%x): f32[4, 1]
+           graph body { slot %t: f32[2, 128]
+             %s = reduce{kind=sum, axes=\"[1]\", keep=true}(%t): f32[2, 1] output %s }
+           graph block { slot %a: f32[2, 1] %b = map{expr=\"neg(x0)\"}(%a): f32[2, 1] output %b }
+         output %y }",
+    )
+    .unwrap();
+    round_trip(&graph);
+    let text = to_json(&graph);
+    let refused = |text: String| from_json(&text).unwrap_err().to_string();
+    let without_block = refused(text.replace("\"block\":", "\"graph\":"));
+    assert!(without_block.contains("graph"), "{without_block}");
+    let unknown = refused(text.replace("\"loops\":", "\"loop\":"));
+    assert!(unknown.contains("attrs") && unknown.contains("loop"), "{unknown}");
+    let not_tiled = refused(text.replace("\"tiled\"", "\"rows\""));
+    assert!(not_tiled.contains("belong to tiled regions"), "{not_tiled}");
+}

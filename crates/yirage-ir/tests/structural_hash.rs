@@ -215,7 +215,7 @@ fn regions_count_by_kind_and_content_and_not_by_names() {
         let op = RmsNorm { eps: F32(eps), width: 8, unit_offset: false };
         let y = inner.op(&format!("{inner_name}.y"), op, &[x]).unwrap();
         inner.output(y);
-        let region = NodeKind::Region(Box::new(Region { kind, graph: inner.finish() }));
+        let region = NodeKind::Region(Box::new(Region::new(kind, inner.finish())));
         let x = Type::rows(Sym::Tokens, 8);
         let value = |name: &str, source| yirage_ir::Value { name: name.into(), ty: x.clone(), source };
         let values = vec![value("x", Source::Slot), value("y", Source::Node { node: 0, output: 0 })];
@@ -227,4 +227,24 @@ fn regions_count_by_kind_and_content_and_not_by_names() {
     assert_eq!(hash, build("b", 1e-5, RegionKind::Rows));
     assert_ne!(hash, build("a", 1e-6, RegionKind::Rows));
     assert_ne!(hash, build("a", 1e-5, RegionKind::Chain));
+}
+
+#[test]
+fn a_tiling_and_what_follows_its_loop_count() {
+    let build = |loops: u32, how: &str, function: &str| {
+        format!(
+            "graph g {{ slot %x: f32[4, 256]
+             %y = region tiled{{grid=\"[2, 1, 1]\", loops={loops}, ins=\"[0 - - loop 1]\", outs=\"[0 - -]\",
+                 accumulate=\"[{how}]\", running=\"[]\", reads=\"[]\"}}(%x): f32[4, 1]
+               graph body {{ slot %t: f32[2, {width}]
+                 %s = reduce{{kind=sum, axes=\"[1]\", keep=true}}(%t): f32[2, 1] output %s }}
+               graph block {{ slot %a: f32[2, 1] %b = map{{expr=\"{function}(x0)\"}}(%a): f32[2, 1] output %b }}
+             output %y }}",
+            width = 256 / loops
+        )
+    };
+    let hash = |text: String| yirage_ir::text::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}")).structural_hash();
+    let all = [(2, "sum", "neg"), (4, "sum", "neg"), (2, "continue", "neg"), (2, "sum", "exp")];
+    let hashes: std::collections::HashSet<u128> = all.map(|(n, how, f)| hash(build(n, how, f))).into();
+    assert_eq!(hashes.len(), 4);
 }
