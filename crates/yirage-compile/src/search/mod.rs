@@ -1,6 +1,6 @@
 //! Superoptimisation: graphs that compute what a graph computes, at less cost as far as it can be told without a device.
 //!
-//! [`search`] is a pure function. A graph becomes terms ([`terms`](self)) that stand once each, [`RULES`] say what is
+//! [`search`] is a pure function. A graph becomes terms that stand once each (`terms.rs`), [`RULES`] say what is
 //! equal to a value, and graphs are looked at best first until nothing new is found or a budget of nodes is used up. The
 //! rules are laws of real numbers; that a candidate really computes the same, and closely enough, is for a verifier to
 //! show. Knows no device, no clock and no cache.
