@@ -371,7 +371,7 @@ impl Draw {
         let a = self.matrix(tile, x)?;
         let k = tile.sizes(a)[1];
         for y in tile.values.clone() {
-            if let ([n, l], true) = (&tile.sizes(y)[..], tile.b.ty(y).dtype == DType::F32) {
+            if let ([n, l], true) = (&tile.sizes(y)[..], tile.b.ty(y).dtype == tile.b.ty(a).dtype) {
                 if *l == k && self.one_in(2) {
                     let b = tile.op(View { form: Form::Permute(vec![1, 0]) }, &[y])?;
                     return tile.op(Contract {}, &[a, b]);
