@@ -47,7 +47,8 @@ pub struct FieldEvidence {
     pub compared: u64,
     /// Elements of outputs that there are, over all sizes and trials.
     pub elements: u64,
-    /// The binary logarithm of a bound of the probability that different graphs pass all of these trials.
+    /// The binary logarithm of a bound of the probability that different functions of floats pass all of these trials; 0
+    /// where there is no bound below 1.
     pub false_accept_log2: f64,
 }
 
@@ -83,7 +84,8 @@ impl Certificate {
         same("candidate", self.candidate, candidate)
     }
 
-    /// The bound of all fields together.
+    /// The bound of all fields together. It holds for each set of whole numbers that were drawn, and where all elements
+    /// were compared; how it is made is said in `degree.rs`.
     pub fn false_accept_log2(&self) -> f64 {
         self.fields.iter().map(|f| f.false_accept_log2).sum()
     }

@@ -9,6 +9,9 @@
 //!
 //! An exponential counts as a variable of its own. Sums of exponentials with different exponents are zero about as seldom
 //! as random numbers are, for a generator drawn at random; what is proved of that is weaker (Mirage, theorem 3).
+//!
+//! The bound is of floats that are given. Whole numbers and bools are drawn from few, and what differs for some of these
+//! alone is seen as often as they are drawn.
 
 use super::program::{Kind, Program};
 use yirage_ir::Expr;

@@ -6,13 +6,18 @@ use super::domain::{Data, Stop, Tensor};
 use super::error::NotEqual;
 use super::eval::evaluate;
 use super::pair::{FIELDS, Pair, Pairs};
-use super::program::{Kind, Program};
+use super::program::{Kind, Program, is_whole};
 use super::sampling::{Sampled, Sampling, index};
+use yirage_ir::DType;
 use yirage_ir::expr::{Func, Term};
 use yirage_ir::rng::{Rng, mix};
 
 /// Inputs that are drawn before a division by zero is taken for one of all inputs.
 const DRAWS: u32 = 8;
+
+/// As many times as many trials are made where whole numbers or bools are given: what they decide takes few values, so a
+/// difference shows in some of them alone.
+const DECIDING: u32 = 4;
 
 /// Trials over each field; the evidence of each.
 pub(super) fn run(
@@ -21,6 +26,7 @@ pub(super) fn run(
     trials: u32,
     sizes: &str,
 ) -> Result<Vec<FieldEvidence>, NotEqual> {
+    let trials = if decides(sampling.original) { trials.saturating_mul(DECIDING) } else { trials };
     let exponents = has_exponents(sampling.original) || has_exponents(sampling.candidate);
     let mut all = Vec::with_capacity(FIELDS.len());
     for field in FIELDS {
@@ -94,6 +100,12 @@ fn first_difference(a: &Tensor<Pair>, b: &Tensor<Pair>) -> Option<usize> {
         (Data::Whole(a), Data::Whole(b)) => a.iter().zip(b).position(|(a, b)| a != b),
         _ => Some(0),
     }
+}
+
+/// Whether whole numbers or bools are given.
+fn decides(program: &Program) -> bool {
+    let mut dtypes = program.inputs.iter().map(|input| program.values[input.value].dtype);
+    dtypes.any(|dtype| is_whole(dtype) || dtype == DType::Bool)
 }
 
 /// Whether anything is an exponential.

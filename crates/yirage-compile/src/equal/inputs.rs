@@ -7,13 +7,13 @@ use yirage_ir::expr::Scalar;
 use yirage_ir::quant::Format;
 use yirage_ir::rng::{self, mix};
 
-/// Every second whole number stays below this, so that some are equal wherever they are compared.
-const FEW: u64 = 4;
+/// Three of four whole numbers stay below this, so that some are equal wherever they are compared.
+const FEW: u64 = 2;
 
 /// A random whole number that is valid wherever slices are chosen.
 pub(super) fn choice(seed: u64, input: &Input, at: usize) -> i64 {
     let (hash, below) = (rng::at(seed ^ input.key, at as u64), u64::from(input.below));
-    let below = if hash >> 63 == 0 { below } else { below.min(FEW) };
+    let below = if hash >> 62 == 0 { below } else { below.min(FEW) };
     (hash % below) as i64
 }
 

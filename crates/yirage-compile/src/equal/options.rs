@@ -7,7 +7,8 @@ use yirage_ir::Dims;
 pub struct EqualityOptions {
     /// What all random inputs follow from.
     pub seed: u64,
-    /// Trials over each of the two fields at each of the sizes; at least one is made.
+    /// Trials over each of the two fields at each of the sizes; at least one is made, and four times as many where whole
+    /// numbers or bools are given.
     pub trials: u32,
     /// Values of the symbols to compare at. Graphs without symbols are compared once.
     pub sizes: Vec<Dims>,
