@@ -5,7 +5,7 @@ use super::least::{LeastTime, LeastWork, Limits};
 use super::settings::Case;
 use crate::failure::Failure;
 use std::time::Duration;
-use yirage_advisor::{Step, Timing};
+use yirage_tune::{Step, Timing};
 use yirage_call::{Array, CallError, CallOptions, Callable};
 use yirage_hal::Device;
 
