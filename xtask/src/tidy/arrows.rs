@@ -38,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-hal",
             "yirage-registry",
             "yirage-advisor",
+            "yirage-tune",
             "yirage-explain",
             "yirage-compile",
             "yirage-graph",

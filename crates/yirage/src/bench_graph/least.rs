@@ -1,7 +1,7 @@
 //! What a graph has to do at least, and how fast a device can do that.
 
 use crate::failure::Failure;
-use crate::roofline::{Ceilings, Roofline};
+use yirage_hal::{Ceilings, Roofline};
 use yirage_hal::{Device, Limit};
 use yirage_ir::cost::StepSizes;
 use yirage_ir::{DType, Dims, Format, Graph, NodeKind, Type};
@@ -67,7 +67,7 @@ impl Limits {
         if dtype == DType::Stored(Format::BF16) {
             limits.push(Limit::Bf16);
         }
-        let mut roofline = Roofline::new(device, &limits)?;
+        let mut roofline = Roofline::new(device, limits)?;
         let now = roofline.read()?;
         let rate = |limit| now.get(limit).unwrap_or(0.0);
         let products = if rate(Limit::Bf16) > rate(Limit::F32) { Limit::Bf16 } else { Limit::F32 };
@@ -79,7 +79,7 @@ impl Limits {
     /// # Errors
     /// [`Failure::Device`].
     pub(super) fn read(&mut self) -> Result<Ceilings, Failure> {
-        self.roofline.read()
+        Ok(self.roofline.read()?)
     }
 
     /// The least time of this work; none where the device does not measure itself.

@@ -7,5 +7,5 @@ mod settings;
 mod timed;
 
 pub(crate) use row::Row;
-pub(crate) use settings::{Case, GraphBenchSettings};
+pub(crate) use settings::GraphBenchSettings;
 pub(crate) use timed::TimedGraph;

@@ -5,9 +5,9 @@ use super::least::{LeastTime, LeastWork, Limits};
 use super::settings::Case;
 use crate::failure::Failure;
 use std::time::Duration;
-use yirage_tune::{Step, Timing};
 use yirage_call::{Array, CallError, CallOptions, Callable};
 use yirage_hal::Device;
+use yirage_tune::{Step, Timing};
 
 /// How long a round runs each of the two.
 const ROUND: Duration = Duration::from_millis(60);
