@@ -11,6 +11,6 @@ pub mod npy;
 pub mod picture;
 
 pub use json::{JsonError, from_json, to_json};
-pub use kernel_graph::{GraphError, KernelGraph, SplitBy};
+pub use kernel_graph::{BlockGraph, BlockValue, ForloopAccum, GraphError, KernelGraph, SplitBy};
 pub use npy::{Npy, NpyError};
 pub use picture::{dot, svg};
