@@ -4,7 +4,7 @@ use super::error::GraphError;
 use std::collections::{BTreeMap, HashSet};
 use yirage_ir::expr::is_float;
 use yirage_ir::op::{Form, Map, View};
-use yirage_ir::{BuildError, DType, Dim, Expr, Graph, GraphBuilder, NodeKind, Op, Source, Type, ValueId};
+use yirage_ir::{BuildError, DType, Dim, Expr, Graph, GraphBuilder, NodeKind, Op, Region, Source, Type, ValueId};
 
 /// Most dimensions of an input, as Mirage has it. Values within a graph may have as many as the IR allows.
 pub const MAX_INPUT_RANK: usize = 4;
@@ -209,6 +209,26 @@ impl KernelGraph {
         let made = self.builder.op(&name, op, ins)?;
         self.made += 1;
         self.names.insert(name);
+        Ok(made)
+    }
+
+    /// The graph so far with these outputs, inputs among them.
+    pub(super) fn giving(&self, outputs: impl IntoIterator<Item = ValueId>) -> Graph {
+        let mut builder = self.builder.clone();
+        outputs.into_iter().for_each(|id| builder.output(id));
+        builder.finish()
+    }
+
+    /// A region, which may have several outputs.
+    pub(super) fn region(&mut self, region: Region, ins: &[ValueId]) -> Result<Vec<ValueId>, GraphError> {
+        let outputs = region.tiled.as_ref().map_or(region.graph.outputs.len(), |tiled| tiled.outs.len());
+        let mut names = Vec::with_capacity(outputs);
+        for output in 0..outputs {
+            names.push(self.free_name(region.kind.name(), self.made + output));
+        }
+        let made = self.builder.node(NodeKind::Region(Box::new(region)), ins, &names)?;
+        self.made += outputs;
+        self.names.extend(names);
         Ok(made)
     }
 

@@ -90,6 +90,12 @@ impl KernelGraph {
         self.map("mul_scalar", expr, &[a])
     }
 
+    /// The larger of A and B, element by element; NaN where one is NaN.
+    pub(super) fn larger(&mut self, a: ValueId, b: ValueId) -> Made {
+        self.meet("max", a, b)?;
+        self.map("max", Expr::binary(Func::Max), &[a, b])
+    }
+
     /// Checks that two operands meet element by element.
     fn meet(&self, what: &'static str, a: ValueId, b: ValueId) -> Result<(), GraphError> {
         let (x, y) = (self.ty(what, a)?, self.ty(what, b)?);

@@ -1,5 +1,6 @@
 //! What a picture shows, and nothing of where: boxes, and edges between them.
 
+use yirage_ir::region::Tiled;
 use yirage_ir::{Graph, Node, NodeKind, Source, Value, ValueId};
 
 /// A graph, or the inside of a region.
@@ -124,10 +125,46 @@ fn of_node(graph: &Graph, node: &Node) -> Box {
         }
         NodeKind::Region(region) => {
             let what = format!("region {}", region.kind.name());
-            let inside = Some(inside(&region.graph, true));
-            Box { kind: Kind::Region, title: what.clone(), lines: Vec::new(), tip: tip(&what), inside }
+            let Some(tiled) = &region.tiled else {
+                let inside = Some(inside(&region.graph, true));
+                return Box { kind: Kind::Region, title: what.clone(), lines: Vec::new(), tip: tip(&what), inside };
+            };
+            let attrs: Vec<String> = tiled.attrs().iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let title = cut(&format!("{what} {:?} x {}", tiled.grid, tiled.loops));
+            let tip = tip(&format!("{what}{{{}}}", attrs.join(", ")));
+            let inside = Some(of_tiles(&region.graph, tiled));
+            Box { kind: Kind::Region, title, lines: Vec::new(), tip, inside }
         }
     }
+}
+
+/// A loop's body and what follows it, with what passes from one to the other.
+fn of_tiles(body: &Graph, tiled: &Tiled) -> Inside {
+    let (mut looped, after) = (inside(body, true), inside(&tiled.block, true));
+    let first = looped.diagram.boxes.len();
+    let count = tiled.accumulators.len();
+    for (at, &out) in looped.outs.iter().enumerate() {
+        let how = tiled.accumulators.get(at).map_or_else(|| "factor".to_owned(), ToString::to_string);
+        let shown = &mut looped.diagram.boxes[out];
+        (shown.kind, shown.lines) = (Kind::Op, vec![how]);
+    }
+    let mut boxes = after.diagram.boxes;
+    after.ins.iter().for_each(|&at| boxes[at].kind = Kind::Op);
+    looped.diagram.boxes.extend(boxes);
+    let shifted = |edge: Edge| Edge { from: edge.from + first, to: edge.to + first, ..edge };
+    looped.diagram.edges.extend(after.diagram.edges.into_iter().map(shifted));
+    let tiles = tiled.reads.iter().map(|&at| looped.ins[at as usize]);
+    let given: Vec<usize> = looped.outs[..count].iter().copied().chain(tiles).collect();
+    for (input, from) in given.into_iter().enumerate() {
+        let ty = tiled.block.ty(tiled.block.inputs[input]).to_string();
+        looped.diagram.edges.push(Edge { from, output: 0, to: first + after.ins[input], input: 0, ty });
+    }
+    // Accumulators that the body reads come from the iteration before.
+    let ins = looped.ins[..tiled.ins.len()].to_vec();
+    for &before in &looped.ins[tiled.ins.len()..] {
+        looped.diagram.boxes[before].kind = Kind::Op;
+    }
+    Inside { diagram: looped.diagram, ins, outs: after.outs.iter().map(|at| at + first).collect() }
 }
 
 /// A text that fits a line.
