@@ -426,7 +426,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "profile",
         Text("FILE"),
         Described("none"),
-        &[Run, Bench, Explain],
+        &[Run, Bench, Explain, GraphRun],
         "Write when each task of each step ran, by worker, as a trace that Perfetto loads",
     ),
     option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),

@@ -69,6 +69,20 @@ fn a_graph_is_explained_and_measured_with_made_up_inputs() {
 }
 
 #[test]
+fn a_graph_in_json_is_explained_and_profiled() {
+    let folder = tempfile::tempdir().unwrap();
+    crate::graph::files(folder.path());
+    let file = |name: &str| path(&folder.path().join(name));
+    assert_eq!(explained(&file("gate.json"), &[])["graph"], "gate");
+    let (x, w) = (format!("x={}", file("x.npy")), format!("w={}", file("w.npy")));
+    let run = ["graph", "run", &file("gate.json"), "--input", &x, "--input", &w, "--profile", &file("p.json")];
+    let ran = yirage(&run).ran();
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(events(&file("p.json"), "step").len(), 1, "one call is one step");
+    assert!(!events(&file("p.json"), "task").is_empty());
+}
+
+#[test]
 fn what_cannot_be_explained_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -79,7 +93,7 @@ fn what_cannot_be_explained_says_why() {
     let (json, broken) = (file("g.json", "{}"), file("b.graph", "graph b { output %nothing }"));
     let profile = path(&folder.path().join("p.json"));
     for (arguments, code, part) in [
-        (&["explain", &json][..], 3, ".graph"),
+        (&["explain", &json][..], 1, "g.json"),
         (&["explain", &broken], 1, "b.graph"),
         (&["explain", TINY, "--tokens", "2", "--seqs", "3"], 2, "--tokens"),
         (&["explain", TINY, "--seqs", "0"], 2, "--seqs"),

@@ -4,6 +4,7 @@ use super::file;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::Layers;
+use crate::profiling::Profiling;
 use crate::settings::DeviceSettings;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
     let wanted = file::by_name("output", layers.texts("output-array"), &names(&graph.outputs))?;
     let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
+    let profiling = Profiling::begin(layers, &*device)?;
     let (arrays, dims) = read(&graph, &inputs, &given, console)?;
     let (mut weights, mut slots) = (Vec::new(), Vec::new());
     for (&id, array) in inputs.iter().zip(arrays) {
@@ -37,6 +39,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
     let options = CallOptions { dims, ..CallOptions::default() };
     let mut callable = Callable::new(&*device, &graph, &weights, &options)?;
     let results = callable.call(&slots)?;
+    profiling.map_or(Ok(()), |profiling| profiling.write(console))?;
     let mut shown = Vec::new();
     for (((name, ty), array), file) in callable.outputs().iter().zip(&results).zip(&wanted) {
         match file {
