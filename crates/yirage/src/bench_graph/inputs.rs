@@ -9,24 +9,32 @@ use yirage_ir::{Dims, Graph, Source, Tensor, Type, rng};
 /// Different numbers of an array, which then come again: a prime number, so that no row is like the next.
 const PERIOD: usize = 65_537;
 
-/// Arrays of the weights by name, and of the slots in the order of the graph.
+/// What a graph is run with.
+pub(super) struct Arrays {
+    /// Those of the weights, by name.
+    pub(super) weights: Vec<(String, Array)>,
+    /// Those of the slots, in the order of the graph.
+    pub(super) slots: Vec<Array>,
+}
+
+/// The arrays of all inputs.
 ///
 /// Elements are odd multiples of 2^-7 from -1 to 1, divided by the power of two next to the root of how many are summed
 /// up, so that no product leaves the range of f16.
 ///
 /// # Errors
 /// [`Failure::Call`] for a type that is no array's.
-pub(super) fn arrays(graph: &Graph) -> Result<(Vec<(String, Array)>, Vec<Array>), Failure> {
-    let (mut weights, mut slots) = (Vec::new(), Vec::new());
+pub(super) fn arrays(graph: &Graph) -> Result<Arrays, Failure> {
+    let mut arrays = Arrays { weights: Vec::new(), slots: Vec::new() };
     for (number, &id) in graph.inputs.iter().enumerate() {
         let value = graph.value(id);
         let array = array(number as u64, &value.ty)?;
         match value.source {
-            Source::Weight => weights.push((value.name.clone(), array)),
-            _ => slots.push(array),
+            Source::Weight => arrays.weights.push((value.name.clone(), array)),
+            _ => arrays.slots.push(array),
         }
     }
-    Ok((weights, slots))
+    Ok(arrays)
 }
 
 fn array(seed: u64, ty: &Type) -> Result<Array, Failure> {

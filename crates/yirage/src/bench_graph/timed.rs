@@ -1,6 +1,6 @@
 //! A graph on a device, fused and not, timed in rounds between readings of the device's ceilings.
 
-use super::inputs::arrays;
+use super::inputs::{Arrays, arrays};
 use super::least::{LeastTime, LeastWork, Limits};
 use super::settings::Case;
 use crate::failure::Failure;
@@ -40,7 +40,7 @@ impl TimedGraph {
     /// What the compiler or the device says.
     pub(crate) fn new(device: &dyn Device, case: &Case) -> Result<TimedGraph, Failure> {
         let graph = case.workload.graph(case.parameters()).map_err(|e| Failure::Other(e.to_string()))?;
-        let (weights, inputs) = arrays(&graph)?;
+        let Arrays { weights, slots: inputs } = arrays(&graph)?;
         let load = |fuse: bool| -> Result<Run, Failure> {
             let options = CallOptions { fuse, ..CallOptions::default() };
             let mut run = Run { graph: Callable::new(device, &graph, &weights, &options)?, inputs: inputs.clone() };

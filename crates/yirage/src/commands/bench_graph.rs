@@ -25,7 +25,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, names: &[String]) -> Resul
         let mut graph = TimedGraph::new(&*device, case)?;
         let mut rounds = |count: u32| -> Result<(), Failure> {
             let rounds = (0..count).map(|_| graph.round()).collect::<Result<Vec<_>, Failure>>()?;
-            let row = Row::new(case, &device.info().backend, &graph, &rounds);
+            let row = Row::new(case, device.info().backend, &graph, &rounds);
             if console.json { console.value(&row) } else { console.line(&row.line()) }
         };
         if !settings.paced {
