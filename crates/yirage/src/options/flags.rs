@@ -71,7 +71,7 @@ fn argument(spec: &Spec, command: Command) -> Arg {
     let help = format!("{} [default: {shown}] [env: {}]", spec.help, spec.variable());
     let arg = match spec.flag {
         // Where all options stand together, each has its own name.
-        Some(flag) if command != Command::Explain => Arg::new(spec.name).long(flag).alias(spec.name),
+        Some(flag) if command != Command::ConfigExplain => Arg::new(spec.name).long(flag).alias(spec.name),
         _ => Arg::new(spec.name).long(spec.name),
     };
     let arg = arg.help(help);
