@@ -64,7 +64,7 @@ fn a_graph_is_run_with_arrays() {
     // In order, as JSON; an output that nobody wants is said.
     let bare = ["graph", "run", &file("gate.json"), "--input", &file("x.npy"), "--input", &file("w.npy"), "--json"];
     let ran = yirage(&[&bare[..], &["-q", "--output", &file("again.npy")]].concat()).json();
-    assert_eq!(keys(&ran), ["backend", "graph", "outputs"]);
+    assert_eq!(keys(&ran), ["graph", "backend", "outputs"]);
     assert_eq!(ran["outputs"][0]["file"], file("again.npy"));
     assert_eq!((ran["outputs"][1]["name"].as_str(), ran["outputs"][1]["file"].is_null()), (Some("product"), true));
     assert_eq!(read(&file("again.npy")), read(&file("y.npy")));
