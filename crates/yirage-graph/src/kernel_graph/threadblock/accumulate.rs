@@ -39,7 +39,7 @@ impl BlockGraph {
             Some(ForloopAccum::Mean) => self.reduced(id, ReduceKind::Mean),
             Some(ForloopAccum::Rms) => self.reduced(id, ReduceKind::MeanSquare),
             Some(ForloopAccum::SumToDimx) => {
-                let value = self.to_dimx(what, id)?;
+                let value = self.summed_to_width(what, id)?;
                 self.accumulated(value, How::Sum)
             }
         }
@@ -129,7 +129,7 @@ impl BlockGraph {
     }
 
     /// The last dimension summed to the width that the graph has for it.
-    fn to_dimx(&mut self, what: &'static str, id: ValueId) -> Result<ValueId, GraphError> {
+    fn summed_to_width(&mut self, what: &'static str, id: ValueId) -> Result<ValueId, GraphError> {
         let dims = self.body.dims(id)?;
         let width = self.reduction_dimx;
         let Some((&last, outer)) = dims.split_last().filter(|(last, _)| last.is_multiple_of(width)) else {
