@@ -39,11 +39,11 @@ fn inputs(g: &mut KernelGraph, dtype: DType, list: &[(&str, &[u32])]) -> Vec<Val
 }
 
 fn keeps_order(graph: &Graph) -> bool {
-    let regions = graph.nodes.iter().filter_map(|n| match &n.kind {
+    let mut regions = graph.nodes.iter().filter_map(|n| match &n.kind {
         NodeKind::Region(region) => region.tiled.as_ref(),
         NodeKind::Op(_) => None,
     });
-    regions.map(|tiled| tiled.keeps_order()).all(|keeps| keeps)
+    regions.all(|tiled| tiled.keeps_order())
 }
 
 const MLP: &[(&str, &[u32])] = &[("x", &[8, 256]), ("gate", &[256, 96]), ("up", &[256, 96])];
