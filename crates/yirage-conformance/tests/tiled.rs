@@ -77,13 +77,16 @@ fn open(backend: &dyn Backend, threads: usize) -> Arc<dyn Device> {
     backend.open(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap().0
 }
 
-/// What a device gives, by all its executors, which [`Setup::run_in`] compares.
-fn run(setup: &Setup, device: &dyn Device, fuse: bool, what: &str) -> Vec<Data> {
+/// What a device gives, by all its executors, which [`Setup::run_in`] compares; none where a block has no room in its
+/// caches.
+fn run(setup: &Setup, device: &dyn Device, fuse: bool, what: &str) -> Option<Vec<Data>> {
     let options = Options::new(setup.precision);
     let options = if fuse { options } else { options.unfused() };
-    setup.run_in(device, setup.dims, &options).unwrap_or_else(|e| match e {
-        Trouble::Refused(why) | Trouble::Failed(why) => panic!("{what}: {why}\n{}", text::print(&setup.graph)),
-    })
+    match setup.run_in(device, setup.dims, &options) {
+        Ok(made) => Some(made),
+        Err(Trouble::Refused(why)) if why.contains("smaller tiles are wanted") => None,
+        Err(Trouble::Refused(why) | Trouble::Failed(why)) => panic!("{what}: {why}\n{}", text::print(&setup.graph)),
+    }
 }
 
 fn bits(data: &Data) -> Vec<u32> {
@@ -99,7 +102,7 @@ fn the_reference_device_runs_them() {
     let device = open(&Reference::new(), 1);
     for seed in 0..regions() / 10 {
         let drawn = DrawnTiles::of_seed(seed).unwrap();
-        let made = run(&drawn.tiled, &*device, seed % 2 == 0, &format!("seed {seed}"));
+        let made = run(&drawn.tiled, &*device, seed % 2 == 0, &format!("seed {seed}")).unwrap();
         for (made, wanted) in made.iter().zip(drawn.tiled.reference().unwrap()) {
             assert_eq!(bits(made), bits(&wanted.data), "seed {seed}\n{}", told(&drawn));
         }
@@ -110,9 +113,10 @@ fn the_reference_device_runs_them() {
 #[test]
 fn the_cpu_gives_the_bytes_of_what_is_without_tiles() {
     let devices: Vec<Arc<dyn Device>> = (1..=8).map(|threads| open(&Cpu, threads)).collect();
+    let mut without_room = 0;
     for seed in 0..regions() {
         let drawn = DrawnTiles::of_seed(seed).unwrap();
-        let plain = run(&drawn.plain, &*devices[0], false, &format!("seed {seed}, plain"));
+        let plain = run(&drawn.plain, &*devices[0], false, &format!("seed {seed}, plain")).unwrap();
         let reference = drawn.plain.reference().unwrap();
         for (p, r) in plain.iter().zip(&reference) {
             let far = apart(&wide(p), &wide(&r.data));
@@ -120,7 +124,10 @@ fn the_cpu_gives_the_bytes_of_what_is_without_tiles() {
         }
         for (workers, fuse) in [(1, true), (1, false), (2 + seed as usize % 7, true)] {
             let what = format!("seed {seed}, {workers} workers, fused {fuse}");
-            let made = run(&drawn.tiled, &*devices[workers - 1], fuse, &what);
+            let Some(made) = run(&drawn.tiled, &*devices[workers - 1], fuse, &what) else {
+                without_room += 1;
+                continue;
+            };
             for (made, plain) in made.iter().zip(&plain) {
                 let differs = bits(made).iter().zip(&bits(plain)).position(|(a, b)| a != b);
                 if let Some(at) = differs {
@@ -130,6 +137,8 @@ fn the_cpu_gives_the_bytes_of_what_is_without_tiles() {
             }
         }
     }
+    println!("{without_room} runs of {} had no room in the caches", 3 * regions());
+    assert!(without_room * 20 < 3 * regions());
 }
 
 /// Mirage's demonstrations written by hand, each with the plain ops that it computes.
@@ -148,11 +157,11 @@ fn demonstrations_are_their_plain_ops() {
         let setup = |text: &str| given(text::parse(text).unwrap_or_else(|e| panic!("{name}: {e}")), 5);
         let (tiled, plain) = (setup(tiled), setup(plain));
         let wanted = plain.reference().unwrap();
-        let alone = run(&plain, &*devices[0], true, name);
+        let alone = run(&plain, &*devices[0], true, name).unwrap();
         let mut first: Option<Vec<u32>> = None;
         for device in &devices {
             for fuse in [true, false] {
-                let made = run(&tiled, &**device, fuse, name);
+                let made = run(&tiled, &**device, fuse, name).unwrap();
                 let far = apart(&wide(&made[0]), &wide(&wanted[0].data));
                 assert!(far < 1e-5, "{name}: {far:e} from the reference of its plain ops");
                 assert!(how != "same bytes" || bits(&made[0]) == bits(&alone[0]), "{name}: other bytes");

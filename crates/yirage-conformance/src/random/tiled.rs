@@ -14,6 +14,9 @@ use yirage_ir::{
 };
 use yirage_plan::Precision;
 
+/// Most elements of a tile.
+const MOST: u32 = 512;
+
 /// A graph with a tiled region, and the graph that it means.
 #[derive(Clone, Debug)]
 pub struct DrawnTiles {
@@ -240,6 +243,11 @@ impl Draw {
         let mut sizes: Vec<u32> = (0..rank).map(|_| *self.rng.choose(&[1, 2, 3, 4, 4, 5, 16, 33])).collect();
         if self.one_in(5) {
             sizes[rank - 1] = *self.rng.choose(&[64, 128]);
+        }
+        // Blocks stay within the smallest second-level cache.
+        while sizes.iter().product::<u32>() > MOST {
+            let largest = (0..rank - 1).max_by_key(|&axis| sizes[axis]).unwrap_or(0);
+            sizes[largest] = (sizes[largest] / 2).max(1);
         }
         let dtype = if at > 0 && self.one_in(8) { DType::I32 } else { DType::F32 };
         let tile = Type::new(dtype, sizes.clone());
