@@ -47,8 +47,8 @@ pub struct FieldEvidence {
     pub compared: u64,
     /// Elements of outputs that there are, over all sizes and trials.
     pub elements: u64,
-    /// The binary logarithm of a bound of the probability that different functions of floats pass all of these trials; 0
-    /// where there is no bound below 1.
+    /// The binary logarithm of a bound of the probability that different functions of floats pass all of these trials;
+    /// 0 where there is no bound below 1.
     pub false_accept_log2: f64,
 }
 
@@ -91,8 +91,8 @@ impl Certificate {
     }
 }
 
-/// The hash by which certificates name a graph. It is of the whole text form: inputs are matched by their names, so a hash
-/// that leaves names out would let a certificate pass for graphs whose inputs are exchanged.
+/// The hash by which certificates name a graph. It is of the whole text form: inputs are matched by their names, so a
+/// hash that leaves names out would let a certificate pass for graphs whose inputs are exchanged.
 pub(super) fn name(graph: &Graph) -> u128 {
     graph.stable_hash()
 }

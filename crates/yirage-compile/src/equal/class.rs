@@ -11,8 +11,8 @@ attr_enum! {
         NearZeroRows = "near_zero_rows",
         /// From -200 to 200 (of f16 16): exponentials overflow that are not shifted.
         LargeLogits = "large_logits",
-        /// Along the last dimension a constant from 30 to 3000 (of f16 from 1 to 4) with noise of its 10,000th part: what
-        /// is centred too late cancels.
+        /// Along the last dimension a constant from 30 to 3000 (of f16 from 1 to 4) with noise of its 10,000th part:
+        /// what is centred too late cancels.
         ConstantRows = "constant_rows",
         /// The same along the first dimension.
         ConstantColumns = "constant_columns",

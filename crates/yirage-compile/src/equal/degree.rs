@@ -2,16 +2,16 @@
 //!
 //! An element of an output is a quotient of polynomials in the inputs and in what random functions give, each distinct
 //! application being a variable. By the lemma of Schwartz and Zippel a polynomial that is not zero is zero at a random
-//! point with a probability of at most its degree over the order of the field. Two applications with different arguments
-//! are one variable only where the difference of their arguments is zero, which is bounded alike, for each pair of them.
-//! The sum of both bounds a false accept of one trial; trials are independent. A bound above one is no bound, and is
-//! given as one: a maximum of thousands of elements has that many pairs.
+//! point with a probability of at most its degree over the order of the field. Two applications with different
+//! arguments are one variable only where the difference of their arguments is zero, which is bounded alike, for each
+//! pair of them. The sum of both bounds a false accept of one trial; trials are independent. A bound above one is no
+//! bound, and is given as one: a maximum of thousands of elements has that many pairs.
 //!
-//! An exponential counts as a variable of its own. Sums of exponentials with different exponents are zero about as seldom
-//! as random numbers are, for a generator drawn at random; what is proved of that is weaker (Mirage, theorem 3).
+//! An exponential counts as a variable of its own. Sums of exponentials with different exponents are zero about as
+//! seldom as random numbers are, for a generator drawn at random; what is proved of that is weaker (Mirage, theorem 3).
 //!
-//! The bound is of floats that are given. Whole numbers and bools are drawn from few, and what differs for some of these
-//! alone is seen as often as they are drawn.
+//! The bound is of floats that are given. Whole numbers and bools are drawn from few, and what differs for some of
+//! these alone is seen as often as they are drawn.
 
 use super::program::{Kind, Program};
 use yirage_ir::Expr;

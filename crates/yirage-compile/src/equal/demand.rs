@@ -1,7 +1,7 @@
 //! Which elements of every value are needed for some elements of the outputs, and what computing them takes.
 //!
-//! For each dimension of a value a set of indices is kept; all combinations of them are computed. So a sample of rows and
-//! columns of a product reads those rows and columns of its factors alone.
+//! For each dimension of a value a set of indices is kept; all combinations of them are computed. So a sample of rows
+//! and columns of a product reads those rows and columns of its factors alone.
 
 use super::axis::{Axis, count};
 use super::program::{Kind, Program, Step};
@@ -159,8 +159,8 @@ pub(super) fn flat(axes: &[Axis]) -> Vec<usize> {
 
 type Span = std::ops::Range<usize>;
 
-/// The fewest dimensions of each side of a reshape that hold as many elements, from the outermost on. Every dimension is
-/// in one group; sizes of 0 make one group of all.
+/// The fewest dimensions of each side of a reshape that hold as many elements, from the outermost on. Every dimension
+/// is in one group; sizes of 0 make one group of all.
 pub(super) fn groups(from: &[usize], to: &[usize]) -> Vec<(Span, Span)> {
     if from.contains(&0) || to.contains(&0) {
         return vec![(0..from.len(), 0..to.len())];

@@ -15,8 +15,8 @@ use yirage_ir::rng::{Rng, mix};
 /// Inputs that are drawn before a division by zero is taken for one of all inputs.
 const DRAWS: u32 = 8;
 
-/// As many times as many trials are made where whole numbers or bools are given: what they decide takes few values, so a
-/// difference shows in some of them alone.
+/// As many times as many trials are made where whole numbers or bools are given: what they decide takes few values, so
+/// a difference shows in some of them alone.
 const DECIDING: u32 = 4;
 
 /// Trials over each field; the evidence of each.

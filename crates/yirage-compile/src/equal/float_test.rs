@@ -1,10 +1,10 @@
 //! Two programs in floats, on structured inputs: whether the candidate is as good as the original.
 //!
-//! The original is evaluated exactly (in f64), with a bound of what rounding in its own types may do; the candidate as its
-//! ops' references round it. It may be eight times as far from the exact value as the original's bound, and may lose half
-//! of the digits of its type, measured by the largest element of the row: a rewrite such as `x (y - z)` to `x y - x z`
-//! loses the digits in which `y` and `z` agree, which for unrelated inputs are few. What cancels all digits where the
-//! original does not, as a variance from `E[x^2] - E[x]^2`, is refused.
+//! The original is evaluated exactly (in f64), with a bound of what rounding in its own types may do; the candidate as
+//! its ops' references round it. It may be eight times as far from the exact value as the original's bound, and may
+//! lose half of the digits of its type, measured by the largest element of the row: a rewrite such as `x (y - z)` to
+//! `x y - x z` loses the digits in which `y` and `z` agree, which for unrelated inputs are few. What cancels all digits
+//! where the original does not, as a variance from `E[x^2] - E[x]^2`, is refused.
 
 use super::certificate::ClassEvidence;
 use super::class::Class;

@@ -1,8 +1,8 @@
 //! Evidence that two graphs are equal: a test over finite fields, then one in floats, both pure and deterministic.
 //!
-//! Over a field equality is exact, so reordering and factoring change nothing and everything else does, with a probability
-//! that [`Certificate::false_accept_log2`] bounds. In floats the candidate must be as good as the original on inputs that
-//! are chosen to break bad rewrites. One evaluator serves both: what it computes with is a domain.
+//! Over a field equality is exact, so reordering and factoring change nothing and everything else does, with a
+//! probability that [`Certificate::false_accept_log2`] bounds. In floats the candidate must be as good as the original
+//! on inputs that are chosen to break bad rewrites. One evaluator serves both: what it computes with is a domain.
 //!
 //! Deliberately unknown here: how a candidate was found, what it costs, and on which device it will run.
 

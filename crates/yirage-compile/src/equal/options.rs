@@ -7,13 +7,13 @@ use yirage_ir::Dims;
 pub struct EqualityOptions {
     /// What all random inputs follow from.
     pub seed: u64,
-    /// Trials over each of the two fields at each of the sizes; at least one is made, and four times as many where whole
-    /// numbers or bools are given.
+    /// Trials over each of the two fields at each of the sizes; at least one is made, and four times as many where
+    /// whole numbers or bools are given.
     pub trials: u32,
     /// Values of the symbols to compare at. Graphs without symbols are compared once.
     pub sizes: Vec<Dims>,
-    /// Most operations of one evaluation of one graph. Where all outputs take more, a sample of their rows and columns is
-    /// compared, another one in each trial.
+    /// Most operations of one evaluation of one graph. Where all outputs take more, a sample of their rows and columns
+    /// is compared, another one in each trial.
     pub work: u64,
 }
 

@@ -1,17 +1,17 @@
-//! Evaluation over finite fields, after Mirage (M. Wu et al., "Mirage: a multi-level superoptimizer for tensor programs",
-//! OSDI 2025).
+//! Evaluation over finite fields, after Mirage (M. Wu et al., "Mirage: a multi-level superoptimizer for tensor
+//! programs", OSDI 2025).
 //!
 //! A number is a pair: its residue modulo `p`, and modulo `q`, which divides `p - 1`. Sums, products and quotients are
-//! computed of both. `exp` of a number is `g` to the power of its second residue, modulo `p`, for a `g` of order `q`: so
-//! `exp(a + b)` is `exp(a) exp(b)`, and its second residue is unknown from there on.
+//! computed of both. `exp` of a number is `g` to the power of its second residue, modulo `p`, for a `g` of order `q`:
+//! so `exp(a + b)` is `exp(a) exp(b)`, and its second residue is unknown from there on.
 //!
 //! All else is a random function: the key and the first residues of the arguments say what it gives, so equal arguments
 //! give equal values and nothing more is assumed. What is exactly a composition of the former is computed as that, and
 //! what is symmetric is a function of what is left by the symmetry:
 //!
-//! - `max` is the free semilattice: which set of numbers a maximum is of is remembered, so it is associative, commutative
-//!   and idempotent; the mean of the set is split off, so `max(a + c, b + c)` is `max(a, b) + c`. Minima, `abs`, `relu`
-//!   and `clamp` are maxima. That `exp` is monotone, or a factor positive, is not known.
+//! - `max` is the free semilattice: which set of numbers a maximum is of is remembered, so it is associative,
+//! commutative   and idempotent; the mean of the set is split off, so `max(a + c, b + c)` is `max(a, b) + c`. Minima,
+//! `abs`, `relu`   and `clamp` are maxima. That `exp` is monotone, or a factor positive, is not known.
 //! - `a < b` follows from `a - b` alone, `a <= b` is `not (b < a)`, and `a == b` is symmetric.
 //! - A bool that is not known is a number `c`, and a choice by it is `c x + (1 - c) y`.
 //!

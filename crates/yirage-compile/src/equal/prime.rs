@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Prime {
     p: u64,
-    /// 2^64 / p, for P. Barrett's reduction ("Implementing the Rivest Shamir and Adleman public key encryption algorithm
-    /// on a standard digital signal processor", CRYPTO 1986).
+    /// 2^64 / p, for P. Barrett's reduction ("Implementing the Rivest Shamir and Adleman public key encryption
+    /// algorithm on a standard digital signal processor", CRYPTO 1986).
     inverse: u64,
 }
 
@@ -73,8 +73,8 @@ impl Prime {
         (old == 1).then(|| self.signed(before))
     }
 
-    /// `a [m, k]` times `b [k, n]`. Four products of 31 bits fit into 64, so only every fourth sum is split in two halves,
-    /// and they are reduced once, at the end.
+    /// `a [m, k]` times `b [k, n]`. Four products of 31 bits fit into 64, so only every fourth sum is split in two
+    /// halves, and they are reduced once, at the end.
     pub(super) fn contract(self, a: &[u32], b: &[u32], k: usize, n: usize) -> Vec<u32> {
         if n == 0 || k == 0 {
             return vec![0; a.len().checked_div(k).unwrap_or(0) * n];

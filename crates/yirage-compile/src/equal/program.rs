@@ -1,7 +1,7 @@
 //! A graph as steps of general ops over known sizes: symbols are replaced, named ops lowered, regions inlined.
 //!
-//! Every element is a number here: a quantised weight is what its codes are worth, and so are activations in a layout. An
-//! op without a general form stays closed: it is known by its name and attributes alone.
+//! Every element is a number here: a quantised weight is what its codes are worth, and so are activations in a layout.
+//! An op without a general form stays closed: it is known by its name and attributes alone.
 
 use super::error::NotEqual;
 use std::rc::Rc;
@@ -257,7 +257,8 @@ fn closed(op: &Op, types: &[Type]) -> Closed {
     Closed { key, by_rows }
 }
 
-/// Whether the candidate can be called as the original is: it has no other inputs, all of the states, and the same outputs.
+/// Whether the candidate can be called as the original is: it has no other inputs, all of the states, and the same
+/// outputs.
 pub(super) fn called_alike(original: &Graph, candidate: &Graph) -> Result<(), NotEqual> {
     let wrong = |what: String| Err(NotEqual::Interface(what));
     let given = |graph: &Graph, name: &str| graph.inputs.iter().copied().find(|&i| graph.value(i).name == name);
