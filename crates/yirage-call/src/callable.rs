@@ -14,12 +14,14 @@ pub struct CallOptions {
     pub dims: Dims,
     /// How products with weights are computed.
     pub precision: Precision,
+    /// Whether ops are fused; without it each op is a step of its own.
+    pub fuse: bool,
 }
 
 impl Default for CallOptions {
-    /// No symbolic size, and exact.
+    /// No symbolic size, exact, and fused.
     fn default() -> CallOptions {
-        CallOptions { dims: Dims::default(), precision: Precision::Exact }
+        CallOptions { dims: Dims::default(), precision: Precision::Exact, fuse: true }
     }
 }
 
@@ -61,7 +63,8 @@ fn plan(
     // A plan is made for some of each size; a step may have none.
     let Dims { tokens, seqs, blocks, rows } = options.dims;
     let bucket = Dims { tokens: tokens.max(1), seqs: seqs.max(1), blocks: blocks.max(1), rows: rows.max(1) };
-    Ok(compile(graph, bucket, target, weights, &Options::new(options.precision))?)
+    let how = Options { fuse: options.fuse, ..Options::new(options.precision) };
+    Ok(compile(graph, bucket, target, weights, &how)?)
 }
 
 impl Callable {
@@ -123,6 +126,29 @@ impl Callable {
     /// # Errors
     /// Another number of inputs, or one that is not of its type; what the device says.
     pub fn call(&mut self, inputs: &[Array]) -> Result<Vec<Array>, CallError> {
+        self.set(inputs)?;
+        let outputs = self.executor.run(&self.dims)?;
+        let one = |(index, (_, ty)): (usize, &(String, Type))| {
+            let (_, bytes) = outputs.bytes(index)?;
+            let mut memory = Record::zeroed(bytes.len());
+            memory.bytes_mut().copy_from_slice(bytes);
+            Array::new(ty.clone(), memory)
+        };
+        self.outputs.iter().enumerate().map(one).collect()
+    }
+
+    /// Runs the graph once to its end, and leaves the results where the next run overwrites them: what is timed.
+    ///
+    /// # Errors
+    /// As those of [`Callable::call`].
+    pub fn run(&mut self, inputs: &[Array]) -> Result<(), CallError> {
+        self.set(inputs)?;
+        self.executor.run(&self.dims)?;
+        Ok(())
+    }
+
+    /// Makes the inputs those of the next run.
+    fn set(&mut self, inputs: &[Array]) -> Result<(), CallError> {
         if inputs.len() != self.inputs.len() {
             let names: Vec<String> = self.inputs.iter().map(|(name, ty)| format!("{name} {ty}")).collect();
             return Err(CallError::Count {
@@ -138,14 +164,7 @@ impl Callable {
         for ((name, _), array) in self.inputs.iter().zip(inputs) {
             self.executor.set_memory(name, array.shared());
         }
-        let outputs = self.executor.run(&self.dims)?;
-        let one = |(index, (_, ty)): (usize, &(String, Type))| {
-            let (_, bytes) = outputs.bytes(index)?;
-            let mut memory = Record::zeroed(bytes.len());
-            memory.bytes_mut().copy_from_slice(bytes);
-            Array::new(ty.clone(), memory)
-        };
-        self.outputs.iter().enumerate().map(one).collect()
+        Ok(())
     }
 }
 

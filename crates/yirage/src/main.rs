@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bench_graph;
 mod commands;
 mod console;
 mod download;
@@ -69,6 +70,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::Devices => commands::devices::run(&console),
         Command::Doctor => commands::doctor::run(layers, &console),
         Command::Bench => commands::bench::run(layers, &console),
+        Command::BenchGraph => commands::bench_graph::run(layers, &console, &invocation.positional),
         Command::BackendInfo => commands::backend::info::run(layers, &console),
         Command::BackendOptimize => commands::backend::optimize::run(layers, &console),
         Command::BackendBenchmark => commands::backend::benchmark::run(layers, &console, &invocation.positional),

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Doctor,
     /// Measure how fast a model runs.
     Bench,
+    /// Measure how fast the graphs of Mirage's benchmarks run.
+    BenchGraph,
     /// Show one device, and what it can do at most.
     BackendInfo,
     /// Show which settings suit a device.
@@ -101,6 +103,7 @@ impl Command {
         Command::Devices,
         Command::Doctor,
         Command::Bench,
+        Command::BenchGraph,
         Command::BackendInfo,
         Command::BackendOptimize,
         Command::BackendBenchmark,
@@ -152,6 +155,7 @@ impl Command {
             Command::Devices => "devices",
             Command::Doctor => "doctor",
             Command::Bench => "bench",
+            Command::BenchGraph => "bench-graph",
             Command::BackendInfo => "info",
             Command::BackendOptimize => "optimize",
             Command::BackendBenchmark => "benchmark",
@@ -187,6 +191,9 @@ impl Command {
             Command::Devices => "Show the devices here, and why others are unavailable",
             Command::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
             Command::Bench => "Measure how fast a model runs, and how much of the machine that is",
+            Command::BenchGraph => {
+                "Measure how fast the graphs of Mirage's benchmarks run, and how much of the machine that is"
+            }
             Command::BackendInfo => "Show a backend's device and, with --measure, what it can do at most",
             Command::BackendOptimize => "Show which settings suit a device and why; --apply keeps them",
             Command::BackendBenchmark => "Time ops of a model's layer on every backend that is here",
@@ -234,6 +241,7 @@ impl Command {
             Command::BackendBenchmark => {
                 Some(name.num_args(0..).help("Backends to time, instead of all that are here"))
             }
+            Command::BenchGraph => Some(name.num_args(0..).help("Workloads of --list to time, instead of all")),
             Command::BackendSet => Some(name.required(true).help("Backend of `yirage devices`, or auto")),
             Command::BackendSave => Some(file.help("File to write")),
             Command::BackendLoad => Some(file.help("File to read")),

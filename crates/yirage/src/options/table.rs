@@ -1,8 +1,8 @@
 //! The options: the only list.
 
 use super::command::Command::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, Explain,
-    GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, Cache, Chat, Doctor, Embed,
+    Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
@@ -21,6 +21,7 @@ const DEVICE: &[Command] = &[
     Embed,
     Rerank,
     Bench,
+    BenchGraph,
     Doctor,
     Explain,
     BackendInfo,
@@ -38,6 +39,7 @@ const OPEN: &[Command] = &[
     Embed,
     Rerank,
     Bench,
+    BenchGraph,
     Doctor,
     Explain,
     BackendInfo,
@@ -340,7 +342,16 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Sequences that generate together: the sum of their rates",
     ),
     short('b', option("batch-size", Texts("N,.."), Described("512"), BENCH, "Prompt tokens computed in one step")),
-    short('r', option("repetitions", Number("N"), Value("5"), BENCH, "Timed runs of each test")),
+    short(
+        'r',
+        option(
+            "repetitions",
+            Number("N"),
+            Value("5"),
+            &[Bench, BenchGraph],
+            "Timed runs of each test, or rounds of each graph",
+        ),
+    ),
     short(
         'o',
         option(
@@ -357,6 +368,17 @@ pub(crate) const OPTIONS: &[Spec] = &[
         Described("none"),
         BENCH,
         "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
+    ),
+    // Which graphs to measure.
+    option("batch", Texts("N,.."), Described("1"), &[BenchGraph], "Batches: how many times the rows or heads of one"),
+    option("dtype", Texts("TYPE,.."), Described("f32"), &[BenchGraph], "Types of all elements: f32, f16, bf16"),
+    option("list", Switch, Value("false"), &[BenchGraph], "Print the workloads and do nothing else"),
+    option(
+        "paced",
+        Switch,
+        Value("false"),
+        &[BenchGraph],
+        "Time one round for each line of standard input, until it ends",
     ),
     // Graphs in files.
     option(
