@@ -5,14 +5,17 @@
 #[path = "../../yirage-graph/tests/support/cases.rs"]
 mod cases;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_call::{Array, CallError, CallOptions, Callable};
-use yirage_graph::KernelGraph;
+use yirage_graph::workloads::ALL;
+use yirage_graph::{KernelGraph, Parameters, Scale};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions, Record};
+use yirage_ir::interp::evaluate;
 use yirage_ir::op::{KvAppend, Map};
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Dims, Expr, Format, Graph, GraphBuilder, Sym, Tensor, Type};
+use yirage_ir::{DType, Dims, Expr, Format, Graph, GraphBuilder, Source, Sym, Tensor, Type, ValueId, rng};
 
 fn devices() -> Vec<Arc<dyn Device>> {
     let open =
@@ -42,6 +45,43 @@ fn operations_give_what_numpy_gives() {
             let data = |a: &Array| Tensor::from_memory(a.ty(), &Dims::default(), a.bytes()).data;
             // Kernels add in f32, and their functions are near, not rounded.
             case.check(&got.iter().map(data).collect::<Vec<Data>>(), 4.0);
+        }
+    }
+}
+
+#[test]
+fn workloads_give_what_the_reference_gives_fused_or_not() {
+    let dtypes = [DType::F32, DType::Stored(Format::F16), DType::Stored(Format::BF16)];
+    for (workload, dtype) in ALL.into_iter().flat_map(|w| dtypes.map(|dtype| (w, dtype))) {
+        let graph = workload.graph(Parameters { batch: 3, dtype, scale: Scale::Small }).unwrap();
+        let mut tensors = HashMap::new();
+        for (number, &id) in graph.inputs.iter().enumerate() {
+            let shape: Vec<usize> = graph.ty(id).shape.iter().map(|d| d.as_const().unwrap() as usize).collect();
+            // Numbers that each type holds exactly.
+            let element = |i: usize| ((rng::at(number as u64, i as u64) >> 56) as f32 - 128.0) / 256.0;
+            let data = Data::F32((0..shape.iter().product()).map(element).collect());
+            tensors.insert(graph.value(id).name.clone(), Tensor { dtype, shape, data });
+        }
+        let array_of = |id: ValueId| array(graph.ty(id), &tensors[&graph.value(id).name].memory());
+        let weights: Vec<_> =
+            graph.inputs_of(Source::Weight).map(|id| (graph.value(id).name.clone(), array_of(id))).collect();
+        let slots: Vec<_> = graph.inputs_of(Source::Slot).map(array_of).collect();
+        let want = evaluate(&graph, &mut tensors.clone()).unwrap().remove(0);
+        let largest = want.floats().iter().fold(0f32, |m, x| m.max(x.abs()));
+        for (device, fuse) in devices().into_iter().flat_map(|d| [(d.clone(), true), (d, false)]) {
+            let options = CallOptions { fuse, ..CallOptions::default() };
+            let mut callable = Callable::new(&*device, &graph, &weights, &options).unwrap();
+            let got = callable.call(&slots).unwrap().remove(0);
+            let got = Tensor::from_memory(got.ty(), &Dims::default(), got.bytes());
+            let worst = got.floats().iter().zip(want.floats()).fold(0f32, |m, (g, w)| m.max((g - w).abs()));
+            // What is fused rounds less, so that results are a rounding of each op apart.
+            let of_type = match dtype.name() {
+                "f32" => 4e-6,
+                "f16" => 6.0 / 2048.0,
+                _ => 6.0 / 256.0,
+            };
+            let name = workload.name;
+            assert!(worst <= of_type * largest, "{name} {dtype} fuse {fuse}: off by {worst} of {largest}");
         }
     }
 }

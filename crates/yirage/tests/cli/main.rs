@@ -4,6 +4,7 @@
 mod backend;
 mod backends;
 mod bench;
+mod bench_graph;
 mod broken;
 mod cache;
 mod chat;
