@@ -26,6 +26,7 @@ use yirage_model::tokenizer::TokenizerError;
 use yirage_packed::PackedError;
 use yirage_registry::RegistryError;
 use yirage_session::SessionError;
+use yirage_tune::TuneError;
 
 /// The exit code of what does not fit into memory.
 pub(crate) const WOULD_NOT_FIT: u8 = 4;
@@ -66,6 +67,9 @@ pub(crate) enum Failure {
     /// The way to a device.
     #[error("{0}; see `yirage devices`")]
     Backend(#[from] RegistryError),
+    /// A graph that was to be superoptimised or timed.
+    #[error(transparent)]
+    Tune(#[from] TuneError),
     /// An op that was to be timed.
     #[error(transparent)]
     Advisor(#[from] AdvisorError),
@@ -146,12 +150,14 @@ impl Failure {
             Failure::Advisor(AdvisorError::Compile(_) | AdvisorError::Device(HalError::Unsupported { .. })) => {
                 UNSUPPORTED
             }
+            Failure::Tune(TuneError::Compile(_) | TuneError::Device(HalError::Unsupported { .. })) => UNSUPPORTED,
             Failure::Picture(_)
             | Failure::Call(
                 CallError::Compile(_) | CallError::Unsupported { .. } | CallError::Device(HalError::Unsupported { .. }),
             ) => UNSUPPORTED,
             Failure::Call(CallError::Device(HalError::OutOfMemory { .. })) => (WOULD_NOT_FIT, "would_not_fit"),
-            Failure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
+            Failure::Device(HalError::OutOfMemory { .. })
+            | Failure::Tune(TuneError::Device(HalError::OutOfMemory { .. })) => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Slower(_) => (5, "slower"),
             Failure::Interrupted => (130, "interrupted"),
             _ => (1, "failure"),

@@ -50,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-engine",
             "yirage-session",
             "yirage-conformance",
+            "yirage-tune",
         ],
     ),
     // For tests alone: only `[dev-dependencies]` name it.

@@ -4,29 +4,24 @@ use crate::failure::Failure;
 use yirage_call::Array;
 use yirage_hal::Record;
 use yirage_ir::tensor::Data;
-use yirage_ir::{Dims, Graph, Source, Tensor, Type, rng};
+use yirage_ir::{Dims, Graph, Tensor, Type, ValueId, rng};
 
 /// Different numbers of an array, which then come again: a prime number, so that no row is like the next.
 const PERIOD: usize = 65_537;
 
-/// Arrays of the weights by name, and of the slots in the order of the graph.
+/// Arrays of a graph's inputs, weights and slots, by name.
 ///
 /// Elements are odd multiples of 2^-7 from -1 to 1, divided by the power of two next to the root of how many are summed
 /// up, so that no product leaves the range of f16.
 ///
 /// # Errors
 /// [`Failure::Call`] for a type that is no array's.
-pub(super) fn arrays(graph: &Graph) -> Result<(Vec<(String, Array)>, Vec<Array>), Failure> {
-    let (mut weights, mut slots) = (Vec::new(), Vec::new());
-    for (number, &id) in graph.inputs.iter().enumerate() {
+pub(super) fn arrays(graph: &Graph) -> Result<Vec<(String, Array)>, Failure> {
+    let one = |(number, &id): (usize, &ValueId)| {
         let value = graph.value(id);
-        let array = array(number as u64, &value.ty)?;
-        match value.source {
-            Source::Weight => weights.push((value.name.clone(), array)),
-            _ => slots.push(array),
-        }
-    }
-    Ok((weights, slots))
+        Ok((value.name.clone(), array(number as u64, &value.ty)?))
+    };
+    graph.inputs.iter().enumerate().map(one).collect()
 }
 
 fn array(seed: u64, ty: &Type) -> Result<Array, Failure> {

@@ -1,8 +1,7 @@
 //! What a graph has to do at least, and how fast a device can do that.
 
 use crate::failure::Failure;
-use crate::roofline::{Ceilings, Roofline};
-use yirage_hal::{Device, Limit};
+use yirage_hal::{Ceilings, Device, Limit, Roofline};
 use yirage_ir::cost::StepSizes;
 use yirage_ir::{DType, Dims, Format, Graph, NodeKind, Type};
 

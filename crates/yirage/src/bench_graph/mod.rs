@@ -3,9 +3,10 @@
 mod inputs;
 mod least;
 mod row;
+mod searched;
 mod settings;
 mod timed;
 
 pub(crate) use row::Row;
-pub(crate) use settings::{Case, GraphBenchSettings};
+pub(crate) use settings::GraphBenchSettings;
 pub(crate) use timed::TimedGraph;

@@ -1,5 +1,6 @@
 //! What came of timing one graph, for people and programs.
 
+use super::searched::Searched;
 use super::settings::Case;
 use super::timed::{Round, TimedGraph};
 use serde::Serialize;
@@ -32,6 +33,9 @@ pub(crate) struct Row {
     bound: Option<&'static str>,
     /// The least time divided by the time.
     share: Option<f64>,
+    /// The search for the graph that is timed, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superoptimized: Option<Searched>,
 }
 
 impl Row {
@@ -65,6 +69,7 @@ impl Row {
             limit_seconds: limits.map(|(seconds, ..)| seconds),
             bound: limits.map(|(_, bound, _)| bound),
             share: limits.map(|(.., share)| share),
+            superoptimized: graph.searched().cloned(),
         }
     }
 
@@ -79,9 +84,10 @@ impl Row {
             }
             _ => "a limit that is not known: the device does not measure itself".to_owned(),
         };
+        let searched = self.superoptimized.as_ref().map(|s| format!("; {}", s.words())).unwrap_or_default();
         format!(
             "{workload} batch {batch} {dtype}: {} ({low} to {high}) in {} kernels; unfused {} in {unfused_kernels}; {limit}; \
-             at least {:.1} MB and {:.3} GOP",
+             at least {:.1} MB and {:.3} GOP{searched}",
             micros(self.seconds),
             self.kernels.len(),
             micros(self.unfused_seconds),

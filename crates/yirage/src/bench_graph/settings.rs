@@ -17,6 +17,8 @@ pub(crate) struct GraphBenchSettings {
     pub(crate) cases: Vec<Case>,
     /// Timed rounds of each.
     pub(crate) repetitions: u32,
+    /// Whether the graph that is timed is the fastest that a search finds for it.
+    pub(crate) superoptimize: bool,
     /// Whether each round waits for a line of standard input.
     pub(crate) paced: bool,
 }
@@ -72,7 +74,7 @@ impl GraphBenchSettings {
         let expected = format!("a number from 1 to {MAX_REPETITIONS}");
         let repetitions = layers.number("repetitions", &expected, |n| (1..=MAX_REPETITIONS).contains(n))?;
         let repetitions = repetitions.ok_or_else(|| layers.wrong("repetitions", &expected))?;
-        Ok(GraphBenchSettings { cases, repetitions, paced })
+        Ok(GraphBenchSettings { cases, repetitions, superoptimize: layers.switch("superoptimize")?, paced })
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::inputs::arrays;
 use super::least::{LeastTime, LeastWork, Limits};
+use super::searched::{self, Searched};
 use super::settings::Case;
 use crate::failure::Failure;
 use std::time::Duration;
-use yirage_advisor::{Step, Timing};
 use yirage_call::{Array, CallError, CallOptions, Callable};
 use yirage_hal::Device;
+use yirage_ir::{Graph, Source};
+use yirage_tune::{Step, Timing};
 
 /// How long a round runs each of the two.
 const ROUND: Duration = Duration::from_millis(60);
@@ -20,6 +22,7 @@ pub(crate) struct TimedGraph {
     unfused: Run,
     work: LeastWork,
     limits: Limits,
+    searched: Option<Searched>,
 }
 
 /// What a round measured.
@@ -34,21 +37,21 @@ pub(crate) struct Round {
 }
 
 impl TimedGraph {
-    /// Builds the graph, compiles and loads it twice, and runs both until they are warm.
+    /// Builds the graph, compiles and loads it twice, and runs both until they are warm. With `superoptimize` the fused
+    /// one is the fastest that a search finds.
     ///
     /// # Errors
-    /// What the compiler or the device says.
-    pub(crate) fn new(device: &dyn Device, case: &Case) -> Result<TimedGraph, Failure> {
+    /// What the compiler, the search or the device says.
+    pub(crate) fn new(device: &dyn Device, case: &Case, superoptimize: bool) -> Result<TimedGraph, Failure> {
         let graph = case.workload.graph(case.parameters()).map_err(|e| Failure::Other(e.to_string()))?;
-        let (weights, inputs) = arrays(&graph)?;
-        let load = |fuse: bool| -> Result<Run, Failure> {
-            let options = CallOptions { fuse, ..CallOptions::default() };
-            let mut run = Run { graph: Callable::new(device, &graph, &weights, &options)?, inputs: inputs.clone() };
-            Timing::for_time(WARM_UP, &mut run)?;
-            Ok(run)
-        };
-        let (fused, unfused) = (load(true)?, load(false)?);
-        Ok(TimedGraph { fused, unfused, work: LeastWork::of(&graph), limits: Limits::new(device, case.dtype)? })
+        let options = CallOptions::default();
+        let found = superoptimize.then(|| searched::search(&graph, device, options.precision)).transpose()?;
+        let (best, searched) = found.map_or((None, None), |(graph, searched)| (Some(graph), Some(searched)));
+        let arrays = arrays(&graph)?;
+        let fused = Run::load(device, best.as_ref().unwrap_or(&graph), &arrays, &options)?;
+        let unfused = Run::load(device, &graph, &arrays, &CallOptions { fuse: false, ..options })?;
+        let limits = Limits::new(device, case.dtype)?;
+        Ok(TimedGraph { fused, unfused, work: LeastWork::of(&graph), limits, searched })
     }
 
     /// Times both once.
@@ -66,6 +69,11 @@ impl TimedGraph {
     /// The kernels of the fused plan, in order.
     pub(crate) fn kernels(&self) -> &[String] {
         self.fused.graph.kernels()
+    }
+
+    /// What was searched for, if anything was.
+    pub(crate) fn searched(&self) -> Option<&Searched> {
+        self.searched.as_ref()
     }
 
     /// How many kernels there are without fusion.
@@ -88,6 +96,25 @@ impl TimedGraph {
 struct Run {
     graph: Callable,
     inputs: Vec<Array>,
+}
+
+impl Run {
+    /// Loads a graph, whose inputs are some of `arrays`, and runs it until it is warm.
+    fn load(
+        device: &dyn Device,
+        graph: &Graph,
+        arrays: &[(String, Array)],
+        options: &CallOptions,
+    ) -> Result<Run, Failure> {
+        let is = |name: &str, source| graph.inputs_of(source).any(|id| graph.value(id).name == name);
+        let weights: Vec<_> = arrays.iter().filter(|(name, _)| is(name, Source::Weight)).cloned().collect();
+        let graph = Callable::new(device, graph, &weights, options)?;
+        let of = |(name, _): &(String, _)| arrays.iter().find(|(n, _)| n == name).map(|(_, array)| array.clone());
+        let inputs = graph.inputs().iter().filter_map(of).collect();
+        let mut run = Run { graph, inputs };
+        Timing::for_time(WARM_UP, &mut run)?;
+        Ok(run)
+    }
 }
 
 impl Step for Run {

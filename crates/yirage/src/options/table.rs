@@ -372,6 +372,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     // Which graphs to measure.
     option("batch", Texts("N,.."), Described("1"), &[BenchGraph], "Batches: how many times the rows or heads of one"),
     option("dtype", Texts("TYPE,.."), Described("f32"), &[BenchGraph], "Types of all elements: f32, f16, bf16"),
+    option("superoptimize", Switch, Value("false"), &[BenchGraph], "Time the fastest equal graph that a search finds"),
     option("list", Switch, Value("false"), &[BenchGraph], "Print the workloads and do nothing else"),
     option(
         "paced",
