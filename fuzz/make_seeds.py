@@ -151,6 +151,76 @@ def graphs():
         (folder / f"any{number}.bin").write_bytes(bytes(choose.randrange(256) for _ in range(length)))
 
 
+def npy():
+    """Arrays of every type and order that is read, and some that are refused."""
+    folder = CORPUS / "npy"
+    folder.mkdir(exist_ok=True)
+    x = np.arange(6).reshape(2, 3)
+    for name in ["float32", "float16", "int32", "uint32", "bool", "float64", ">f4", "V2"]:
+        array = x.astype(np.uint16).view("V2") if name == "V2" else x.astype(name)
+        np.save(folder / (name.strip(">") + ".npy"), array)
+    np.save(folder / "fortran.npy", np.asfortranarray(x.astype(np.float32)))
+    np.save(folder / "scalar.npy", np.float32(1.5))
+    np.save(folder / "empty.npy", np.zeros((0, 4), np.float32))
+    np.save(folder / "fields.npy", np.zeros(2, [("a", "<f4")]))
+    for version in [(2, 0), (3, 0)]:
+        with open(folder / f"version{version[0]}.npy", "wb") as f:
+            np.lib.format.write_array(f, x.astype(np.float32), version)
+
+
+def graph_json():
+    """Graphs by hand: every kind of input, a region, symbols, strides."""
+    folder = CORPUS / "graph_json"
+    folder.mkdir(exist_ok=True)
+
+    def document(inputs, nodes, outputs):
+        return {"yirage-graph": 1, "graph": {"name": "g", "inputs": inputs, "nodes": nodes, "outputs": outputs}}
+
+    def value(name, kind, shape, **more):
+        return {"name": name, "kind": kind, "dtype": "f32", "shape": shape, **more}
+
+    def op(name, attrs, inputs, output):
+        return {"op": name, "attrs": attrs, "inputs": inputs, "outputs": [{"name": output}]}
+
+    x, rows = value("x", "slot", [2, 3]), value("x", "slot", ["Tokens", 8])
+    norm = op("rms_norm", {"eps": "1e-5", "width": 8, "unit_offset": False}, ["x"], "y")
+    inner = document([rows], [norm], ["y"])["graph"]
+    documents = {
+        "map": document([x], [op("map", {"expr": "exp(x0)"}, ["x"], "y")], ["y"]),
+        "reduce": document([x], [op("reduce", {"kind": "sum", "axes": [1], "keep": True}, ["x"], "y")], ["y", "x"]),
+        "view": document([x], [op("view", {"form": "slice(0:1:2, 2:-1:3)"}, ["x"], "y")], ["y"]),
+        "contract": document(
+            [x, value("w", "weight", [3, 4], strides=[1, 3], after=1)],
+            [op("map", {"expr": "silu(x0)"}, ["x"], "s"), op("contract", {}, ["s", "w"], "y")],
+            ["y"],
+        ),
+        "region": document(
+            [rows], [{"region": "rows", "graph": inner, "inputs": ["x"], "outputs": [{"name": "r"}]}], ["r"]
+        ),
+        "state": document([value("s", "state", [32, 1, 8])], [], ["s"]),
+        "fill": document([], [op("fill", {"value": "nan", "shape": [2]}, [], "y")], ["y"]),
+    }
+    for name, content in documents.items():
+        (folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def mutants(name):
+    """Seeds with a few bytes changed, in the place of a campaign's findings."""
+    rng = random.Random(name)
+    folder = CORPUS.parent / "found" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    seeds = sorted((CORPUS / name).iterdir())
+    for n in range(40):
+        data = bytearray(seeds[n % len(seeds)].read_bytes())
+        for _ in range(1 + n % 4):
+            at = rng.randrange(len(data))
+            if rng.random() < 0.7:
+                data[at] = rng.choice(b"0123456789'\"{}[](),:TFxyL<>f\xff\x00")
+            else:
+                del data[at : at + rng.randrange(1, 8)]
+        (folder / hashlib.sha1(data).hexdigest()).write_bytes(data)
+
+
 def main():
     for folder in ["gguf", "packed_header", "safetensors"]:
         (CORPUS / folder).mkdir(parents=True, exist_ok=True)
@@ -165,6 +235,10 @@ def main():
     tensors()
     kept_heads()
     graphs()
+    npy()
+    graph_json()
+    mutants("npy")
+    mutants("graph_json")
 
 
 main()

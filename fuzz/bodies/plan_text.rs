@@ -40,5 +40,6 @@ fn target(plan: &Plan) -> Target {
         align: 64,
         executors: plan.programs.iter().map(|p| p.kind).filter(|&k| k != ExecutorKind::Replay).collect(),
         kernels: plan.kernels.iter().take(16).map(kernel).collect(),
+        block_bytes: Some(1 << 20),
     }
 }

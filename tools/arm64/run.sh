@@ -118,7 +118,7 @@ if [ $# -gt 0 ]; then
     emulated "$@"
 else
     # Each random graph is run at four levels and by the reference.
-    YIRAGE_RANDOM_GRAPHS=50 YIRAGE_REQUIRED_ISAS=$levels emulated "${kernel_tests[@]}" -- "${slow[@]}"
+    YIRAGE_RANDOM_GRAPHS=50 YIRAGE_RANDOM_TILES=50 YIRAGE_REQUIRED_ISAS=$levels emulated "${kernel_tests[@]}" -- "${slow[@]}"
     # A processor with dot products alone: kernels of that level must not use what the better ones have.
     YIRAGE_QEMU_CPU=neoverse-n1 YIRAGE_REQUIRED_ISAS="scalar neon" \
         emulated --package=yirage-cpu --test=levels --test=linear_kernels --test=rows_reference -- \

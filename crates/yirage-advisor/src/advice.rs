@@ -48,7 +48,7 @@ pub fn advise(hardware: &Hardware) -> Advice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use yirage_hal::KernelCapabilities;
+    use yirage_plan::KernelCapabilities;
 
     fn named(backend: &str, capabilities: KernelCapabilities) -> Vec<(&'static str, String)> {
         let (backend, name) = (backend.to_owned(), "M".to_owned());

@@ -1,13 +1,13 @@
 //! Ops of ours, timed on each of some backends. What fails is an entry with its error, and the others go on.
 
 use crate::error::AdvisorError;
-use crate::loaded::{Loaded, Rates};
-use crate::timing::Timing;
+use crate::loaded::{Rates, Running};
 use crate::workload::{ALL, Make, Sizes};
 use std::sync::Arc;
 use std::time::Duration;
 use yirage_hal::{Device, OpenOptions};
 use yirage_registry::Registry;
+use yirage_tune::Timing;
 
 /// What became of one backend.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ fn on_device(
         };
         let shape = workload.shape.clone();
         progress(&format!("{name}: {op} {shape}"));
-        let outcome = Loaded::new(device, workload).and_then(|mut loaded| {
+        let outcome = Running::new(device, workload).and_then(|mut loaded| {
             let work = loaded.work();
             Ok(Rates::new(Timing::for_time(time, &mut loaded)?, work))
         });

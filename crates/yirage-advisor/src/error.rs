@@ -5,6 +5,7 @@ use yirage_compile::CompileError;
 use yirage_hal::HalError;
 use yirage_ir::{BuildError, Format};
 use yirage_registry::RegistryError;
+use yirage_tune::TuneError;
 
 /// Why nothing was timed.
 #[derive(Debug, Error)]
@@ -24,7 +25,18 @@ pub enum AdvisorError {
     /// Weights of this format cannot be made from numbers.
     #[error("weights of {} cannot be made here: the format is only decoded", .0.info().name)]
     NoEncoder(Format),
-    /// A weight of the graph has no values.
-    #[error("the weight `{0}` of the op has no values")]
-    NoWeight(String),
+    /// What else kept the op from being timed.
+    #[error(transparent)]
+    Run(TuneError),
+}
+
+impl From<TuneError> for AdvisorError {
+    /// What a device or the compiler says is said so, whoever was asked.
+    fn from(error: TuneError) -> AdvisorError {
+        match error {
+            TuneError::Device(error) => AdvisorError::Device(error),
+            TuneError::Compile(error) => AdvisorError::Compile(error),
+            other => AdvisorError::Run(other),
+        }
+    }
 }

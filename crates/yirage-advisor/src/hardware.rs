@@ -1,6 +1,7 @@
 //! What advice depends on, as a value: tests have machines of their own.
 
-use yirage_hal::{DeviceInfo, KernelCapabilities};
+use yirage_hal::DeviceInfo;
+use yirage_plan::KernelCapabilities;
 
 /// The fact of a CPU device that says how many threads it would take.
 const THREADS: &str = "threads";

@@ -14,7 +14,6 @@ mod hardware;
 mod loaded;
 mod measured;
 mod notes;
-mod timing;
 mod workers;
 mod workload;
 
@@ -24,6 +23,6 @@ pub use error::AdvisorError;
 pub use hardware::Hardware;
 pub use loaded::Rates;
 pub use measured::{Ceiling, Latency, Measurement, latency, measure};
-pub use timing::Timing;
 pub use workers::{Workers, workers};
 pub use workload::Sizes;
+pub use yirage_tune::Timing;

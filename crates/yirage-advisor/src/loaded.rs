@@ -1,21 +1,17 @@
 //! A workload on a device, ready to run, and what each of its steps has to do.
 
 use crate::error::AdvisorError;
-use crate::timing::{Step, Timing};
 use crate::workload::Workload;
-use std::sync::Arc;
-use yirage_compile::{Options, compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, HostMemory, write_view};
+use yirage_hal::Device;
 use yirage_ir::cost::{Reads, StepSizes};
 use yirage_ir::op::BLOCK;
-use yirage_ir::{Dims, Source, Type};
+use yirage_ir::{Op, Source, Type, cost::Span};
 use yirage_plan::WeightPlan;
+use yirage_tune::{Loaded, Prepared, Step, Timing};
 
 /// A workload on a device.
-pub(crate) struct Loaded {
-    executor: Executor,
-    slots: Vec<(String, Arc<dyn HostMemory>)>,
-    dims: Dims,
+pub(crate) struct Running {
+    loaded: Loaded,
     work: StepWork,
 }
 
@@ -56,22 +52,16 @@ impl Rates {
     }
 }
 
-impl Loaded {
+impl Running {
     /// Compiles the op as any graph is, and loads it.
     ///
     /// # Errors
     /// What the compiler or the device says.
-    pub(crate) fn new(device: &dyn Device, workload: Workload) -> Result<Loaded, AdvisorError> {
-        let target = device.target();
-        let weights = plan_weights(&workload.graph, &target)?;
-        let bindings = bind(device, &workload, &weights)?;
-        let options = Options::new(workload.precision);
-        let plan = compile(&workload.graph, workload.dims, &target, &weights, &options)?;
-        let work = work(device, &workload, &weights)?;
-        let executor = Executor::new(device, &plan, &bindings)?;
-        let shared = |(name, record)| (name, Arc::new(record) as Arc<dyn HostMemory>);
-        let slots = workload.slots.into_iter().map(shared).collect();
-        Ok(Loaded { executor, slots, dims: workload.dims, work })
+    pub(crate) fn new(device: &dyn Device, workload: Workload) -> Result<Running, AdvisorError> {
+        let Workload { op, span, prepared, .. } = workload;
+        let loaded = Loaded::new(device, prepared.clone())?;
+        let work = work(device, &op, span, &prepared, loaded.weights())?;
+        Ok(Running { loaded, work })
     }
 
     /// What each step has to do.
@@ -80,45 +70,31 @@ impl Loaded {
     }
 }
 
-impl Step for Loaded {
+impl Step for Running {
     type Error = AdvisorError;
 
     fn step(&mut self) -> Result<(), AdvisorError> {
-        for (name, memory) in &self.slots {
-            self.executor.set_memory(name, memory.clone());
-        }
-        self.executor.run(&self.dims)?;
-        Ok(())
+        Ok(self.loaded.step()?)
     }
 }
 
-fn bind(device: &dyn Device, workload: &Workload, weights: &WeightPlan) -> Result<Bindings, AdvisorError> {
-    let mut bindings = Bindings::default();
-    for entry in &weights.entries {
-        let given = workload.weights.iter().find(|(name, _)| *name == entry.name);
-        let (name, bytes) = given.ok_or_else(|| AdvisorError::NoWeight(entry.name.clone()))?;
-        let mut sink = device.weight(entry)?;
-        write_view(&mut *sink, name, &entry.ty, bytes)?;
-        bindings.weights.insert(name.clone(), sink.finish()?);
-    }
-    if let Some((name, cache)) = &workload.cache {
-        let state = device.state(&cache.block, cache.k_width, cache.blocks as usize)?;
-        bindings.states.insert(name.clone(), state);
-    }
-    Ok(bindings)
-}
-
-fn work(device: &dyn Device, workload: &Workload, weights: &WeightPlan) -> Result<StepWork, AdvisorError> {
-    let (graph, dims) = (&workload.graph, workload.dims);
+fn work(
+    device: &dyn Device,
+    op: &Op,
+    span: Span,
+    prepared: &Prepared,
+    weights: &WeightPlan,
+) -> Result<StepWork, AdvisorError> {
+    let (graph, dims) = (&prepared.graph, prepared.dims);
     let types = |ids: &[_]| ids.iter().map(|&id| graph.ty(id).clone()).collect::<Vec<Type>>();
     let (mut ops, mut bytes) = (0.0, 0.0);
     for node in &graph.nodes {
-        let step = StepSizes { dims, spans: &[workload.span] };
-        let cost = workload.op.work(&types(&node.ins), &step);
+        let step = StepSizes { dims, spans: &[span] };
+        let cost = op.work(&types(&node.ins), &step);
         ops += cost.ops;
         for (&id, reads) in node.ins.iter().zip(&cost.reads) {
             let value = graph.value(id);
-            let whole = match (value.source, weights.get(&value.name), &workload.cache) {
+            let whole = match (value.source, weights.get(&value.name), &prepared.cache) {
                 (Source::Weight, Some(entry), _) => device.weight_bytes(entry)? as f64,
                 (Source::State, _, Some((_, cache))) => {
                     device.state_block_bytes(&cache.block, cache.k_width)? as f64 / BLOCK as f64

@@ -2,10 +2,10 @@
 //! at least.
 
 use crate::error::AdvisorError;
-use crate::loaded::Loaded;
-use crate::timing::Timing;
+use crate::loaded::Running;
 use crate::workload::smallest;
 use yirage_hal::{Device, HalError, Limit, Readings};
+use yirage_tune::Timing;
 
 /// One ceiling, or why the device does not have it.
 #[derive(Clone, PartialEq, Debug)]
@@ -55,7 +55,7 @@ pub fn measure(device: &dyn Device, limit: Limit, readings: usize) -> Result<Mea
 pub fn latency(device: &dyn Device, steps: usize) -> Result<Latency, AdvisorError> {
     let workload = smallest()?;
     let method = format!("{steps} steps of {} of {}, from submission to result", workload.op.name(), workload.shape);
-    let timing = Timing::of_steps(steps, &mut Loaded::new(device, workload)?)?;
+    let timing = Timing::of_steps(steps, &mut Running::new(device, workload)?)?;
     Ok(Latency { timing, method })
 }
 

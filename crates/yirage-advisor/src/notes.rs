@@ -1,6 +1,6 @@
 //! What follows from what a device can compute with, for what a user can choose.
 
-use yirage_hal::KernelCapabilities;
+use yirage_plan::KernelCapabilities;
 
 /// One sentence for each thing that a user can choose and that the device decides.
 pub(crate) fn notes(device: &KernelCapabilities) -> Vec<String> {

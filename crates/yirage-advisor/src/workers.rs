@@ -97,7 +97,7 @@ fn named(processors: Option<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use yirage_hal::KernelCapabilities;
+    use yirage_plan::KernelCapabilities;
 
     const GIB: u64 = 1 << 30;
 

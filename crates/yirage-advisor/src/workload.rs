@@ -3,12 +3,15 @@
 //! Knows no device: what a target makes of these graphs is the compiler's matter.
 
 use crate::error::AdvisorError;
+use std::sync::Arc;
+use yirage_compile::Options;
 use yirage_hal::Record;
 use yirage_ir::cost::Span;
 use yirage_ir::op::{Attention, BLOCK, Contract, Linear, RmsNorm, Softmax};
 use yirage_ir::rng::Rng;
-use yirage_ir::{DType, Dims, F32, Format, Graph, GraphBuilder, Op, Sym, Type, ValueId};
+use yirage_ir::{DType, Dims, F32, Format, GraphBuilder, Op, Sym, Type, ValueId};
 use yirage_plan::Precision;
+use yirage_tune::{CacheInput, Prepared};
 
 /// How large the ops are: sizes of a model's layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,30 +44,10 @@ pub(crate) struct Workload {
     pub(crate) op: Op,
     /// Its sizes in words.
     pub(crate) shape: String,
-    /// The op alone.
-    pub(crate) graph: Graph,
-    /// The bytes of each weight, by name.
-    pub(crate) weights: Vec<(String, Vec<u8>)>,
-    /// The elements of each slot, by name.
-    pub(crate) slots: Vec<(String, Record)>,
-    /// The cache that it reads, with its name.
-    pub(crate) cache: Option<(String, Cache)>,
-    /// The sizes of a step.
-    pub(crate) dims: Dims,
+    /// The op alone, with everything that it reads.
+    pub(crate) prepared: Prepared,
     /// The sequence of a step.
     pub(crate) span: Span,
-    /// How products are computed.
-    pub(crate) precision: Precision,
-}
-
-/// A cache, of which nobody reads what it holds.
-pub(crate) struct Cache {
-    /// The type of one block.
-    pub(crate) block: Type,
-    /// Elements of a head that are its key.
-    pub(crate) k_width: u32,
-    /// How many blocks.
-    pub(crate) blocks: u32,
 }
 
 /// An op of these sizes.
@@ -139,7 +122,7 @@ fn attention(sizes: &Sizes) -> Result<Workload, AdvisorError> {
     making.span.start = last;
     let q = making.floats("q", Type::rows(Sym::Tokens, heads * head))?;
     let block = Type::new(Format::BF16.into(), [BLOCK as u32, kv_heads, 2 * head]);
-    let state = making.cache("cache", Cache { block, k_width: head, blocks })?;
+    let state = making.cache("cache", CacheInput { block, k_width: head, blocks })?;
     let per_token = || Type::new(DType::I32, [Sym::Tokens]);
     let positions = making.slot("positions", per_token(), Record::of(&[last]))?;
     let seqs = making.slot("seqs", per_token(), Record::of(&[0u32]))?;
@@ -166,8 +149,8 @@ struct Making {
     builder: GraphBuilder,
     random: Rng,
     weights: Vec<(String, Vec<u8>)>,
-    slots: Vec<(String, Record)>,
-    cache: Option<(String, Cache)>,
+    slots: Vec<(String, Arc<Record>)>,
+    cache: Option<(String, CacheInput)>,
     dims: Dims,
     span: Span,
     precision: Precision,
@@ -200,7 +183,7 @@ impl Making {
     }
 
     fn slot(&mut self, name: &str, ty: Type, record: Record) -> Result<ValueId, AdvisorError> {
-        self.slots.push((name.to_owned(), record));
+        self.slots.push((name.to_owned(), Arc::new(record)));
         Ok(self.builder.slot(name, ty)?)
     }
 
@@ -209,7 +192,7 @@ impl Making {
         Ok(self.builder.weight(name, ty)?)
     }
 
-    fn cache(&mut self, name: &str, cache: Cache) -> Result<ValueId, AdvisorError> {
+    fn cache(&mut self, name: &str, cache: CacheInput) -> Result<ValueId, AdvisorError> {
         let id = self.builder.state(name, cache.block.clone())?;
         self.cache = Some((name.to_owned(), cache));
         Ok(id)
@@ -222,13 +205,15 @@ impl Making {
         Ok(Workload {
             op,
             shape,
-            graph: self.builder.finish(),
-            weights: self.weights,
-            slots: self.slots,
-            cache: self.cache,
-            dims: self.dims,
+            prepared: Prepared {
+                graph: self.builder.finish(),
+                weights: self.weights,
+                slots: self.slots,
+                cache: self.cache,
+                dims: self.dims,
+                options: Options::new(self.precision),
+            },
             span: self.span,
-            precision: self.precision,
         })
     }
 }

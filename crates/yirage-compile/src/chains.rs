@@ -4,20 +4,40 @@
 //! chain ([`Chain::of`](yirage_ir::region::Chain::of)) stays a node, and a view that stays is a copy.
 
 use crate::Options;
+use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::group;
+use crate::names;
 use crate::readers::Readers;
 use crate::rebuild::Rebuild;
 use yirage_ir::{Graph, NodeKind, Op, RegionKind, Source, Type, ValueId};
 use yirage_plan::Target;
 
-pub(crate) fn run(graph: &Graph, target: &Target, options: &Options) -> Result<Graph, CompileError> {
-    if !options.fuse || !target.runs_regions(RegionKind::Chain) {
+pub(crate) fn run(
+    graph: &Graph,
+    target: &Target,
+    options: &Options,
+    decisions: &mut Decisions,
+) -> Result<Graph, CompileError> {
+    if !options.fuse {
+        decisions.tell(Decision::fusion_is_off);
         return Ok(graph.clone());
     }
+    if !target.runs_regions(RegionKind::Chain) {
+        decisions.tell(|| Decision::refused(Vec::new(), "chains", "no kernel of the target runs regions of this kind"));
+        return Ok(graph.clone());
+    }
+    fused(graph, decisions)
+}
+
+/// The graph with its chains.
+pub(crate) fn fused(graph: &Graph, decisions: &mut Decisions) -> Result<Graph, CompileError> {
     let units = Units::of(graph);
     let mut r = Rebuild::new(graph, |_| true)?;
     for n in units.needed() {
+        if decisions.are_heard() {
+            units.decisions(n).into_iter().for_each(|decision| decisions.tell(|| decision));
+        }
         match &units.of_node[n][..] {
             [n] => {
                 let ins: Vec<ValueId> = graph.nodes[*n].ins.iter().map(|&i| r.get(i)).collect();
@@ -94,21 +114,66 @@ impl<'a> Units<'a> {
             let Some((next, _)) = makers.filter(open).max_by_key(|(m, _)| *m) else { return members };
             let mut wider = [&members[..], &[next]].concat();
             wider.sort_unstable();
-            if self.is_chain(&wider, n) { members = wider } else { refused.push(next) }
+            if self.is_chain(&wider, n).is_ok() { members = wider } else { refused.push(next) }
         }
     }
 
     /// Whether a value is read once, for the value that the members make; views on the way are read once too.
     fn only_inside(&self, value: ValueId, members: &[usize]) -> bool {
-        let Some(reader) = self.readers.only(value).filter(|reader| members.contains(reader)) else { return false };
-        let last = members.last() == Some(&reader);
-        last || !is_view(self.graph, reader) || self.only_inside(self.graph.nodes[reader].outs[0], members)
+        self.wanted_elsewhere(value, members).is_none()
     }
 
-    fn is_chain(&self, members: &[usize], last: usize) -> bool {
+    /// The value, or the view of it, that others read too.
+    fn wanted_elsewhere(&self, value: ValueId, members: &[usize]) -> Option<ValueId> {
+        let Some(reader) = self.readers.only(value).filter(|reader| members.contains(reader)) else {
+            return Some(value);
+        };
+        if members.last() == Some(&reader) || !is_view(self.graph, reader) {
+            return None;
+        }
+        self.wanted_elsewhere(self.graph.nodes[reader].outs[0], members)
+    }
+
+    /// Whether nodes make a chain that ends with node `last`.
+    ///
+    /// # Errors
+    /// Why not.
+    fn is_chain(&self, members: &[usize], last: usize) -> Result<(), String> {
         let made = group::region(self.graph, members, &self.graph.nodes[last].outs, RegionKind::Chain);
-        let Ok((region, ins)) = made else { return false };
+        let (region, ins) = made.map_err(|e| e.to_string())?;
         let types: Vec<Type> = ins.iter().map(|&i| self.graph.ty(i).clone()).collect();
-        region.infer(&types).is_ok()
+        region.infer(&types).map(|_| ()).map_err(|e| e.to_string())
+    }
+
+    /// What was decided of the unit that ends with node `n`.
+    fn decisions(&self, n: usize) -> Vec<Decision> {
+        let (graph, members) = (self.graph, &self.of_node[n]);
+        let mut told = Vec::new();
+        if members.len() > 1 {
+            let why = "what only this chain reads is computed where it is read, and views are strides";
+            told.push(Decision::done(
+                names::of_nodes(graph, members),
+                format!("a chain of {} ops", members.len()),
+                why,
+            ));
+        }
+        let inputs = members.iter().filter(|&&m| joins(graph, m)).flat_map(|&m| &graph.nodes[m].ins);
+        for &value in inputs {
+            let Source::Node { node, .. } = graph.value(value).source else { continue };
+            let maker = node as usize;
+            if members.contains(&maker) || !joins(graph, maker) {
+                continue;
+            }
+            let elsewhere = if is_view(graph, maker) { None } else { self.wanted_elsewhere(value, members) };
+            let wider = || {
+                let mut wider = [&members[..], &[maker]].concat();
+                wider.sort_unstable();
+                self.is_chain(&wider, n).err()
+            };
+            let why = elsewhere.map_or_else(wider, |shared| Some(self.readers.wanted(graph, shared, members)));
+            let what = format!("joining the chain of {}", names::quoted(graph, graph.nodes[n].outs[0]));
+            told.extend(why.map(|why| Decision::refused(names::one(graph, value), what, why)));
+        }
+        told
     }
 }

@@ -4,13 +4,26 @@
 //! composed it would be computed again for each element that it meets.
 
 use crate::Options;
+use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
+use crate::names;
 use crate::readers::Readers;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::op::Map;
 use yirage_ir::{Expr, Graph, Node, NodeKind, Op, ValueId};
 use yirage_plan::Target;
+
+/// Why a map is computed apart from the map that reads it.
+#[derive(Clone, Copy)]
+enum Apart {
+    /// Its value is wanted elsewhere.
+    Shared,
+    /// The reader's shape is larger.
+    Shape,
+    /// The expression would be too long.
+    Limits,
+}
 
 /// An expression of values of the old graph.
 #[derive(Clone)]
@@ -19,8 +32,14 @@ struct Composed {
     ins: Vec<ValueId>,
 }
 
-pub(crate) fn run(graph: &Graph, _: &Target, options: &Options) -> Result<Graph, CompileError> {
+pub(crate) fn run(
+    graph: &Graph,
+    _: &Target,
+    options: &Options,
+    decisions: &mut Decisions,
+) -> Result<Graph, CompileError> {
     if !options.fuse {
+        decisions.tell(Decision::fusion_is_off);
         return Ok(graph.clone());
     }
     let readers = Readers::of(graph);
@@ -33,13 +52,14 @@ pub(crate) fn run(graph: &Graph, _: &Target, options: &Options) -> Result<Graph,
             continue;
         };
         let composed = compose(map, node, &inner);
-        if let Some(reader) = readers.only(*out)
-            && as_map(&graph.nodes[reader]).is_some()
-            && graph.ty(graph.nodes[reader].outs[0]).shape == graph.ty(*out).shape
-            && grows(graph, reader, &inner, &composed, *out)
-        {
-            inner.insert(*out, composed);
-            continue;
+        let reader = map_reading(graph, &readers, *out);
+        let joins = reader.map(|reader| joins(graph, &readers, reader, &inner, &composed, *out));
+        if let (Some(reader), Some(joins)) = (reader, joins) {
+            decisions.tell(|| decision(graph, &readers, *out, reader, joins));
+            if joins.is_ok() {
+                inner.insert(*out, composed);
+                continue;
+            }
         }
         let ins: Vec<ValueId> = composed.ins.iter().map(|&i| r.get(i)).collect();
         let name = graph.value(*out).name.clone();
@@ -51,6 +71,32 @@ pub(crate) fn run(graph: &Graph, _: &Target, options: &Options) -> Result<Graph,
 
 fn as_map(node: &Node) -> Option<&Map> {
     if let NodeKind::Op(Op::Map(map)) = &node.kind { Some(map) } else { None }
+}
+
+/// The first map that reads a value.
+fn map_reading(graph: &Graph, readers: &Readers, value: ValueId) -> Option<usize> {
+    readers.all(value).iter().copied().find(|&n| as_map(&graph.nodes[n]).is_some())
+}
+
+/// Whether a map whose value is `out` becomes a part of the map that reads it.
+///
+/// # Errors
+/// Why not.
+fn joins(
+    graph: &Graph,
+    readers: &Readers,
+    reader: usize,
+    inner: &HashMap<ValueId, Composed>,
+    composed: &Composed,
+    out: ValueId,
+) -> Result<(), Apart> {
+    if readers.only(out) != Some(reader) {
+        return Err(Apart::Shared);
+    }
+    if graph.ty(graph.nodes[reader].outs[0]).shape != graph.ty(out).shape {
+        return Err(Apart::Shape);
+    }
+    if grows(graph, reader, inner, composed, out) { Ok(()) } else { Err(Apart::Limits) }
 }
 
 /// The expression of a map with those of its inputs in it.
@@ -75,6 +121,17 @@ fn compose(map: &Map, node: &Node, inner: &HashMap<ValueId, Composed>) -> Compos
         })
         .collect();
     Composed { expr: map.expr.substitute(|i| parts[i as usize].clone()), ins }
+}
+
+fn decision(graph: &Graph, readers: &Readers, out: ValueId, reader: usize, joins: Result<(), Apart>) -> Decision {
+    let what = format!("computed inside of the map {}", names::listed(&names::of_node(graph, reader)));
+    let values = names::one(graph, out);
+    match joins {
+        Ok(()) => Decision::done(values, what, "nothing else reads it, and both have one shape"),
+        Err(Apart::Shared) => Decision::refused(values, what, readers.wanted(graph, out, &[reader])),
+        Err(Apart::Shape) => Decision::refused(values, what, "it is smaller and would be computed more than once"),
+        Err(Apart::Limits) => Decision::refused(values, what, "the expression would be longer than expressions may be"),
+    }
 }
 
 /// Whether the map that reads `out` is within the limits of expressions with this one in it.

@@ -1,42 +1,79 @@
 //! Copies of operands that a kernel does not take where they lie, but would take computed: a step of their own, which the
 //! plan shows.
 
+use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
+use crate::names;
 use crate::rebuild::Rebuild;
 use yirage_ir::op::{Form, OpDef, View};
 use yirage_ir::region::Chain;
 use yirage_ir::{Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
-use yirage_plan::{Lying, Refusal, Target, WeightPlan, choose};
+use yirage_plan::{Lying, Refusal, RefusedInput, Target, WeightPlan, choose};
 
-pub(crate) fn run(graph: &Graph, target: &Target, weights: &WeightPlan) -> Result<Graph, CompileError> {
+pub(crate) fn run(
+    graph: &Graph,
+    target: &Target,
+    weights: &WeightPlan,
+    decisions: &mut Decisions,
+) -> Result<Graph, CompileError> {
     let mut out = graph.clone();
+    let mut told: Vec<(Vec<String>, String, String)> = Vec::new();
     // Each round copies one more input of each node that is refused.
     for _ in 0..graph.nodes.iter().map(|n| n.ins.len()).max().unwrap_or(0) {
         let refused = refused(&out, target, weights);
         if refused.iter().all(Option::is_none) {
             break;
         }
+        if decisions.are_heard() {
+            let refusals = refused.iter().enumerate().filter_map(|(n, r)| Some((n, r.as_ref()?)));
+            told.extend(refusals.map(|(n, r)| (names::of_node(&out, n), names::quoted(&out, r.input), r.why())));
+        }
         out = copied(&out, &refused)?;
     }
     let lying = Lying::new(&out, weights, target);
     let helped = out.nodes.iter().all(|node| choose(target, &lying, node).is_ok());
+    for (values, of, why) in told {
+        let what = format!("a copy of {of}, which it reads");
+        let decision = match helped {
+            true => Decision::done(values, what, why),
+            false => {
+                Decision::refused(values, what, format!("{why}; with copies some node has no kernel all the same"))
+            }
+        };
+        decisions.tell(|| decision);
+    }
     // A node that is refused all the same is told of as it was.
     Ok(if helped { out } else { graph.clone() })
 }
 
+/// An input that is not taken where it lies.
+struct Refused {
+    input: ValueId,
+    /// What the nearest kernel says of it; none where a view cannot follow its strides.
+    by: Option<Box<RefusedInput>>,
+}
+
+impl Refused {
+    fn why(&self) -> String {
+        let gaps = || "no strides follow those of the slot, which lies with gaps".to_string();
+        self.by.as_ref().map_or_else(gaps, ToString::to_string)
+    }
+}
+
 /// For each node the input that its nearest kernel does not take, if a copy of it can be made.
-fn refused(graph: &Graph, target: &Target, weights: &WeightPlan) -> Vec<Option<ValueId>> {
+fn refused(graph: &Graph, target: &Target, weights: &WeightPlan) -> Vec<Option<Refused>> {
     let lying = Lying::new(graph, weights, target);
     let input = |node: &Node| {
-        let id = match choose(target, &lying, node) {
-            Ok(_) => gapped(graph, target, node)?,
-            Err(Refusal::Input(refused)) => node.ins.iter().copied().find(|&i| graph.value(i).name == refused.name)?,
+        let (id, by) = match choose(target, &lying, node) {
+            Ok(_) => (gapped(graph, target, node)?, None),
+            Err(Refusal::Input(by)) => (node.ins.iter().copied().find(|&i| graph.value(i).name == by.name)?, Some(by)),
             Err(_) => return None,
         };
         let given = matches!(graph.value(id).source, Source::Slot | Source::Weight);
         // What is a copy already is not copied for.
         let copy = matches!(&node.kind, NodeKind::Op(Op::View(view)) if *view == copy_of(graph, id));
-        (given && !copy && copy_of(graph, id).infer(&[graph.ty(id).dense()]).is_ok()).then_some(id)
+        let copies = given && !copy && copy_of(graph, id).infer(&[graph.ty(id).dense()]).is_ok();
+        copies.then_some(Refused { input: id, by })
     };
     graph.nodes.iter().map(input).collect()
 }
@@ -53,11 +90,12 @@ fn copy_of(graph: &Graph, id: ValueId) -> View {
     View { form: Form::Reshape(graph.ty(id).shape.clone()) }
 }
 
-fn copied(graph: &Graph, refused: &[Option<ValueId>]) -> Result<Graph, CompileError> {
+fn copied(graph: &Graph, refused: &[Option<Refused>]) -> Result<Graph, CompileError> {
     let mut r = Rebuild::new(graph, |_| true)?;
     let mut copies: Vec<(ValueId, ValueId)> = Vec::new();
     for (n, node) in graph.nodes.iter().enumerate() {
-        if let Some(id) = refused[n]
+        let refused = refused[n].as_ref().map(|r| r.input);
+        if let Some(id) = refused
             && !copies.iter().any(|(of, _)| *of == id)
         {
             let mut name = format!("{}.copy", graph.value(id).name);
@@ -67,7 +105,7 @@ fn copied(graph: &Graph, refused: &[Option<ValueId>]) -> Result<Graph, CompileEr
             let made = r.add(NodeKind::Op(copy_of(graph, id).into()), &[r.get(id)], &[name])?;
             copies.push((id, made[0]));
         }
-        let copy = |i: ValueId| copies.iter().find(|(of, _)| refused[n] == Some(i) && *of == i).map(|(_, copy)| *copy);
+        let copy = |i: ValueId| copies.iter().find(|(of, _)| refused == Some(i) && *of == i).map(|(_, copy)| *copy);
         let ins: Vec<ValueId> = node.ins.iter().map(|&i| copy(i).unwrap_or_else(|| r.get(i))).collect();
         r.copy_as(n, reading_copies(node, |i| copy(i).is_some()), &ins)?;
     }

@@ -6,9 +6,11 @@
 //! result join it where all else that they read is there already.
 
 use crate::Options;
+use crate::decision::{Decision, Decisions};
 use crate::epilogue::Epilogues;
 use crate::error::CompileError;
 use crate::group;
+use crate::names;
 use crate::readers::{Readers, is_there};
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
@@ -16,14 +18,24 @@ use yirage_ir::region::{MAX_REGION_OPS, is_product, row_dim};
 use yirage_ir::{Dim, Graph, Node, NodeKind, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Step, Target};
 
-pub(crate) fn run(graph: &Graph, target: &Target, options: &Options) -> Result<Graph, CompileError> {
+pub(crate) fn run(
+    graph: &Graph,
+    target: &Target,
+    options: &Options,
+    decisions: &mut Decisions,
+) -> Result<Graph, CompileError> {
     if !options.fuse {
+        decisions.tell(Decision::fusion_is_off);
         return Ok(graph.clone());
     }
     let mut r = Rebuild::new(graph, |_| true)?;
     let readers = Readers::of(graph);
-    for group in groups(graph, &Epilogues::new(graph, &readers, target)) {
-        if target.runs_regions(kind_of(graph, &group)) {
+    for group in groups(graph, &Epilogues::new(graph, &readers, target), decisions) {
+        let runs = target.runs_regions(kind_of(graph, &group));
+        if group.len() > 1 {
+            decisions.tell(|| decision(graph, &group, runs));
+        }
+        if runs {
             emit(graph, &group, &readers, &mut r)?;
         } else {
             group.iter().try_for_each(|&n| emit(graph, &[n], &readers, &mut r))?;
@@ -50,15 +62,15 @@ pub(crate) fn steps(graph: &Graph, kernels: &[u32]) -> Vec<Step> {
 }
 
 /// Node indices that run together, in an order in which they can run.
-fn groups(graph: &Graph, epilogues: &Epilogues<'_>) -> Vec<Vec<usize>> {
+fn groups(graph: &Graph, epilogues: &Epilogues<'_>, decisions: &mut Decisions) -> Vec<Vec<usize>> {
     let mut done = vec![false; graph.nodes.len()];
     let mut left = graph.nodes.len();
     let mut out = Vec::new();
     while left > 0 {
-        let mut batch = ready_rows(graph, &done);
+        let mut batch = ready_rows(graph, &done, decisions);
         if batch.is_empty() {
-            batch = ready_products(graph, &done);
-            batch.iter_mut().for_each(|group| epilogues.join(group, &done));
+            batch = ready_products(graph, &done, decisions);
+            batch.iter_mut().for_each(|group| epilogues.join(group, &done, decisions));
         }
         for group in &batch {
             group.iter().for_each(|&n| done[n] = true);
@@ -79,7 +91,7 @@ fn reads_whole(node: &Node, at: usize, ty: &Type) -> bool {
 }
 
 /// Ready row-wise nodes and all that follow from them row by row, one group a token dimension.
-fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
+fn ready_rows(graph: &Graph, done: &[bool], decisions: &mut Decisions) -> Vec<Vec<usize>> {
     let mut done = done.to_vec();
     let mut groups: Vec<(Option<Dim>, Vec<usize>)> = Vec::new();
     let mut dim_of: HashMap<usize, Option<Dim>> = HashMap::new();
@@ -92,17 +104,25 @@ fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
             continue;
         }
         // A producer fused in this round must run over the same rows, and what it makes be read row by row.
-        let crosses = node.ins.iter().enumerate().any(|(at, &i)| match graph.value(i).source {
-            Source::Node { node: maker, .. } => dim_of
-                .get(&(maker as usize))
-                .is_some_and(|d| *d != dim || (reads_whole(node, at, graph.ty(i)) && graph.state_of(i).is_none())),
-            _ => false,
+        let crosses = node.ins.iter().enumerate().find_map(|(at, &i)| match graph.value(i).source {
+            Source::Node { node: maker, .. } => match dim_of.get(&(maker as usize)) {
+                Some(d) if *d != dim => Some((i, Crossing::Rows)),
+                Some(_) if reads_whole(node, at, graph.ty(i)) && graph.state_of(i).is_none() => {
+                    Some((i, Crossing::Whole))
+                }
+                _ => None,
+            },
+            _ => None,
         });
-        if crosses {
+        if let Some((value, crossing)) = crosses {
+            decisions.tell(|| crossing.decision(graph, n, value));
             continue;
         }
         match groups.iter_mut().find(|(d, _)| *d == dim) {
-            Some((_, members)) if members.len() == MAX_REGION_OPS => continue,
+            Some((_, members)) if members.len() == MAX_REGION_OPS => {
+                decisions.tell(|| too_many(graph, n));
+                continue;
+            }
             Some((_, members)) => members.push(n),
             None => groups.push((dim, vec![n])),
         }
@@ -112,18 +132,47 @@ fn ready_rows(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
+/// Why a node is not in the pass over rows that makes what it reads.
+#[derive(Clone, Copy)]
+enum Crossing {
+    /// It runs over other rows.
+    Rows,
+    /// It may read all rows.
+    Whole,
+}
+
+impl Crossing {
+    fn decision(self, graph: &Graph, n: usize, value: ValueId) -> Decision {
+        let read = names::quoted(graph, value);
+        let what = format!("one pass over rows with {read}");
+        let why = match self {
+            Crossing::Rows => format!("it has other rows than {read} of {}", graph.ty(value)),
+            Crossing::Whole => format!("a row of it may depend on all of {read}"),
+        };
+        Decision::refused(names::of_node(graph, n), what, why)
+    }
+}
+
+fn too_many(graph: &Graph, n: usize) -> Decision {
+    let why = format!("a region has {MAX_REGION_OPS} ops at most");
+    Decision::refused(names::of_node(graph, n), "one region with what is ready beside it", why)
+}
+
 /// Ready nodes that are not row-wise, products of one input together.
-fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
+fn ready_products(graph: &Graph, done: &[bool], decisions: &mut Decisions) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         if done[n] || !is_ready(graph, n, done) || row_dim(graph, node).is_some() {
             continue;
         }
-        let shared = |g: &&mut Vec<usize>| {
+        let alike = |g: &[usize]| {
             let other = &graph.nodes[g[0]];
-            is_product(node) && other.name() == node.name() && other.ins[0] == node.ins[0] && g.len() < MAX_REGION_OPS
+            is_product(node) && other.name() == node.name() && other.ins[0] == node.ins[0]
         };
-        match groups.iter_mut().find(shared) {
+        if groups.iter().any(|g| alike(g) && g.len() == MAX_REGION_OPS) {
+            decisions.tell(|| too_many(graph, n));
+        }
+        match groups.iter_mut().find(|g| alike(g) && g.len() < MAX_REGION_OPS) {
             Some(group) => group.push(n),
             None => groups.push(vec![n]),
         }
@@ -134,6 +183,23 @@ fn ready_products(graph: &Graph, done: &[bool]) -> Vec<Vec<usize>> {
 /// The kind of region that nodes which run together are.
 fn kind_of(graph: &Graph, members: &[usize]) -> RegionKind {
     if is_product(&graph.nodes[members[0]]) { RegionKind::Products } else { RegionKind::Rows }
+}
+
+fn decision(graph: &Graph, members: &[usize], runs: bool) -> Decision {
+    let kind = kind_of(graph, members);
+    let what = format!("a region `{}` of {} nodes", kind.name(), members.len());
+    let values = names::of_nodes(graph, members);
+    if !runs {
+        return Decision::refused(values, what, "no kernel of the target runs regions of this kind");
+    }
+    let first = &graph.nodes[members[0]];
+    let why = match row_dim(graph, first) {
+        Some(dim) if kind == RegionKind::Rows => {
+            format!("all are ready together, and a row of {dim} needs its own row alone")
+        }
+        _ => format!("products of {}, with what follows from each alone", names::quoted(graph, first.ins[0])),
+    };
+    Decision::done(values, what, why)
 }
 
 fn emit(graph: &Graph, members: &[usize], readers: &Readers, r: &mut Rebuild) -> Result<(), CompileError> {

@@ -57,7 +57,7 @@ pub(crate) fn region(
         map.extend(node.outs.iter().copied().zip(made));
     }
     outs.iter().for_each(|o| builder.output(map[o]));
-    Ok((Region { kind, graph: builder.finish() }, ins))
+    Ok((Region::new(kind, builder.finish()), ins))
 }
 
 /// Adds the ops of a region that takes `ins`: regions hold no regions. Gives what the region gives.

@@ -4,22 +4,36 @@
 //! Each input is quantised once, however many products read it, whatever the formats of their weights.
 
 use crate::Options;
+use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
+use crate::names;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::op::Quantize;
 use yirage_ir::{DType, Graph, NodeKind, Op, ValueId};
 use yirage_plan::{LayoutFacts, Precision, Target};
 
-pub(crate) fn run(graph: &Graph, target: &Target, options: &Options) -> Result<Graph, CompileError> {
+pub(crate) fn run(
+    graph: &Graph,
+    target: &Target,
+    options: &Options,
+    decisions: &mut Decisions,
+) -> Result<Graph, CompileError> {
     let mut r = Rebuild::new(graph, |_| true)?;
-    let wanted = target.activation_layouts.first().filter(|_| options.precision == Precision::Fast);
+    let wanted = match (options.precision, target.activation_layouts.first()) {
+        (Precision::Exact, _) => Err(Floats::Exact),
+        (Precision::Fast, facts) => facts.ok_or(Floats::NoLayout),
+    };
     // Products with chosen experts read their activations token by token, the others in tiles of tokens: the two do
     // not share a quantised value, because a target may hold them differently.
     let mut quantised: HashMap<(ValueId, Option<u32>), ValueId> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         let mut ins: Vec<ValueId> = node.ins.iter().map(|&i| r.get(i)).collect();
-        if let Some(facts) = wanted.filter(|facts| wants_codes(graph, n, facts)) {
+        let takes = has_codes(graph, n).then(|| wanted.and_then(|facts| takes_codes(graph, n, facts).map(|()| facts)));
+        if let Some(takes) = takes {
+            decisions.tell(|| decision(graph, n, takes));
+        }
+        if let Some(Ok(facts)) = takes {
             let x = node.ins[0];
             let by_expert = expert_parts(&node.kind);
             let q = match quantised.get(&(x, by_expert)) {
@@ -46,19 +60,64 @@ fn expert_parts(kind: &NodeKind) -> Option<u32> {
     }
 }
 
-/// Whether node `n` is a product of f32 activations with a block-quantised weight, whose rows the layout can hold.
-fn wants_codes(graph: &Graph, n: usize, facts: &LayoutFacts) -> bool {
+/// Why a product reads floats.
+#[derive(Clone, Copy)]
+enum Floats {
+    /// The precision says so.
+    Exact,
+    /// The target has no codes.
+    NoLayout,
+    /// It is a product by groups.
+    Groups,
+    /// Its rows are no whole blocks.
+    Width,
+    /// They are no f32 numbers.
+    Type,
+}
+
+/// Whether node `n` is a product with a block-quantised weight.
+fn has_codes(graph: &Graph, n: usize) -> bool {
+    let node = &graph.nodes[n];
+    let product = matches!(node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)));
+    product && matches!(graph.ty(node.ins[1]).dtype, DType::Stored(f) if f.info().block > 1)
+}
+
+/// Whether such a product can read its activations in a layout.
+///
+/// # Errors
+/// Why not.
+fn takes_codes(graph: &Graph, n: usize, facts: &LayoutFacts) -> Result<(), Floats> {
     let node = &graph.nodes[n];
     let whole = |of: usize| graph.ty(node.ins[1]).width().is_some_and(|k| k.is_multiple_of(of));
-    // Per-head products stay in f32: their inputs are short slices of a row.
-    let product = match &node.kind {
-        NodeKind::Op(Op::Linear(l)) => l.groups == 1,
+    match &node.kind {
+        // Per-head products stay in f32: their inputs are short slices of a row.
+        NodeKind::Op(Op::Linear(l)) if l.groups != 1 => return Err(Floats::Groups),
         // Parts of a row that the target would have to pad apart stay in f32 too.
-        NodeKind::Op(Op::ExpertLinear(op)) => op.shared || whole(facts.row_multiple as usize),
-        _ => false,
-    };
-    if !product || graph.ty(node.ins[0]).dtype != DType::F32 || !whole(facts.layout.info().block) {
-        return false;
+        NodeKind::Op(Op::ExpertLinear(op)) if !op.shared && !whole(facts.row_multiple as usize) => {
+            return Err(Floats::Width);
+        }
+        _ => {}
     }
-    matches!(graph.ty(node.ins[1]).dtype, DType::Stored(f) if f.info().block > 1)
+    if graph.ty(node.ins[0]).dtype != DType::F32 {
+        return Err(Floats::Type);
+    }
+    if whole(facts.layout.info().block) { Ok(()) } else { Err(Floats::Width) }
+}
+
+fn decision(graph: &Graph, n: usize, takes: Result<&LayoutFacts, Floats>) -> Decision {
+    let node = &graph.nodes[n];
+    let (values, x) = (names::of_node(graph, n), names::quoted(graph, node.ins[0]));
+    let what = format!("a product that reads {x} as codes");
+    let why = match takes {
+        Ok(facts) => {
+            let (weight, layout) = (graph.ty(node.ins[1]), facts.layout);
+            return Decision::done(values, what, format!("the weight is {weight}, and the precision allows {layout}"));
+        }
+        Err(Floats::Exact) => "the precision is exact".into(),
+        Err(Floats::NoLayout) => "the target has no layout of activations".into(),
+        Err(Floats::Groups) => "a product by groups reads short slices of a row".into(),
+        Err(Floats::Width) => format!("rows of {} are no whole blocks", graph.ty(node.ins[1])),
+        Err(Floats::Type) => format!("{x} is {}, not f32", graph.ty(node.ins[0])),
+    };
+    Decision::refused(values, what, why)
 }

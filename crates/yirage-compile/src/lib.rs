@@ -8,20 +8,26 @@ mod canonicalise;
 mod chains;
 mod compose;
 mod copies;
+mod decision;
 mod epilogue;
+pub mod equal;
 mod error;
 mod fuse;
 mod group;
 mod legalise;
 mod memory;
+mod names;
 mod options;
 mod readers;
 mod rebuild;
 mod recognise;
+pub mod search;
 mod select;
 mod tasks;
+mod tiles;
 mod weights;
 
+pub use decision::{Decision, Decisions, PassDecisions, Verdict};
 pub use error::CompileError;
 pub use options::Options;
 pub use weights::plan_weights;
@@ -34,7 +40,7 @@ pub struct Pass {
     /// Its name, as filetests call it.
     pub name: &'static str,
     /// What it does.
-    pub run: fn(&Graph, &Target, &Options) -> Result<Graph, CompileError>,
+    pub run: fn(&Graph, &Target, &Options, &mut Decisions) -> Result<Graph, CompileError>,
 }
 
 /// The graph passes, in order.
@@ -44,6 +50,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "legalise", run: legalise::run },
     Pass { name: "compose", run: compose::run },
     Pass { name: "chains", run: chains::run },
+    Pass { name: "tiles", run: tiles::run },
     Pass { name: "fuse", run: fuse::run },
 ];
 
@@ -61,19 +68,55 @@ pub fn compile(
     weights: &WeightPlan,
     options: &Options,
 ) -> Result<VerifiedPlan, CompileError> {
+    compiled(graph, bucket, target, weights, options, None)
+}
+
+/// As [`compile`], and tells what each pass decided. Where it fails, `told` has what was decided until then.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_explained(
+    graph: &Graph,
+    bucket: Bucket,
+    target: &Target,
+    weights: &WeightPlan,
+    options: &Options,
+    told: &mut Vec<PassDecisions>,
+) -> Result<VerifiedPlan, CompileError> {
+    compiled(graph, bucket, target, weights, options, Some(told))
+}
+
+fn compiled(
+    graph: &Graph,
+    bucket: Bucket,
+    target: &Target,
+    weights: &WeightPlan,
+    options: &Options,
+    mut told: Option<&mut Vec<PassDecisions>>,
+) -> Result<VerifiedPlan, CompileError> {
     yirage_ir::verify(graph)?;
     check_strides(graph)?;
     weights::check(graph, weights)?;
     let mut lowered = graph.clone();
     for pass in PIPELINE {
-        lowered = (pass.run)(&lowered, target, options)?;
+        lowered = decided(pass.name, &lowered, &mut told, |decisions| {
+            let out = (pass.run)(&lowered, target, options, decisions)?;
+            let nodes = out.nodes.len();
+            Ok((out, nodes))
+        })?;
         if cfg!(debug_assertions) {
             yirage_ir::verify(&lowered)?;
         }
     }
     let weights = weights::of_graph(&lowered, weights);
-    let lowered = copies::run(&lowered, target, &weights)?;
-    let (kernels, chosen) = select::run(&lowered, target, &weights)?;
+    let lowered = decided("copies", &lowered, &mut told, |decisions| {
+        let out = copies::run(&lowered, target, &weights, decisions)?;
+        let nodes = out.nodes.len();
+        Ok((out, nodes))
+    })?;
+    let (kernels, chosen) = decided("select", &lowered, &mut told, |decisions| {
+        Ok((select::run(&lowered, target, &weights, decisions)?, lowered.nodes.len()))
+    })?;
     let steps = fuse::steps(&lowered, &chosen);
     let mut plan = Plan {
         target: target.describe(),
@@ -90,6 +133,23 @@ pub fn compile(
     memory::place(&mut plan, target)?;
     plan.programs = tasks::programs(&plan, &target.executors, target.queues())?;
     Ok(VerifiedPlan::new(plan, target)?)
+}
+
+/// What `run` makes of a graph, with the number of nodes there are then; its decisions go to `told`, if anywhere.
+fn decided<T>(
+    pass: &'static str,
+    graph: &Graph,
+    told: &mut Option<&mut Vec<PassDecisions>>,
+    run: impl FnOnce(&mut Decisions) -> Result<(T, usize), CompileError>,
+) -> Result<T, CompileError> {
+    let mut decisions = if told.is_some() { Decisions::heard() } else { Decisions::unheard() };
+    let made = run(&mut decisions);
+    let before = graph.nodes.len();
+    let after = made.as_ref().map_or(before, |(_, nodes)| *nodes);
+    if let Some(told) = told {
+        told.push(PassDecisions { pass, before, after, decisions: decisions.into_told() });
+    }
+    made.map(|(made, _)| made)
 }
 
 /// Weights may be views: loading writes their rows one by one. So may slots, which kernels read where they lie, or copy.

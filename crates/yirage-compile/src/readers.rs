@@ -1,5 +1,6 @@
 //! Who reads each value of a graph, and whether it is there.
 
+use crate::names;
 use yirage_ir::{Graph, Source, ValueId};
 
 /// The nodes that read each value, each once, ascending; and what the graph gives back.
@@ -40,6 +41,16 @@ impl Readers {
             [reader] if !self.is_output(id) => Some(*reader),
             _ => None,
         }
+    }
+
+    /// Of a value that is wanted elsewhere than by the nodes `inside`: where.
+    pub(crate) fn wanted(&self, graph: &Graph, id: ValueId, inside: &[usize]) -> String {
+        let value = names::quoted(graph, id);
+        if self.is_output(id) {
+            return format!("{value} is an output of the graph");
+        }
+        let others: Vec<usize> = self.all(id).iter().copied().filter(|n| !inside.contains(n)).collect();
+        format!("{value} is shared: read for {} too", names::listed(&names::of_nodes(graph, &others)))
     }
 }
 

@@ -1,5 +1,5 @@
 //! General subgraphs that are a named op become it, so that its own kernels run them: softmax, norms, products with a
-//! weight or of rows, look-ups in a table.
+//! weight or of rows, look-ups in a table, rotations.
 //!
 //! What a named op is, its [`lower`](Op::lower) says; here it is only guessed, from the last node of a subgraph, and
 //! then compared with what is there, node by node. So a form that is nearly an op stays as it is. Nothing is recognised
@@ -12,19 +12,21 @@
 mod guess;
 
 use crate::Options;
+use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
+use crate::names;
 use crate::readers::Readers;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::{Graph, NodeKind, Op, Source, ValueId};
 use yirage_plan::Target;
 
-pub(crate) fn run(graph: &Graph, _: &Target, _: &Options) -> Result<Graph, CompileError> {
-    recognised(graph)
+pub(crate) fn run(graph: &Graph, _: &Target, _: &Options, decisions: &mut Decisions) -> Result<Graph, CompileError> {
+    recognised(graph, decisions)
 }
 
 /// The graph with named ops where it has their general forms.
-pub(crate) fn recognised(graph: &Graph) -> Result<Graph, CompileError> {
+pub(crate) fn recognised(graph: &Graph, decisions: &mut Decisions) -> Result<Graph, CompileError> {
     let readers = Readers::of(graph);
     let mut named: Vec<Option<Found>> = graph.nodes.iter().map(|_| None).collect();
     let mut inside = vec![false; graph.nodes.len()];
@@ -33,7 +35,7 @@ pub(crate) fn recognised(graph: &Graph) -> Result<Graph, CompileError> {
         if inside[n] {
             continue;
         }
-        if let Some(found) = find(graph, &readers, n) {
+        if let Some(found) = find(graph, &readers, n, decisions) {
             found.nodes.iter().filter(|&&m| m != n).for_each(|&m| inside[m] = true);
             named[n] = Some(found);
         }
@@ -64,57 +66,152 @@ struct Found {
     nodes: Vec<usize>,
 }
 
-fn find(graph: &Graph, readers: &Readers, n: usize) -> Option<Found> {
-    let found = |guess: guess::Guess| {
-        guess.op.infer(&guess.types).ok()?;
-        let form = guess.op.lower(&guess.types).ok()?;
-        let (ins, nodes) = same(&form, graph, graph.nodes[n].outs[0])?;
-        Some(Found { op: guess.op, ins, nodes })
-    };
-    let mut all = guess::of(graph, n).into_iter().filter_map(found);
-    all.find(|found| closed(graph, readers, n, found) && weights_stay(graph, readers, found))
+/// Where a form and the graph differ.
+struct Differs {
+    /// Nodes that were the same before.
+    same: usize,
+    /// The value of the form.
+    form: ValueId,
+    /// The value of the graph that would be it.
+    graph: ValueId,
+}
+
+/// Why a form that is there is kept as it is.
+enum Kept {
+    /// Others want this value too.
+    Wanted(ValueId),
+    /// This input would have to be a weight.
+    NoWeight(ValueId),
+    /// This input would have to be none.
+    Weight(ValueId),
+}
+
+fn find(graph: &Graph, readers: &Readers, n: usize, decisions: &mut Decisions) -> Option<Found> {
+    let mut refused: Vec<Decision> = Vec::new();
+    let mut near: Option<(usize, Decision)> = None;
+    for guess in guess::of(graph, n).into_iter().filter(|guess| guess.op.infer(&guess.types).is_ok()) {
+        let Ok(form) = guess.op.lower(&guess.types) else { continue };
+        match same(&form, graph, graph.nodes[n].outs[0]) {
+            Ok((ins, nodes)) => {
+                let found = Found { op: guess.op, ins, nodes };
+                let stays = closed(graph, readers, n, &found).and_then(|()| weights_stay(graph, readers, &found));
+                match stays {
+                    Ok(()) => {
+                        decisions.tell(|| found.decision(graph));
+                        return Some(found);
+                    }
+                    Err(kept) if decisions.are_heard() => refused.push(found.refusal(graph, readers, kept)),
+                    Err(_) => {}
+                }
+            }
+            // What shares its last node alone with a form is not nearly an op.
+            Err(differs) if decisions.are_heard() && differs.same > near.as_ref().map_or(1, |(same, _)| *same) => {
+                near = Some((differs.same, differs.decision(graph, n, &guess.op, &form)));
+            }
+            Err(_) => {}
+        }
+    }
+    let told = if refused.is_empty() { near.into_iter().map(|(_, decision)| decision).collect() } else { refused };
+    told.into_iter().for_each(|decision| decisions.tell(|| decision));
+    None
+}
+
+impl Found {
+    /// What the form's last node makes stays; the rest is inside.
+    fn values(&self, graph: &Graph) -> Vec<String> {
+        let mut nodes = self.nodes.clone();
+        nodes.sort_unstable();
+        names::of_nodes(graph, &nodes)
+    }
+
+    fn what(&self) -> String {
+        names::node(&NodeKind::Op(self.op.clone()))
+    }
+
+    fn decision(&self, graph: &Graph) -> Decision {
+        let why = "they are its general form, node by node, and nothing else reads what is inside";
+        Decision::done(self.values(graph), self.what(), why)
+    }
+
+    fn refusal(&self, graph: &Graph, readers: &Readers, kept: Kept) -> Decision {
+        let but = match kept {
+            Kept::Wanted(id) => readers.wanted(graph, id, &self.nodes),
+            Kept::NoWeight(id) => format!("{} is no weight", names::quoted(graph, id)),
+            Kept::Weight(id) => format!("{} is a weight", names::quoted(graph, id)),
+        };
+        let why = format!("they are its general form, but {but}");
+        Decision::refused(self.values(graph), self.what(), why)
+    }
+}
+
+impl Differs {
+    fn decision(&self, graph: &Graph, n: usize, op: &Op, form: &Graph) -> Decision {
+        let made = |graph: &Graph, id: ValueId| match graph.value(id).source {
+            Source::Node { node, .. } => format!("made by {}", names::node(&graph.nodes[node as usize].kind)),
+            _ => format!("an input of type {}", graph.ty(id).dense()),
+        };
+        let value = names::quoted(graph, self.graph);
+        let (there, wanted) = (made(graph, self.graph), made(form, self.form));
+        let why = match there == wanted {
+            true => format!("{value} stands where its form has another value that stands elsewhere too"),
+            false => format!("{value} is {there}; in its form there is what is {wanted}"),
+        };
+        Decision::refused(names::of_node(graph, n), format!("`{}`", op.name()), why)
+    }
 }
 
 /// What the inputs of `form` are in `graph`, and the nodes that are the form's, if the value `root` is made as the
 /// form's output is.
-fn same(form: &Graph, graph: &Graph, root: ValueId) -> Option<(Vec<ValueId>, Vec<usize>)> {
+///
+/// # Errors
+/// The first difference.
+fn same(form: &Graph, graph: &Graph, root: ValueId) -> Result<(Vec<ValueId>, Vec<usize>), Differs> {
     let mut is: HashMap<ValueId, ValueId> = HashMap::new();
     let mut open = vec![(form.outputs[0], root)];
     let mut nodes = Vec::new();
     while let Some((f, g)) = open.pop() {
+        let differs = Differs { same: nodes.len(), form: f, graph: g };
         if let Some(&known) = is.get(&f) {
             if known != g {
-                return None;
+                return Err(differs);
             }
             continue;
         }
         is.insert(f, g);
         let Source::Node { node: from, .. } = form.value(f).source else {
             if form.ty(f) != &graph.ty(g).dense() {
-                return None;
+                return Err(differs);
             }
             continue;
         };
-        let Source::Node { node: to, .. } = graph.value(g).source else { return None };
+        let Source::Node { node: to, .. } = graph.value(g).source else { return Err(differs) };
         let (wanted, there) = (&form.nodes[from as usize], &graph.nodes[to as usize]);
         if wanted.kind != there.kind || wanted.ins.len() != there.ins.len() {
-            return None;
+            return Err(differs);
         }
         nodes.push(to as usize);
         open.extend(wanted.ins.iter().copied().zip(there.ins.iter().copied()));
     }
-    let ins = form.inputs.iter().map(|i| is.get(i).copied()).collect::<Option<Vec<_>>>()?;
-    Some((ins, nodes))
+    let unread = |&i: &ValueId| Differs { same: nodes.len(), form: i, graph: root };
+    let ins = form.inputs.iter().map(|i| is.get(i).copied().ok_or_else(|| unread(i))).collect::<Result<Vec<_>, _>>()?;
+    Ok((ins, nodes))
 }
 
 /// Whether nothing but the form reads what is made inside of it.
-fn closed(graph: &Graph, readers: &Readers, n: usize, found: &Found) -> bool {
+///
+/// # Errors
+/// What others read.
+fn closed(graph: &Graph, readers: &Readers, n: usize, found: &Found) -> Result<(), Kept> {
     let hidden = |id: ValueId| !readers.is_output(id) && readers.all(id).iter().all(|r| found.nodes.contains(r));
-    found.nodes.iter().filter(|&&m| m != n).all(|&m| graph.nodes[m].outs.iter().all(|&o| hidden(o)))
+    let mut inside = found.nodes.iter().filter(|&&m| m != n).flat_map(|&m| &graph.nodes[m].outs);
+    inside.find(|&&o| !hidden(o)).map_or(Ok(()), |&o| Err(Kept::Wanted(o)))
 }
 
 /// A product's weight is packed when it is loaded, which the ops that read it as it lies do not know.
-fn weights_stay(graph: &Graph, readers: &Readers, found: &Found) -> bool {
+///
+/// # Errors
+/// The input that is no such weight.
+fn weights_stay(graph: &Graph, readers: &Readers, found: &Found) -> Result<(), Kept> {
     let is_weight = |id: ValueId| graph.value(id).source == Source::Weight;
     // A product may read a weight as what it multiplies, too.
     let packed = |n: usize, id: ValueId| match &graph.nodes[n].kind {
@@ -123,9 +220,15 @@ fn weights_stay(graph: &Graph, readers: &Readers, found: &Found) -> bool {
         _ => false,
     };
     let alone = |id: ValueId| readers.all(id).iter().all(|&r| found.nodes.contains(&r) || packed(r, id));
-    match found.op {
-        Op::Linear(_) => is_weight(found.ins[1]) && alone(found.ins[1]) && !is_weight(found.ins[0]),
-        Op::Embed(_) => is_weight(found.ins[0]) && alone(found.ins[0]),
-        _ => true,
+    let weight = match found.op {
+        Op::Linear(_) if is_weight(found.ins[0]) => return Err(Kept::Weight(found.ins[0])),
+        Op::Linear(_) => found.ins[1],
+        Op::Embed(_) => found.ins[0],
+        _ => return Ok(()),
+    };
+    match (is_weight(weight), alone(weight)) {
+        (true, true) => Ok(()),
+        (true, false) => Err(Kept::Wanted(weight)),
+        (false, _) => Err(Kept::NoWeight(weight)),
     }
 }

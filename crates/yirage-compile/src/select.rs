@@ -1,15 +1,18 @@
 //! Chooses a kernel for every node.
 
+use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
+use crate::names;
 use std::collections::HashMap;
 use yirage_ir::{Graph, Node};
-use yirage_plan::{KernelRef, Lying, Refusal, Target, WeightPlan, check_quantised, choose};
+use yirage_plan::{KernelRef, Lying, Refusal, Target, WeightPlan, check_quantised, choose, passed_over};
 
 /// The kernels used and, for each node, which of them runs it.
 pub(crate) fn run(
     graph: &Graph,
     target: &Target,
     weights: &WeightPlan,
+    decisions: &mut Decisions,
 ) -> Result<(Vec<KernelRef>, Vec<u32>), CompileError> {
     let mut used: Vec<KernelRef> = Vec::new();
     let mut index: HashMap<usize, u32> = HashMap::new();
@@ -17,6 +20,14 @@ pub(crate) fn run(
     let lying = Lying::new(graph, weights, target);
     for node in &graph.nodes {
         let at = choose(target, &lying, node).map_err(|why| no_kernel(graph, node, target, why))?;
+        decisions.tell(|| {
+            let over: Vec<String> = passed_over(target, &lying, node, at).iter().map(ToString::to_string).collect();
+            let why = match &over[..] {
+                [] => "of the kernels that run it the target wants this one most".to_string(),
+                over => format!("passed over: {}", over.join("; ")),
+            };
+            Decision::done(names::of(graph, &node.outs), format!("run by {}", target.kernels[at].name), why)
+        });
         let kernel = *index.entry(at).or_insert_with(|| {
             let facts = &target.kernels[at];
             let (name, variant) = (facts.name.clone(), facts.variant.clone());

@@ -1,5 +1,6 @@
 //! The weight plan: one decision a weight, for all buckets.
 
+use crate::decision::Decisions;
 use crate::error::CompileError;
 use crate::recognise::recognised;
 use yirage_ir::{DType, Graph, Op, Source, ValueId};
@@ -15,7 +16,7 @@ use yirage_plan::{Target, WeightEntry, WeightPlan, matrices, readers};
 /// A graph that does not hold together, and a weight that products read as different numbers of matrices.
 pub fn plan_weights(graph: &Graph, target: &Target) -> Result<WeightPlan, CompileError> {
     yirage_ir::verify(graph)?;
-    let graph = &recognised(graph)?;
+    let graph = &recognised(graph, &mut Decisions::unheard())?;
     let entries = graph.inputs_of(Source::Weight).map(|id| entry(graph, id, target));
     Ok(WeightPlan { entries: entries.collect::<Result<_, _>>()? })
 }

@@ -9,7 +9,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::target;
-use yirage_compile::{Options, PIPELINE, compile, plan_weights};
+use yirage_compile::{Decisions, Options, PIPELINE, compile, plan_weights};
 use yirage_ir::{Dims, text, verify};
 use yirage_plan::{Precision, VerifiedPlan};
 
@@ -38,7 +38,7 @@ fn passes_give_the_checked_text() {
         let (input, pass, precision, want) = parts(&content);
         let graph = text::parse(input).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let pass = PIPELINE.iter().find(|p| p.name == pass).unwrap_or_else(|| panic!("no pass {pass}"));
-        let out = (pass.run)(&graph, &target(), &Options::new(precision)).unwrap();
+        let out = (pass.run)(&graph, &target(), &Options::new(precision), &mut Decisions::unheard()).unwrap();
         verify(&out).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let got = text::print(&out);
         if std::env::var_os("YIRAGE_BLESS").is_some() {

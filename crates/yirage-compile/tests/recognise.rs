@@ -3,16 +3,16 @@
 
 mod support;
 
-use yirage_compile::{Options, PIPELINE, plan_weights};
+use yirage_compile::{Decisions, Options, PIPELINE, plan_weights};
 use yirage_ir::op::{Case, Role};
 use yirage_ir::{Dim, Graph, GraphBuilder, NodeKind, Op, Source, Sym, Type, ValueId, text};
 
 /// The ops that are recognised.
-const KNOWN: [&str; 6] = ["softmax", "rms_norm", "layer_norm", "linear", "embed", "matmul"];
+const KNOWN: [&str; 7] = ["softmax", "rms_norm", "layer_norm", "linear", "embed", "matmul", "rope"];
 
 fn recognised(graph: &Graph) -> Graph {
     let pass = PIPELINE.iter().find(|p| p.name == "recognise").unwrap();
-    (pass.run)(graph, &support::target(), &Options::default()).unwrap()
+    (pass.run)(graph, &support::target(), &Options::default(), &mut Decisions::unheard()).unwrap()
 }
 
 /// The inputs of a case as a model has them.

@@ -7,8 +7,8 @@ use yirage_ir::{ActivationLayout, Dims, RegionKind, text};
 use yirage_plan::rules::{OpRule, Way};
 use yirage_plan::tasks::vm::{WalkError, Watch, walk};
 use yirage_plan::{
-    ExecutorKind, KernelFacts, LayoutFacts, Part, Plan, PlanError, Precision, Sharing, Stage, Target, TaskProgram,
-    VerifiedPlan, Wait, When,
+    ExecutorKind, KernelCapabilities, KernelFacts, LayoutFacts, Part, Plan, PlanError, Precision, Sharing, Stage,
+    Target, TaskProgram, VerifiedPlan, Wait, When,
 };
 use yirage_testkit::rng::Rng;
 
@@ -28,10 +28,12 @@ fn target(workers: u32) -> Target {
     Target {
         family: "test".into(),
         arch: "none".into(),
+        capabilities: KernelCapabilities::LEAST,
         workers,
         product_layout: "tiles".into(),
         activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 32 }],
         align: 64,
+        block_bytes: None,
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
             kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[shares]),

@@ -57,6 +57,7 @@ fn row(isa: Isa, [m, k, n]: [usize; 3], transposed: bool, elem: Elem, few: bool)
         left: None,
         right: None,
         after: None,
+        goes_on: false,
         workers: 2,
     };
     let call = Contract::new(product).unwrap_or_else(|e| panic!("{e}"));

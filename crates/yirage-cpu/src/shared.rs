@@ -3,8 +3,8 @@
 use crate::isa::Isa;
 use crate::memory::Supply;
 use crate::pool::Pool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use yirage_hal::{MemoryReport, PoolBytes};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use yirage_hal::{MemoryReport, PoolBytes, Profiler};
 
 /// Threads, instruction set and account of a device.
 pub(crate) struct Shared {
@@ -12,6 +12,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Where memory for what kernels touch comes from.
     pub(crate) supply: Supply,
+    /// Where programs write the times of their tasks, if they are to.
+    pub(crate) profiler: OnceLock<Arc<Profiler>>,
     turn: Mutex<()>,
     memory: Mutex<MemoryReport>,
 }
@@ -39,7 +41,8 @@ pub(crate) struct Booked {
 impl Shared {
     /// With nothing booked.
     pub(crate) fn new(isa: Isa, pool: Pool, supply: Supply) -> Shared {
-        Shared { isa, pool, supply, turn: Mutex::default(), memory: Mutex::default() }
+        let (profiler, turn, memory) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Shared { isa, pool, supply, profiler, turn, memory }
     }
 
     /// Waits until no program of the device runs.

@@ -105,7 +105,20 @@ impl Case {
     fn product(&mut self, workers: usize) -> Product<'_> {
         let [m, k, n] = self.sizes;
         let (a, b, out) = (self.a.input(), self.b.input(), self.out.output());
-        Product { batch: &self.batch, m, k, n, a, b, out, left: None, right: None, after: None, workers }
+        Product {
+            batch: &self.batch,
+            m,
+            k,
+            n,
+            a,
+            b,
+            out,
+            left: None,
+            right: None,
+            after: None,
+            goes_on: false,
+            workers,
+        }
     }
 
     /// One chain an element.

@@ -28,7 +28,7 @@ pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
 pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{Engine, Event, ModelFacts, Request};
 pub use error::EngineError;
-pub use load::Progress;
+pub use load::{PlannedStep, Progress, plan_step};
 pub use memory::LoadBytes;
 pub use options::{CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl};
 pub use packed::Notice;

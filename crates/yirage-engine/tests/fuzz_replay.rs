@@ -10,8 +10,12 @@ mod chat_template;
 mod config_json;
 #[path = "../../../fuzz/bodies/gguf.rs"]
 mod gguf;
+#[path = "../../../fuzz/bodies/graph_json.rs"]
+mod graph_json;
 #[path = "../../../fuzz/bodies/graph_text.rs"]
 mod graph_text;
+#[path = "../../../fuzz/bodies/npy.rs"]
+mod npy;
 #[path = "../../../fuzz/bodies/packed_header.rs"]
 mod packed_header;
 #[path = "../../../fuzz/bodies/plan_text.rs"]
@@ -26,11 +30,13 @@ mod tokenizer_json;
 /// What a target does with its input.
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 9] = [
+const TARGETS: [(&str, Body); 11] = [
     ("chat_template", chat_template::run),
     ("config_json", config_json::run),
     ("gguf", gguf::run),
+    ("graph_json", graph_json::run),
     ("graph_text", graph_text::run),
+    ("npy", npy::run),
     ("packed_header", packed_header::run),
     ("plan_text", plan_text::run),
     ("random_graph", random_graph::run),

@@ -4,6 +4,7 @@
 //! pairs of neighbouring steps of equal size are compared, and the median of the ratios decides. A pure value: it has no
 //! clock and is told what steps took.
 
+use std::fmt;
 use std::time::Duration;
 use yirage_ir::Dims;
 use yirage_plan::ExecutorKind;
@@ -38,6 +39,35 @@ pub enum Why {
     },
 }
 
+impl Why {
+    /// Before any step ran, for a plan with so many executors and workers.
+    pub fn at_first(executors: usize, workers: usize) -> Why {
+        match executors {
+            0 | 1 => Why::Only,
+            _ if workers < 2 => Why::Preferred,
+            _ => Why::Measuring { pairs: 0, of: PAIRS },
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Only => f.write_str("the device has no other"),
+            Why::Preferred => {
+                f.write_str("the device names it first, and nothing is measured: one worker, or steps beside the host")
+            }
+            Why::Forced => f.write_str("it was asked for"),
+            Why::Measuring { pairs, of } => {
+                write!(f, "undecided: two take turns, {pairs} of {of} pairs of steps are measured")
+            }
+            Why::Measured { ratio, pairs } => {
+                write!(f, "measured: {ratio:.3} of the other's time, the median of {pairs} pairs of steps")
+            }
+        }
+    }
+}
+
 /// Chooses between a plan's executors.
 pub(crate) struct Choice {
     kinds: Vec<ExecutorKind>,
@@ -54,11 +84,7 @@ impl Choice {
     /// Between the executors of the device that the plan was made for. The first is preferred where there is no difference.
     pub(crate) fn new(kinds: Vec<ExecutorKind>, workers: usize) -> Choice {
         let now = kinds.first().copied().unwrap_or(ExecutorKind::Steps);
-        let why = match kinds.len() {
-            0 | 1 => Why::Only,
-            _ if workers < 2 => Why::Preferred,
-            _ => Why::Measuring { pairs: 0, of: PAIRS },
-        };
+        let why = Why::at_first(kinds.len(), workers);
         Choice { kinds, why, now, first: None, warm: WARM_UP, ratios: Vec::new() }
     }
 

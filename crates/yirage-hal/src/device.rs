@@ -4,6 +4,7 @@ use crate::error::HalError;
 use crate::image::WeightImage;
 use crate::info::DeviceInfo;
 use crate::limit::{Limit, Probe};
+use crate::profile::Profiler;
 use crate::step::{Fence, Resident, Step};
 use std::any::Any;
 use std::collections::HashMap;
@@ -152,6 +153,16 @@ pub trait Device: Send + Sync {
     fn probe(&self, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
         let why = format!("the device {} does not measure itself", self.info().backend);
         Err(HalError::Unsupported { what: format!("the limit of {limit}"), why })
+    }
+
+    /// Keeps the times of the tasks of all programs that are loaded from now on: of `spans` tasks a worker at most. A device
+    /// has one profiler; asked again it gives the same.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`] where the device does not know its tasks' times, and for too many spans.
+    fn profile(&self, spans: usize) -> Result<Arc<Profiler>, HalError> {
+        let why = format!("the device {} keeps no times of tasks", self.info().backend);
+        Err(HalError::Unsupported { what: format!("a profile of {spans} tasks a worker"), why })
     }
 
     /// The ceiling of arithmetic that products with weights of `format` meet.

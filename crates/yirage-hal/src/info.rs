@@ -1,6 +1,6 @@
 //! What is known of a device without opening it.
 
-use crate::capabilities::KernelCapabilities;
+use yirage_plan::KernelCapabilities;
 
 /// A device that is there.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod backend;
-mod capabilities;
 mod choice;
 mod device;
 pub mod driver;
@@ -19,13 +18,14 @@ mod image;
 mod info;
 mod limit;
 mod outputs;
+mod profile;
 mod record;
 pub mod reference;
+mod roofline;
 mod step;
 mod view;
 
 pub use backend::{Backend, OpenOptions, Unavailable};
-pub use capabilities::KernelCapabilities;
 pub use choice::Why;
 pub use device::{
     Bindings, Device, MemoryReport, PoolBytes, Program, SharedArena, StateHandle, WeightHandle, WeightSink,
@@ -36,6 +36,8 @@ pub use image::WeightImage;
 pub use info::DeviceInfo;
 pub use limit::{Limit, Probe, Readings};
 pub use outputs::Outputs;
+pub use profile::{MAX_RUNS, MAX_SPANS, Profile, ProfiledProgram, Profiler, ProgramId, RunSpan, Running, TaskSpan};
 pub use record::{HostMemory, Record};
+pub use roofline::{Ceilings, Roofline};
 pub use step::{Fence, Finished, Pending, Resident, SlotValue, Step};
 pub use view::write_view;

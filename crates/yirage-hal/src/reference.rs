@@ -4,7 +4,6 @@
 //! speed and no memory bound beyond the weights themselves.
 
 use crate::backend::{Backend, OpenOptions, Unavailable};
-use crate::capabilities::KernelCapabilities;
 use crate::device::{Bindings, Device, MemoryReport, PoolBytes, Program, StateHandle, WeightHandle, WeightSink};
 use crate::error::HalError;
 use crate::info::DeviceInfo;
@@ -17,7 +16,7 @@ use yirage_ir::tensor::Data;
 use yirage_ir::{ActivationLayout, DType, Dims, Graph, Op, RegionKind, Source, Tensor, Type};
 use yirage_plan::rules::{OpRule, Way};
 use yirage_plan::weights::ROWS;
-use yirage_plan::{ExecutorKind, KernelFacts, LayoutFacts, Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, LayoutFacts, Target, VerifiedPlan, WeightEntry};
 
 /// The reference backend.
 pub struct Reference {
@@ -61,19 +60,20 @@ impl Backend for Reference {
     }
 }
 
+/// It evaluates ops in every type that they have.
+const CAPABILITIES: KernelCapabilities = KernelCapabilities {
+    fp16: true,
+    bf16: true,
+    int8: true,
+    int4: true,
+    paged_attention: true,
+    fused_moe: true,
+    ..KernelCapabilities::LEAST
+};
+
 fn info() -> DeviceInfo {
-    // It evaluates ops in every type that they have.
-    let capabilities = KernelCapabilities {
-        fp16: true,
-        bf16: true,
-        int8: true,
-        int4: true,
-        paged_attention: true,
-        fused_moe: true,
-        ..KernelCapabilities::LEAST
-    };
     DeviceInfo {
-        capabilities,
+        capabilities: CAPABILITIES,
         software: true,
         facts: vec![("purpose", "the oracle of every backend; slow by design".into())],
         ..DeviceInfo::new("reference", 0, "scalar reference", "scalar f64")
@@ -100,11 +100,13 @@ pub fn target(family: &str, kernel: &str) -> Target {
     Target {
         family: family.into(),
         arch: "scalar".into(),
+        capabilities: CAPABILITIES,
         workers: 1,
         product_layout: ROWS.into(),
         activation_layouts: ActivationLayout::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
         align: 64,
         executors: vec![ExecutorKind::Steps],
+        block_bytes: None,
         kernels: vec![kernel],
     }
 }

@@ -117,6 +117,8 @@ impl Graph {
             id = match &node.kind {
                 NodeKind::Op(Op::KvAppend(_)) => node.ins[0],
                 NodeKind::Op(_) => return None,
+                // Tiles are of no state.
+                NodeKind::Region(r) if r.tiled.is_some() => return None,
                 NodeKind::Region(r) => {
                     let inner = r.graph.state_of(r.graph.outputs[output as usize])?;
                     let at = r.graph.inputs.iter().position(|&i| i == inner)?;
@@ -280,6 +282,11 @@ impl GraphBuilder {
     /// Declares what the graph gives back.
     pub fn output(&mut self, id: ValueId) {
         self.graph.outputs.push(id);
+    }
+
+    /// What stands so far.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// The finished graph.

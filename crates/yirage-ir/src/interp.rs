@@ -2,6 +2,7 @@
 
 use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
 use crate::op::Op;
+use crate::region::evaluate_tiled;
 use crate::tensor::Tensor;
 use std::collections::HashMap;
 use thiserror::Error;
@@ -83,9 +84,14 @@ pub fn evaluate_node(eval: Eval, node: &Node, inputs: &[&Tensor]) -> Result<Vec<
     match &node.kind {
         NodeKind::Op(op) => Ok(eval(op, inputs)),
         NodeKind::Region(region) => {
-            let names = region.graph.inputs.iter().map(|&i| region.graph.value(i).name.clone());
-            let mut inner: HashMap<String, Tensor> = names.zip(inputs.iter().copied().cloned()).collect();
-            evaluate_with(eval, &region.graph, &mut inner)
+            let run = |graph: &Graph, given: Vec<Tensor>| {
+                let names = graph.inputs.iter().map(|&i| graph.value(i).name.clone());
+                evaluate_with(eval, graph, &mut names.zip(given).collect())
+            };
+            match &region.tiled {
+                Some(tiled) => evaluate_tiled(&region.graph, tiled, inputs, eval, run),
+                None => run(&region.graph, inputs.iter().copied().cloned().collect()),
+            }
         }
     }
 }

@@ -67,7 +67,9 @@ fn check_node(graph: &Graph, n: usize, ready: &mut [bool], depth: usize) -> Resu
             .infer(&ins.iter().map(Type::dense).collect::<Vec<_>>())
             .map_err(|e| format!("node {n} ({}): {e}", node.name()))?,
         NodeKind::Region(region) => {
-            check(&region.graph, depth + 1).map_err(|e| format!("region of node {n}: {e}"))?;
+            for graph in region.graphs() {
+                check(graph, depth + 1).map_err(|e| format!("region of node {n}: {e}"))?;
+            }
             region.infer(&ins).map_err(|e| format!("node {n}: {e}"))?
         }
     };

@@ -138,7 +138,7 @@ fn what_is_no_chain_is_told() {
 fn refusal(kind: RegionKind, body: &str) -> Option<String> {
     let inner = parse(body);
     let ins: Vec<_> = inner.inputs.iter().map(|&i| inner.ty(i).clone()).collect();
-    Region { kind, graph: inner }.infer(&ins).err().map(|why| why.to_string())
+    Region::new(kind, inner).infer(&ins).err().map(|why| why.to_string())
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use yirage_ir::cost::{Span, StepSizes};
 use yirage_ir::op::Case;
+use yirage_ir::region::{block_bytes, unrolled};
 use yirage_ir::rng::Rng;
 use yirage_ir::{Dims, Graph, GraphBuilder, NodeKind, Op, Source, Type, ValueId, text, verify};
 
@@ -161,6 +162,19 @@ fn corpus() -> Vec<String> {
          %z = quantize{layout=q8a, parts=1}(%y): q8a[Tokens, 32] output %y, %z } output %y }"
             .into(),
     );
+    texts.extend((0..8).map(|_| {
+        "graph g { slot %x: f32[4, 12] slot %w: f32[12, 6] slot %v: f32[4, 1]
+         %y = region tiled{grid=\"[3, 2, 1]\", loops=4, ins=\"[- 0 - loop 1, 1 - - loop 0, - 0 -]\", outs=\"[1 0 -]\",
+         accumulate=\"[continue, max, rescaled 3]\", running=\"[1, 2]\", reads=\"[2]\"}(%x, %w, %v): f32[4, 6]
+         graph body { slot %a: f32[2, 3] slot %b: f32[3, 2] slot %v: f32[2, 1] slot %m: f32[2, 1] slot %l: f32[2, 2]
+         %p = contract(%a, %b): f32[2, 2] %r = contract(%a, %b): f32[2, 2]
+         %t = reduce{kind=max, axes=\"[1]\", keep=true}(%a): f32[2, 1]
+         %f = map{expr=\"exp(sub(x0, x1))\"}(%m, %t): f32[2, 1] %s = map{expr=\"add(x0, x1)\"}(%r, %l): f32[2, 2]
+         output %p, %t, %s, %f }
+         graph block { slot %p: f32[2, 2] slot %m: f32[2, 1] slot %s: f32[2, 2] slot %v: f32[2, 1]
+         %o = map{expr=\"add(mul(x0, x1), div(x2, x3))\"}(%p, %m, %s, %v): f32[2, 2] output %o } output %y }"
+            .to_string()
+    }));
     texts
 }
 
@@ -244,8 +258,12 @@ fn spoilt_texts_are_graphs_or_errors() {
         }
         for node in &graph.nodes {
             let ins: Vec<Type> = node.ins.iter().map(|&i| graph.ty(i).clone()).collect();
-            if let NodeKind::Op(op) = &node.kind {
-                let _ = op.work(&ins, &StepSizes { dims: MOST, spans: &[LONGEST] });
+            match &node.kind {
+                NodeKind::Op(op) => drop(op.work(&ins, &StepSizes { dims: MOST, spans: &[LONGEST] })),
+                NodeKind::Region(region) => {
+                    let _ = (unrolled(region, &ins), region.parts());
+                    let _ = region.tiled.as_ref().map(|tiled| block_bytes(&region.graph, tiled));
+                }
             }
         }
         assert_eq!(text::print(&text::parse(&text::print(&graph)).unwrap()), text::print(&graph));

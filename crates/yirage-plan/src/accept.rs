@@ -5,6 +5,7 @@ use crate::target::{KernelFacts, Target};
 use crate::weights::{ROWS, WeightPlan};
 use std::collections::HashMap;
 use thiserror::Error;
+use yirage_ir::region::{Part, Tiled, block_bytes};
 use yirage_ir::{Graph, Node, NodeKind, Op, Region, Source, ValueId};
 
 /// Why no kernel runs a node.
@@ -22,6 +23,18 @@ pub enum Refusal {
         kernel: String,
         /// What that kernel wants.
         wanted: String,
+    },
+    /// A block of a tiled region takes more memory than the target's blocks have.
+    #[error("a block of {grid:?} takes {wanted} bytes, {kernel} has {limit} for one: smaller tiles are wanted")]
+    Block {
+        /// The grid.
+        grid: [u32; 3],
+        /// Bytes that a block takes; the most there are where that is no number.
+        wanted: u64,
+        /// The kernel that runs such regions.
+        kernel: String,
+        /// Bytes that there are.
+        limit: u64,
     },
     /// An input is given in a way that the kernel does not take.
     #[error(transparent)]
@@ -50,6 +63,7 @@ pub struct RefusedInput {
 pub struct Lying<'a> {
     graph: &'a Graph,
     layouts: HashMap<&'a str, WeightLayout>,
+    block_bytes: Option<u64>,
 }
 
 impl<'a> Lying<'a> {
@@ -60,7 +74,7 @@ impl<'a> Lying<'a> {
             name => (name == target.product_layout).then_some(WeightLayout::Product),
         };
         let entries = weights.entries.iter().filter_map(|e| Some((e.name.as_str(), layout(&e.layout)?)));
-        Lying { graph, layouts: entries.collect() }
+        Lying { graph, layouts: entries.collect(), block_bytes: target.block_bytes }
     }
 
     /// Where a value lies.
@@ -77,10 +91,11 @@ impl<'a> Lying<'a> {
         }
     }
 
-    /// Where a value of the region of `node` lies.
-    fn inner_kind(&self, node: &Node, region: &Graph, id: ValueId) -> Option<OperandKind> {
-        let id = region.state_of(id).unwrap_or(id);
-        match region.inputs.iter().position(|&i| i == id) {
+    /// Where a value of a graph of the region of `node` lies.
+    fn inner_kind(&self, node: &Node, part: &Part<'_>, id: ValueId) -> Option<OperandKind> {
+        let id = part.graph.state_of(id).unwrap_or(id);
+        let at = part.graph.inputs.iter().position(|&i| i == id);
+        match at.and_then(|at| part.ins.get(at).copied().flatten()) {
             Some(at) => self.kind(node.ins[at]),
             None => Some(OperandKind::Arena),
         }
@@ -104,6 +119,12 @@ pub fn choose(target: &Target, lying: &Lying<'_>, node: &Node) -> Result<usize, 
         Some(Near { why: Some(why), .. }) => why,
         _ => Refusal::Op(inner_names(node), names()),
     })
+}
+
+/// Of the kernels that a target wants more than kernel `chosen`, what those that run such a node refuse of this one.
+pub fn passed_over(target: &Target, lying: &Lying<'_>, node: &Node, chosen: usize) -> Vec<Refusal> {
+    let wanted = target.kernels.iter().take(chosen);
+    wanted.filter_map(|kernel| kernel.runs(lying, node).err()?.why).collect()
 }
 
 /// The ops of a region, for people.
@@ -148,13 +169,46 @@ impl KernelFacts {
             return Err(Near { taken: 0, why: None });
         }
         let mut taken = 0;
-        for inner in &region.graph.nodes {
-            // Regions inside regions are of no kind that there is.
-            let NodeKind::Op(op) = &inner.kind else { return Err(Near { taken, why: None }) };
-            self.op(op, &region.graph, inner, taken, &|id| lying.inner_kind(node, &region.graph, id))?;
+        for part in region.parts() {
+            taken = self.ops(part.graph, taken, region, &|id| lying.inner_kind(node, &part, id))?;
+        }
+        match (&region.tiled, lying.block_bytes) {
+            (Some(tiled), Some(limit)) => self.fits(region, tiled, limit).map_err(|why| Near { taken, why: Some(why) }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the ops of a region's graph are taken; how many are then, with their inputs.
+    fn ops(
+        &self,
+        graph: &Graph,
+        mut taken: usize,
+        region: &Region,
+        kind: &dyn Fn(ValueId) -> Option<OperandKind>,
+    ) -> Result<usize, Near> {
+        for inner in &graph.nodes {
+            match &inner.kind {
+                NodeKind::Op(op) => self.op(op, graph, inner, taken, kind)?,
+                // A tile's ops may be chains; other regions hold none.
+                NodeKind::Region(chain) if region.tiled.is_some() => {
+                    let outer = |id: ValueId| chain.graph.inputs.iter().position(|&i| i == id);
+                    let kind = |id: ValueId| outer(id).map_or(Some(OperandKind::Arena), |at| kind(inner.ins[at]));
+                    taken = self.ops(&chain.graph, taken, chain, &kind)?;
+                }
+                NodeKind::Region(_) => return Err(Near { taken, why: None }),
+            }
             taken += 1 + inner.ins.len();
         }
-        Ok(())
+        Ok(taken)
+    }
+
+    /// Whether a block has room.
+    fn fits(&self, region: &Region, tiled: &Tiled, limit: u64) -> Result<(), Refusal> {
+        let wanted = block_bytes(&region.graph, tiled).unwrap_or(u64::MAX);
+        if wanted <= limit {
+            return Ok(());
+        }
+        Err(Refusal::Block { grid: tiled.grid, wanted, kernel: self.name.clone(), limit })
     }
 
     /// Whether one of the rules takes the op; else the refusal of the one that comes closest.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod capabilities;
 mod error;
 mod fields;
 mod lifetimes;
@@ -22,7 +23,8 @@ mod verify;
 pub mod weights;
 pub mod work;
 
-pub use accept::{Lying, Refusal, RefusedInput, choose};
+pub use accept::{Lying, Refusal, RefusedInput, choose, passed_over};
+pub use capabilities::KernelCapabilities;
 pub use error::PlanError;
 pub use lifetimes::{Lifetime, lifetimes};
 pub use plan::{KernelRef, Place, Plan, Step};

@@ -9,7 +9,13 @@ pub fn readers(graph: &Graph, id: ValueId) -> Vec<(&Op, usize)> {
         for (at, _) in node.ins.iter().enumerate().filter(|(_, i)| **i == id) {
             match &node.kind {
                 NodeKind::Op(op) => found.push((op, at)),
-                NodeKind::Region(region) => found.extend(readers(&region.graph, region.graph.inputs[at])),
+                NodeKind::Region(region) => {
+                    for part in region.parts() {
+                        let is = |(_, outer): &(&ValueId, &Option<usize>)| **outer == Some(at);
+                        let inner = part.graph.inputs.iter().zip(&part.ins).filter(is);
+                        inner.for_each(|(&input, _)| found.extend(readers(part.graph, input)));
+                    }
+                }
             }
         }
     }

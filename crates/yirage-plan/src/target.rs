@@ -1,5 +1,6 @@
 //! What the compiler is told of a device: facts, as data.
 
+use crate::capabilities::KernelCapabilities;
 use crate::program::{ExecutorKind, Stage};
 use crate::rules::OpRule;
 use yirage_ir::{ActivationLayout, Dims, RegionKind, Type};
@@ -49,6 +50,8 @@ pub struct Target {
     pub family: String,
     /// Architecture and instruction set.
     pub arch: String,
+    /// What can pay on it.
+    pub capabilities: KernelCapabilities,
     /// Workers that share a step.
     pub workers: u32,
     /// The layout of weights that only products and look-ups read; [`crate::weights::ROWS`] where they stay as they are.
@@ -59,6 +62,9 @@ pub struct Target {
     pub align: u32,
     /// The executors it has. A plan gets a task program for each that runs one.
     pub executors: Vec<ExecutorKind>,
+    /// Most bytes that a block of a tiled region may take ([`yirage_ir::region::block_bytes`]): a worker's share of the
+    /// cache in which its tiles live, or the memory that a block's threads share. None where nothing bounds them.
+    pub block_bytes: Option<u64>,
     /// Kernels, most wanted first.
     pub kernels: Vec<KernelFacts>,
 }

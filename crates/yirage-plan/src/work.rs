@@ -4,12 +4,15 @@
 //! It is a floor, not an estimate. Weights are counted once a step as the device stores them; of an embedding table only
 //! the rows of the step's tokens; of experts those that so many tokens choose if they choose evenly; of a cache every
 //! position that is seen, once. Activations, logits and what is written are not counted, nor is arithmetic other than
-//! products, contractions and attention. What an op has to do says the op ([`Op::work`]); here it is summed. Knows nothing
-//! of devices and of how fast they are.
+//! products, contractions and attention. What an op has to do says the op ([`Op::work`]); here it is summed. What a node
+//! alone has to do is told with the activations that it moves ([`activation_bytes`]), which no other node may share. Knows
+//! nothing of devices and of how fast they are.
 
+use crate::target::Target;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use yirage_ir::cost::{Reads, StepSizes};
+use yirage_ir::region::Part;
 use yirage_ir::{Format, Graph, Node, NodeKind, Op, Source, Type, ValueId};
 
 pub use yirage_ir::cost::Span;
@@ -66,8 +69,10 @@ pub struct Costs {
 struct Reader {
     op: Op,
     ins: Vec<Type>,
-    /// For each input the weight or state that it is, if it is one.
+    /// For each input the weight or state that it is, if it is one, or a tile of.
     held: Vec<Option<Held>>,
+    /// How often it is run: once but in a loop over tiles.
+    times: f64,
 }
 
 /// A weight or state on the device.
@@ -94,22 +99,39 @@ impl Costs {
     pub fn new(graph: &Graph, sizes: &dyn Sizes) -> Costs {
         let mut costs = Costs::default();
         let held = |id: ValueId| held(graph, id, sizes);
-        costs.add_graph(graph, &held);
+        costs.add_graph(graph, &held, 1.0);
         costs
     }
 
-    /// Adds the nodes of a graph, or of a region; `held` says what a value of it is on the device.
-    fn add_graph(&mut self, graph: &Graph, held: &dyn Fn(ValueId) -> Option<Held>) {
-        for node in &graph.nodes {
-            match &node.kind {
-                NodeKind::Op(op) => self.ops.push(Reader {
-                    op: op.clone(),
-                    ins: node.ins.iter().map(|&i| graph.ty(i).clone()).collect(),
-                    held: node.ins.iter().map(|&i| held(i)).collect(),
-                }),
-                NodeKind::Region(region) => {
-                    let outer = |id: ValueId| outer(node, &region.graph, id).and_then(held);
-                    self.add_graph(&region.graph, &outer);
+    /// Of one node of a lowered graph.
+    pub fn of_node(graph: &Graph, node: &Node, sizes: &dyn Sizes) -> Costs {
+        let mut costs = Costs::default();
+        costs.add_node(graph, node, &|id| held(graph, id, sizes), 1.0);
+        costs
+    }
+
+    /// Adds the nodes of a graph, or of a region, which is run so often; `held` says what a value of it is on the device.
+    fn add_graph(&mut self, graph: &Graph, held: &dyn Fn(ValueId) -> Option<Held>, times: f64) {
+        graph.nodes.iter().for_each(|node| self.add_node(graph, node, held, times));
+    }
+
+    fn add_node(&mut self, graph: &Graph, node: &Node, held: &dyn Fn(ValueId) -> Option<Held>, times: f64) {
+        match &node.kind {
+            NodeKind::Op(op) => self.ops.push(Reader {
+                op: op.clone(),
+                ins: node.ins.iter().map(|&i| graph.ty(i).clone()).collect(),
+                held: node.ins.iter().map(|&i| held(i)).collect(),
+                times,
+            }),
+            NodeKind::Region(region) => {
+                let (blocks, loops) = region.tiled.as_ref().map_or((1.0, 1.0), |tiled| {
+                    let blocks: f64 = tiled.grid.iter().map(|&n| f64::from(n)).product();
+                    (blocks, f64::from(tiled.loops))
+                });
+                // The loop's body comes first.
+                for (part, often) in region.parts().into_iter().zip([blocks * loops, blocks]) {
+                    let outer = |id: ValueId| outer(node, &part, id).and_then(held);
+                    self.add_graph(part.graph, &outer, times * often);
                 }
             }
         }
@@ -122,7 +144,7 @@ impl Costs {
         let mut whole = BTreeMap::new();
         for reader in &self.ops {
             let cost = reader.op.work(&reader.ins, &step);
-            work.add(cost.format, cost.ops);
+            work.add(cost.format, cost.ops * reader.times);
             for (held, reads) in reader.held.iter().zip(cost.reads) {
                 match (held, reads) {
                     (Some(held), Reads::Whole) if !held.is_state => drop(whole.insert(held.id, held.bytes)),
@@ -137,6 +159,35 @@ impl Costs {
     }
 }
 
+/// Bytes of the slots and computed values that a node of a graph reads and makes in a step of these sizes, as the target
+/// stores them. Of what it reads in parts, as rows of a table, the parts are counted.
+pub fn activation_bytes(graph: &Graph, node: &Node, target: &Target, step: &StepSizes<'_>) -> f64 {
+    let is_held = |id: ValueId| graph.state_of(id).is_some() || graph.value(id).source == Source::Weight;
+    let stored = |id: ValueId| target.storage_bytes(graph.ty(id), &step.dims).unwrap_or(u64::MAX) as f64;
+    let cost = match &node.kind {
+        NodeKind::Op(op) => {
+            let ins: Vec<Type> = node.ins.iter().map(|&i| graph.ty(i).clone()).collect();
+            op.work(&ins, step).reads
+        }
+        // What a region reads it reads whole.
+        NodeKind::Region(_) => Vec::new(),
+    };
+    let mut bytes = 0.0;
+    let mut read: Vec<ValueId> = Vec::new();
+    for (at, &id) in node.ins.iter().enumerate().filter(|(_, id)| !is_held(**id)) {
+        if read.contains(&id) {
+            continue;
+        }
+        read.push(id);
+        let outermost = graph.ty(id).shape.first().map_or(1, |d| d.get(&step.dims)).max(1) as f64;
+        bytes += match cost.get(at) {
+            Some(Reads::Parts(parts)) => stored(id) / outermost * parts.min(outermost),
+            _ => stored(id),
+        };
+    }
+    bytes + node.outs.iter().filter(|id| !is_held(**id)).map(|&id| stored(id)).sum::<f64>()
+}
+
 /// The weight or state of a graph that a value is, as the device has it.
 fn held(graph: &Graph, id: ValueId, sizes: &dyn Sizes) -> Option<Held> {
     if let Some(id) = graph.state_of(id) {
@@ -148,10 +199,10 @@ fn held(graph: &Graph, id: ValueId, sizes: &dyn Sizes) -> Option<Held> {
 }
 
 /// The value of the graph around a region that a value of the region is.
-fn outer(node: &Node, region: &Graph, id: ValueId) -> Option<ValueId> {
-    let id = region.state_of(id).unwrap_or(id);
-    let at = region.inputs.iter().position(|&input| input == id)?;
-    Some(node.ins[at])
+fn outer(node: &Node, part: &Part<'_>, id: ValueId) -> Option<ValueId> {
+    let id = part.graph.state_of(id).unwrap_or(id);
+    let at = part.graph.inputs.iter().position(|&input| input == id)?;
+    part.ins.get(at).copied().flatten().and_then(|at| node.ins.get(at).copied())
 }
 
 impl Work {

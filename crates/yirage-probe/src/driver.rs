@@ -8,7 +8,8 @@ use crate::answer::{Answer, told};
 use crate::error::ProbeError;
 use crate::library::Library;
 use crate::limits::MOST_DEVICES;
-use yirage_hal::{DeviceInfo, KernelCapabilities};
+use yirage_hal::DeviceInfo;
+use yirage_plan::KernelCapabilities;
 
 /// The code of all these drivers for "there is no device".
 const NO_DEVICE: i32 = 100;

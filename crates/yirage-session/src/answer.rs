@@ -4,16 +4,19 @@
 
 use crate::error::SessionError;
 use crate::event::Event;
+use futures_core::Stream;
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// Bytes of one answer that may wait to be read.
 const MOST_UNREAD: usize = 256 << 20;
 
-/// An answer on its way. Events come in order; without one left to read, reading waits. Dropped, it is cancelled.
+/// An answer on its way. Events come in order; without one left to read, reading waits: as an iterator the thread, as a
+/// stream the task, of any runtime. Dropped, it is cancelled.
 pub struct Answer(Arc<Shared>);
 
 /// The engine's end.
@@ -35,6 +38,8 @@ struct State {
     ended: bool,
     /// Nothing comes behind what is here.
     closed: bool,
+    /// The task that waits.
+    reader: Option<Waker>,
 }
 
 /// Both ends of an answer.
@@ -46,6 +51,17 @@ pub(crate) fn answer() -> (Sink, Answer) {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whoever waits that there is something to read.
+    fn tell(&self, mut state: MutexGuard<'_, State>) {
+        let reader = state.reader.take();
+        drop(state);
+        self.changed.notify_all();
+        // What a task's runtime does when it is woken may take any lock.
+        if let Some(reader) = reader {
+            reader.wake();
+        }
     }
 }
 
@@ -98,6 +114,17 @@ impl Iterator for Answer {
     }
 }
 
+impl Stream for Answer {
+    type Item = Result<Event, SessionError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Event, SessionError>>> {
+        let mut state = self.0.state();
+        let taken = state.take();
+        state.reader = taken.is_pending().then(|| context.waker().clone());
+        taken
+    }
+}
+
 impl Drop for Answer {
     fn drop(&mut self) {
         self.cancel();
@@ -118,7 +145,7 @@ impl Sink {
         state.unread = bytes;
         state.ended |= matches!(event, Event::Finished(_));
         state.events.push_back(event);
-        self.0.changed.notify_all();
+        self.0.tell(state);
         Ok(())
     }
 
@@ -142,14 +169,15 @@ impl Drop for Sink {
             state.error = Some(SessionError::Gone { why: "its thread ended before this answer did".into() });
         }
         state.closed = true;
-        drop(state);
-        self.0.changed.notify_all();
+        self.0.tell(state);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
 
     fn text(length: usize) -> Event {
         Event::Text("x".repeat(length))
@@ -187,6 +215,33 @@ mod tests {
         assert!(matches!(sink.push(text(big)), Err(SessionError::Unread { most: MOST_UNREAD, .. })));
         answer.next().unwrap().unwrap();
         sink.push(text(big)).unwrap();
+    }
+
+    #[test]
+    fn a_task_that_waits_is_woken_by_each_event_and_by_the_end() {
+        struct Count(AtomicUsize);
+        impl Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let woken = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(woken.clone());
+        let mut context = Context::from_waker(&waker);
+        let (sink, mut answer) = answer();
+        let mut poll = |answer: &mut Answer| Pin::new(answer).poll_next(&mut context);
+        assert!(poll(&mut answer).is_pending());
+        sink.push(text(1)).unwrap();
+        // What is there already wakes nobody.
+        sink.push(text(2)).unwrap();
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(matches!(poll(&mut answer), Poll::Ready(Some(Ok(event))) if event == text(1)));
+        assert!(matches!(poll(&mut answer), Poll::Ready(Some(Ok(event))) if event == text(2)));
+        assert!(poll(&mut answer).is_pending());
+        sink.fail(SessionError::Busy { most: 3 });
+        assert_eq!(woken.0.load(Ordering::Relaxed), 2);
+        assert!(matches!(poll(&mut answer), Poll::Ready(Some(Err(SessionError::Busy { most: 3 })))));
+        assert!(matches!(poll(&mut answer), Poll::Ready(None)));
     }
 
     #[test]

@@ -52,6 +52,12 @@ pub enum SessionError {
     /// Stop strings.
     #[error(transparent)]
     Stop(#[from] StopError),
+    /// An encoder's files without a tokenizer.
+    #[error("{model}: the model has no tokenizer")]
+    NoTokenizer {
+        /// The model.
+        model: String,
+    },
     /// Stop strings for a model that has no texts.
     #[error("the model has no tokenizer, so no text that could end at one of {count} stop strings; give stop ids")]
     NoText {

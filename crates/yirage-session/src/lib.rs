@@ -2,7 +2,8 @@
 //!
 //! [`Found`] turns a name into files, [`Loaded::load`] files into a model with tokenizer and templates, [`Loaded::start`]
 //! gives it to a thread. [`Model::submit`] takes a [`Job`] from any thread and gives an [`Answer`], whose events come as the
-//! engine makes them known. Output does not depend on what else runs.
+//! engine makes them known; it is an iterator and a stream. Output does not depend on what else runs. [`TextEncoder`] is the
+//! same for models that give vectors or scores of whole texts.
 //!
 //! ```
 //! use yirage_engine::{EngineOptions, Request};
@@ -33,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod encoder;
 mod error;
 mod event;
 mod find;
@@ -44,6 +46,7 @@ mod texts;
 mod worker;
 
 pub use answer::Answer;
+pub use encoder::TextEncoder;
 pub use error::SessionError;
 pub use event::{Event, Finished};
 pub use find::Found;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use yirage_engine::scheduler::{FinishReason, LogitsWanted};
-use yirage_engine::{Engine, ModelFacts, Request};
+use yirage_engine::{Embedding, Engine, ModelFacts, Request};
 use yirage_model::GenerationConfig;
 
 /// A model on a thread of its own. Every method may be called from any thread; dropped, it ends what runs and is unloaded.
@@ -86,11 +86,15 @@ impl Model {
     /// # Errors
     /// As [`Model::submit`], and whatever the answer ends with.
     pub fn forward(&self, ids: Vec<u32>) -> Result<Vec<Vec<f32>>, SessionError> {
-        let mut rows = Vec::with_capacity(ids.len());
-        let job = Job::new(Request { logits: Some(LogitsWanted::All), ..Request::greedy(ids, 0) });
-        for event in self.submit(job)? {
+        self.rows(Request { logits: Some(LogitsWanted::All), ..Request::greedy(ids, 0) })
+    }
+
+    /// What a request makes of each position.
+    fn rows(&self, request: Request) -> Result<Vec<Vec<f32>>, SessionError> {
+        let mut rows = Vec::with_capacity(request.prompt.len());
+        for event in self.submit(Job::new(request))? {
             match event? {
-                Event::Logits { logits, .. } => rows.push(logits),
+                Event::Logits { logits: row, .. } | Event::Hidden { state: row, .. } => rows.push(row),
                 Event::Finished(Finished { reason: FinishReason::Error(why), .. }) => {
                     return Err(SessionError::Step { why });
                 }
@@ -98,6 +102,25 @@ impl Model {
             }
         }
         Ok(rows)
+    }
+
+    /// Hidden states of every position of `ids`, in order: those behind the final norm.
+    ///
+    /// # Errors
+    /// As [`Model::forward`]; [`EngineError::NoHiddenStates`](yirage_engine::EngineError::NoHiddenStates) where the engine was
+    /// loaded without them.
+    pub fn hidden(&self, ids: Vec<u32>) -> Result<Vec<Vec<f32>>, SessionError> {
+        self.rows(Request { hidden: Some(LogitsWanted::All), ..Request::greedy(ids, 0) })
+    }
+
+    /// A vector for the text of `ids`, made of its hidden states.
+    ///
+    /// # Errors
+    /// As [`Model::hidden`].
+    pub fn embed(&self, ids: Vec<u32>, how: Embedding) -> Result<Vec<f32>, SessionError> {
+        let rows = self.hidden(ids)?;
+        let pooled = rows.first().and_then(|first| how.of(&rows.concat(), first.len()));
+        pooled.ok_or_else(|| SessionError::Step { why: "no hidden state came of it".into() })
     }
 
     /// Forgets the cached beginnings of prompts; those of answers that run stay until they end.

@@ -3,11 +3,15 @@
 
 mod support;
 
-use std::task::Poll;
+use futures_core::Stream;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use support::{Heard, hear, model, on_cpu, on_sim, recipes};
 use yirage_engine::scheduler::FinishReason;
-use yirage_engine::{EngineError, EngineOptions, Request};
+use yirage_engine::{Embedding, EngineError, EngineOptions, Request};
+use yirage_model::config::Pooling;
 use yirage_session::{Event, Job, SessionError};
 use yirage_testkit::rng::Rng;
 
@@ -156,4 +160,50 @@ fn logits_without_sampling_and_a_cache_that_is_reset() {
     assert!(again > before, "the prompt was not cached");
     model.reset_cache().unwrap();
     assert_eq!(hits(&model), again, "the cache was not reset");
+}
+
+#[test]
+fn texts_of_a_model_that_generates_have_vectors_too() {
+    let ids: Vec<u32> = (1..20).collect();
+    let with = model(&on_cpu(), &EngineOptions { hidden: true, ..support::options() });
+    let rows = with.hidden(ids.clone()).unwrap();
+    assert_eq!(rows.len(), ids.len());
+    let last = Embedding { pooling: Pooling::Last, normalise: false };
+    assert_eq!(&with.embed(ids.clone(), last).unwrap(), rows.last().unwrap());
+    let mean = with.embed(ids.clone(), Embedding { pooling: Pooling::Mean, normalise: true }).unwrap();
+    let length = mean.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+    assert!((length - 1.0).abs() < 1e-6 && mean.len() == rows[0].len(), "{length}");
+    let without = model(&on_cpu(), &support::options());
+    let refused = without.hidden(ids).unwrap_err();
+    assert!(matches!(refused, SessionError::Engine(EngineError::NoHiddenStates)), "{refused}");
+}
+
+#[test]
+fn answers_are_streams() {
+    let model = model(&on_cpu(), &support::options());
+    let job = || Job::new(Request::greedy(vec![1, 2, 3], 12));
+    let wanted = hear(model.submit(job()).unwrap());
+    let mut answer = model.submit(job()).unwrap();
+    let mut heard = Heard::default();
+    while let Some(event) = block_on(|context| Pin::new(&mut answer).poll_next(context)) {
+        heard.take(event);
+    }
+    assert_eq!(heard, wanted);
+}
+
+/// Polls on this thread, which sleeps until it is woken.
+fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        match poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }

@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
 use yirage_advisor::AdvisorError;
+use yirage_call::CallError;
 use yirage_engine::EngineError;
 use yirage_engine::sampling::ParamError;
 use yirage_engine::text::StopError;
+use yirage_graph::picture::TooLarge;
+use yirage_graph::{JsonError, NpyError};
 use yirage_hal::HalError;
 use yirage_hub::HubError;
 use yirage_mmap::FileError;
@@ -72,6 +75,30 @@ pub(crate) enum Failure {
     /// A file that could not be read, or is none.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A file that holds no graph.
+    #[error("{}: {source}", path.display())]
+    Graph {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: JsonError,
+    },
+    /// A file that holds no array of an input or for an output.
+    #[error("{}: `{input}`: {source}", path.display())]
+    Array {
+        /// The file.
+        path: PathBuf,
+        /// The input or output.
+        input: String,
+        /// What is wrong.
+        source: NpyError,
+    },
+    /// A graph that was to be called.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A graph that was to be drawn.
+    #[error(transparent)]
+    Picture(#[from] TooLarge),
     /// A file that could not be written, or a folder.
     #[error("{}: {source}", path.display())]
     Io {
@@ -119,6 +146,11 @@ impl Failure {
             Failure::Advisor(AdvisorError::Compile(_) | AdvisorError::Device(HalError::Unsupported { .. })) => {
                 UNSUPPORTED
             }
+            Failure::Picture(_)
+            | Failure::Call(
+                CallError::Compile(_) | CallError::Unsupported { .. } | CallError::Device(HalError::Unsupported { .. }),
+            ) => UNSUPPORTED,
+            Failure::Call(CallError::Device(HalError::OutOfMemory { .. })) => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Slower(_) => (5, "slower"),
             Failure::Interrupted => (130, "interrupted"),

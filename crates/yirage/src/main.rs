@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bench_graph;
 mod commands;
 mod console;
 mod download;
@@ -13,6 +14,7 @@ mod generate;
 mod interrupt;
 mod locate;
 mod options;
+mod profiling;
 mod roofline;
 mod session;
 mod settings;
@@ -68,6 +70,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::Devices => commands::devices::run(&console),
         Command::Doctor => commands::doctor::run(layers, &console),
         Command::Bench => commands::bench::run(layers, &console),
+        Command::BenchGraph => commands::bench_graph::run(layers, &console, &invocation.positional),
         Command::BackendInfo => commands::backend::info::run(layers, &console),
         Command::BackendOptimize => commands::backend::optimize::run(layers, &console),
         Command::BackendBenchmark => commands::backend::benchmark::run(layers, &console, &invocation.positional),
@@ -77,7 +80,11 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::BackendLoad => commands::backend::config::load(layers, &console, positional.unwrap_or_default()),
         Command::BackendShow => commands::backend::config::show(layers, &console),
         Command::BackendTest => commands::backend::test::run(layers, &console),
+        Command::GraphRun => commands::graph::run::run(layers, &console, positional.unwrap_or_default()),
+        Command::GraphShow => commands::graph::show::run(layers, &console, positional.unwrap_or_default()),
+        Command::GraphCheck => commands::graph::check::run(layers, &console, positional.unwrap_or_default()),
         Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
         Command::Explain => commands::explain::run(layers, &console),
+        Command::ConfigExplain => commands::config::run(layers, &console),
     }
 }

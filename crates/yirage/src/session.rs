@@ -4,6 +4,7 @@ use crate::console::{Console, bytes};
 use crate::failure::Failure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
+use crate::profiling::Profiling;
 use crate::settings::EngineSettings;
 use std::time::Instant;
 use yirage_engine::Engine;
@@ -19,6 +20,7 @@ pub(crate) struct Session {
     pub(crate) model: Model,
     /// Milliseconds from the start of the process until all of this was ready.
     pub(crate) load_ms: f64,
+    profiling: Option<Profiling>,
 }
 
 impl Session {
@@ -41,6 +43,7 @@ impl Session {
             bar.set_length(total);
             bar.set_position(done);
         };
+        let profiling = Profiling::begin(layers, &*device)?;
         let (packs, began) = (device.packing().is_some(), Instant::now());
         let loaded = Loaded::load(&checkpoint, device, &settings.options, &mut progress);
         bar.finish_and_clear();
@@ -92,7 +95,15 @@ impl Session {
             ));
         }
         let load_ms = started.elapsed().as_secs_f64() * 1e3;
-        Ok(Session { name: located.name, model: loaded.start()?, load_ms })
+        Ok(Session { name: located.name, model: loaded.start()?, load_ms, profiling })
+    }
+
+    /// Writes the profile, if one was asked for.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn write_profile(&self, console: &Console) -> Result<(), Failure> {
+        self.profiling.as_ref().map_or(Ok(()), |profiling| profiling.write(console))
     }
 
     /// What remains to be done when the last result is out: writes the repacked weights that the next start will map,

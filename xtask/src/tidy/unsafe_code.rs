@@ -9,6 +9,7 @@ const SAFE: &[&str] = &[
     "yirage-hal",
     "yirage-registry",
     "yirage-advisor",
+    "yirage-explain",
     "yirage-compile",
     "yirage-model",
     "yirage-hub",

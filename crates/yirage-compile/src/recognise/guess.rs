@@ -1,7 +1,7 @@
 //! Which named op a general subgraph may be, told by its last node.
 
 use yirage_ir::expr::{Scalar, Term};
-use yirage_ir::op::{Embed, Form, LayerNorm, Linear, Map, MatMul, RmsNorm, Softmax};
+use yirage_ir::op::{Embed, Form, LayerNorm, Linear, Map, MatMul, RmsNorm, Rope, Softmax};
 use yirage_ir::{Dim, F32, Graph, Node, NodeKind, Op, Source, Type, ValueId};
 
 /// An op, and the types of what it would read.
@@ -34,6 +34,7 @@ pub(super) fn of(graph: &Graph, n: usize) -> Vec<Guess> {
                 NodeKind::Op(Op::Contract(_)) => {
                     products(graph, inner).into_iter().chain(grouped(graph, inner)).collect()
                 }
+                NodeKind::Op(Op::Concat(_)) => rotations(graph, node, inner),
                 _ => Vec::new(),
             }
         }
@@ -120,4 +121,34 @@ fn products(graph: &Graph, contract: &Node) -> Vec<Guess> {
         return Vec::new();
     };
     vec![Guess::new(MatMul { m: *m, n: *n }, [ty(graph, a), ty(graph, b)])]
+}
+
+/// Rotations: heads put together again, whose first part was computed of pairs and of rows of tables.
+fn rotations(graph: &Graph, node: &Node, concat: &Node) -> Vec<Guess> {
+    let width_of = |id: ValueId| graph.ty(id).width().and_then(|width| u32::try_from(width).ok());
+    let first = concat.ins.first().copied();
+    let (Some(part), Some(width)) = (first, width_of(concat.outs[0])) else { return Vec::new() };
+    let cos = rotated(graph, part).and_then(|map| map.ins.get(2)).and_then(|&cos| maker(graph, cos));
+    let (Some(size), Some(&rows)) = (width_of(part), cos.and_then(|view| view.ins.first())) else { return Vec::new() };
+    // Pairs that are neighbours are put beside each other before they are a part of a head.
+    let interleaved = !maker(graph, part).is_some_and(|node| matches!(node.kind, NodeKind::Op(Op::Map(_))));
+    let rotary = if interleaved { size } else { size.saturating_mul(2) };
+    let x = ty(graph, node.outs[0]);
+    let rope = |per_row| Rope { width, rotary, interleaved, per_row };
+    let looked_up = maker(graph, rows).filter(|node| matches!(node.kind, NodeKind::Op(Op::Gather(_)))).map(|gather| {
+        let [table, positions] = [0, 1].map(|i| ty(graph, gather.ins[i]));
+        Guess::new(rope(false), [x.clone(), table.clone(), table, positions])
+    });
+    let of_rows = Guess::new(rope(true), [x.clone(), ty(graph, rows), ty(graph, rows)]);
+    looked_up.into_iter().chain([of_rows]).collect()
+}
+
+/// The map that makes a value, whatever it is seen as since.
+fn rotated(graph: &Graph, id: ValueId) -> Option<&Node> {
+    let node = maker(graph, id)?;
+    match &node.kind {
+        NodeKind::Op(Op::Map(_)) => Some(node),
+        NodeKind::Op(Op::View(_) | Op::Concat(_)) => rotated(graph, *node.ins.first()?),
+        _ => None,
+    }
 }

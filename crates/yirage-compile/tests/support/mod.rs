@@ -2,7 +2,7 @@
 
 use yirage_ir::{ActivationLayout, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandKind, Way, WeightLayout};
-use yirage_plan::{ExecutorKind, KernelFacts, LayoutFacts, Sharing, Stage, Target};
+use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, LayoutFacts, Sharing, Stage, Target};
 
 /// It runs everything but one format.
 pub(crate) fn target() -> Target {
@@ -17,19 +17,23 @@ pub(crate) fn target() -> Target {
     let product = |op: &str| OpRule::new(op, vec![Way::anything(), weight.clone(), Way::anything()]);
     let products = vec![product("linear"), product("expert_linear"), any("map"), any("view")];
     let row_wise = Op::NAMES.iter().filter(|op| !["linear", "expert_linear", "attention", "gather"].contains(*op));
+    let tiles = ["map", "view", "reduce", "contract", "concat", "fill", "iota"];
     Target {
         family: "test".into(),
         arch: "none".into(),
+        capabilities: KernelCapabilities { flash_attention: true, ..KernelCapabilities::LEAST },
         workers: 2,
         product_layout: "tiles".into(),
         activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 32 }],
         align: 64,
+        block_bytes: None,
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
             kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),
             kernel("test/products@1", &[RegionKind::Products], products),
             kernel("test/attention@1", &[], vec![any("attention")]),
             kernel("test/gather@1", &[], vec![any("gather")]),
+            kernel("test/tiled@1", &[RegionKind::Tiled], tiles.map(any).into()),
         ],
     }
 }

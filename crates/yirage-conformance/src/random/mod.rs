@@ -11,9 +11,11 @@ mod expression;
 mod general;
 mod named;
 mod shrink;
+mod tiled;
 mod tolerance;
 
 pub use check::{Failure, Verdict};
+pub use tiled::{DrawnTiles, given, without_tiles};
 
 use crate::setup::Setup;
 use draft::Draft;

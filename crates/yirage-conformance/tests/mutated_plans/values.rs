@@ -193,7 +193,7 @@ fn node(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
         4 => node.ins.reverse(),
         5 => graph.outputs.push(any(rng)),
         6 => graph.nodes.swap(n, nodes - 1),
-        7 => node.kind = NodeKind::Region(Box::new(Region { kind: RegionKind::Rows, graph: copy })),
+        7 => node.kind = NodeKind::Region(Box::new(Region::new(RegionKind::Rows, copy))),
         _ => {
             let NodeKind::Region(region) = &mut node.kind else { return None };
             region.kind = RegionKind::ALL[rng.index(RegionKind::ALL.len())];

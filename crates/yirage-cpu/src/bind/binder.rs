@@ -83,7 +83,16 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Bytes that each worker needs for what lives only inside passes over rows.
+    pub(super) fn node(&self, n: usize) -> &Node {
+        &self.plan.graph.nodes[n]
+    }
+
+    /// Each worker needs at least so many bytes.
+    pub(super) fn need_worker_bytes(&mut self, bytes: usize) {
+        self.worker_bytes = self.worker_bytes.max(bytes);
+    }
+
+    /// Bytes that each worker needs for what lives only inside passes over rows and tiled regions.
     pub(crate) fn worker_bytes(&self) -> usize {
         self.worker_bytes
     }
@@ -164,7 +173,7 @@ impl<'a> Binder<'a> {
         Ok(Operand { name: value.name.clone(), ty: value.ty.clone(), location, inner: true })
     }
 
-    fn value(&self, id: ValueId) -> Result<Operand, HalError> {
+    pub(super) fn value(&self, id: ValueId) -> Result<Operand, HalError> {
         let graph = &self.plan.graph;
         let value = graph.value(id);
         if let Some(state) = graph.state_of(id) {

@@ -1,6 +1,7 @@
 //! Numbers that kernels read.
 
 use super::group::GroupSpot;
+use super::location::Moves;
 use super::run::Run;
 use super::spot::Spot;
 use crate::held::Rows;
@@ -21,6 +22,8 @@ pub(super) enum Base {
     Slot(usize),
     /// A weight held as plain rows.
     Weight(Arc<Rows>),
+    /// A tile of what lies elsewhere, of elements of so many bytes.
+    Tile(Box<Base>, Moves, usize),
 }
 
 impl Base {
@@ -32,6 +35,8 @@ impl Base {
             Base::Group(spot) => spot.first(run).cast::<f32>().cast_const(),
             Base::Slot(index) => run.slots[*index].as_ptr().cast(),
             Base::Weight(rows) => rows.values().as_ptr(),
+            // Inside: `yirage_ir` has checked that all tiles are parts of the value.
+            Base::Tile(of, moves, bytes) => of.first(run).wrapping_byte_add(moves.to(run.tile) * bytes),
         }
     }
 }

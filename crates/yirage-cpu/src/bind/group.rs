@@ -23,6 +23,18 @@ pub(super) struct GroupSpot {
 }
 
 impl GroupSpot {
+    /// Bytes in each worker's memory that do not depend on rows.
+    ///
+    /// # Errors
+    /// A guarded device that has no memory left.
+    pub(super) fn fixed(bytes: Range<usize>, workers: usize, supply: Supply) -> Result<GroupSpot, HalError> {
+        let own = match supply {
+            Supply::Plain => Vec::new(),
+            Supply::Guarded => own(supply, workers, bytes.len())?,
+        };
+        Ok(GroupSpot { bytes, row: 0, own })
+    }
+
     /// Where the first of all rows would lie, so that those of the group lie where the worker keeps them.
     pub(super) fn first(&self, run: &Run<'_>) -> *mut u8 {
         let group = match self.own.get(run.worker) {
@@ -58,7 +70,7 @@ pub(super) fn place(graph: &Graph, workers: usize, supply: Supply) -> Result<Inn
             let bytes = lowest(&live, len);
             let own = match supply {
                 Supply::Plain => Vec::new(),
-                Supply::Guarded => own(supply, workers, row)?,
+                Supply::Guarded => own(supply, workers, row.saturating_mul(GROUP))?,
             };
             let last = graph.nodes.iter().rposition(|node| node.ins.contains(&id)).unwrap_or(n);
             inner.end = inner.end.max(bytes.end);
@@ -87,7 +99,7 @@ fn row_bytes(graph: &Graph, id: ValueId) -> Result<usize, HalError> {
 }
 
 /// The lowest bytes that meet none of those that live.
-fn lowest(live: &[(Range<usize>, usize)], len: usize) -> Range<usize> {
+pub(super) fn lowest(live: &[(Range<usize>, usize)], len: usize) -> Range<usize> {
     let mut busy: Vec<&Range<usize>> = live.iter().map(|(bytes, _)| bytes).collect();
     busy.sort_unstable_by_key(|bytes| bytes.start);
     let mut at = 0usize;
@@ -100,8 +112,7 @@ fn lowest(live: &[(Range<usize>, usize)], len: usize) -> Range<usize> {
     at..at.saturating_add(len)
 }
 
-fn own(supply: Supply, workers: usize, row: usize) -> Result<Vec<Arc<HugeBuf>>, HalError> {
-    let bytes = row.saturating_mul(GROUP);
+fn own(supply: Supply, workers: usize, bytes: usize) -> Result<Vec<Arc<HugeBuf>>, HalError> {
     let buffer = |_| {
         let made = supply.zeroed(bytes, 4);
         made.map(Arc::new).map_err(|e| HalError::OutOfMemory {

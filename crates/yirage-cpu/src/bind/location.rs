@@ -1,6 +1,7 @@
 //! Where a value of a plan lies.
 
 use super::group::GroupSpot;
+use super::run::TileAt;
 use super::spot::Spot;
 use crate::held::{CpuState, CpuWeight};
 use std::fmt;
@@ -23,8 +24,10 @@ pub(super) struct Operand {
 pub(super) enum Location {
     /// Computed: in the arena.
     Arena(Spot),
-    /// Computed and read inside a pass over rows alone: with the worker.
+    /// Computed and read inside a pass over rows, or of a tiled region, alone: with the worker.
     Group(GroupSpot),
+    /// A tile of what lies elsewhere, by the elements that it moves.
+    Tile(Box<Location>, Moves),
     /// A slot by number.
     Slot(usize),
     /// A weight.
@@ -33,10 +36,26 @@ pub(super) enum Location {
     State(Arc<CpuState>),
 }
 
+/// Elements from one tile to the next: along each axis of the grid, and from iteration to iteration.
+#[derive(Clone, Copy)]
+pub(super) struct Moves {
+    pub(super) grid: [usize; 3],
+    pub(super) by_loop: usize,
+}
+
+impl Moves {
+    /// Elements from the first tile to this one.
+    pub(super) fn to(&self, at: TileAt) -> usize {
+        let grid: usize = self.grid.iter().zip(at.block).map(|(step, b)| step * b).sum();
+        grid + self.by_loop * at.iteration
+    }
+}
+
 impl fmt::Display for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match &self.location {
             Location::Group(_) => "computed in the same pass over the rows",
+            Location::Tile(..) => "a tile",
             Location::Arena(_) if self.inner => "computed in the same pass over the rows",
             Location::Arena(_) => "computed",
             Location::Slot(_) => "a slot",

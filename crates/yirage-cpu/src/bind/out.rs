@@ -2,6 +2,7 @@
 
 use super::float::Word;
 use super::group::GroupSpot;
+use super::location::Moves;
 use super::run::Run;
 use super::spot::Spot;
 use crate::rows::Dst;
@@ -16,13 +17,17 @@ pub(super) enum OutBase {
     Arena(Spot),
     /// With the worker.
     Group(GroupSpot),
+    /// A tile of what lies in the arena, of elements of so many bytes.
+    Tile(Spot, Moves, usize),
 }
 
 impl OutBase {
-    fn first(&self, run: &Run<'_>) -> *mut u8 {
+    pub(super) fn first(&self, run: &Run<'_>) -> *mut u8 {
         match self {
             OutBase::Arena(spot) => spot.first(run.arena),
             OutBase::Group(spot) => spot.first(run),
+            // Inside: `yirage_ir` has checked that all tiles are parts of the value.
+            OutBase::Tile(spot, moves, bytes) => spot.first(run.arena).wrapping_add(moves.to(run.tile) * bytes),
         }
     }
 }

@@ -83,6 +83,17 @@ impl Memory {
     }
 }
 
+/// Where the loop of a tiled region is.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TileAt {
+    /// The block in the grid.
+    pub(crate) block: [usize; 3],
+    /// The iteration of its loop.
+    pub(crate) iteration: usize,
+    /// Whether it is the last one.
+    pub(crate) last: bool,
+}
+
 /// What a run reads and writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
@@ -98,6 +109,7 @@ pub(crate) struct Run<'a> {
     /// The worker of a pass over rows, and the first row of the group that it makes.
     pub(super) worker: usize,
     pub(super) group: usize,
+    pub(crate) tile: TileAt,
     failed: &'a Failed,
 }
 
@@ -113,13 +125,18 @@ impl<'a> Run<'a> {
         failed: &'a Failed,
     ) -> Run<'a> {
         let Memory { arena, scratch, workers, .. } = memory;
-        let (worker, group) = (0, 0);
-        Run { isa, dims, cuts, slots, arena, scratch, workers, worker_bytes, worker, group, failed }
+        let (worker, group, tile) = (0, 0, TileAt::default());
+        Run { isa, dims, cuts, slots, arena, scratch, workers, worker_bytes, worker, group, tile, failed }
     }
 
     /// As one worker of a pass over rows sees it while it makes the group that begins with this row.
     pub(crate) fn of_group(&self, worker: usize, group: usize) -> Run<'a> {
         Run { worker, group, ..*self }
+    }
+
+    /// As one worker of a tiled region sees it there.
+    pub(crate) fn of_tile(&self, worker: usize, tile: TileAt) -> Run<'a> {
+        Run { worker, group: 0, tile, ..*self }
     }
 
     /// The size of a dimension.

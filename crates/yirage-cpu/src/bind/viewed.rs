@@ -2,9 +2,9 @@
 
 use super::float::Base;
 use super::location::{Location, Operand};
+use super::out::OutBase;
 use super::run::Run;
 use super::site::Site;
-use super::spot::Spot;
 use crate::general::{Elem, Input, Output, Strides};
 use crate::held::CpuWeight;
 use yirage_hal::HalError;
@@ -33,7 +33,7 @@ pub(crate) struct Viewed {
 
 /// Elements that a kernel writes.
 pub(crate) struct ViewedOut {
-    spot: Spot,
+    base: OutBase,
     elem: Elem,
     /// Bytes from the value's first element to the first that is written.
     offset: isize,
@@ -70,9 +70,17 @@ impl Whole {
     /// # Errors
     /// As [`Whole::written`].
     pub(crate) fn all_written(&self) -> Result<(ViewedOut, Vec<Dim>), HalError> {
-        let operand = self.output(0)?;
-        let at = Strided::dense(&operand.ty.shape).ok_or_else(|| self.refuse(operand, "sizes that memory has"))?;
-        Ok((self.written(0, &at)?, operand.ty.shape.clone()))
+        self.all_written_of(0)
+    }
+
+    /// All elements of one of several outputs, and its shape.
+    ///
+    /// # Errors
+    /// As [`Whole::written`].
+    pub(crate) fn all_written_of(&self, output: usize) -> Result<(ViewedOut, Vec<Dim>), HalError> {
+        let operand = self.output(output)?;
+        let at = Strided::of(&operand.ty).ok_or_else(|| self.refuse(operand, "sizes that memory has"))?;
+        Ok((self.written(output, &at)?, operand.ty.shape.clone()))
     }
 
     /// What the node computes, in normal form.
@@ -119,15 +127,7 @@ impl Whole {
     pub(crate) fn read(&self, read: &Read) -> Result<(Viewed, DType), HalError> {
         let operand = self.input(read.input)?;
         let wanted = "plain elements, computed, in a slot or of a weight held as plain rows";
-        let (base, dtype) = match &operand.location {
-            Location::Arena(spot) => (Base::Arena(spot.clone()), operand.ty.dtype),
-            Location::Slot(index) => (Base::Slot(*index), operand.ty.dtype),
-            Location::Weight(weight) => match &**weight {
-                CpuWeight::Rows(rows) => (Base::Weight(rows.clone()), DType::F32),
-                CpuWeight::Packed(_) => return Err(self.refuse(operand, wanted)),
-            },
-            _ => return Err(self.refuse(operand, wanted)),
-        };
+        let (base, dtype) = base(&operand.location, operand.ty.dtype).ok_or_else(|| self.refuse(operand, wanted))?;
         let elem = Elem::try_from(dtype).map_err(|_| self.refuse(operand, wanted))?;
         let offset = self.inside(operand, &read.at, elem)?;
         Ok((Viewed { base, elem, offset, strides: read.at.strides.clone() }, dtype))
@@ -140,10 +140,18 @@ impl Whole {
     pub(crate) fn written(&self, output: usize, at: &Strided) -> Result<ViewedOut, HalError> {
         let operand = self.output(output)?;
         let wanted = "plain elements that are computed";
-        let Location::Arena(spot) = &operand.location else { return Err(self.refuse(operand, wanted)) };
         let elem = Elem::try_from(operand.ty.dtype).map_err(|_| self.refuse(operand, wanted))?;
+        let base = match &operand.location {
+            Location::Arena(spot) => OutBase::Arena(spot.clone()),
+            Location::Group(spot) => OutBase::Group(spot.clone()),
+            Location::Tile(of, moves) => match &**of {
+                Location::Arena(spot) => OutBase::Tile(spot.clone(), *moves, elem.bytes()),
+                _ => return Err(self.refuse(operand, wanted)),
+            },
+            _ => return Err(self.refuse(operand, wanted)),
+        };
         let offset = self.inside(operand, at, elem)?;
-        Ok(ViewedOut { spot: spot.clone(), elem, offset, strides: at.strides.clone() })
+        Ok(ViewedOut { base, elem, offset, strides: at.strides.clone() })
     }
 
     /// Bytes to the first element, all of them being elements of the operand in the largest step; in a smaller one fewer
@@ -175,6 +183,25 @@ impl Whole {
     }
 }
 
+/// Where plain elements lie, and the type that they are computed with as; none of what is not plain.
+fn base(location: &Location, dtype: DType) -> Option<(Base, DType)> {
+    match location {
+        Location::Arena(spot) => Some((Base::Arena(spot.clone()), dtype)),
+        Location::Group(spot) => Some((Base::Group(spot.clone()), dtype)),
+        Location::Slot(index) => Some((Base::Slot(*index), dtype)),
+        Location::Weight(weight) => match &**weight {
+            CpuWeight::Rows(rows) => Some((Base::Weight(rows.clone()), DType::F32)),
+            CpuWeight::Packed(_) => None,
+        },
+        Location::Tile(of, moves) => {
+            let (of, dtype) = base(of, dtype)?;
+            let bytes = Elem::try_from(dtype).ok()?.bytes();
+            Some((Base::Tile(Box::new(of), *moves, bytes), dtype))
+        }
+        Location::State(_) => None,
+    }
+}
+
 impl Viewed {
     /// Elements between neighbours along each dimension.
     pub(crate) fn strides(&self) -> &[i64] {
@@ -200,7 +227,7 @@ impl ViewedOut {
 
     /// The address of the first element. `Whole::inside` has checked that the others exist.
     pub(crate) fn first(&self, run: &Run<'_>) -> *mut u8 {
-        self.spot.first(run.arena).wrapping_byte_offset(self.offset)
+        self.base.first(run).wrapping_byte_offset(self.offset)
     }
 
     /// Elements between neighbours along each dimension.

@@ -4,7 +4,7 @@
 //! are zero.
 
 use crate::isa::Isa;
-use yirage_hal::KernelCapabilities;
+use yirage_plan::KernelCapabilities;
 
 /// What kernels can compute with at a level.
 pub(super) fn capabilities(isa: Isa) -> KernelCapabilities {

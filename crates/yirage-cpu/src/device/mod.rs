@@ -8,5 +8,6 @@ mod info;
 mod on_cpu;
 mod probe;
 mod program;
+mod timed;
 
 pub use backend::Cpu;

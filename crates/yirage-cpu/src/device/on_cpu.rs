@@ -6,10 +6,11 @@ use crate::activation;
 use crate::held::{self, CpuState, CpuWeight, PRODUCT_LAYOUT, Sink, packed_bytes};
 use crate::kernels::KERNELS;
 use crate::linear;
+use crate::machine;
 use crate::shared::{Purpose, Shared};
 use std::sync::Arc;
 use yirage_hal::{
-    Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, Probe, Program, StateHandle, WeightHandle,
+    Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, Probe, Profiler, Program, StateHandle, WeightHandle,
     WeightImage, WeightSink,
 };
 use yirage_ir::{Format, Type};
@@ -18,11 +19,13 @@ use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, We
 pub(super) struct CpuDevice {
     info: DeviceInfo,
     shared: Arc<Shared>,
+    /// A worker's part of the second-level cache, in which the tiles of a block live.
+    block_bytes: u64,
 }
 
 impl CpuDevice {
     pub(super) fn new(info: DeviceInfo, shared: Shared) -> CpuDevice {
-        CpuDevice { info, shared: Arc::new(shared) }
+        CpuDevice { info, shared: Arc::new(shared), block_bytes: machine::second_level() }
     }
 }
 
@@ -43,11 +46,13 @@ impl Device for CpuDevice {
         Target {
             family: "cpu".into(),
             arch: self.info.arch.clone(),
+            capabilities: self.info.capabilities,
             workers: self.shared.pool.count() as u32,
             product_layout: PRODUCT_LAYOUT.into(),
             activation_layouts: vec![activation::Q8A],
             align: 64,
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
+            block_bytes: Some(self.block_bytes),
             kernels: KERNELS.iter().map(facts).collect(),
         }
     }
@@ -95,6 +100,14 @@ impl Device for CpuDevice {
 
     fn probe(&self, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
         probe::probe(&self.shared, limit)
+    }
+
+    fn profile(&self, spans: usize) -> Result<Arc<Profiler>, HalError> {
+        let made = match self.shared.profiler.get() {
+            Some(there) => return Ok(there.clone()),
+            None => Arc::new(Profiler::new(self.shared.pool.count(), spans)?),
+        };
+        Ok(self.shared.profiler.get_or_init(|| made).clone())
     }
 
     fn product_limit(&self, precision: Precision, format: Format) -> Limit {

@@ -1,12 +1,13 @@
 //! A plan loaded on the CPU: kernels bound to their operands, and the task programs that walk them.
 
+use super::timed::Timed;
 use crate::bind::{Binder, CpuResident, Failed, Memory, Output, Run, Slots, Wanted, shared_bytes};
 use crate::cuts::Cuts;
 use crate::kernels::{self, BoundKernel};
 use crate::shared::Shared;
 use crate::walk::{Tasks, Walker, Work};
 use std::sync::Arc;
-use yirage_hal::{Bindings, Fence, Finished, HalError, Program, Resident, Step};
+use yirage_hal::{Bindings, Fence, Finished, HalError, Profiler, Program, ProgramId, Resident, Step};
 use yirage_ir::{Dims, Source};
 use yirage_plan::{ExecutorKind, Plan, Task};
 
@@ -25,6 +26,8 @@ pub(super) struct CpuProgram {
     /// Bytes of a worker's passes over rows.
     worker_bytes: usize,
     outputs: Vec<Output>,
+    /// Where the times of tasks go, if they are kept.
+    profiler: Option<(Arc<Profiler>, ProgramId)>,
     /// The sizes of the last step, and its number among those that write to the memory.
     last: (Dims, u64),
 }
@@ -61,6 +64,7 @@ impl CpuProgram {
             memory: bindings.arena.memory(fits, || Memory::new(shared, wanted))?,
             worker_bytes,
             outputs,
+            profiler: shared.profiler.get().map(|profiler| (profiler.clone(), profiler.program(plan))),
             last: (Dims::default(), 0),
         })
     }
@@ -93,7 +97,16 @@ impl CpuProgram {
         let alone = self.kernels.iter().all(|kernel| kernel.workers(dims) <= 1);
         let missing = || HalError::Step(format!("the plan was loaded without a program for the executor `{kind}`"));
         let (_, walker) = self.walkers.iter_mut().find(|(k, _)| *k == kind).ok_or_else(missing)?;
-        let walked = walker.run(&self.shared.pool, alone, &Kernels { kernels: &self.kernels, run });
+        let (pool, kernels) = (&self.shared.pool, Kernels { kernels: &self.kernels, run });
+        let walked = match &self.profiler {
+            None => walker.run(pool, alone, &kernels),
+            Some((profiler, program)) => {
+                let step = profiler.begin(*program, kind, dims);
+                let walked = walker.run(pool, alone, &Timed::new(&kernels, profiler, &step, alone));
+                profiler.end(step);
+                walked
+            }
+        };
         walked.map_err(|e| HalError::Device(e.to_string()))?;
         failed.end()
     }

@@ -170,18 +170,11 @@ impl<'a> Run<'a> {
 
     /// Each output by itself.
     unsafe fn along(&self, outputs: Range<usize>, joined: &mut Row) {
-        let mut elements = Elements([0.0; ELEMENTS]);
         for (joined, output) in joined.0.iter_mut().zip(outputs) {
             let mut parts = [f32::from_bits(self.fold.none()); PARTS];
-            let mut bases = self.bases(output, std::ptr::null_mut());
-            for start in (0..self.count).step_by(ELEMENTS) {
-                let n = ELEMENTS.min(self.count - start);
-                let x = &mut elements.0[..n];
-                bases.out = x.as_mut_ptr().wrapping_sub(start).cast();
-                // SAFETY: the contract; element `start` goes to the start of the array.
-                unsafe { self.prologue.run(self.isa, &bases, start..start + n) };
-                launch(self.isa, Take { fold: self.fold, parts: &mut parts, x });
-            }
+            let bases = self.bases(output, std::ptr::null_mut());
+            // SAFETY: the contract.
+            unsafe { take_in(self.isa, self.fold, &self.prologue, bases, self.count, &mut parts) };
             launch(self.isa, Join { fold: self.fold, parts: &mut parts });
             *joined = parts[0];
         }
@@ -202,6 +195,29 @@ impl<'a> Run<'a> {
         }
         launch(isa, JoinEach { fold, parts: parts.0.as_flattened_mut(), width: OUTPUTS, used });
         joined.0[..n].copy_from_slice(&parts.0[0][..n]);
+    }
+}
+
+/// Takes `count` elements into the partial results of one output.
+///
+/// # Safety
+/// The prologue's elements exist from `bases` on.
+pub(super) unsafe fn take_in(
+    isa: Isa,
+    fold: Fold,
+    prologue: &Bound<'_>,
+    mut bases: Bases,
+    count: usize,
+    parts: &mut [f32; PARTS],
+) {
+    let mut elements = Elements([0.0; ELEMENTS]);
+    for start in (0..count).step_by(ELEMENTS) {
+        let n = ELEMENTS.min(count - start);
+        let x = &mut elements.0[..n];
+        bases.out = x.as_mut_ptr().wrapping_sub(start).cast();
+        // SAFETY: the contract; element `start` goes to the start of the array.
+        unsafe { prologue.run(isa, &bases, start..start + n) };
+        launch(isa, Take { fold, parts, x });
     }
 }
 

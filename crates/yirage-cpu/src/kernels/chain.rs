@@ -26,19 +26,23 @@ pub(super) const KERNEL: Kernel = Kernel {
 const FEW: usize = 4096;
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
-    let node = binder.whole(n)?;
+    bound(&binder.whole(n)?)
+}
+
+/// A chain without a contraction.
+pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
     let chain = node.chain()?;
     let out = node.written(0, &chain.out)?;
     Ok(match &chain.core {
         Core::None => {
-            let each = Each::bind(&node, &chain.after)?;
+            let each = Each::bind(node, &chain.after)?;
             Box::new(MapChain { each, shape: chain.after.shape.clone(), out })
         }
         Core::Reduce(op, x) => {
-            let (before, stay) = (Each::bind(&node, x)?, stay(op, &x.shape));
+            let (before, stay) = (Each::bind(node, x)?, stay(op, &x.shape));
             let kept =
                 |strides: &[i64]| if op.keep { stay.iter().map(|&a| strides[a]).collect() } else { strides.to_vec() };
-            let (after, types) = further(&node, &chain.after, chain.core_dtype)?;
+            let (after, types) = further(node, &chain.after, chain.core_dtype)?;
             let after = after.into_iter().map(|read| Further { strides: kept(read.strides()), read }).collect();
             let epilogue = program(&rounded(&chain.after.expr, chain.core_dtype), &types)?;
             let strides = kept(out.strides());
@@ -79,7 +83,7 @@ impl Each {
     }
 
     /// The operands with the strides they are bound with.
-    fn inputs(&self, run: &Run<'_>) -> Vec<Input> {
+    pub(super) fn inputs(&self, run: &Run<'_>) -> Vec<Input> {
         self.reads.iter().map(|read| read.input(run, strides(read.strides()))).collect()
     }
 }

@@ -3,7 +3,7 @@
 use super::chain::{sizes, strides};
 use super::ways::moved;
 use super::{BoundKernel, Kernel};
-use crate::bind::{Binder, Run, Viewed, ViewedOut};
+use crate::bind::{Binder, Run, Viewed, ViewedOut, Whole};
 use crate::general;
 use crate::walk::Work;
 use yirage_hal::HalError;
@@ -29,7 +29,11 @@ struct Concat {
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
-    let node = binder.whole(n)?;
+    bound(&binder.whole(n)?)
+}
+
+/// A node that joins values.
+pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
     let Op::Concat(op) = node.op()? else {
         return Err(HalError::Load(format!("{} joins values and does nothing else", KERNEL.name)));
     };

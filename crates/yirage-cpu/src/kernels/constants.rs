@@ -2,7 +2,7 @@
 
 use super::chain::{sizes, strides};
 use super::{BoundKernel, Kernel};
-use crate::bind::{Binder, Run, ViewedOut};
+use crate::bind::{Binder, Run, ViewedOut, Whole};
 use crate::general;
 use crate::walk::Work;
 use yirage_hal::HalError;
@@ -32,7 +32,11 @@ enum What {
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
-    let node = binder.whole(n)?;
+    bound(&binder.whole(n)?)
+}
+
+/// A node that is computed of nothing.
+pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
     let what = match node.op()? {
         Op::Fill(op) => What::Everywhere(op.value),
         Op::Iota(op) => What::Along(op.axis as usize),

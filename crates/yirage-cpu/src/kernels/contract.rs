@@ -3,7 +3,7 @@
 use super::chain::{further, program, rounded, sizes, strides};
 use super::ways::elements;
 use super::{BoundKernel, Kernel};
-use crate::bind::{Binder, Run, Scratch, Viewed, ViewedOut};
+use crate::bind::{Binder, Run, Scratch, Viewed, ViewedOut, Whole};
 use crate::general::contract::{self, Contract, Fused, Product};
 use crate::general::{Input, Program};
 use crate::walk::Work;
@@ -50,12 +50,29 @@ struct ContractChain {
     sides: [Side; 2],
     after: Option<Change>,
     out: ViewedOut,
+    /// Whether it goes on from its output in all iterations of a loop but the first.
+    carries: bool,
     /// Of each worker.
     scratch: Vec<Scratch>,
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let node = binder.whole(n)?;
+    let scratch = binder.each_worker(scratch_bytes(&node)?)?;
+    bound(&node, false, scratch)
+}
+
+/// Bytes of scratch that a worker needs for a chain around a contraction.
+pub(super) fn scratch_bytes(node: &Whole) -> Result<usize, HalError> {
+    let (bucket, shape) = (node.bucket(), &node.chain()?.after.shape);
+    let [outer @ .., columns] = &shape[..] else {
+        return Err(HalError::Load("a contraction to what is no matrix".into()));
+    };
+    Ok(Contract::scratch_bytes(count(outer, bucket), columns.get(bucket)))
+}
+
+/// A chain around a contraction, which goes on from its output in a loop or does not.
+pub(super) fn bound(node: &Whole, carries: bool, scratch: Vec<Scratch>) -> Result<Box<dyn BoundKernel>, HalError> {
     let chain = node.chain()?;
     let Core::Contract(sides) = &chain.core else {
         return Err(HalError::Load(format!("{} computes contractions alone", KERNEL.name)));
@@ -85,18 +102,15 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
         Ok(Side { matrix, change })
     };
     let sides = [side(&sides[0])?, side(&sides[1])?];
-    let (reads, types) = further(&node, &chain.after, chain.core_dtype)?;
+    let (reads, types) = further(node, &chain.after, chain.core_dtype)?;
     let after = if chain.after.expr == Expr::input(0) {
         None
     } else {
         let expr = rounded(&chain.after.expr, chain.core_dtype);
         Some(Change { program: program(&expr, &types)?, further: reads })
     };
-    let bucket = node.bucket();
-    let bytes = Contract::scratch_bytes(m.get(bucket).saturating_mul(count(batch, bucket)), columns.get(bucket));
-    let out = node.written(0, &chain.out)?;
-    let (batch, scratch) = (batch.to_vec(), binder.each_worker(bytes)?);
-    Ok(Box::new(ContractChain { batch, m, k, n: columns, sides, after, out, scratch }))
+    let (out, batch) = (node.written(0, &chain.out)?, batch.to_vec());
+    Ok(Box::new(ContractChain { batch, m, k, n: columns, sides, after, out, carries, scratch }))
 }
 
 fn count(batch: &[Dim], dims: &Dims) -> usize {
@@ -146,6 +160,7 @@ impl BoundKernel for ContractChain {
             left,
             right,
             after,
+            goes_on: self.carries && run.tile.iteration > 0,
             workers: work.workers,
         };
         let call = match Contract::new(product) {

@@ -14,6 +14,7 @@ mod gather;
 mod products;
 mod row_ops;
 mod sample;
+mod tiled;
 mod ways;
 
 use crate::bind::{Binder, Run, Site};
@@ -35,6 +36,8 @@ pub(crate) static KERNELS: &[Kernel] = &[
     attention::KERNEL,
     gather::KERNEL,
     sample::KERNEL,
+    // Last: the ops that it takes in tiles are, alone, those of others.
+    tiled::KERNEL,
 ];
 
 /// What a target says of a kernel, and how it is bound.

@@ -12,6 +12,15 @@ pub(super) fn caches(read: Read<'_>) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
+/// Bytes of the second-level cache that are one processor's, shared evenly.
+pub(super) fn second_level(read: Read<'_>) -> Option<u64> {
+    let of = |index: usize, name: &str| line(read, &format!("devices/system/cpu/cpu0/cache/index{index}/{name}"));
+    let index = (0..MOST).find(|&index| of(index, "level").as_deref() == Some("2"))?;
+    let bytes = of(index, "size")?.strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)?;
+    let sharers = of(index, "shared_cpu_list").and_then(|list| count(&list)).unwrap_or(1);
+    bytes.checked_div(sharers.max(1) as u64)
+}
+
 fn cache(read: Read<'_>, index: usize) -> Option<String> {
     let of = |name: &str| line(read, &format!("devices/system/cpu/cpu0/cache/index{index}/{name}"));
     let kind = match of("type")?.as_str() {
@@ -26,7 +35,7 @@ fn cache(read: Read<'_>, index: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::caches;
+    use super::{caches, second_level};
     use crate::machine::files;
 
     #[test]
@@ -45,5 +54,14 @@ mod tests {
         let said = caches(&files::of(&files_of)).unwrap();
         assert_eq!(said, "L1d 32K, L1i 32K, L3 32768K of 2 processors");
         assert_eq!(caches(&files::of(&[])), None);
+        assert_eq!(second_level(&files::of(&files_of)), None);
+    }
+
+    #[test]
+    fn a_second_level_cache_is_shared_evenly() {
+        let of = |name: &str| format!("devices/system/cpu/cpu0/cache/index0/{name}");
+        let list = [(of("level"), "2"), (of("size"), "2048K"), (of("shared_cpu_list"), "0-3")];
+        let files_of: Vec<(&str, &str)> = list.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        assert_eq!(second_level(&files::of(&files_of)), Some(512 << 10));
     }
 }

@@ -1,7 +1,8 @@
 //! What the processor and the system around it are, as facts for people: caches, kinds of cores, NUMA nodes, huge pages,
 //! the limits of control groups.
 //!
-//! Read from the system's files; a fact that they do not tell is left out. Decides nothing: how many threads and how much
+//! Read from the system's files; a fact that they do not tell is left out, but what a block of a tiled region may take is
+//! always told. Decides nothing: how many threads and how much
 //! memory are taken is decided in [`crate::pool`] and [`crate::room`].
 
 mod caches;
@@ -20,6 +21,16 @@ const SYSTEM: &str = "/sys";
 /// What reads a file below a root: tests have files of their own.
 type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// Bytes of a second-level cache where the system does not tell: what the smallest of processors at any of our
+/// instruction-set levels have.
+const LEAST_SECOND_LEVEL: u64 = 256 << 10;
+
+/// Bytes of the second-level cache that are one worker's.
+pub(crate) fn second_level() -> u64 {
+    let read = |path: &str| fs::read_to_string(Path::new(SYSTEM).join(path)).ok();
+    caches::second_level(&read).unwrap_or(LEAST_SECOND_LEVEL)
+}
+
 /// Every fact that the system tells, as (name, value).
 pub(crate) fn facts() -> Vec<(&'static str, String)> {
     let read = |path: &str| fs::read_to_string(Path::new(SYSTEM).join(path)).ok();
@@ -29,6 +40,7 @@ pub(crate) fn facts() -> Vec<(&'static str, String)> {
         ("numa", numa::nodes(&read)),
         ("huge_pages", huge_pages::huge_pages(&read)),
         ("cgroup", limits::of_groups()),
+        ("block_bytes", Some(second_level().to_string())),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

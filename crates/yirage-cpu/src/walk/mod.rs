@@ -49,6 +49,8 @@ pub(crate) struct Work<'a> {
     pub(crate) worker: usize,
     /// Threads of the run.
     pub(crate) workers: usize,
+    /// Number of the task in its program.
+    pub(crate) number: u32,
     part: Part,
     list: &'a WorkList,
     run: u32,
@@ -65,9 +67,21 @@ impl Work<'_> {
         }
     }
 
+    /// All of a stage, by one worker, inside of what it does anyway.
+    pub(crate) fn alone(self) -> Self {
+        Work { workers: 1, part: Part::Share { index: 0, of: 1 }, ..self }
+    }
+
     /// Runs `piece` on pieces of a list of `total` until it is empty. The first are known beforehand
-    /// ([`Work::first`]).
+    /// ([`Work::first`]). A share of a list is some of its pieces.
     pub(crate) fn drain(&self, total: usize, mut pieces: impl FnMut(Range<usize>)) {
+        if let Part::Share { .. } = self.part {
+            let share = self.share(total);
+            if !share.is_empty() {
+                pieces(share);
+            }
+            return;
+        }
         let first = self.first(total);
         if !first.is_empty() {
             pieces(first);
@@ -154,9 +168,9 @@ impl Walker {
         Ok(result?)
     }
 
-    fn work(&self, task: &Task, worker: usize, workers: usize) -> Work<'_> {
+    fn work(&self, number: u32, task: &Task, worker: usize, workers: usize) -> Work<'_> {
         let list = &self.lists[task.step as usize * self.stages + task.stage as usize];
-        Work { worker, workers, part: task.part, list, run: self.runs.wrapping_add(1) }
+        Work { worker, workers, number, part: task.part, list, run: self.runs.wrapping_add(1) }
     }
 
     /// The list of tasks is an order in which one thread may run them, each as the worker in whose queue it stands.
@@ -165,14 +179,14 @@ impl Walker {
         for (t, task) in self.program.tasks.iter().enumerate() {
             let owner = self.program.queues.iter().position(|q| q.binary_search(&(t as u32)).is_ok());
             // SAFETY: the list is a linear extension of the program's order.
-            unsafe { tasks.run(task, self.work(task, owner.unwrap_or(0), workers)) };
+            unsafe { tasks.run(task, self.work(t as u32, task, owner.unwrap_or(0), workers)) };
         }
     }
 
     fn walk(&self, ctx: WorkerCtx<'_>, tasks: &impl Tasks, hang: &Mutex<Option<WalkError>>) {
         for (position, &t) in self.program.queues[ctx.index].iter().enumerate() {
             let task = &self.program.tasks[t as usize];
-            let work = self.work(task, ctx.index, ctx.count);
+            let work = self.work(t, task, ctx.index, ctx.count);
             self.heads[ctx.index].store(position as u32, Ordering::Relaxed);
             if !task.waits.is_empty() && !self.wait(ctx, task, work, tasks, hang) {
                 return;

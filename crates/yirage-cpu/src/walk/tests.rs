@@ -205,7 +205,7 @@ fn shares_cover_everything_once() {
         for total in 0..40 {
             let share = |index| {
                 let part = Part::Share { index, of };
-                Work { worker: 0, workers: of as usize, part, list: &list, run: 1 }.share(total)
+                Work { worker: 0, workers: of as usize, number: 0, part, list: &list, run: 1 }.share(total)
             };
             let all: Vec<usize> = (0..of).flat_map(share).collect();
             assert_eq!(all, (0..total).collect::<Vec<_>>());

@@ -61,7 +61,7 @@ impl Encoder {
             let mut rows = outputs.floats(OUTPUT)?;
             for input in inputs {
                 let own = rows.split_off(..input.ids.len() * width as usize).ok_or_else(short)?;
-                out.push(how.of(own, width as usize));
+                out.push(how.of(own, width as usize).ok_or_else(short)?);
             }
             Ok(())
         })?;

@@ -9,6 +9,7 @@ mod sizes;
 mod weights;
 
 pub(crate) use predict::check;
+pub use prepare::{PlannedStep, plan_step};
 pub(crate) use prepare::{Prepared, prepare};
 pub use progress::Progress;
 pub(crate) use sizes::DeviceSizes;

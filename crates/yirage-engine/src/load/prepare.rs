@@ -10,14 +10,14 @@ use crate::limits::MAX_CONTEXT;
 use crate::memory::LoadBytes;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
 use crate::scheduler::ConfigError;
-use yirage_compile::{Options as CompileOptions, compile, plan_weights};
-use yirage_hal::Device;
+use yirage_compile::{Options as CompileOptions, PassDecisions, compile, compile_explained, plan_weights};
+use yirage_hal::{Device, HalError};
 use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
 use yirage_model::checkpoint::StoredType;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
-use yirage_plan::work::Costs;
-use yirage_plan::{VerifiedPlan, WeightPlan};
+use yirage_plan::work::{Costs, Sizes};
+use yirage_plan::{Target, VerifiedPlan, WeightPlan};
 
 /// A model's numbers before it is loaded.
 pub(crate) struct Prepared {
@@ -31,23 +31,53 @@ pub(crate) struct Prepared {
     pub(crate) costs: Costs,
 }
 
+/// A model's graph and where its weights go.
+struct Built {
+    model: Model,
+    target: Target,
+    weights: WeightPlan,
+    context: u32,
+    kv: Format,
+}
+
+/// The plan of one step of a model, which no device has loaded.
+pub struct PlannedStep {
+    /// The plan.
+    pub plan: VerifiedPlan,
+    /// What its weights and states take on the device.
+    pub sizes: Box<dyn Sizes>,
+}
+
+/// The plan that an engine with these options runs a step of so many tokens by, of the model of `checkpoint` on `device`.
+/// Nothing is loaded. What the compiler decided is added to `told`, also where it fails.
+///
+/// # Errors
+/// As those of [`Engine::load`](crate::Engine::load) before weights are read, and a step that no plan takes.
+pub fn plan_step(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    options: &EngineOptions,
+    tokens: u32,
+    told: &mut Vec<PassDecisions>,
+) -> Result<PlannedStep, EngineError> {
+    let Built { model, target, weights, context, .. } = build(checkpoint, device, options)?;
+    let buckets = buckets(options, context);
+    let most = buckets.last().map_or(0, |b| b.tokens);
+    let none = || HalError::Step(format!("a step of {tokens} tokens: the largest plan takes {most}"));
+    let bucket = buckets.into_iter().find(|b| tokens <= b.tokens).ok_or_else(none)?;
+    let compiling = CompileOptions::new(options.precision);
+    let plan = compile_explained(&model.graph, bucket, &target, &weights, &compiling, told)?;
+    Ok(PlannedStep { plan, sizes: Box::new(DeviceSizes::new(device, &model, &weights)?) })
+}
+
 /// Builds, plans and compiles the model, and checks that it fits.
 pub(crate) fn prepare(
     checkpoint: &Checkpoint,
     device: &dyn Device,
     options: &EngineOptions,
 ) -> Result<Prepared, EngineError> {
-    let config = RawConfig::load(checkpoint)?;
-    let trained = config.opt_u32("max_position_embeddings")?;
-    let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
-    let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
-    let kv = options.kv_format(weights_f32, &device.info().capabilities);
-    check_context(&config, options, context)?;
-    let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
-    check_generates(&model)?;
-    let target = device.target();
+    let Built { model, target, weights, context, kv } = build(checkpoint, device, options)?;
     let compiling = CompileOptions::new(options.precision);
-    let weights = plan_weights(&model.graph, &target)?;
     let mut plans = Vec::new();
     for bucket in buckets(options, context) {
         plans.push(compile(&model.graph, bucket, &target, &weights, &compiling)?);
@@ -59,6 +89,21 @@ pub(crate) fn prepare(
     let groups = group_configs(&model, &blocks)?;
     let costs = Costs::new(&plans[0].graph, &sizes);
     Ok(Prepared { model, weights, plans, groups, context, kv, bytes, costs })
+}
+
+/// Builds the model's graph for a device, as the options say.
+fn build(checkpoint: &Checkpoint, device: &dyn Device, options: &EngineOptions) -> Result<Built, EngineError> {
+    let config = RawConfig::load(checkpoint)?;
+    let trained = config.opt_u32("max_position_embeddings")?;
+    let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
+    let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
+    let kv = options.kv_format(weights_f32, &device.info().capabilities);
+    check_context(&config, options, context)?;
+    let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
+    check_generates(&model)?;
+    let target = device.target();
+    let weights = plan_weights(&model.graph, &target)?;
+    Ok(Built { model, target, weights, context, kv })
 }
 
 /// Refuses a model that says nothing of what comes next.

@@ -4,8 +4,8 @@ use super::cache::CacheSize;
 use super::packed::PackedOptions;
 use super::speculation::Speculation;
 use std::time::Duration;
-use yirage_hal::KernelCapabilities;
 use yirage_ir::Format;
+use yirage_plan::KernelCapabilities;
 use yirage_plan::{ExecutorKind, Precision};
 
 /// Options of an engine.

@@ -3,10 +3,13 @@
 mod chain;
 mod products;
 mod rows;
+mod tiled;
 
 pub use chain::{Chain, Core, Elements, Read};
 pub use products::is_product;
 pub use rows::row_dim;
+pub(crate) use tiled::evaluate as evaluate_tiled;
+pub use tiled::{Accumulate, CONTINUED, MAX_UNROLLED, NotUnrolled, TileIn, TileOut, Tiled, block_bytes, unrolled};
 
 use crate::graph::{Graph, NodeKind, Source};
 use crate::op::Op;
@@ -16,13 +19,24 @@ use std::collections::HashSet;
 /// Most ops of a region.
 pub const MAX_REGION_OPS: usize = 4096;
 
-/// A fused node: a nested graph whose inputs and outputs are, in order, the node's.
+/// A fused node: a nested graph whose inputs and outputs are, in order, the node's; of a tiled one, the body of its loop.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Region {
     /// What it is: which ops it may hold, and what a kernel is selected by.
     pub kind: RegionKind,
     /// The ops.
     pub graph: Graph,
+    /// What makes a tiled region one; none of other kinds.
+    pub tiled: Option<Box<Tiled>>,
+}
+
+/// One graph of a region.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// For each of its inputs the input of the node that it is, or is a tile of; none for accumulators.
+    pub ins: Vec<Option<usize>>,
 }
 
 /// What a region is.
@@ -34,11 +48,13 @@ pub enum RegionKind {
     Products,
     /// Maps and views around at most one reduction or contraction ([`Chain`]): one pass over memory.
     Chain,
+    /// A grid of blocks that loop over tiles ([`Tiled`]).
+    Tiled,
 }
 
 impl RegionKind {
     /// All kinds.
-    pub const ALL: [RegionKind; 3] = [RegionKind::Rows, RegionKind::Products, RegionKind::Chain];
+    pub const ALL: [RegionKind; 4] = [RegionKind::Rows, RegionKind::Products, RegionKind::Chain, RegionKind::Tiled];
 
     /// The name in text forms.
     pub fn name(self) -> &'static str {
@@ -46,6 +62,7 @@ impl RegionKind {
             RegionKind::Rows => "rows",
             RegionKind::Products => "products",
             RegionKind::Chain => "chain",
+            RegionKind::Tiled => "tiled",
         }
     }
 
@@ -56,25 +73,54 @@ impl RegionKind {
 }
 
 impl Region {
+    /// A region of any kind but a tiled one.
+    pub fn new(kind: RegionKind, graph: Graph) -> Region {
+        Region { kind, graph, tiled: None }
+    }
+
+    /// A tiled region; `body` is its loop's.
+    pub fn tiled(body: Graph, tiled: Tiled) -> Region {
+        Region { kind: RegionKind::Tiled, graph: body, tiled: Some(Box::new(tiled)) }
+    }
+
     /// The types of the node's outputs, for inputs of these types. The ops must form a sound graph ([`crate::verify()`]).
     ///
     /// # Errors
     /// When the region holds what its kind does not allow, or its inputs are not the node's.
     pub fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
-        let (nodes, name) = (self.graph.nodes.len(), self.kind.name());
-        let checked = match self.kind {
-            _ if nodes == 0 || nodes > MAX_REGION_OPS => Err(format!("{nodes} ops, 1 to {MAX_REGION_OPS} wanted")),
-            RegionKind::Rows => rows::check(&self.graph),
-            RegionKind::Products => products::check(&self.graph),
-            RegionKind::Chain => chain::check(&self.graph),
+        let (nodes, graph) = (self.graphs().map(|g| g.nodes.len()).sum::<usize>(), &self.graph);
+        let outside = |checked: Result<(), String>| checked.and_then(|()| as_outside(graph, ins));
+        let types = match (self.kind, &self.tiled) {
+            _ if nodes > MAX_REGION_OPS => Err(format!("{nodes} ops, {MAX_REGION_OPS} are the most")),
+            (RegionKind::Tiled, Some(tiled)) => tiled::infer(graph, tiled, ins),
+            (RegionKind::Tiled, None) => Err("nothing says how it is tiled".into()),
+            (_, Some(_)) => Err("it is tiled, which is a kind of its own".into()),
+            _ if nodes == 0 => Err(format!("0 ops, 1 to {MAX_REGION_OPS} wanted")),
+            (RegionKind::Rows, None) => outside(rows::check(graph)),
+            (RegionKind::Products, None) => outside(products::check(graph)),
+            (RegionKind::Chain, None) => outside(chain::check(graph)),
         };
-        let types = checked.and_then(|()| as_outside(&self.graph, ins));
-        types.map_err(|why| TypeError::new(format!("region `{name}`: {why}")))
+        types.map_err(|why| TypeError::new(format!("region `{}`: {why}", self.kind.name())))
+    }
+
+    /// Its graphs with what their inputs are.
+    pub fn parts(&self) -> Vec<Part<'_>> {
+        let whole = |graph: &Graph| (0..graph.inputs.len()).map(Some).collect();
+        let Some(tiled) = &self.tiled else { return vec![Part { graph: &self.graph, ins: whole(&self.graph) }] };
+        let tiles = (0..tiled.ins.len()).map(Some).chain(tiled.running.iter().map(|_| None));
+        let read = tiled.reads.iter().map(|&at| Some(at as usize));
+        let after = tiled.accumulators.iter().map(|_| None).chain(read);
+        vec![Part { graph: &self.graph, ins: tiles.collect() }, Part { graph: &tiled.block, ins: after.collect() }]
+    }
+
+    /// Its graphs: its own, and what follows the loop of a tiled one.
+    pub fn graphs(&self) -> impl Iterator<Item = &Graph> {
+        std::iter::once(&self.graph).chain(self.tiled.iter().map(|tiled| &tiled.block))
     }
 
     /// The ops, in order. What is not an op is left out; [`Region::infer`] refuses it.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
-        self.graph.nodes.iter().filter_map(|n| match &n.kind {
+        self.graphs().flat_map(|g| &g.nodes).filter_map(|n| match &n.kind {
             NodeKind::Op(op) => Some(op),
             NodeKind::Region(_) => None,
         })

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::graph::{Graph, GraphBuilder, NodeKind, Source, ValueId};
 use crate::layout::ActivationLayout;
 use crate::op::Op;
-use crate::region::{Region, RegionKind};
+use crate::region::{Region, RegionKind, Tiled};
 use crate::types::{MAX_RANK, Type};
 use crate::verify::MAX_REGION_DEPTH;
 use std::collections::HashMap;
@@ -152,7 +152,8 @@ impl<'a> Parser<'a> {
         self.expect("=")?;
         let op = self.next()?;
         let kind = if op == "region" { Some(self.region_kind()?) } else { None };
-        let attrs = if kind.is_none() { self.attrs()? } else { Vec::new() };
+        let has_attrs = kind.is_none_or(|kind| kind == RegionKind::Tiled);
+        let attrs = if has_attrs { self.attrs()? } else { Vec::new() };
         self.expect("(")?;
         let ins = if self.peek() == Some(")") { Vec::new() } else { self.operands(names)? };
         self.expect(")")?;
@@ -162,7 +163,7 @@ impl<'a> Parser<'a> {
             types.push(self.ty()?);
         }
         let kind = match kind {
-            Some(kind) => NodeKind::Region(Box::new(Region { kind, graph: self.graph(depth + 1)? })),
+            Some(kind) => NodeKind::Region(Box::new(self.region(kind, attrs, depth + 1)?)),
             None => match Op::from_attrs(op, attrs) {
                 None => return Err(self.error(format!("there is no op `{op}`"))),
                 Some(made) => NodeKind::Op(made.map_err(|e| self.error(format!("{op}: {e}")))?),
@@ -181,6 +182,16 @@ impl<'a> Parser<'a> {
     fn region_kind(&mut self) -> Result<RegionKind, ParseError> {
         let name = self.next()?;
         RegionKind::parse(name).ok_or_else(|| self.error(format!("there is no kind of region `{name}`")))
+    }
+
+    fn region(&mut self, kind: RegionKind, attrs: Vec<(String, String)>, depth: usize) -> Result<Region, ParseError> {
+        let graph = self.graph(depth)?;
+        if kind != RegionKind::Tiled {
+            return Ok(Region::new(kind, graph));
+        }
+        let block = self.graph(depth)?;
+        let tiled = Tiled::from_attrs(attrs, block).map_err(|e| self.error(format!("region {}: {e}", kind.name())))?;
+        Ok(Region::tiled(graph, tiled))
     }
 
     fn attrs(&mut self) -> Result<Vec<(String, String)>, ParseError> {

@@ -40,15 +40,22 @@ fn print_node(graph: &Graph, node: &Node, indent: usize, out: &mut String) {
     let (outs, ins, types) = (names(graph, &node.outs), names(graph, &node.ins), types.join(", "));
     match &node.kind {
         NodeKind::Op(op) => {
-            let attrs: Vec<String> = op.attrs().iter().map(|(n, v)| print_attr(n, v)).collect();
-            let attrs = if attrs.is_empty() { String::new() } else { format!("{{{}}}", attrs.join(", ")) };
-            let _ = writeln!(out, "{pad}{outs} = {}{attrs}({ins}): {types}", op.name());
+            let _ = writeln!(out, "{pad}{outs} = {}{}({ins}): {types}", op.name(), print_attrs(&op.attrs()));
         }
         NodeKind::Region(region) => {
-            let _ = writeln!(out, "{pad}{outs} = region {}({ins}): {types}", region.kind.name());
-            print_graph(&region.graph, indent + 1, out);
+            let attrs = region.tiled.as_ref().map(|tiled| print_attrs(&tiled.attrs())).unwrap_or_default();
+            let own_order = region.tiled.as_ref().is_some_and(|tiled| !tiled.keeps_order());
+            let order = if own_order { " // adds up in an order of its own" } else { "" };
+            let _ = writeln!(out, "{pad}{outs} = region {}{attrs}({ins}): {types}{order}", region.kind.name());
+            region.graphs().for_each(|graph| print_graph(graph, indent + 1, out));
         }
     }
+}
+
+/// In braces, where there is one.
+fn print_attrs(attrs: &[(&'static str, String)]) -> String {
+    let attrs: Vec<String> = attrs.iter().map(|(n, v)| print_attr(n, v)).collect();
+    if attrs.is_empty() { String::new() } else { format!("{{{}}}", attrs.join(", ")) }
 }
 
 /// In quotes, where the value is no single word.

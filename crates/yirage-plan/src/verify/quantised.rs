@@ -64,7 +64,7 @@ fn check_layouts(graph: &Graph, target: &Target) -> Result<(), String> {
     graph.values.iter().try_for_each(|value| facts(target, value).map(drop))?;
     graph.nodes.iter().try_for_each(|node| match &node.kind {
         NodeKind::Op(_) => Ok(()),
-        NodeKind::Region(region) => check_layouts(&region.graph, target),
+        NodeKind::Region(region) => region.graphs().try_for_each(|graph| check_layouts(graph, target)),
     })
 }
 
@@ -85,6 +85,8 @@ fn made(graph: &Graph, id: ValueId) -> Option<u32> {
     match &graph.nodes[node as usize].kind {
         NodeKind::Op(Op::Quantize(q)) => Some(q.parts),
         NodeKind::Op(_) => None,
+        // Tiles are plain numbers.
+        NodeKind::Region(r) if r.tiled.is_some() => None,
         NodeKind::Region(r) => made(&r.graph, r.graph.outputs[output as usize]),
     }
 }

@@ -10,7 +10,8 @@ use crate::limits::MOST_DEVICES;
 use crate::search::Wanted;
 use crate::visible::Visible;
 use std::ffi::c_char;
-use yirage_hal::{DeviceInfo, KernelCapabilities};
+use yirage_hal::DeviceInfo;
+use yirage_plan::KernelCapabilities;
 
 /// Huawei Ascend.
 pub static ASCEND: Family = Family {

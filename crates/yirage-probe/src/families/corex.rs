@@ -5,7 +5,7 @@ use crate::driver::{Driver, Version, compute_capability, thousands};
 use crate::family::{Family, Location};
 use crate::search::Wanted;
 use crate::visible::Visible;
-use yirage_hal::KernelCapabilities;
+use yirage_plan::KernelCapabilities;
 
 /// Iluvatar CoreX.
 pub static COREX: Family = Family {

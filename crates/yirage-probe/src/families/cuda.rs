@@ -5,7 +5,7 @@ use crate::family::{Family, Location};
 use crate::library::Library;
 use crate::search::Wanted;
 use crate::visible::Visible;
-use yirage_hal::KernelCapabilities;
+use yirage_plan::KernelCapabilities;
 
 /// NVIDIA.
 pub static CUDA: Family = Family {

@@ -6,7 +6,7 @@ use crate::family::{Family, Location};
 use crate::library::Library;
 use crate::search::Wanted;
 use crate::visible::Visible;
-use yirage_hal::KernelCapabilities;
+use yirage_plan::KernelCapabilities;
 
 /// AMD.
 pub static HIP: Family = Family {

@@ -4,7 +4,7 @@ use crate::driver::{Driver, Version};
 use crate::family::{Family, Location};
 use crate::search::Wanted;
 use crate::visible::Visible;
-use yirage_hal::KernelCapabilities;
+use yirage_plan::KernelCapabilities;
 
 /// MetaX.
 pub static MACA: Family = Family {

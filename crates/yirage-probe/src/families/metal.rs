@@ -8,7 +8,8 @@ use crate::family::{Family, Location};
 use crate::library::Library;
 use crate::visible::Visible;
 use std::ffi::c_void;
-use yirage_hal::{DeviceInfo, KernelCapabilities};
+use yirage_hal::DeviceInfo;
+use yirage_plan::KernelCapabilities;
 
 /// Apple.
 pub static METAL: Family = Family {

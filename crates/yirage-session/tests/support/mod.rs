@@ -7,7 +7,7 @@ use yirage_engine::sampling::{Constraint, SamplingParams, TokenMask};
 use yirage_engine::{EngineOptions, Request, Speculation, SpeculationControl};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_model::Checkpoint;
-use yirage_session::{Answer, Event, Job, Loaded, Model};
+use yirage_session::{Answer, Event, Job, Loaded, Model, SessionError};
 use yirage_sim::{Settings, Sim};
 use yirage_testkit::bedtime;
 use yirage_testkit::rng::Rng;
@@ -114,21 +114,25 @@ pub struct Heard {
     pub end: String,
 }
 
-pub fn hear(answer: Answer) -> Heard {
-    let mut heard = Heard::default();
-    for event in answer {
+impl Heard {
+    pub fn take(&mut self, event: Result<Event, SessionError>) {
         match event.unwrap() {
             Event::Token { token, logprobs, .. } => {
-                assert!(heard.end.is_empty(), "a token behind the end");
-                heard.tokens.push(token);
-                heard.logprobs.extend(logprobs.map(|of| format!("{of:?}")));
+                assert!(self.end.is_empty(), "a token behind the end");
+                self.tokens.push(token);
+                self.logprobs.extend(logprobs.map(|of| format!("{of:?}")));
             }
-            Event::PromptLogprobs { logprobs, .. } => heard.logprobs.push(format!("{logprobs:?}")),
-            Event::Text(text) => heard.text.push_str(&text),
-            Event::Finished(end) => heard.end = format!("{:?}", end.reason),
+            Event::PromptLogprobs { logprobs, .. } => self.logprobs.push(format!("{logprobs:?}")),
+            Event::Text(text) => self.text.push_str(&text),
+            Event::Finished(end) => self.end = format!("{:?}", end.reason),
             _ => {}
         }
     }
+}
+
+pub fn hear(answer: Answer) -> Heard {
+    let mut heard = Heard::default();
+    answer.for_each(|event| heard.take(event));
     assert!(!heard.end.is_empty(), "an answer without an end");
     heard
 }

@@ -5,7 +5,7 @@ use yirage_hal::driver::{Arg, Launch, Library, ModuleId, Places};
 use yirage_ir::{DType, Dims, NodeKind, Op};
 use yirage_plan::rules::{OpRule, OperandKind, Way, WeightLayout};
 use yirage_plan::weights::ROWS;
-use yirage_plan::{ExecutorKind, KernelFacts, Plan, Target};
+use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, Plan, Target};
 
 /// The ops that there are kernels for.
 pub(crate) const OPS: [&str; 3] = ["embed", "softmax", "rms_norm"];
@@ -26,10 +26,12 @@ impl Library for DemoLibrary {
         Target {
             family: "demo".into(),
             arch: "host".into(),
+            capabilities: KernelCapabilities::LEAST,
             workers: 1,
             product_layout: ROWS.into(),
             activation_layouts: Vec::new(),
             align: 64,
+            block_bytes: None,
             executors: vec![ExecutorKind::Steps],
             kernels: vec![KernelFacts { name, variant, regions, rules, stages, scratch: false }],
         }

@@ -1,14 +1,16 @@
 //! Runs a test on an engine and times it.
 
 use super::test::Test;
+use crate::console::Console;
 use crate::failure::Failure;
-use crate::roofline::{Ceilings, Least, Roofline};
+use crate::profiling::Profiling;
+use crate::roofline::{Least, of_model};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 use yirage_engine::scheduler::{FinishReason, SeqId};
 use yirage_engine::{Engine, Event, Request};
-use yirage_hal::{Device, Why};
+use yirage_hal::{Ceilings, Device, Roofline, Why};
 use yirage_plan::Precision;
 use yirage_plan::work::{Span, Work};
 
@@ -23,6 +25,7 @@ pub(crate) struct Bench {
     roofline: Roofline,
     /// Tokens of a step.
     batch: u32,
+    profiling: Option<Profiling>,
 }
 
 /// One timed run.
@@ -66,9 +69,18 @@ impl Bench {
         device: Arc<dyn Device>,
         precision: Precision,
         batch: u32,
+        profiling: Option<Profiling>,
     ) -> Result<Bench, Failure> {
-        let roofline = Roofline::of_model(&*device, &engine, precision)?;
-        Ok(Bench { engine, device, precision, roofline, batch })
+        let roofline = of_model(&*device, &engine, precision)?;
+        Ok(Bench { engine, device, precision, roofline, batch, profiling })
+    }
+
+    /// Writes the profile, if one was asked for.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn write_profile(&self, console: &Console) -> Result<(), Failure> {
+        self.profiling.as_ref().map_or(Ok(()), |profiling| profiling.write(console))
     }
 
     /// The engine.

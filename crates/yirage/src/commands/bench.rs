@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
+use crate::profiling::Profiling;
 use crate::settings::EngineSettings;
 use yirage_engine::limits::MAX_CONTEXT;
 use yirage_engine::{CacheSize, Engine, Speculation};
@@ -20,6 +21,7 @@ use yirage_session::Found;
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let settings = BenchSettings::resolve(layers, most_threads())?;
     let old = settings.compare.as_deref().map(Old::read).transpose()?;
+    refuse_profiles_of_several(layers, &settings)?;
     let mut printer = Printer::new(console, settings.output, old.is_some());
     let mut slower = 0;
     for model in &settings.models {
@@ -42,6 +44,18 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     console.note(printer.legend());
     printer.finish()?;
     if slower > 0 { Err(Failure::Slower(slower)) } else { Ok(()) }
+}
+
+/// Refuses a profile of several devices: it is of one, which every number of threads or of sequences opens anew.
+fn refuse_profiles_of_several(layers: &Layers, settings: &BenchSettings) -> Result<(), Failure> {
+    let sequences = settings.tests.first().map(|t| t.sequences);
+    let alike = settings.tests.iter().all(|t| Some(t.sequences) == sequences);
+    let one = [settings.models.len(), settings.threads.len(), settings.batches.len()] == [1; 3] && alike;
+    if one || layers.given("profile").is_none() {
+        return Ok(());
+    }
+    let label = layers.label("profile");
+    Err(Failure::Usage(format!("{label}: one model, number of threads, sequences and batch size wanted, not several")))
 }
 
 /// Refuses tests of more positions than the model was made for, before anything is loaded.
@@ -77,6 +91,7 @@ impl One<'_> {
             for test in &tests {
                 done(self.measure(&mut bench, &setup, test)?)?;
             }
+            bench.write_profile(self.console)?;
         }
         Ok(())
     }
@@ -122,6 +137,7 @@ pub(crate) fn load(
     let checkpoint = Checkpoint::open(&located.path)?;
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
+    let profiling = Profiling::begin(layers, &*device)?;
     let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
     let mut progress = |done, total| {
         bar.set_length(total);
@@ -135,5 +151,5 @@ pub(crate) fn load(
     let precision = settings.options.precision;
     let path = located.path.to_string_lossy();
     let setup = Setup::new(&path, &checkpoint, &engine, device.info(), precision, batch);
-    Ok((Bench::new(engine, device, precision, batch)?, setup))
+    Ok((Bench::new(engine, device, precision, batch, profiling)?, setup))
 }

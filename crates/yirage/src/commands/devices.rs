@@ -3,7 +3,8 @@
 use crate::console::{Console, bytes};
 use crate::failure::Failure;
 use serde_json::{Map, Value, json};
-use yirage_hal::{DeviceInfo, KernelCapabilities, Unavailable};
+use yirage_hal::{DeviceInfo, Unavailable};
+use yirage_plan::KernelCapabilities;
 use yirage_registry::{Finding, Found, Registry, Surroundings};
 
 /// Runs the command. Backends and makers' libraries are asked; no device is opened.

@@ -23,13 +23,14 @@ struct Output {
 /// Whatever is wrong with options, files, texts or the device.
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let texts = texts(layers)?;
-    let mut loaded = Encoding::load(layers, console)?;
-    let framed: Result<Vec<_>, _> = texts.iter().map(|text| loaded.tokenizer.frame(text, loaded.limit)).collect();
+    let loaded = Encoding::load(layers, console)?;
+    let framed: Result<Vec<_>, _> =
+        texts.iter().map(|text| loaded.encoder.tokenizer().frame(text, loaded.limit)).collect();
     let framed = framed?;
     let left_out = loaded.left_out(&framed, console);
     let how = embedding(layers, loaded.encoder.facts().embedding)?;
     let (inputs, tokens) = inputs(framed);
-    let embeddings = loaded.encoder.embed(&inputs, how)?;
+    let embeddings = loaded.encoder.embed(inputs, how)?;
     if console.json {
         return console.value(&Output { embeddings, tokens, left_out });
     }

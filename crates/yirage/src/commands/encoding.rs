@@ -1,19 +1,18 @@
-//! Texts through an encoder: what `yirage embed` and `yirage rerank` share.
+//! Options and texts of an encoder: what `yirage embed` and `yirage rerank` share.
 
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::locate::locate;
 use crate::options::Layers;
 use crate::settings::EncoderSettings;
-use yirage_engine::{Encoder, EncoderInput};
+use yirage_engine::EncoderInput;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{Framed, Tokenizer};
-use yirage_session::Texts;
+use yirage_session::TextEncoder;
 
-/// An encoder that is loaded, with its tokenizer.
+/// An encoder that is loaded.
 pub(super) struct Encoding {
-    pub(super) encoder: Encoder,
-    pub(super) tokenizer: Tokenizer,
+    pub(super) encoder: TextEncoder,
     /// Tokens that are kept of a text, where longer ones are to be cut.
     pub(super) limit: Option<usize>,
 }
@@ -31,14 +30,12 @@ impl Encoding {
         let (device, notes) = settings.open(layers)?;
         notes.iter().for_each(|note| console.note(note));
         let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
-        let encoder = Encoder::load(&checkpoint, device, &settings.options, &mut |done, total| {
+        let encoder = TextEncoder::load(&checkpoint, device, &settings.options, &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
         });
         bar.finish_and_clear();
         let encoder = encoder?;
-        let missing = || Failure::Other(format!("{}: the model has no tokenizer", located.path.display()));
-        let tokenizer = Texts::load(&checkpoint)?.ok_or_else(missing)?.tokenizer;
         let facts = encoder.facts();
         tracing::debug!(
             architecture = facts.architecture,
@@ -49,7 +46,7 @@ impl Encoding {
             arena_bytes = facts.bytes.arena,
             "ready"
         );
-        Ok(Encoding { limit: truncate.then_some(facts.longest as usize), encoder, tokenizer })
+        Ok(Encoding { limit: truncate.then_some(facts.longest as usize), encoder })
     }
 
     /// What is left out of each text, where texts are to be cut; says so of those that were.

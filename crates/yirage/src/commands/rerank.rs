@@ -25,14 +25,14 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let texts = texts(layers)?;
     let missing = || Failure::Usage("--query is missing; give what the texts are to answer".into());
     let query = layers.text("query").ok_or_else(missing)?;
-    let mut loaded = Encoding::load(layers, console)?;
+    let loaded = Encoding::load(layers, console)?;
     check_labels(loaded.encoder.facts().output)?;
-    let pair = |text: &String| loaded.tokenizer.frame_pair(query, text, loaded.limit);
+    let pair = |text: &String| loaded.encoder.tokenizer().frame_pair(query, text, loaded.limit);
     let framed: Result<Vec<_>, _> = texts.iter().map(pair).collect();
     let framed = framed?;
     let left_out = loaded.left_out(&framed, console);
     let (inputs, tokens) = inputs(framed);
-    let scores: Vec<f32> = loaded.encoder.score(&inputs)?.concat();
+    let scores: Vec<f32> = loaded.encoder.score(inputs)?.concat();
     if console.json {
         return console.value(&Output { scores, tokens, left_out });
     }

@@ -43,6 +43,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         if stream { console.text(piece) } else { Ok(()) }
     })?;
     show(console, &session.name, &prompt, &answer, session.load_ms, false)?;
+    session.write_profile(console)?;
     if !matches!(answer.end.reason, FinishReason::Cancelled) {
         session.settle(console)?;
     }

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Doctor,
     /// Measure how fast a model runs.
     Bench,
+    /// Measure how fast the graphs of Mirage's benchmarks run.
+    BenchGraph,
     /// Show one device, and what it can do at most.
     BackendInfo,
     /// Show which settings suit a device.
@@ -55,10 +57,18 @@ pub(crate) enum Command {
     BackendShow,
     /// Compare a device with the reference.
     BackendTest,
+    /// Call a graph with arrays.
+    GraphRun,
+    /// Show a graph.
+    GraphShow,
+    /// Show what a graph takes and gives, and its kernels.
+    GraphCheck,
+    /// Explain the plan of a model or a graph.
+    Explain,
     /// Completions for a shell.
     Completions,
     /// Show every option with its origin.
-    Explain,
+    ConfigExplain,
 }
 
 /// The name of positional arguments.
@@ -68,9 +78,11 @@ pub(super) const GROUPS: &[(&[&str], &str)] = &[
     (CONFIG, "Show options"),
     (BACKEND, "Look at, choose, tune, time and test backends"),
     (BACKEND_CONFIG, "Save, load or show the settings that are kept"),
+    (GRAPH, "Run, show and check graphs in files"),
 ];
 const CONFIG: &[&str] = &["config"];
 const BACKEND: &[&str] = &["backend"];
+const GRAPH: &[&str] = &["graph"];
 const BACKEND_CONFIG: &[&str] = &["backend", "config"];
 
 impl Command {
@@ -91,6 +103,7 @@ impl Command {
         Command::Devices,
         Command::Doctor,
         Command::Bench,
+        Command::BenchGraph,
         Command::BackendInfo,
         Command::BackendOptimize,
         Command::BackendBenchmark,
@@ -100,14 +113,18 @@ impl Command {
         Command::BackendLoad,
         Command::BackendShow,
         Command::BackendTest,
-        Command::Completions,
+        Command::GraphRun,
+        Command::GraphShow,
+        Command::GraphCheck,
         Command::Explain,
+        Command::Completions,
+        Command::ConfigExplain,
     ];
 
     /// The words before its own on the command line.
     pub(super) fn group(self) -> &'static [&'static str] {
         match self {
-            Command::Explain => CONFIG,
+            Command::ConfigExplain => CONFIG,
             Command::BackendInfo
             | Command::BackendOptimize
             | Command::BackendBenchmark
@@ -115,6 +132,7 @@ impl Command {
             | Command::BackendReset
             | Command::BackendTest => BACKEND,
             Command::BackendSave | Command::BackendLoad | Command::BackendShow => BACKEND_CONFIG,
+            Command::GraphRun | Command::GraphShow | Command::GraphCheck => GRAPH,
             _ => &[],
         }
     }
@@ -137,6 +155,7 @@ impl Command {
             Command::Devices => "devices",
             Command::Doctor => "doctor",
             Command::Bench => "bench",
+            Command::BenchGraph => "bench-graph",
             Command::BackendInfo => "info",
             Command::BackendOptimize => "optimize",
             Command::BackendBenchmark => "benchmark",
@@ -146,8 +165,11 @@ impl Command {
             Command::BackendLoad => "load",
             Command::BackendShow => "show",
             Command::BackendTest => "test",
+            Command::GraphRun => "run",
+            Command::GraphShow => "show",
+            Command::GraphCheck => "check",
             Command::Completions => "completions",
-            Command::Explain => "explain",
+            Command::Explain | Command::ConfigExplain => "explain",
         }
     }
 
@@ -169,6 +191,9 @@ impl Command {
             Command::Devices => "Show the devices here, and why others are unavailable",
             Command::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
             Command::Bench => "Measure how fast a model runs, and how much of the machine that is",
+            Command::BenchGraph => {
+                "Measure how fast the graphs of Mirage's benchmarks run, and how much of the machine that is"
+            }
             Command::BackendInfo => "Show a backend's device and, with --measure, what it can do at most",
             Command::BackendOptimize => "Show which settings suit a device and why; --apply keeps them",
             Command::BackendBenchmark => "Time ops of a model's layer on every backend that is here",
@@ -178,8 +203,14 @@ impl Command {
             Command::BackendLoad => "Keep the settings of such a file, beside those that it does not name",
             Command::BackendShow => "Show the settings that are kept",
             Command::BackendTest => "Compare a device's results with the reference; exit code 1 if any is wrong",
+            Command::GraphRun => "Call a graph of a JSON file with arrays of .npy files",
+            Command::GraphShow => "Print a graph as text, as an SVG picture, or for graphviz",
+            Command::GraphCheck => "Show what a graph takes and gives, and which kernels a device has for it",
             Command::Completions => "Print the completion script for a shell",
-            Command::Explain => "Show the value of every option and where it came from",
+            Command::Explain => {
+                "Explain how a model or a graph is compiled: reasons, kernels, limits, memory, executor"
+            }
+            Command::ConfigExplain => "Show the value of every option and where it came from",
         }
     }
 
@@ -194,6 +225,7 @@ impl Command {
             | Command::Embed
             | Command::Rerank
             | Command::Inspect
+            | Command::Explain
             | Command::Bench => &["model"],
             Command::BackendInfo | Command::BackendOptimize | Command::BackendTest => &["backend"],
             _ => &[],
@@ -209,9 +241,11 @@ impl Command {
             Command::BackendBenchmark => {
                 Some(name.num_args(0..).help("Backends to time, instead of all that are here"))
             }
+            Command::BenchGraph => Some(name.num_args(0..).help("Workloads of --list to time, instead of all")),
             Command::BackendSet => Some(name.required(true).help("Backend of `yirage devices`, or auto")),
             Command::BackendSave => Some(file.help("File to write")),
             Command::BackendLoad => Some(file.help("File to read")),
+            Command::GraphRun | Command::GraphShow | Command::GraphCheck => Some(file.help("JSON file of the graph")),
             Command::Pull => Some(model),
             Command::Rm => Some(model.required(true)),
             Command::Cache => {

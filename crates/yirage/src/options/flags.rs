@@ -50,7 +50,7 @@ fn subcommand(command: Command) -> clap::Command {
         let help = format!("The same as --{name}");
         out = out.arg(Arg::new(nameless_id(name)).value_name(name.to_ascii_uppercase()).help(help));
     }
-    for spec in OPTIONS.iter().filter(|s| command == Command::Explain || s.commands.contains(&command)) {
+    for spec in OPTIONS.iter().filter(|s| command == Command::ConfigExplain || s.commands.contains(&command)) {
         out = out.arg(argument(spec, command));
         if spec.kind == Kind::Switch {
             out = out.arg(opposite(spec));
@@ -69,7 +69,12 @@ fn argument(spec: &Spec, command: Command) -> Arg {
         Default::Described(words) => words,
     };
     let help = format!("{} [default: {shown}] [env: {}]", spec.help, spec.variable());
-    let arg = Arg::new(spec.name).long(spec.name).help(help);
+    let arg = match spec.flag {
+        // Where all options stand together, each has its own name.
+        Some(flag) if command != Command::ConfigExplain => Arg::new(spec.name).long(flag).alias(spec.name),
+        _ => Arg::new(spec.name).long(spec.name),
+    };
+    let arg = arg.help(help);
     let arg = if let Some(letter) = letter(spec, command) { arg.short(letter) } else { arg };
     match spec.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue).overrides_with(opposite_id(spec)),
@@ -85,7 +90,7 @@ fn argument(spec: &Spec, command: Command) -> Arg {
 /// The option's letter. Where all options stand together, a letter is that of the first of them that has it.
 fn letter(spec: &Spec, command: Command) -> Option<char> {
     let first = || OPTIONS.iter().find(|s| s.short == spec.short).is_some_and(|s| s.name == spec.name);
-    spec.short.filter(|_| command != Command::Explain || first())
+    spec.short.filter(|_| command != Command::ConfigExplain || first())
 }
 
 /// `--no-NAME`, shown only where it says something: for switches that are on by themselves.

@@ -6,6 +6,8 @@ use super::command::Command;
 pub(crate) struct Spec {
     /// The long flag without dashes; variable and key are derived from it.
     pub(crate) name: &'static str,
+    /// The long flag where another option has it at another command; it has its name as a flag as well.
+    pub(crate) flag: Option<&'static str>,
     /// The short flag.
     pub(crate) short: Option<char>,
     /// What values it takes.

@@ -1,23 +1,53 @@
 //! The options: the only list.
 
 use super::command::Command::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, Cache, Chat, Doctor, Embed, Inspect,
-    Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, Cache, Chat, Doctor, Embed,
+    Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
 use Kind::{Choice, Number, Repeated, Switch, Text, Texts};
 
 /// Commands that compute steps of a model.
-const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor];
+const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
 /// Commands that compute with a model that generates text.
-const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor];
+const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain];
 /// Commands that choose a device.
-const DEVICE: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendOptimize, BackendTest];
+const DEVICE: &[Command] = &[
+    Run,
+    Chat,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Bench,
+    BenchGraph,
+    Doctor,
+    Explain,
+    BackendInfo,
+    BackendOptimize,
+    BackendTest,
+    GraphRun,
+    GraphCheck,
+];
 /// Commands that open one.
-const OPEN: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, BackendInfo, BackendTest, BackendBenchmark];
+const OPEN: &[Command] = &[
+    Run,
+    Chat,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Bench,
+    BenchGraph,
+    Doctor,
+    Explain,
+    BackendInfo,
+    BackendTest,
+    BackendBenchmark,
+    GraphRun,
+    GraphCheck,
+];
 /// Commands that compute what the user asks for, not what measures best.
 const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
 /// Commands that compute texts or prompts in pieces.
@@ -25,12 +55,12 @@ const PIECES: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank];
 /// Commands that run encoders.
 const ENCODE: &[Command] = &[Embed, Rerank];
 /// Commands that look after kept weights, and those that make them.
-const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Cache];
+const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
-const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor];
+const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
 /// Commands that may fetch a model.
 const FETCH: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Pull, Rm, Command::List];
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain, Pull, Rm, Command::List];
 /// The command that measures.
 const BENCH: &[Command] = &[Bench];
 /// Commands that generate text.
@@ -47,11 +77,15 @@ const fn option(
     commands: &'static [Command],
     help: &'static str,
 ) -> Spec {
-    Spec { name, short: None, kind, default, other_variable: None, commands, help }
+    Spec { name, flag: None, short: None, kind, default, other_variable: None, commands, help }
 }
 
 const fn short(letter: char, spec: Spec) -> Spec {
     Spec { short: Some(letter), ..spec }
+}
+
+const fn flag(long: &'static str, spec: Spec) -> Spec {
+    Spec { flag: Some(long), ..spec }
 }
 
 const LEVELS: Kind = Choice(&["off", "error", "warn", "info", "debug", "trace"]);
@@ -308,7 +342,16 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Sequences that generate together: the sum of their rates",
     ),
     short('b', option("batch-size", Texts("N,.."), Described("512"), BENCH, "Prompt tokens computed in one step")),
-    short('r', option("repetitions", Number("N"), Value("5"), BENCH, "Timed runs of each test")),
+    short(
+        'r',
+        option(
+            "repetitions",
+            Number("N"),
+            Value("5"),
+            &[Bench, BenchGraph],
+            "Timed runs of each test, or rounds of each graph",
+        ),
+    ),
     short(
         'o',
         option(
@@ -326,8 +369,66 @@ pub(crate) const OPTIONS: &[Spec] = &[
         BENCH,
         "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
     ),
+    // Which graphs to measure.
+    option("batch", Texts("N,.."), Described("1"), &[BenchGraph], "Batches: how many times the rows or heads of one"),
+    option("dtype", Texts("TYPE,.."), Described("f32"), &[BenchGraph], "Types of all elements: f32, f16, bf16"),
+    option("list", Switch, Value("false"), &[BenchGraph], "Print the workloads and do nothing else"),
+    option(
+        "paced",
+        Switch,
+        Value("false"),
+        &[BenchGraph],
+        "Time one round for each line of standard input, until it ends",
+    ),
+    // Graphs in files.
+    option(
+        "input",
+        Texts("NAME=FILE"),
+        Described("none"),
+        &[GraphRun],
+        "Array of an input or weight, an .npy file; without a name in the order of the graph",
+    ),
+    flag(
+        "output",
+        option(
+            "output-array",
+            Texts("NAME=FILE"),
+            Described("none"),
+            &[GraphRun],
+            "File to write an output to, as .npy; without a name in the order of the graph",
+        ),
+    ),
+    option("dot", Switch, Value("false"), &[GraphShow], "Print the graph in graphviz's language"),
+    option("svg", Switch, Value("false"), &[GraphShow], "Print the graph as an SVG picture"),
     option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
-    option("measure", Switch, Value("false"), &[BackendInfo], "Measure bandwidth, peaks and the time of a step"),
+    option(
+        "measure",
+        Switch,
+        Value("false"),
+        &[BackendInfo, Explain],
+        "Measure bandwidth, peaks and the time of a step; explain: run steps and time each kernel",
+    ),
+    // What to explain, and what to write down of steps that run.
+    option("tokens", Number("N"), Described("as many as there are sequences"), &[Explain], "Tokens of the step"),
+    option("seqs", Number("N"), Value("1"), &[Explain], "Sequences of the step, which share its tokens"),
+    flag(
+        "svg",
+        option(
+            "svg-file",
+            Text("FILE"),
+            Described("none"),
+            &[Explain],
+            "Write kernels beside their limits and the memory map as a picture",
+        ),
+    ),
+    option("decisions", Switch, Value("false"), &[Explain], "Show every decision by itself, not once for all layers"),
+    option(
+        "profile",
+        Text("FILE"),
+        Described("none"),
+        &[Run, Bench, Explain, GraphRun],
+        "Write when each task of each step ran, by worker, as a trace that Perfetto loads",
+    ),
     option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),
     option("duration", Number("S"), Value("10"), &[BackendBenchmark], "Seconds that all timed steps take together"),
     option("quick", Switch, Value("false"), &[BackendTest], "Each case in one way of several"),
@@ -345,7 +446,8 @@ mod tests {
         let mut letters = HashSet::new();
         for spec in OPTIONS {
             assert!(names.insert(spec.name), "{} twice", spec.name);
-            let of_command = spec.short.iter().flat_map(|c| spec.commands.iter().map(move |o| (*c, o.name())));
+            let of_command =
+                spec.short.iter().flat_map(|c| spec.commands.iter().map(move |o| (*c, o.group(), o.name())));
             of_command.for_each(|letter| assert!(letters.insert(letter), "{letter:?} twice"));
             assert!(!spec.name.starts_with("no-"), "{}: --no- is made for switches by itself", spec.name);
             assert!(!spec.commands.is_empty() && !spec.help.ends_with('.'), "{}", spec.name);

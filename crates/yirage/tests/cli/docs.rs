@@ -8,7 +8,7 @@ use std::path::Path;
 use yirage_testkit::encoders;
 
 /// Pages with examples, and how many there are at least.
-const PAGES: [(&str, usize); 3] = [("cli.md", 24), ("guide.md", 16), ("backends.md", 3)];
+const PAGES: [(&str, usize); 3] = [("cli.md", 31), ("guide.md", 16), ("backends.md", 3)];
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
@@ -24,6 +24,7 @@ fn check(text: &str, least: usize) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("story.txt"), "One day, a little cat named Tom went to the park.").unwrap();
     std::fs::write(folder.path().join("talk.txt"), "In the deep forest\n/exit\n").unwrap();
+    crate::graph::files(folder.path());
     let mut examples = 0;
     for (command, shown) in commands(text) {
         let words = words(&command);
@@ -62,6 +63,10 @@ fn in_folder(argument: &str, folder: &Path) -> String {
         "tiny-reranker" => return path(&encoders::model("score")),
         file => folder.join(file),
     };
+    // Arrays are written there as well as read.
+    if let Some((name, file)) = argument.split_once('=').filter(|(_, file)| file.ends_with(".npy")) {
+        return format!("{name}={}", folder.join(file).display());
+    }
     if path.is_file() { path.to_str().unwrap().to_owned() } else { argument.to_owned() }
 }
 

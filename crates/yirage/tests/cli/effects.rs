@@ -121,6 +121,21 @@ const EFFECTS: &[Effect] = &[
         assert!(said(&[])["roofline"].is_null() && said(&["--roofline"])["roofline"].is_array());
     }),
     ("measure", |_| crate::backend::measure()),
+    ("tokens", |_| crate::explain::tokens()),
+    ("seqs", |_| crate::explain::seqs()),
+    ("batch", |_| crate::bench_graph::batch()),
+    ("dtype", |_| crate::bench_graph::dtype()),
+    ("list", |_| assert!(yirage(&["bench-graph", "--list"]).ran().out.lines().count() == 9)),
+    ("paced", |_| {
+        assert!(yirage(&["bench-graph", "norm_transformer", "--paced", "-q"]).input("").ran().out.is_empty())
+    }),
+    ("input", |_| crate::graph::input()),
+    ("output-array", |_| crate::graph::output()),
+    ("dot", |_| crate::graph::dot()),
+    ("svg", |_| crate::graph::svg()),
+    ("svg-file", |_| crate::explain::svg()),
+    ("decisions", crate::explain::decisions),
+    ("profile", |_| crate::explain::profile()),
     ("apply", |_| {
         let written = |more: &[&str]| {
             let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 mod backend;
 mod backends;
 mod bench;
+mod bench_graph;
 mod broken;
 mod cache;
 mod chat;
@@ -12,9 +13,11 @@ mod docs;
 mod effects;
 mod encoders;
 mod environment;
+mod explain;
 mod failures;
 mod glm;
 mod golden;
+mod graph;
 mod hub;
 #[path = "../../../yirage-hub/tests/support/server.rs"]
 mod hub_server;

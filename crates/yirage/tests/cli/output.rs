@@ -4,7 +4,7 @@ use crate::support::{TINY, redirected, yirage};
 use std::fs::File;
 
 /// Commands that print something without needing more than a small model.
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 12] = [
     &["run", TINY, "--prompt-ids", "1", "-n", "2"],
     &["logits", TINY, "--ids", "1"],
     &["perplexity", TINY, "--ids", "1,2"],
@@ -13,6 +13,7 @@ const COMMANDS: [&[&str]; 11] = [
     &["cache", "list"],
     &["devices"],
     &["doctor"],
+    &["explain", TINY],
     &["completions", "bash"],
     &["config", "explain"],
     &["--help"],

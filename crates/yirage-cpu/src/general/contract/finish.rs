@@ -1,10 +1,10 @@
-//! The end of a product: sums are stored, or a program's values of them.
+//! The ends of a product: sums that go on are read, and sums are stored, or a program's values of them.
 
 use super::Contract;
 use super::run::Cached;
 use super::split::Piece;
 use crate::general::Output;
-use crate::general::convert::write;
+use crate::general::convert::{read, write};
 use crate::isa::Isa;
 use crate::simd::{Lanes, WithLanes, launch};
 
@@ -29,7 +29,40 @@ impl WithLanes for Store {
     }
 }
 
+/// Rows of sums on their way back.
+struct Load {
+    block: Cached,
+    from: Output,
+}
+
+impl WithLanes for Load {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let Load { block, from } = self;
+        let [down, across] = [0, 1].map(|axis| from.strides.as_slice()[axis]);
+        for r in 0..block.rows {
+            let row = from.base.wrapping_byte_offset(r as isize * down as isize * from.elem.bytes() as isize);
+            // SAFETY: `Contract::begin` gives room for sums whose rows go on to a multiple of sixteen.
+            unsafe { read::<V>(from.elem, row, across, block.columns, block.x.add(r * block.pitch).cast_mut()) };
+        }
+    }
+}
+
 impl Contract<'_> {
+    /// Reads the sums that a piece goes on from.
+    ///
+    /// # Safety
+    /// As for [`Contract::finish`].
+    pub(super) unsafe fn begin(&self, isa: Isa, piece: &Piece, sums: &mut [f32], pitch: usize) {
+        if self.product.goes_on {
+            let (corner, rows, columns) = (self.corner(piece), piece.rows.len(), piece.columns.len());
+            let block = Cached { corner, rows, columns, x: sums.as_mut_ptr(), pitch };
+            launch(isa, Load { block, from: self.output(corner) });
+        }
+    }
+
     /// Stores the sums of a piece.
     ///
     /// # Safety

@@ -51,6 +51,9 @@ pub struct Product<'a> {
     pub right: Option<Fused<'a>>,
     /// Makes what is stored of the product's elements.
     pub after: Option<Fused<'a>>,
+    /// Whether the sums go on from what the result's elements are, which are f32 that nothing makes others of: the chains
+    /// of additions of several products are one then.
+    pub goes_on: bool,
     /// How many workers share it.
     pub workers: usize,
 }
@@ -74,6 +77,9 @@ pub enum ContractError {
     /// An operand of whole numbers.
     #[error("elements of {0} are {1:?}: floats are wanted")]
     NoFloat(&'static str, Elem),
+    /// Sums that go on from elements which are no sums.
+    #[error("sums that go on from {0:?}, or from what a program makes of sums: plain f32 is wanted")]
+    GoesOn(Elem),
     /// A program that is not one of an f32 and its other inputs.
     #[error("the program of {0} does not fit its inputs, an f32 the first of them, or its result")]
     Program(&'static str),
@@ -96,6 +102,9 @@ impl Product<'_> {
                 return Err(ContractError::NoFloat(operand, elem));
             }
             self.check_strides(operand, &strides)?;
+        }
+        if self.goes_on && (self.out.elem != Elem::F32 || self.after.is_some()) {
+            return Err(ContractError::GoesOn(self.out.elem));
         }
         self.check_fused("a", self.left, Held::Float)?;
         self.check_fused("b", self.right, Held::Float)?;

@@ -77,6 +77,8 @@ impl Contract<'_> {
         let (left, sums) = scratch.split_at_mut(rows * LINE);
         let pitch = columns.next_multiple_of(PANEL);
         sums[..rows * pitch].fill(0.0);
+        // SAFETY: the piece's sums.
+        unsafe { self.begin(isa, piece, sums, pitch) };
         for l in (0..self.product.k).step_by(DEPTH) {
             let depth = DEPTH.min(self.product.k - l);
             // SAFETY: the rows lie in b, the block in a and in the scratch.
@@ -107,9 +109,11 @@ impl Contract<'_> {
         let pitch = columns.next_multiple_of(PANEL);
         let (left, scratch) = scratch.split_at_mut(rows * LINE);
         let (right, sums) = scratch.split_at_mut(pitch * DEPTH);
-        if self.product.k == 0 {
+        if self.product.k == 0 || self.product.goes_on {
             sums[..rows * pitch].fill(0.0);
         }
+        // SAFETY: the piece's sums.
+        unsafe { self.begin(isa, piece, sums, pitch) };
         for l in (0..self.product.k).step_by(DEPTH) {
             let depth = DEPTH.min(self.product.k - l);
             // SAFETY: the blocks lie in a and b, and in the scratch.
@@ -118,7 +122,7 @@ impl Contract<'_> {
                 self.pack_right(isa, piece, l, depth, right);
             }
             let (a, b, sums) = (left.as_ptr(), right.as_ptr(), sums.as_mut_ptr());
-            let (panel, first) = (DEPTH * PANEL, l == 0);
+            let (panel, first) = (DEPTH * PANEL, l == 0 && !self.product.goes_on);
             launch(isa, Multiply { a, b, panel, sums, pitch, rows, columns, depth, first });
         }
         // SAFETY: the piece's sums.

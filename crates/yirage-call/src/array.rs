@@ -1,0 +1,54 @@
+//! Elements with their type.
+
+use crate::error::CallError;
+use std::sync::Arc;
+use yirage_hal::{HostMemory, Record};
+use yirage_ir::{Dims, Strided, Type};
+
+/// Elements of plain numbers in the host's memory, as many as their type says. Copies share the memory.
+#[derive(Clone, Debug)]
+pub struct Array {
+    ty: Type,
+    memory: Arc<Record>,
+}
+
+impl Array {
+    /// An array of type `ty`, whose dimensions are fixed, gaps between strided elements included.
+    ///
+    /// # Errors
+    /// [`CallError::Array`]: a type that is no array's, or another number of bytes than it needs.
+    pub fn new(ty: Type, memory: Record) -> Result<Array, CallError> {
+        let wrong = |why: String| CallError::Array { ty: ty.to_string(), why };
+        ty.check().map_err(|e| wrong(e.to_string()))?;
+        if !ty.is_fixed() || !ty.dtype.is_plain() || ty.layout.is_some() {
+            return Err(wrong("fixed sizes of f32, f16, bf16, i32, u32 or bool wanted".into()));
+        }
+        let (given, wanted) = (memory.bytes().len(), ty.held_bytes(&Dims::default()));
+        if given != wanted {
+            return Err(wrong(format!("{given} bytes are given, {wanted} are needed")));
+        }
+        Ok(Array { ty, memory: Arc::new(memory) })
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// Its elements as they lie.
+    pub fn bytes(&self) -> &[u8] {
+        self.memory.bytes()
+    }
+
+    /// Memory that a step may read.
+    pub(crate) fn shared(&self) -> Arc<dyn HostMemory> {
+        self.memory.clone()
+    }
+
+    /// Whether its elements lie as those of a value of type `wanted` do. Strides of dimensions of size 1 do not count.
+    pub(crate) fn fits(&self, wanted: &Type) -> bool {
+        let dense = |ty: &Type| Strided::of(ty).is_some_and(|place| place.is_dense());
+        let alike = self.ty.dense() == wanted.dense();
+        alike && (self.ty.strides == wanted.strides || (dense(&self.ty) && dense(wanted)))
+    }
+}

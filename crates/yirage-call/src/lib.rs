@@ -1,0 +1,13 @@
+//! A graph on a device, called with arrays: compiled and loaded once, run as often as it is called.
+//!
+//! What arrays are is checked before anything runs: their number, types, shapes and strides. This crate deliberately knows
+//! no file, no model and no request; graphs with cache states are the engine's.
+#![forbid(unsafe_code)]
+
+mod array;
+mod callable;
+mod error;
+
+pub use array::Array;
+pub use callable::{CallOptions, Callable, planned};
+pub use error::CallError;

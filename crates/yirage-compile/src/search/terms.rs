@@ -1,0 +1,303 @@
+//! Terms: the search's own form of a graph. Each term stands once, so equal subgraphs of all graphs that are looked at
+//! are the same number, and comparing two graphs is comparing the numbers of their outputs.
+//!
+//! Maps are functions of single values here ([`Call`]): what is between two functions has a number of its own, and rules
+//! need to look at one function at a time. Knows no rule, no cost and no target.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use yirage_ir::expr::{Func, Scalar, Term as ExprTerm};
+use yirage_ir::op::{Form, Map, View};
+use yirage_ir::{DType, Dim, Expr, NodeKind, Op, Type};
+
+/// An output of a term.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Val {
+    pub(crate) term: u32,
+    pub(crate) out: u32,
+}
+
+/// What a term is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Kind {
+    /// An input of the graph, by its place among them.
+    Input(u32),
+    /// A node.
+    Node(NodeKind),
+}
+
+/// A node with what it reads, or an input.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Term {
+    pub(crate) kind: Kind,
+    pub(crate) args: Vec<Val>,
+    pub(crate) types: Vec<Type>,
+}
+
+/// What a function reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arg {
+    /// A value, element by element.
+    Val(Val),
+    /// A constant.
+    Const(Scalar),
+}
+
+impl Arg {
+    pub(crate) fn val(self) -> Option<Val> {
+        if let Arg::Val(v) = self { Some(v) } else { None }
+    }
+
+    pub(crate) fn float(self) -> Option<f32> {
+        if let Arg::Const(Scalar::F32(x)) = self { Some(x.0) } else { None }
+    }
+}
+
+impl From<Val> for Arg {
+    fn from(v: Val) -> Arg {
+        Arg::Val(v)
+    }
+}
+
+impl From<f32> for Arg {
+    fn from(x: f32) -> Arg {
+        Arg::Const(x.into())
+    }
+}
+
+/// What a map of one step computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    Func(Func),
+    Cast(DType),
+}
+
+/// A map of one step.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Call {
+    pub(crate) step: Step,
+    pub(crate) args: Vec<Arg>,
+}
+
+/// All terms. A term reads earlier ones only.
+#[derive(Default)]
+pub(crate) struct Terms {
+    terms: Vec<Rc<Term>>,
+    // Only looked up in, never walked.
+    index: HashMap<Rc<Term>, u32>,
+}
+
+impl Terms {
+    pub(crate) fn term(&self, v: Val) -> &Term {
+        &self.terms[v.term as usize]
+    }
+
+    pub(crate) fn ty(&self, v: Val) -> &Type {
+        &self.term(v).types[v.out as usize]
+    }
+
+    pub(crate) fn shape(&self, v: Val) -> &[Dim] {
+        &self.ty(v).shape
+    }
+
+    pub(crate) fn rank(&self, v: Val) -> usize {
+        self.ty(v).shape.len()
+    }
+
+    fn intern(&mut self, term: Term) -> u32 {
+        let term = Rc::new(term);
+        if let Some(&known) = self.index.get(&term) {
+            return known;
+        }
+        let id = self.terms.len() as u32;
+        self.terms.push(term.clone());
+        self.index.insert(term, id);
+        id
+    }
+
+    pub(crate) fn input(&mut self, at: u32, ty: Type) -> Val {
+        Val { term: self.intern(Term { kind: Kind::Input(at), args: Vec::new(), types: vec![ty] }), out: 0 }
+    }
+
+    /// A node; nothing where it does not take what it would read.
+    pub(crate) fn node(&mut self, kind: NodeKind, args: &[Val]) -> Option<u32> {
+        let types: Vec<Type> = args.iter().map(|&v| self.ty(v).clone()).collect();
+        let outs = match &kind {
+            NodeKind::Op(op) => op.infer(&types.iter().map(Type::dense).collect::<Vec<_>>()),
+            NodeKind::Region(region) => region.infer(&types),
+        };
+        let types = outs.ok().filter(|outs| outs.iter().all(|ty| ty.check().is_ok()))?;
+        Some(self.intern(Term { kind: Kind::Node(kind), args: args.to_vec(), types }))
+    }
+
+    /// An op with one output.
+    pub(crate) fn op(&mut self, op: impl Into<Op>, args: &[Val]) -> Option<Val> {
+        let term = self.node(NodeKind::Op(op.into()), args)?;
+        Some(Val { term, out: 0 })
+    }
+
+    /// The op that makes a value alone, and what it reads.
+    pub(crate) fn made(&self, v: Val) -> Option<(&Op, &[Val])> {
+        let term = self.term(v);
+        match &term.kind {
+            Kind::Node(NodeKind::Op(op)) if term.types.len() == 1 => Some((op, &term.args)),
+            _ => None,
+        }
+    }
+
+    /// The two sides of a contraction.
+    pub(crate) fn contract(&self, v: Val) -> Option<(Val, Val)> {
+        match self.made(v)? {
+            (Op::Contract(_), &[a, b]) => Some((a, b)),
+            _ => None,
+        }
+    }
+
+    /// A view's form and what it sees.
+    pub(crate) fn view(&self, v: Val) -> Option<(&Form, Val)> {
+        match self.made(v)? {
+            (Op::View(view), &[x]) => Some((&view.form, x)),
+            _ => None,
+        }
+    }
+
+    /// A map of one step. A map of more steps is none: its expression could not be taken apart.
+    pub(crate) fn call(&self, v: Val) -> Option<Call> {
+        let (Op::Map(map), args) = self.made(v)? else { return None };
+        let (last, leaves) = map.expr.terms().split_last()?;
+        let leaf = |&at: &u32| match leaves.get(at as usize)? {
+            ExprTerm::Input(i) => Some(Arg::Val(*args.get(*i as usize)?)),
+            ExprTerm::Const(c) => Some(Arg::Const(*c)),
+            _ => None,
+        };
+        let args = last.args().iter().map(leaf).collect::<Option<Vec<_>>>()?;
+        match last {
+            ExprTerm::Call(func, _) => Some(Call { step: Step::Func(*func), args }),
+            ExprTerm::Cast(to, _) => Some(Call { step: Step::Cast(*to), args }),
+            _ => None,
+        }
+    }
+
+    /// What one function reads, where a value is made by it.
+    pub(crate) fn func(&self, v: Val, func: Func) -> Option<Vec<Arg>> {
+        self.call(v).filter(|call| call.step == Step::Func(func)).map(|call| call.args)
+    }
+
+    /// The one value that a function of one argument reads.
+    pub(crate) fn unary(&self, v: Val, func: Func) -> Option<Val> {
+        self.func(v, func)?.first()?.val()
+    }
+
+    /// One step of constants is one.
+    fn constant(step: Step, args: &[Scalar]) -> Scalar {
+        let args: Vec<Expr> = args.iter().map(|&c| Expr::constant(c)).collect();
+        match step {
+            Step::Func(func) => Expr::call(func, &args).eval(&[]),
+            Step::Cast(to) => args[0].cast(to).eval(&[]),
+        }
+    }
+
+    /// A map of one step; nothing where it is not defined for them. Arguments of functions that commute have one order.
+    pub(crate) fn step(&mut self, step: Step, args: &[Arg]) -> Option<Arg> {
+        let constants: Vec<Scalar> =
+            args.iter().filter_map(|a| if let Arg::Const(c) = a { Some(*c) } else { None }).collect();
+        if constants.len() == args.len() {
+            let dtypes: Vec<DType> = Vec::new();
+            let parts: Vec<Expr> = constants.iter().map(|&c| Expr::constant(c)).collect();
+            let expr = match step {
+                Step::Func(func) => Expr::call(func, &parts),
+                Step::Cast(to) => parts.first()?.cast(to),
+            };
+            return expr.infer(&dtypes).ok().map(|_| Arg::Const(Terms::constant(step, &constants)));
+        }
+        let mut args = args.to_vec();
+        if matches!(step, Step::Func(Func::Add | Func::Mul | Func::Min | Func::Max | Func::Equal | Func::NotEqual)) {
+            // Constants last, else in the order in which they were met.
+            args.sort_by_key(|a| (a.val().is_none(), a.val()));
+        }
+        let mut ins: Vec<Val> = Vec::new();
+        let mut part = |arg: &Arg| match *arg {
+            Arg::Const(c) => Expr::constant(c),
+            Arg::Val(v) => {
+                let at = ins.iter().position(|&i| i == v).unwrap_or_else(|| {
+                    ins.push(v);
+                    ins.len() - 1
+                });
+                Expr::input(at as u32)
+            }
+        };
+        let parts: Vec<Expr> = args.iter().map(&mut part).collect();
+        let expr = match step {
+            Step::Func(func) => Expr::call(func, &parts),
+            Step::Cast(to) => parts.first()?.cast(to),
+        };
+        self.op(Map { expr }, &ins).map(Arg::Val)
+    }
+
+    /// A function of values and constants; nothing where it is not defined for them, or is a constant.
+    pub(crate) fn map(&mut self, func: Func, args: &[Arg]) -> Option<Val> {
+        self.step(Step::Func(func), args)?.val()
+    }
+
+    /// A function of two.
+    pub(crate) fn map2(&mut self, func: Func, a: impl Into<Arg>, b: impl Into<Arg>) -> Option<Val> {
+        self.map(func, &[a.into(), b.into()])
+    }
+
+    /// A map taken apart into single steps, if the value stays what it is.
+    pub(crate) fn steps(&mut self, expr: &Expr, args: &[Val]) -> Option<Val> {
+        let whole = self.op(Map { expr: expr.clone() }, args)?;
+        let mut made: Vec<Arg> = Vec::with_capacity(expr.terms().len());
+        for term in expr.terms() {
+            let of: Vec<Arg> = term.args().iter().map(|&a| made[a as usize]).collect();
+            made.push(match term {
+                ExprTerm::Input(i) => Arg::Val(*args.get(*i as usize)?),
+                ExprTerm::Const(c) => Arg::Const(*c),
+                ExprTerm::Cast(to, _) => self.step(Step::Cast(*to), &of)?,
+                ExprTerm::Call(func, _) => self.step(Step::Func(*func), &of)?,
+            });
+        }
+        let last = made.last()?.val()?;
+        (self.ty(last) == self.ty(whole)).then_some(last)
+    }
+
+    pub(crate) fn seen(&mut self, form: Form, x: Val) -> Option<Val> {
+        self.op(View { form }, &[x])
+    }
+
+    /// The terms that some values depend on, each behind those that it reads.
+    pub(crate) fn reachable(&self, roots: &[Val]) -> Vec<u32> {
+        let mut seen = std::collections::HashSet::new();
+        let mut order = Vec::new();
+        let mut open: Vec<(u32, bool)> = roots.iter().rev().map(|v| (v.term, false)).collect();
+        while let Some((term, done)) = open.pop() {
+            if done {
+                order.push(term);
+                continue;
+            }
+            if seen.insert(term) {
+                open.push((term, true));
+                open.extend(self.terms[term as usize].args.iter().rev().map(|v| (v.term, false)));
+            }
+        }
+        order
+    }
+
+    /// The same outputs with other values in place of some; nothing where a node does not take one of those.
+    pub(crate) fn replaced(&mut self, outputs: &[Val], order: &[u32], with: &[(Val, Val)]) -> Option<Vec<Val>> {
+        let mut is: HashMap<Val, Val> = with.iter().copied().collect();
+        for &term in order {
+            let old = self.terms[term as usize].clone();
+            let args: Vec<Val> = old.args.iter().map(|v| is.get(v).copied().unwrap_or(*v)).collect();
+            if args == old.args {
+                continue;
+            }
+            let Kind::Node(kind) = &old.kind else { continue };
+            let new = self.node(kind.clone(), &args)?;
+            for out in 0..old.types.len() as u32 {
+                is.entry(Val { term, out }).or_insert(Val { term: new, out });
+            }
+        }
+        Some(outputs.iter().map(|v| is.get(v).copied().unwrap_or(*v)).collect())
+    }
+}

@@ -1,0 +1,61 @@
+//! Which part of its inputs an op needs for a part of its output.
+
+use crate::search::terms::{Terms, Val};
+use yirage_ir::attr::List;
+use yirage_ir::op::{Cut, Fill, Form, View};
+use yirage_ir::{Dim, Op};
+
+/// For a part of a value's dimension `dim`, the dimension of which each input's part is wanted; nothing of an input that
+/// is wanted whole. Nothing at all where no parts make a part.
+pub(super) fn wanted(terms: &Terms, v: Val, dim: u32) -> Option<Vec<Option<u32>>> {
+    let (op, args) = terms.made(v)?;
+    let (rank, dim) = (terms.rank(v), dim as usize);
+    let from_last = rank.checked_sub(dim + 1)?;
+    // Aligned at the innermost dimension; an input that is repeated along it is wanted whole.
+    let aligned = |x: Val| {
+        let at = terms.rank(x).checked_sub(from_last + 1)?;
+        (terms.shape(x)[at] != Dim::Const(1)).then_some(at as u32)
+    };
+    Some(match op {
+        Op::Map(_) => args.iter().map(|&x| aligned(x)).collect(),
+        Op::Contract(_) => match from_last {
+            0 => vec![None, Some(terms.rank(args[1]) as u32 - 1)],
+            1 => vec![Some(terms.rank(args[0]) as u32 - 2), None],
+            _ => args.iter().map(|&x| aligned(x)).collect(),
+        },
+        Op::Reduce(reduce) if reduce.keep => vec![Some(dim as u32).filter(|d| !reduce.axes.0.contains(d))],
+        Op::Reduce(reduce) => {
+            let kept = (0..terms.rank(args[0]) as u32).filter(|axis| !reduce.axes.0.contains(axis));
+            vec![Some(kept.into_iter().nth(dim)?)]
+        }
+        Op::Concat(concat) if concat.axis as usize != dim => vec![Some(dim as u32); args.len()],
+        Op::Fill(_) => Vec::new(),
+        Op::View(view) => vec![match &view.form {
+            Form::Permute(axes) => Some(axes[dim]),
+            Form::Expand(_) => aligned(args[0]),
+            Form::Slice(cuts) if cuts[dim] == Cut::whole(terms.shape(args[0])[dim]) => Some(dim as u32),
+            // With the same outer dimensions, a part of one of them is the same run of elements on both sides.
+            Form::Reshape(shape) if terms.shape(args[0]).get(..=dim) == shape.get(..=dim) => Some(dim as u32),
+            Form::Slice(_) | Form::Reshape(_) => return None,
+        }],
+        _ => return None,
+    })
+}
+
+/// The op as it makes a part of this shape.
+pub(super) fn of_part(op: &Op, whole: &[Dim], part: &[Dim]) -> Option<Op> {
+    Some(match op {
+        Op::Fill(fill) => {
+            let shape = part.iter().map(|d| d.as_const().and_then(|n| u32::try_from(n).ok()));
+            Op::Fill(Fill { value: fill.value, shape: List(shape.collect::<Option<Vec<u32>>>()?) })
+        }
+        Op::Iota(_) if whole != part => return None,
+        Op::View(View { form: Form::Reshape(_) }) => Op::View(View { form: Form::Reshape(part.to_vec()) }),
+        Op::View(View { form: Form::Expand(_) }) => Op::View(View { form: Form::Expand(part.to_vec()) }),
+        Op::View(View { form: Form::Slice(cuts) }) => {
+            let cut = |(cut, (whole, part)): (&Cut, (&Dim, &Dim))| if whole == part { *cut } else { Cut::whole(*part) };
+            Op::View(View { form: Form::Slice(cuts.iter().zip(whole.iter().zip(part)).map(cut).collect()) })
+        }
+        other => other.clone(),
+    })
+}

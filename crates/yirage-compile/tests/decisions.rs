@@ -1,0 +1,211 @@
+//! Every fusion and every refusal has its reason, and what others want is never fused away.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+mod support;
+
+use support::target;
+use yirage_compile::{Decision, Options, PIPELINE, PassDecisions, Verdict, compile, compile_explained, plan_weights};
+use yirage_ir::{Dims, Format, Graph, NodeKind, Source, text};
+use yirage_plan::rules::{OpRule, OperandKind, Way};
+use yirage_plan::{Plan, Precision, Target, VerifiedPlan};
+
+const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
+
+fn parsed(body: &str) -> Graph {
+    text::parse(&format!("graph g {{ {body} }}")).unwrap()
+}
+
+fn explained_on(graph: &Graph, target: &Target, options: &Options) -> (VerifiedPlan, Vec<PassDecisions>) {
+    let weights = plan_weights(graph, target).unwrap();
+    let mut told = Vec::new();
+    let plan = compile_explained(graph, BUCKET, target, &weights, options, &mut told).unwrap();
+    (plan, told)
+}
+
+fn told(body: &str) -> Vec<PassDecisions> {
+    explained_on(&parsed(body), &target(), &Options::default()).1
+}
+
+/// What a pass decided of a value.
+fn of<'a>(told: &'a [PassDecisions], pass: &str, value: &str) -> Vec<&'a Decision> {
+    let decisions = told.iter().filter(|p| p.pass == pass).flat_map(|p| &p.decisions);
+    decisions.filter(|d| d.values.iter().any(|v| v == value)).collect()
+}
+
+/// That the pass decided so of the value, for a reason with all of these words.
+#[track_caller]
+fn assert_told(told: &[PassDecisions], pass: &str, value: &str, verdict: Verdict, words: &[&str]) {
+    let found = of(told, pass, value);
+    let fits =
+        |d: &&Decision| d.verdict == verdict && words.iter().all(|w| format!("{} {}", d.what, d.why).contains(w));
+    assert!(found.iter().any(fits), "{pass} of `{value}`: {found:#?}");
+}
+
+const SOFTMAX: &str = r#"slot %x: f32[Tokens, 8]
+    %m = reduce{kind=max, axes="[1]", keep=true}(%x): f32[Tokens, 1]
+    %e = map{expr="exp(sub(x0, x1))"}(%x, %m): f32[Tokens, 8]
+    %s = reduce{kind=sum, axes="[1]", keep=true}(%e): f32[Tokens, 1]
+    %y = map{expr="div(x0, x1)"}(%e, %s): f32[Tokens, 8]"#;
+
+#[test]
+fn an_op_is_recognised_or_told_what_it_lacks() {
+    let found = told(&format!("{SOFTMAX} output %y"));
+    assert_told(&found, "recognise", "y", Verdict::Done, &["softmax", "nothing else reads"]);
+    let output = told(&format!("{SOFTMAX} output %y, %e"));
+    assert_told(&output, "recognise", "y", Verdict::Refused, &["softmax", "`e` is an output"]);
+    let shared = told(&format!("{SOFTMAX} %z = map{{expr=\"neg(x0)\"}}(%e): f32[Tokens, 8] output %y, %z"));
+    assert_told(&shared, "recognise", "y", Verdict::Refused, &["softmax", "`e` is shared", "`z`"]);
+    let other = told(&format!("{} output %y", SOFTMAX.replace("kind=max", "kind=min")));
+    assert_told(&other, "recognise", "y", Verdict::Refused, &["softmax", "`m` is made by", "kind=min", "kind=max"]);
+    let slot = told(
+        r#"slot %x: f32[Tokens, 8] slot %w: f32[4, 8] %t = view{form="permute(1, 0)"}(%w): f32[8, 4]
+           %y = contract(%x, %t): f32[Tokens, 4] output %y"#,
+    );
+    assert_told(&slot, "recognise", "y", Verdict::Refused, &["linear", "`w` is no weight"]);
+}
+
+#[test]
+fn what_is_removed_or_computed_once_is_told() {
+    let found = told(
+        r#"slot %x: f32[Tokens, 8] %a = map{expr="exp(x0)"}(%x): f32[Tokens, 8]
+           %b = map{expr="exp(x0)"}(%x): f32[Tokens, 8] %dead = map{expr="neg(x0)"}(%a): f32[Tokens, 8]
+           %y = concat{axis=1}(%a, %b): f32[Tokens, 16] output %y"#,
+    );
+    assert_told(&found, "canonicalise", "dead", Verdict::Done, &["removed"]);
+    assert_told(&found, "canonicalise", "b", Verdict::Done, &["computed once", "`a` is the same op"]);
+}
+
+#[test]
+fn maps_of_maps_are_told() {
+    let body = r#"slot %x: f32[Tokens, 8] slot %r: f32[Tokens, 1]
+        %a = map{expr="exp(x0)"}(%x): f32[Tokens, 8] %b = map{expr="neg(x0)"}(%a): f32[Tokens, 8]
+        %c = map{expr="exp(x0)"}(%r): f32[Tokens, 1] %d = map{expr="mul(x0, x1)"}(%b, %c): f32[Tokens, 8]"#;
+    let found = told(&format!("{body} output %d"));
+    assert_told(&found, "compose", "a", Verdict::Done, &["inside of the map `b`"]);
+    assert_told(&found, "compose", "c", Verdict::Refused, &["smaller"]);
+    let output = told(&format!("{body} output %d, %a"));
+    assert_told(&output, "compose", "a", Verdict::Refused, &["`a` is an output"]);
+}
+
+#[test]
+fn chains_are_told() {
+    let body = r#"slot %a: f32[8, 16] slot %b: f32[16, 8] slot %c: f32[8, 8]
+        %t = view{form="permute(1, 0)"}(%b): f32[8, 16] %e = map{expr="mul(x0, x1)"}(%a, %t): f32[8, 16]
+        %p = contract(%e, %b): f32[8, 8] %q = contract(%p, %c): f32[8, 8]"#;
+    let found = told(&format!("{body} output %q"));
+    assert_told(&found, "chains", "e", Verdict::Done, &["chain of 3 ops"]);
+    assert_told(&found, "chains", "p", Verdict::Refused, &["reads another one"]);
+    let output = told(&format!("{body} output %q, %e"));
+    assert_told(&output, "chains", "e", Verdict::Refused, &["`e` is an output"]);
+}
+
+const PRODUCTS: &str = r#"slot %x: f32[Tokens, 64] slot %late0: f32[Tokens, 32]
+    weight %wq: q8_0[32, 64] weight %wk: q8_0[32, 64] weight %bias: f32[32]
+    %q = linear{groups=1}(%x, %wq): f32[Tokens, 32] %k = linear{groups=1}(%x, %wk): f32[Tokens, 32]
+    %qb = map{expr="add(x0, x1)"}(%q, %bias): f32[Tokens, 32]
+    %kq = map{expr="add(x0, x1)"}(%k, %qb): f32[Tokens, 32]"#;
+
+#[test]
+fn regions_and_what_joins_products_are_told() {
+    let found = told(&format!("{PRODUCTS} output %kq, %qb"));
+    assert_told(&found, "legalise", "q", Verdict::Done, &["`x` as codes", "q8_0[32, 64]"]);
+    assert_told(&found, "fuse", "qb", Verdict::Done, &["joining the product `q`"]);
+    assert_told(&found, "fuse", "kq", Verdict::Refused, &["`qb` is not there before the product runs"]);
+    assert_told(&found, "fuse", "k", Verdict::Done, &["region `products` of 3 nodes", "products of"]);
+    let shared = told(&format!("{PRODUCTS} output %kq, %q, %qb"));
+    assert_told(&shared, "fuse", "qb", Verdict::Refused, &["`q` is an output"]);
+    let exact = explained_on(&parsed(&format!("{PRODUCTS} output %kq")), &target(), &Options::new(Precision::Exact)).1;
+    assert_told(&exact, "legalise", "q", Verdict::Refused, &["precision is exact"]);
+    let rows = told(
+        r#"slot %x: f32[Tokens, 8] weight %w: f32[8] slot %s: f32[Seqs, 8]
+           %n = rms_norm{eps=1e-5, width=8, unit_offset=false}(%x, %w): f32[Tokens, 8]
+           %m = softmax(%n): f32[Tokens, 8] %o = softmax(%s): f32[Seqs, 8] output %m, %o"#,
+    );
+    assert_told(&rows, "fuse", "m", Verdict::Done, &["region `rows` of 2 nodes", "Tokens"]);
+}
+
+#[test]
+fn copies_and_kernels_are_told() {
+    let mut target = target();
+    // This kernel wants its input computed, and those before it do not run the op.
+    let rows = target.kernels.iter_mut().find(|k| k.name == "test/rows@1").unwrap();
+    let rule = rows.rules.iter_mut().find(|r| r.op == "softmax").unwrap();
+    *rule = OpRule::new("softmax", vec![vec![Way::new(OperandKind::Arena, Format::ALL.to_vec())]]);
+    let graph = parsed("slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
+    let found = explained_on(&graph, &target, &Options::default()).1;
+    assert_told(&found, "copies", "y", Verdict::Done, &["a copy of `x`", "test/rows@1"]);
+    assert_told(&found, "select", "y", Verdict::Done, &["run by test/rows@1"]);
+}
+
+#[test]
+fn a_pass_that_may_not_fuse_says_so() {
+    let graph = parsed(&format!("{PRODUCTS} output %kq"));
+    let (_, told) = explained_on(&graph, &target(), &Options::default().unfused());
+    for pass in ["compose", "chains", "fuse"] {
+        let of_pass = told.iter().find(|p| p.pass == pass).unwrap();
+        assert_eq!(of_pass.decisions.len(), 1, "{pass}");
+        assert!(of_pass.decisions[0].why.contains("turned off") && of_pass.before == of_pass.after, "{pass}");
+    }
+    let mut target = target();
+    target.kernels.iter_mut().for_each(|k| k.regions.clear());
+    let (_, told) = explained_on(&graph, &target, &Options::default());
+    assert_told(&told, "fuse", "k", Verdict::Refused, &["no kernel of the target runs regions"]);
+}
+
+#[test]
+fn listening_changes_no_byte_of_the_plan() {
+    for body in [format!("{SOFTMAX} output %y"), format!("{PRODUCTS} output %kq")] {
+        let graph = parsed(&body);
+        let weights = plan_weights(&graph, &target()).unwrap();
+        let silent = compile(&graph, BUCKET, &target(), &weights, &Options::default()).unwrap();
+        let (heard, told) = explained_on(&graph, &target(), &Options::default());
+        assert_eq!(yirage_plan::text::print(&silent), yirage_plan::text::print(&heard));
+        let names: Vec<&str> = told.iter().map(|p| p.pass).collect();
+        let passes: Vec<&str> = PIPELINE.iter().map(|p| p.name).chain(["copies", "select"]).collect();
+        assert_eq!(names, passes);
+        assert_eq!(explained_on(&graph, &target(), &Options::default()).1, told, "told twice, told the same");
+        for decision in told.iter().flat_map(|p| &p.decisions) {
+            assert!(!decision.what.is_empty() && !decision.why.is_empty(), "{decision:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_decided_before_an_error_is_told() {
+    let graph = parsed(
+        "slot %x: f32[Tokens, 64] weight %w: iq4_nl[64, 64] %y = linear{groups=1}(%x, %w): f32[Tokens, 64] output %y",
+    );
+    let weights = plan_weights(&graph, &target()).unwrap();
+    let mut told = Vec::new();
+    let failed = compile_explained(&graph, BUCKET, &target(), &weights, &Options::default(), &mut told);
+    assert!(failed.is_err() && told.last().unwrap().pass == "select");
+}
+
+/// The names of all values that a node of the plan gives, of the graph or out of a region.
+fn given(plan: &Plan) -> Vec<&str> {
+    plan.graph.nodes.iter().flat_map(|n| &n.outs).map(|&v| plan.graph.value(v).name.as_str()).collect()
+}
+
+/// Every value of these graphs as an output, one after the other, and read once more: it is given by the plan, whatever is
+/// fused around it.
+#[test]
+fn an_output_is_never_fused_away() {
+    for body in [SOFTMAX, PRODUCTS] {
+        let plain = parsed(&format!("{body} output %{}", if body == SOFTMAX { "y" } else { "kq" }));
+        for node in &plain.nodes {
+            let mut seen = plain.clone();
+            seen.outputs = [plain.outputs.clone(), vec![node.outs[0]]].concat();
+            seen.outputs.dedup();
+            let name = &plain.value(node.outs[0]).name;
+            let (plan, _) = explained_on(&seen, &target(), &Options::default());
+            assert!(given(&plan).contains(&name.as_str()), "{name}: {}", text::print(&plan.graph));
+            let wanted: Vec<&str> = seen.outputs.iter().map(|&o| seen.value(o).name.as_str()).collect();
+            let got: Vec<&str> = plan.graph.outputs.iter().map(|&o| plan.graph.value(o).name.as_str()).collect();
+            assert_eq!(got, wanted);
+            for &o in &plan.graph.outputs {
+                assert!(matches!(plan.graph.value(o).source, Source::Node { .. }));
+            }
+        }
+        assert!(plain.nodes.iter().all(|n| matches!(n.kind, NodeKind::Op(_))));
+    }
+}

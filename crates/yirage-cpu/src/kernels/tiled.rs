@@ -1,0 +1,167 @@
+//! Tiled regions: a block is a piece of work, and what lives inside of one lies with the worker that has it.
+//!
+//! The steps of a block are the chains that this device runs as nodes of their own too: their kernels, on tiles.
+
+use super::ways::{elements, moved};
+use super::{BoundKernel, Kernel, chain, concat, constants, contract};
+use crate::bind::{Binder, Carry, Run, Scratch, TileAt, TileStep, Turn, ViewedOut, Whole};
+use crate::general::Partial;
+use crate::walk::Work;
+use yirage_hal::HalError;
+use yirage_ir::op::{Op, PARTS, ReduceKind};
+use yirage_ir::region::{Core, Tiled};
+use yirage_ir::{Dim, Dims, RegionKind};
+use yirage_plan::rules::OpRule;
+use yirage_plan::{Sharing, Stage};
+
+pub(super) const KERNEL: Kernel = Kernel {
+    name: "cpu/tiled@1",
+    regions: &[RegionKind::Tiled],
+    rules: || {
+        let mut rules: Vec<OpRule> =
+            ["map", "view", "reduce", "contract"].map(|op| OpRule::new(op, vec![elements()])).into();
+        rules.push(OpRule::new("concat", vec![moved()]));
+        rules.extend(["fill", "iota"].map(|op| OpRule::new(op, Vec::new())));
+        rules
+    },
+    stages: &[Stage::always(Sharing::Drained)],
+    scratch: true,
+    bind,
+};
+
+/// A step, bound.
+struct Bound {
+    when: Turn,
+    kernel: Box<dyn BoundKernel>,
+}
+
+struct Blocks {
+    tiled: Tiled,
+    blocks: usize,
+    body: Vec<Bound>,
+    block: Vec<Bound>,
+}
+
+fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
+    let steps = binder.tiled(n)?;
+    let tiled = steps.tiled;
+    // Pieces of a list are counted in 32 bits.
+    let blocks = tiled.blocks().and_then(|n| u32::try_from(n).ok());
+    let blocks = blocks.ok_or_else(|| HalError::Load(format!("a grid of {:?} blocks is too large", tiled.grid)))?;
+    let mut bytes = 0;
+    for step in steps.body.iter().chain(&steps.block).filter(|step| is_contraction(&step.whole)) {
+        bytes = bytes.max(contract::scratch_bytes(&step.whole)?);
+    }
+    let scratch = binder.each_worker(bytes)?;
+    let all = |steps: Vec<TileStep>| steps.into_iter().map(|step| bound(step, &scratch)).collect::<Result<_, _>>();
+    Ok(Box::new(Blocks { tiled, blocks: blocks as usize, body: all(steps.body)?, block: all(steps.block)? }))
+}
+
+fn is_contraction(whole: &Whole) -> bool {
+    whole.chain().is_ok_and(|chain| matches!(chain.core, Core::Contract(_)))
+}
+
+fn bound(step: TileStep, scratch: &[Scratch]) -> Result<Bound, HalError> {
+    let TileStep { when, whole, carry } = step;
+    let kernel = match (carry, whole.op()) {
+        (Carry::Parts(count), _) => Box::new(Carried::bind(&whole, count)?),
+        (Carry::Nothing, Ok(Op::Concat(_))) => concat::bound(&whole)?,
+        (Carry::Nothing, Ok(Op::Fill(_) | Op::Iota(_))) => constants::bound(&whole)?,
+        (carry, _) if is_contraction(&whole) => contract::bound(&whole, carry == Carry::Sums, scratch.to_vec())?,
+        _ => chain::bound(&whole)?,
+    };
+    Ok(Bound { when, kernel })
+}
+
+impl BoundKernel for Blocks {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        work.drain(self.blocks, |blocks| {
+            for at in blocks {
+                // SAFETY: a block writes its own tiles of the outputs and the worker's memory.
+                unsafe { self.one(self.tiled.block_at(at), run, work.alone()) };
+            }
+        });
+    }
+
+    fn workers(&self, _: &Dims) -> usize {
+        self.blocks
+    }
+}
+
+impl Blocks {
+    /// A block from its first iteration to its end.
+    ///
+    /// # Safety
+    /// As [`BoundKernel::run`]; nobody else has the block, nor the worker's memory.
+    unsafe fn one(&self, block: [usize; 3], run: &Run<'_>, work: Work<'_>) {
+        let loops = self.tiled.loops as usize;
+        for iteration in 0..loops {
+            let now = run.of_tile(work.worker, TileAt { block, iteration, last: iteration + 1 == loops });
+            let first = iteration == 0;
+            for step in &self.body {
+                if step.when == Turn::Each || (step.when == Turn::First) == first {
+                    // SAFETY: the contract; steps follow each other.
+                    unsafe { step.kernel.run(0, &now, work) };
+                }
+            }
+        }
+        let after = run.of_tile(work.worker, TileAt { block, iteration: 0, last: true });
+        for step in &self.block {
+            // SAFETY: the contract; steps follow each other.
+            unsafe { step.kernel.run(0, &after, work) };
+        }
+    }
+}
+
+/// A reduction that goes on from iteration to iteration.
+struct Carried {
+    kind: ReduceKind,
+    axes: Vec<usize>,
+    shape: Vec<Dim>,
+    before: chain::Each,
+    /// Elements of all iterations.
+    count: usize,
+    results: usize,
+    parts: ViewedOut,
+    out: ViewedOut,
+}
+
+impl Carried {
+    fn bind(node: &Whole, count: usize) -> Result<Carried, HalError> {
+        let chain = node.chain()?;
+        let Core::Reduce(op, x) = &chain.core else {
+            return Err(HalError::Load("partial results of what is no reduction".into()));
+        };
+        let axes: Vec<usize> = op.axes.0.iter().map(|&a| a as usize).collect();
+        let stay = x.shape.iter().enumerate().filter(|(axis, _)| !axes.contains(axis));
+        let results = stay.map(|(_, dim)| dim.get(node.bucket())).product();
+        let (parts, out) = (node.all_written_of(1)?.0, node.all_written_of(0)?.0);
+        let before = chain::Each::bind(node, x)?;
+        Ok(Carried { kind: op.kind, axes, shape: x.shape.clone(), before, count, results, parts, out })
+    }
+}
+
+impl BoundKernel for Carried {
+    unsafe fn run(&self, _: u32, run: &Run<'_>, _: Work<'_>) {
+        let partial = Partial {
+            kind: self.kind,
+            sizes: chain::sizes(&self.shape, run.dims),
+            axes: &self.axes,
+            prologue: &self.before.program,
+            inputs: &self.before.inputs(run),
+        };
+        // SAFETY: `Whole::all_written_of` has checked that there are as many; they are the worker's alone.
+        let parts =
+            unsafe { std::slice::from_raw_parts_mut(self.parts.first(run).cast::<[f32; PARTS]>(), self.results) };
+        if run.tile.iteration == 0 {
+            partial.clear(parts);
+        }
+        // SAFETY: `Whole::read` has checked that all elements exist; results lie dense with the worker.
+        unsafe {
+            partial.take(run.isa, parts);
+            if run.tile.last {
+                partial.join(run.isa, self.count, parts, self.out.output(run, chain::strides(self.out.strides())));
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! A compiled plan explained: what each pass did and refused with its reasons, the regions, every kernel beside what the
+//! device's limits allow and what was measured, what lies where for how long, and which executor runs it and why.
+//!
+//! A [`Report`] is a value, which is shown as text, JSON ([`serde`]) or a picture ([`svg()`]). A profile of steps that ran
+//! gives it its measured times ([`Measured`]) and is written as a trace ([`write_trace`]). [`run()`] computes a graph with
+//! made-up inputs, so that there is something to measure. This crate knows no model, no backend and no file.
+#![forbid(unsafe_code)]
+
+mod alike;
+mod error;
+mod kernels;
+mod measured;
+mod memory;
+mod regions;
+mod report;
+mod run;
+mod summary;
+mod svg;
+mod text;
+mod trace;
+
+pub use error::ExplainError;
+pub use measured::Measured;
+pub use report::{
+    Ceiling, Decided, Dims, ExecutorReport, KernelReport, MeasuredReport, MemoryReport, PassReport, PlacedValue,
+    ProgramReport, RegionReport, Report, Subject,
+};
+pub use run::{Ran, StoredSizes, limits, run};
+pub use summary::report;
+pub use svg::svg;
+pub use text::text;
+pub use trace::write_trace;

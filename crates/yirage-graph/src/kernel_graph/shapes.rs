@@ -1,0 +1,92 @@
+//! Where elements lie: parts, joins and views.
+
+use super::builder::{KernelGraph, Made, operands, sizes};
+use super::error::GraphError;
+use yirage_ir::ValueId;
+use yirage_ir::op::{Concat, Cut, Form, View};
+
+/// How a dimension is split.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SplitBy<'a> {
+    /// Into parts of these sizes, which are all of the dimension.
+    Sizes(&'a [u32]),
+    /// Into parts of this size; the last one is what is left.
+    Size(u32),
+}
+
+impl KernelGraph {
+    /// Values one after the other along `dim`.
+    ///
+    /// # Errors
+    /// No value, more than the IR joins, values of different element types or of sizes that differ elsewhere.
+    pub fn concat(&mut self, list: &[ValueId], dim: u32) -> Made {
+        self.common("concat", list)?;
+        for &a in list {
+            self.size("concat", a, dim)?;
+        }
+        self.op(Concat { axis: dim }, list)
+    }
+
+    /// The parts of A along `dim`, in order.
+    ///
+    /// # Errors
+    /// A dimension that A does not have, sizes that are not together the dimension's, and a size of 0.
+    pub fn split(&mut self, a: ValueId, by: SplitBy<'_>, dim: u32) -> Result<Vec<ValueId>, GraphError> {
+        let size = self.size("split", a, dim)?;
+        let parts: Vec<u32> = match by {
+            SplitBy::Sizes(parts) => parts.to_vec(),
+            SplitBy::Size(0) => Vec::new(),
+            SplitBy::Size(part) => (0..size.div_ceil(part)).map(|i| part.min(size - i * part)).collect(),
+        };
+        let sum = parts.iter().try_fold(0u32, |sum, &part| sum.checked_add(part));
+        if sum != Some(size) || parts.contains(&0) {
+            let wanted = format!("sizes above 0 wanted that are together {size}, dimension {dim}; {by:?} given");
+            return Err(operands("split", &[self.ty("split", a)?], wanted));
+        }
+        self.parts("split", a, dim, &parts)
+    }
+
+    /// `chunks` parts of one size along `dim`.
+    ///
+    /// # Errors
+    /// A dimension that A does not have, or whose size is no multiple of `chunks`.
+    pub fn chunk(&mut self, a: ValueId, chunks: u32, dim: u32) -> Result<Vec<ValueId>, GraphError> {
+        let size = self.size("chunk", a, dim)?;
+        if chunks == 0 || size == 0 || !size.is_multiple_of(chunks) {
+            let wanted = format!("a number of chunks wanted that divides {size}, dimension {dim}; {chunks} given");
+            return Err(operands("chunk", &[self.ty("chunk", a)?], wanted));
+        }
+        self.parts("chunk", a, dim, &vec![size / chunks; chunks as usize])
+    }
+
+    /// The elements of A in row-major order in another shape. Mirage's graphs have no such operation.
+    ///
+    /// # Errors
+    /// Another number of elements.
+    pub fn reshape(&mut self, a: ValueId, dims: &[u32]) -> Made {
+        self.reshaped("reshape", a, dims)
+    }
+
+    /// Dimension i of the result is dimension `dims[i]` of A. Mirage's graphs have no such operation.
+    ///
+    /// # Errors
+    /// Dimensions that are not each of A's once.
+    pub fn permute(&mut self, a: ValueId, dims: &[u32]) -> Made {
+        self.ty("permute", a)?;
+        self.op(View { form: Form::Permute(dims.to_vec()) }, &[a])
+    }
+
+    /// Parts of these sizes, which end within the dimension.
+    fn parts(&mut self, what: &'static str, a: ValueId, dim: u32, parts: &[u32]) -> Result<Vec<ValueId>, GraphError> {
+        let whole: Vec<Cut> = sizes(self.ty(what, a)?).into_iter().map(Cut::whole).collect();
+        let mut start = 0;
+        let mut made = Vec::with_capacity(parts.len());
+        for &size in parts {
+            let mut cuts = whole.clone();
+            cuts[dim as usize] = Cut { start, step: 1, size: size.into() };
+            made.push(self.op(View { form: Form::Slice(cuts) }, &[a])?);
+            start += size;
+        }
+        Ok(made)
+    }
+}

@@ -1,0 +1,108 @@
+//! An encoder with its texts on a thread of its own, for many callers at once.
+//!
+//! What several callers ask for while a step runs is computed together in the next ones. An input's result is the same
+//! bytes whatever it is computed with, and a call that is refused harms no other.
+
+mod thread;
+
+use crate::error::SessionError;
+use crate::texts::Texts;
+use crate::worker::message_of;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use thread::{Asked, CALLS, Wanted};
+use yirage_engine::{Embedding, Encoder, EncoderFacts, EncoderInput, EncoderOptions, Progress};
+use yirage_hal::Device;
+use yirage_model::Checkpoint;
+use yirage_model::tokenizer::Tokenizer;
+
+/// An encoder that takes calls. Every method may be called from any thread; dropped, it is unloaded.
+pub struct TextEncoder {
+    facts: EncoderFacts,
+    tokenizer: Tokenizer,
+    /// None once it is dropped.
+    calls: Option<SyncSender<Asked>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// What the thread died of, once somebody has met it.
+    died: OnceLock<String>,
+}
+
+impl TextEncoder {
+    /// Loads the encoder of `checkpoint` on `device`, and gives it to a thread. `progress` gets bytes of weights done, and
+    /// of all.
+    ///
+    /// # Errors
+    /// Whatever is wrong with files, options or the device; [`SessionError::NoTokenizer`]; [`SessionError::Thread`].
+    pub fn load(
+        checkpoint: &Checkpoint,
+        device: Arc<dyn Device>,
+        options: &EncoderOptions,
+        progress: Progress<'_>,
+    ) -> Result<TextEncoder, SessionError> {
+        let encoder = Encoder::load(checkpoint, device, options, progress)?;
+        let missing = || SessionError::NoTokenizer { model: checkpoint.label() };
+        let tokenizer = Texts::load(checkpoint)?.ok_or_else(missing)?.tokenizer;
+        let facts = encoder.facts().clone();
+        let (calls, asked) = sync_channel(CALLS);
+        let thread = std::thread::Builder::new().name("yirage-encoder".into());
+        let thread = thread.spawn(move || thread::run(encoder, &asked)).map_err(SessionError::Thread)?;
+        let thread = Mutex::new(Some(thread));
+        Ok(TextEncoder { facts, tokenizer, calls: Some(calls), thread, died: OnceLock::new() })
+    }
+
+    /// What was loaded.
+    pub fn facts(&self) -> &EncoderFacts {
+        &self.facts
+    }
+
+    /// Its tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// A vector for each input, in order.
+    ///
+    /// # Errors
+    /// As [`Encoder::embed`]; [`SessionError::Gone`].
+    pub fn embed(&self, inputs: Vec<EncoderInput>, how: Embedding) -> Result<Vec<Vec<f32>>, SessionError> {
+        self.call(inputs, Wanted::Vectors(how))
+    }
+
+    /// The scores of each input, one a label, in order.
+    ///
+    /// # Errors
+    /// As [`Encoder::score`]; [`SessionError::Gone`].
+    pub fn score(&self, inputs: Vec<EncoderInput>) -> Result<Vec<Vec<f32>>, SessionError> {
+        self.call(inputs, Wanted::Scores)
+    }
+
+    fn call(&self, inputs: Vec<EncoderInput>, wanted: Wanted) -> Result<Vec<Vec<f32>>, SessionError> {
+        let (answer, given) = sync_channel(1);
+        let calls = self.calls.as_ref().ok_or_else(|| self.gone())?;
+        calls.send(Asked { inputs, wanted, answer }).map_err(|_| self.gone())?;
+        Ok(given.recv().map_err(|_| self.gone())??)
+    }
+
+    /// Why there is no thread any more.
+    fn gone(&self) -> SessionError {
+        let why = self.died.get_or_init(|| match self.join() {
+            Some(Err(why)) => why,
+            Some(Ok(())) | None => "its thread has ended".into(),
+        });
+        SessionError::Gone { why: why.clone() }
+    }
+
+    fn join(&self) -> Option<Result<(), String>> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(thread.join().map_err(|panic| message_of(&*panic)))
+    }
+}
+
+impl Drop for TextEncoder {
+    fn drop(&mut self) {
+        // The thread ends when nobody can ask any more.
+        self.calls = None;
+        self.join();
+    }
+}

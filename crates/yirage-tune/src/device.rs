@@ -1,0 +1,73 @@
+//! A graph on a device, ready to run.
+
+use crate::error::TuneError;
+use crate::prepared::Prepared;
+use crate::timing::Step;
+use std::sync::Arc;
+use yirage_compile::{compile, plan_weights};
+use yirage_hal::{Bindings, Device, Executor, HostMemory, write_view};
+use yirage_ir::Dims;
+use yirage_plan::WeightPlan;
+
+/// A graph on a device. Each [`Step::step`] sets its slots and runs it to its end.
+pub struct Loaded {
+    executor: Executor,
+    slots: Vec<(String, Arc<dyn HostMemory>)>,
+    dims: Dims,
+    weights: WeightPlan,
+}
+
+impl Loaded {
+    /// Compiles the graph as any is, and loads it.
+    ///
+    /// # Errors
+    /// What the compiler or the device says; a weight without values.
+    pub fn new(device: &dyn Device, prepared: Prepared) -> Result<Loaded, TuneError> {
+        let target = device.target();
+        let weights = plan_weights(&prepared.graph, &target)?;
+        let bindings = bind(device, &prepared, &weights)?;
+        let plan = compile(&prepared.graph, prepared.dims, &target, &weights, &prepared.options)?;
+        let executor = Executor::new(device, &plan, &bindings)?;
+        let shared = |(name, record)| (name, record as Arc<dyn HostMemory>);
+        let slots = prepared.slots.into_iter().map(shared).collect();
+        Ok(Loaded { executor, slots, dims: prepared.dims, weights })
+    }
+
+    /// How its weights lie.
+    pub fn weights(&self) -> &WeightPlan {
+        &self.weights
+    }
+
+    /// What runs it, with the outputs of the last step.
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+}
+
+impl Step for Loaded {
+    type Error = TuneError;
+
+    fn step(&mut self) -> Result<(), TuneError> {
+        for (name, memory) in &self.slots {
+            self.executor.set_memory(name, memory.clone());
+        }
+        self.executor.run(&self.dims)?;
+        Ok(())
+    }
+}
+
+fn bind(device: &dyn Device, prepared: &Prepared, weights: &WeightPlan) -> Result<Bindings, TuneError> {
+    let mut bindings = Bindings::default();
+    for entry in &weights.entries {
+        let given = prepared.weights.iter().find(|(name, _)| *name == entry.name);
+        let (name, bytes) = given.ok_or_else(|| TuneError::NoWeight(entry.name.clone()))?;
+        let mut sink = device.weight(entry)?;
+        write_view(&mut *sink, name, &entry.ty, bytes)?;
+        bindings.weights.insert(name.clone(), sink.finish()?);
+    }
+    if let Some((name, cache)) = &prepared.cache {
+        let state = device.state(&cache.block, cache.k_width, cache.blocks as usize)?;
+        bindings.states.insert(name.clone(), state);
+    }
+    Ok(bindings)
+}

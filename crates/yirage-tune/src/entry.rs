@@ -1,0 +1,146 @@
+//! A kept result as text, and what is checked before it is believed.
+//!
+//! A checksum finds damage, the key foreign entries, and the certificate graphs that it is not of. It is no defence against
+//! someone who writes into the folder on purpose.
+
+use crate::key::Key;
+use crate::limits::ENTRY_BYTES;
+use crate::outcome::{Measured, Outcome, Told, Verdict};
+use std::collections::HashSet;
+use std::fmt::Write;
+use yirage_compile::equal::Certificate;
+use yirage_ir::hash::fnv128;
+use yirage_ir::{Graph, ValueId, text, verify};
+
+/// The first line of an entry. Another number is another form of text.
+const HEAD: &str = "yirage-tune 1";
+
+/// The sections of an entry, in order.
+const SECTIONS: [&str; 6] = ["key", "graph", "certificate", "rules", "measured", "notes"];
+
+/// The text of a result.
+pub(crate) fn print(key: &Key, outcome: &Outcome) -> String {
+    let (graph, certificate) = match &outcome.certificate {
+        Some(certificate) => (text::print(&outcome.graph), certificate.to_string()),
+        None => (String::new(), String::new()),
+    };
+    let lines = |list: &[String]| list.iter().map(|line| format!("{}\n", plain(line))).collect::<String>();
+    let measured = outcome.measured.iter().map(line).collect::<String>();
+    let bodies = [key.text().to_owned(), graph, certificate, lines(&outcome.rules), measured, lines(&outcome.notes)];
+    let mut rest = String::new();
+    for (name, body) in SECTIONS.iter().zip(bodies) {
+        // Writing to a string does not fail.
+        let _ = write!(rest, "{name} {}\n{body}\n", body.len());
+    }
+    format!("{HEAD}\nsum {:032x}\n{rest}", fnv128(rest.as_bytes()))
+}
+
+/// A text without what would end a line or a field.
+fn plain(text: &str) -> String {
+    text.replace(['\n', '\r', '\t'], " ")
+}
+
+fn line(of: &Measured) -> String {
+    let (kind, rest) = match &of.verdict {
+        Verdict::Unproved(why) => ("unproved", plain(why)),
+        Verdict::NotRun(why) => ("not run", plain(why)),
+        Verdict::Timed { ratio, input_ns, candidate_ns } => {
+            ("timed", format!("{ratio:?} {input_ns:?} {candidate_ns:?}"))
+        }
+    };
+    format!("{kind}\t{:?}\t{rest}\t{}\n", of.expected_ns, of.rules.join("; "))
+}
+
+/// The result that a text holds for a graph, if it is whole and this graph's.
+pub(crate) fn parse(entry: &str, key: &Key, graph: &Graph, told: Told) -> Result<Outcome, String> {
+    if entry.len() as u64 > ENTRY_BYTES {
+        return Err(format!("{} bytes, {ENTRY_BYTES} are the most", entry.len()));
+    }
+    let rest = entry.strip_prefix(HEAD).and_then(|r| r.strip_prefix('\n')).ok_or("it begins otherwise, or is older")?;
+    let (sum, rest) = rest.split_once('\n').ok_or("it ends in its head")?;
+    let wanted = format!("sum {:032x}", fnv128(rest.as_bytes()));
+    if sum != wanted {
+        return Err(format!("it was damaged: `{}` is written, `{wanted}` computed", plain(sum)));
+    }
+    let [found, candidate, certificate, rules, measured, notes] = sections(rest)?;
+    if found != key.text() {
+        return Err("it is of another graph, device or search".into());
+    }
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let measured = measured.lines().map(read_line).collect::<Result<Vec<_>, String>>()?;
+    let (rules, notes) = (lines(rules), lines(notes));
+    if candidate.is_empty() && certificate.is_empty() {
+        return Ok(Outcome { graph: graph.clone(), certificate: None, rules, measured, notes, told });
+    }
+    let candidate = text::parse(candidate).map_err(|e| format!("its graph: {e}"))?;
+    verify(&candidate).map_err(|e| format!("its graph: {e}"))?;
+    let candidate = named_like(candidate, graph)?;
+    let certificate: Certificate = certificate.parse().map_err(|e| format!("{e}"))?;
+    certificate.check(graph, &candidate).map_err(|e| e.to_string())?;
+    Ok(Outcome { graph: candidate, certificate: Some(certificate), rules, measured, notes, told })
+}
+
+fn sections(mut rest: &str) -> Result<[&str; 6], String> {
+    let mut bodies = [""; 6];
+    for (name, place) in SECTIONS.iter().zip(&mut bodies) {
+        let missing = || format!("its section `{name}` is not whole");
+        let (head, body) = rest.split_once('\n').ok_or_else(missing)?;
+        let length: usize = head
+            .strip_prefix(name)
+            .and_then(|n| n.strip_prefix(' '))
+            .and_then(|n| n.parse().ok())
+            .ok_or_else(missing)?;
+        *place = body.get(..length).ok_or_else(missing)?;
+        rest = body.get(length..).and_then(|r| r.strip_prefix('\n')).ok_or_else(missing)?;
+    }
+    if rest.is_empty() { Ok(bodies) } else { Err(format!("{} bytes follow its end", rest.len())) }
+}
+
+fn read_line(line: &str) -> Result<Measured, String> {
+    let wrong = || format!("a line of its measurements is none: `{line}`");
+    let [kind, expected, rest, rules] = line.split('\t').collect::<Vec<_>>()[..] else { return Err(wrong()) };
+    let number = |text: &str| text.parse::<f64>().ok().filter(|n| !n.is_nan()).ok_or_else(wrong);
+    let verdict = match kind {
+        "unproved" => Verdict::Unproved(rest.to_owned()),
+        "not run" => Verdict::NotRun(rest.to_owned()),
+        "timed" => {
+            let [ratio, input, candidate] = rest.split(' ').collect::<Vec<_>>()[..] else { return Err(wrong()) };
+            Verdict::Timed { ratio: number(ratio)?, input_ns: number(input)?, candidate_ns: number(candidate)? }
+        }
+        _ => return Err(wrong()),
+    };
+    let rules = rules.split("; ").filter(|rule| !rule.is_empty()).map(str::to_owned).collect();
+    Ok(Measured { rules, expected_ns: number(expected)?, verdict })
+}
+
+/// A kept graph with the names of the inputs and outputs of the graph that it is to stand for.
+fn named_like(mut kept: Graph, graph: &Graph) -> Result<Graph, String> {
+    let types = |g: &Graph, ids: &[ValueId]| {
+        ids.iter().map(|&id| (g.ty(id).clone(), matches!(g.value(id).source, yirage_ir::Source::Node { .. }))).collect()
+    };
+    let ends = |g: &Graph| -> (Vec<_>, Vec<_>) { (types(g, &g.inputs), types(g, &g.outputs)) };
+    let sources = |g: &Graph| g.inputs.iter().map(|&id| g.value(id).source).collect::<Vec<_>>();
+    if ends(&kept) != ends(graph) || sources(&kept) != sources(graph) {
+        return Err("its graph has other inputs or outputs".into());
+    }
+    let (old, new): (Vec<ValueId>, Vec<ValueId>) =
+        ([&kept.inputs[..], &kept.outputs].concat(), [&graph.inputs[..], &graph.outputs].concat());
+    let names: HashSet<&str> = new.iter().map(|&id| graph.value(id).name.as_str()).collect();
+    let mut taken: HashSet<String> = names.iter().map(|&n| n.to_owned()).collect();
+    taken.extend(kept.values.iter().map(|v| v.name.clone()));
+    for (at, value) in kept.values.iter_mut().enumerate() {
+        let place = old.iter().position(|id| id.index() == at);
+        if let Some(place) = place {
+            value.name = graph.value(new[place]).name.clone();
+        } else if names.contains(value.name.as_str()) {
+            let mut next = at;
+            while !taken.insert(format!("t{next}")) {
+                next += 1;
+            }
+            value.name = format!("t{next}");
+        }
+    }
+    kept.name.clone_from(&graph.name);
+    verify(&kept).map_err(|e| format!("its graph: {e}"))?;
+    Ok(kept)
+}

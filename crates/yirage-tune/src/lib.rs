@@ -1,0 +1,39 @@
+//! Graphs on a device, timed; and [`superoptimize`]: which of the graphs that compute the same is the fastest there.
+//!
+//! The search for such graphs is the compiler's and pure. Here its candidates are proved equal, compiled and measured
+//! beside the input graph, and what came of it is kept, in the process and on disk. The input graph stays unless a
+//! candidate with a certificate was measurably faster. Clock and verifier are arguments of [`superoptimize_with`], so that
+//! tests decide what is measured.
+//!
+//! This crate knows no model, no request and no backend by name.
+#![forbid(unsafe_code)]
+
+mod cache;
+mod device;
+mod disk;
+mod entry;
+mod error;
+mod key;
+pub mod limits;
+mod options;
+mod outcome;
+mod pairs;
+mod prepared;
+mod random;
+mod rates;
+mod stopwatch;
+mod superoptimize;
+mod timing;
+
+pub use cache::{Cache, Counters};
+pub use device::Loaded;
+pub use disk::Folder;
+pub use error::TuneError;
+pub use options::{Config, SuperOptions};
+pub use outcome::{Measured, Outcome, Told, Verdict};
+pub use prepared::{CacheInput, Prepared};
+pub use random::prepared;
+pub use rates::measure_rates;
+pub use stopwatch::{MonotonicStopwatch, Stopwatch, Timed};
+pub use superoptimize::{Doing, Surroundings, Verify, Watch, superoptimize, superoptimize_with};
+pub use timing::{Step, Timing};

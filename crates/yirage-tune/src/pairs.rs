@@ -1,0 +1,128 @@
+//! Two graphs timed in turns, so that what disturbs the machine disturbs both.
+
+use crate::error::TuneError;
+use crate::limits::{HALF, PAIRS};
+use crate::stopwatch::{Stopwatch, Timed};
+use crate::timing::Step;
+use std::time::Duration;
+
+/// How long each half of a pair is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lengths {
+    /// Steps of each graph that do not count.
+    pub(crate) warmup: u32,
+    /// Most steps of each graph in all pairs together; one a pair at least.
+    pub(crate) steps: u32,
+}
+
+/// What pairs have told.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Ratio {
+    /// The median over the pairs of the candidate's time divided by the input's.
+    pub(crate) median: f64,
+    /// Medians of seconds a step.
+    pub(crate) input: f64,
+    pub(crate) candidate: f64,
+}
+
+type Graph<'a> = &'a mut dyn Step<Error = TuneError>;
+
+/// Times both graphs, which of the two is first changing from pair to pair.
+pub(crate) fn compare(
+    watch: &dyn Stopwatch,
+    lengths: Lengths,
+    input: Graph<'_>,
+    (number, candidate): (usize, Graph<'_>),
+) -> Result<Ratio, TuneError> {
+    for _ in 0..lengths.warmup.max(1) {
+        input.step()?;
+        candidate.step()?;
+    }
+    let steps = (lengths.steps / PAIRS as u32).max(1);
+    let (mut ratios, mut inputs, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        let (of_input, of_candidate);
+        if pair % 2 == 0 {
+            of_input = half(watch, Timed::Input, steps, input)?;
+            of_candidate = half(watch, Timed::Candidate(number), steps, candidate)?;
+        } else {
+            of_candidate = half(watch, Timed::Candidate(number), steps, candidate)?;
+            of_input = half(watch, Timed::Input, steps, input)?;
+        }
+        ratios.push(of_candidate / of_input);
+        inputs.push(of_input);
+        candidates.push(of_candidate);
+    }
+    Ok(Ratio { median: median(ratios), input: median(inputs), candidate: median(candidates) })
+}
+
+/// Seconds a step.
+fn half(watch: &dyn Stopwatch, which: Timed, steps: u32, graph: Graph<'_>) -> Result<f64, TuneError> {
+    let (mut took, mut done) = (Duration::ZERO, 0);
+    while done < steps && (done == 0 || took < HALF) {
+        took += watch.time(which, &mut || graph.step())?;
+        done += 1;
+    }
+    Ok(took.as_secs_f64() / f64::from(done))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    struct Nothing;
+    impl Step for Nothing {
+        type Error = TuneError;
+        fn step(&mut self) -> Result<(), TuneError> {
+            Ok(())
+        }
+    }
+
+    /// Says who ran; candidates take as long as the script says, inputs a second.
+    struct Script(RefCell<Vec<Timed>>, f64);
+    impl Stopwatch for Script {
+        fn elapsed(&self) -> Duration {
+            Duration::ZERO
+        }
+        fn time(&self, graph: Timed, run: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
+            run()?;
+            self.0.borrow_mut().push(graph);
+            let outlier = self.0.borrow().len() == 2;
+            Ok(Duration::from_secs_f64(match graph {
+                Timed::Input => 1.0,
+                // One disturbed step does not move the median.
+                Timed::Candidate(_) if outlier => 50.0,
+                Timed::Candidate(_) => self.1,
+            }))
+        }
+    }
+
+    #[test]
+    fn graphs_take_turns_and_the_median_decides() {
+        let script = Script(RefCell::default(), 0.5);
+        let lengths = Lengths { warmup: 0, steps: 1 };
+        let ratio = compare(&script, lengths, &mut Nothing, (3, &mut Nothing)).unwrap();
+        assert_eq!((ratio.median, ratio.input, ratio.candidate), (0.5, 1.0, 0.5));
+        let ran = script.0.into_inner();
+        assert_eq!(ran.len(), 2 * PAIRS);
+        let (input, candidate) = (Timed::Input, Timed::Candidate(3));
+        assert_eq!(ran[..6], [input, candidate, candidate, input, input, candidate]);
+    }
+
+    #[test]
+    fn a_half_ends_with_its_time_or_its_steps() {
+        let slow = Script(RefCell::default(), 1.0);
+        compare(&slow, Lengths { warmup: 0, steps: 1000 }, &mut Nothing, (0, &mut Nothing)).unwrap();
+        assert_eq!(slow.0.borrow().len(), 2 * PAIRS, "a second is more than a half may take");
+        let fast = Script(RefCell::default(), 1e-6);
+        compare(&fast, Lengths { warmup: 0, steps: 45 }, &mut Nothing, (0, &mut Nothing)).unwrap();
+        let candidates = fast.0.borrow().iter().filter(|t| **t != Timed::Input).count();
+        assert!(candidates > PAIRS && candidates <= 45, "{candidates}");
+    }
+}

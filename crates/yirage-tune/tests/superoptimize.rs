@@ -1,0 +1,333 @@
+//! What is chosen, measured and kept, with a clock and a verifier of the test's own, on the reference device.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+use yirage_compile::equal::{CHECKER_VERSION, Certificate, NotEqual};
+use yirage_compile::search::Rates;
+use yirage_hal::reference::Reference;
+use yirage_hal::{Backend, Device, OpenOptions};
+use yirage_ir::{Dims, Graph, text, verify};
+use yirage_tune::{
+    Cache, Counters, Doing, Folder, Outcome, Stopwatch, SuperOptions, Surroundings, Timed, Told, TuneError, Verdict,
+    superoptimize_with,
+};
+
+fn device() -> Arc<dyn Device> {
+    Reference::new().open(0, &OpenOptions::default()).unwrap().0
+}
+
+/// x (W + A B), which has several better forms.
+fn adapter() -> Graph {
+    text::parse(
+        "graph adapter { slot %x: f32[4, 32] slot %w: f32[32, 64] slot %a: f32[32, 2] slot %b: f32[2, 64]
+           %ab = contract(%a, %b): f32[32, 64] %s = map{expr=\"add(x0, x1)\"}(%w, %ab): f32[32, 64]
+           %y = contract(%x, %s): f32[4, 64] output %y }",
+    )
+    .unwrap()
+}
+
+fn options() -> SuperOptions {
+    // Nothing is measured that the script does not say.
+    let rates = Rates { launch_ns: 1, ..Rates::UNMEASURED };
+    SuperOptions {
+        budget: 500,
+        keep: 4,
+        warmup_iters: 1,
+        profile_iters: 1,
+        rates: Some(rates),
+        ..SuperOptions::default()
+    }
+}
+
+/// Candidates take as long as is said, the input a millisecond.
+struct Script<F>(F, RefCell<usize>);
+
+impl<F: Fn(usize) -> f64> Stopwatch for Script<F> {
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn time(&self, graph: Timed, run: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
+        run()?;
+        *self.1.borrow_mut() += 1;
+        let ratio = if let Timed::Candidate(number) = graph { (self.0)(number) } else { 1.0 };
+        Ok(Duration::from_secs_f64(ratio * 1e-3))
+    }
+}
+
+fn certificate(original: &Graph, candidate: &Graph) -> Result<Certificate, NotEqual> {
+    verify(candidate).unwrap();
+    let (original, candidate) = (original.stable_hash(), candidate.stable_hash());
+    Ok(Certificate {
+        version: CHECKER_VERSION,
+        original,
+        candidate,
+        seed: 1,
+        sizes: vec![Dims::default()],
+        fields: Vec::new(),
+        classes: Vec::new(),
+    })
+}
+
+type Proof = fn(&Graph, &Graph) -> Result<Certificate, NotEqual>;
+
+fn run_with(
+    graph: &Graph,
+    options: &SuperOptions,
+    cache: &Cache,
+    verify: Proof,
+    ratio: impl Fn(usize) -> f64,
+) -> Outcome {
+    let (device, stopwatch) = (device(), Script(ratio, RefCell::new(0)));
+    let with = Surroundings { device: &*device, cache, stopwatch: &stopwatch, verify: &verify };
+    superoptimize_with(graph, options, &with, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn run(cache: &Cache, ratio: impl Fn(usize) -> f64) -> Outcome {
+    run_with(&adapter(), &options(), cache, certificate, ratio)
+}
+
+#[test]
+fn the_fastest_candidate_with_a_certificate_is_chosen_not_the_first() {
+    let outcome = run(&Cache::new(None), |number| if number == 1 { 0.5 } else { 0.9 });
+    assert!(outcome.measured.len() >= 2, "{outcome:?}");
+    assert_eq!((outcome.told, outcome.input_stays()), (Told::Searched, false));
+    assert_eq!(outcome.rules, outcome.measured[1].rules);
+    let Verdict::Timed { ratio, input_ns, candidate_ns } = outcome.measured[1].verdict else { panic!("{outcome:?}") };
+    assert!((ratio - 0.5).abs() < 1e-6 && (input_ns - 1e6).abs() < 1.0 && (candidate_ns - 5e5).abs() < 1.0);
+    outcome.certificate.unwrap().check(&adapter(), &outcome.graph).unwrap();
+}
+
+#[test]
+fn the_input_stays_where_nothing_is_faster_beyond_noise() {
+    for ratio in [0.97, 0.99, 1.0, 3.0, f64::INFINITY] {
+        let ratio = ratio.min(1e6);
+        let outcome = run(&Cache::new(None), |_| ratio);
+        assert!(outcome.input_stays() && outcome.graph == adapter() && outcome.rules.is_empty(), "{ratio}");
+        assert!(outcome.measured.iter().any(|m| matches!(m.verdict, Verdict::Timed { .. })));
+    }
+}
+
+#[test]
+fn without_a_certificate_nothing_is_chosen_or_run() {
+    let refuse: Proof = |_, _| Err(NotEqual::Interface("the test says so".into()));
+    let outcome = run_with(&adapter(), &options(), &Cache::new(None), refuse, |_| 0.1);
+    assert!(outcome.input_stays() && !outcome.measured.is_empty());
+    for measured in &outcome.measured {
+        let unproved = matches!(&measured.verdict, Verdict::Unproved(why) if why.contains("the test says so"));
+        assert!(unproved || matches!(measured.verdict, Verdict::NotRun(_)), "{measured:?}");
+    }
+}
+
+#[test]
+fn a_result_is_kept_in_the_process_and_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = || Cache::new(Some(Folder::new(folder.path().into(), 1 << 20)));
+    let first = cache();
+    let searched = run(&first, |_| 0.5);
+    let again = run(&first, |_| panic!("a kept result is not measured"));
+    assert_eq!((again.told, &again.graph, &again.measured), (Told::Memory, &searched.graph, &searched.measured));
+    assert_eq!((again.certificate, again.rules, again.notes), (searched.certificate, searched.rules, searched.notes));
+    assert_eq!(first.counters(), Counters { memory_hits: 1, misses: 1, ..Counters::default() });
+    let second = cache();
+    assert_eq!(run(&second, |_| panic!("a kept result is not measured")).told, Told::Disk);
+    assert_eq!(run(&second, |_| panic!("what was read is kept")).told, Told::Memory);
+    assert_eq!(second.counters(), Counters { memory_hits: 1, disk_hits: 1, ..Counters::default() });
+    // The input that stays is a result too.
+    let stays = SuperOptions { budget: 501, ..options() };
+    run_with(&adapter(), &stays, &second, certificate, |_| 1.0);
+    let kept = run_with(&adapter(), &stays, &second, certificate, |_| panic!("a kept result is not measured"));
+    assert!(kept.input_stays() && kept.told == Told::Memory);
+}
+
+#[test]
+fn another_graph_or_argument_or_device_is_another_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(Some(Folder::new(folder.path().into(), 1 << 20)));
+    run(&cache, |_| 0.5);
+    let told = |graph: &Graph, options: &SuperOptions| run_with(graph, options, &cache, certificate, |_| 0.5).told;
+    let wider = text::parse(&text::print(&adapter()).replace("64", "96")).unwrap();
+    assert_eq!(told(&wider, &options()), Told::Searched);
+    let others = [
+        SuperOptions { keep: 3, ..options() },
+        SuperOptions { franges: Some(vec![4]), ..options() },
+        SuperOptions { dims: Dims { tokens: 2, seqs: 1, blocks: 1, rows: 1 }, ..options() },
+        SuperOptions { rates: Some(Rates::UNMEASURED), ..options() },
+    ];
+    for other in others {
+        assert_eq!(told(&adapter(), &other), Told::Searched, "{other:?}");
+    }
+    assert_eq!(told(&adapter(), &options()), Told::Memory);
+    let unkept = SuperOptions { use_graph_dataset: false, use_cached_graphs: false, ..options() };
+    assert_eq!(told(&adapter(), &unkept), Told::Searched);
+    let on_disk = SuperOptions { use_graph_dataset: false, ..options() };
+    assert_eq!(told(&adapter(), &on_disk), Told::Disk);
+}
+
+/// The one entry of a folder.
+fn entry(folder: &std::path::Path) -> std::path::PathBuf {
+    let mut files = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path());
+    let only = files.find(|f| f.extension().is_some_and(|e| e == "tuned")).unwrap();
+    assert!(files.next().is_none());
+    only
+}
+
+#[test]
+fn damaged_and_foreign_entries_are_refused_with_a_reason_and_searched_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || Cache::new(Some(Folder::new(folder.path().into(), 1 << 20)));
+    run(&store(), |_| 0.5);
+    let path = entry(folder.path());
+    let whole = std::fs::read(&path).unwrap();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    // A sum of its own makes a change look whole, so that what lies behind is reached.
+    let resummed = |changed: &str| {
+        let (head, rest) = changed.split_once('\n').unwrap();
+        let (_, rest) = rest.split_once('\n').unwrap();
+        let sum = yirage_ir::hash::fnv128(rest.as_bytes());
+        format!("{head}\nsum {sum:032x}\n{rest}").into_bytes()
+    };
+    let replaced = |from: &str, to: &str| {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from}");
+        changed
+    };
+    let mut damaged: Vec<Vec<u8>> = vec![
+        Vec::new(),
+        b"\n".to_vec(),
+        vec![0; 100],
+        vec![0xff; 100],
+        b"yirage-tune 1".to_vec(),
+        replaced("yirage-tune 1", "yirage-tune 2").into_bytes(),
+        [&whole[..], b"x"].concat(),
+        resummed(&format!("{text}x")),
+        resummed(&replaced("rules ", "rules 9")),
+        resummed(&replaced("target reference", "target referenze")),
+        resummed(&replaced("contract", "contrast")),
+        resummed(&replaced("f32[4, 32]", "f32[4, 33]")),
+        resummed(&replaced("equality ", "equality 9")),
+        resummed(&replaced("candidate ", "candidate f")),
+        resummed(&replaced("graph ", "graph 9999999999")),
+        resummed(&replaced("graph ", "graph 99999999999999999999999")),
+        resummed(&replaced("timed\t", "tamed\t")),
+        replaced("slot", "slod").into_bytes(),
+    ];
+    damaged.extend([1, 3].map(|part| whole[..whole.len() * part / 4].to_vec()));
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 4;
+    damaged.push(flipped);
+    assert!(damaged.len() >= 20);
+    for bytes in damaged {
+        std::fs::write(&path, &bytes).unwrap();
+        let cache = store();
+        let outcome = run(&cache, |_| 0.5);
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+        assert_eq!(outcome.told, Told::Searched, "{shown}");
+        assert!(
+            outcome.notes.iter().any(|n| n.contains("refused and is searched again")),
+            "{shown}: {:?}",
+            outcome.notes
+        );
+        assert_eq!(cache.counters(), Counters { refusals: 1, misses: 1, ..Counters::default() }, "{shown}");
+        assert!(!outcome.input_stays());
+        // What was searched again has taken its place.
+        assert_eq!(run(&store(), |_| panic!("a kept result is not measured")).told, Told::Disk, "{shown}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_refused_and_changes_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || Cache::new(Some(Folder::new(folder.path().into(), 1 << 20)));
+    run(&store(), |_| 0.5);
+    let path = entry(folder.path());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let outcome = run(&store(), |_| 0.5);
+    assert!(outcome.told == Told::Searched && outcome.notes.iter().any(|n| n.contains("not a regular file")));
+    assert!(outcome.notes.iter().any(|n| n.contains("not kept on disk")), "{:?}", outcome.notes);
+    assert!(path.is_dir());
+}
+
+#[test]
+fn kept_results_keep_to_their_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = |limit| Cache::new(Some(Folder::new(folder.path().into(), limit)));
+    let tiny = kept(100);
+    assert!(run(&tiny, |_| 0.5).notes.is_empty() || std::fs::read_dir(folder.path()).unwrap().count() == 0);
+    let cache = kept(1 << 20);
+    let one = |keep| run_with(&adapter(), &SuperOptions { keep, ..options() }, &cache, certificate, |_| 0.5);
+    one(1);
+    let bytes = std::fs::metadata(entry(folder.path())).unwrap().len();
+    std::fs::write(folder.path().join("note.txt"), "not ours").unwrap();
+    let cache = kept(bytes * 3);
+    let one = |keep| run_with(&adapter(), &SuperOptions { keep, ..options() }, &cache, certificate, |_| 0.5);
+    (1..=6).for_each(|keep| drop(one(keep)));
+    let held: u64 = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|f| f.unwrap())
+        .filter(|f| f.path().extension().is_some_and(|e| e == "tuned"))
+        .map(|f| f.metadata().unwrap().len())
+        .sum();
+    assert!(held <= bytes * 3 && cache.counters().removed > 0, "{held} of {}", bytes * 3);
+    assert!(folder.path().join("note.txt").exists());
+    assert_eq!(one(6).told, Told::Memory);
+    let small = Cache::with_limit(None, bytes);
+    run_with(&adapter(), &SuperOptions { keep: 1, ..options() }, &small, certificate, |_| 0.5);
+    run_with(&wider(), &SuperOptions { keep: 1, ..options() }, &small, certificate, |_| 0.5);
+    assert!(small.counters().removed <= 1);
+}
+
+fn wider() -> Graph {
+    text::parse(&text::print(&adapter()).replace("64", "96")).unwrap()
+}
+
+#[test]
+fn who_watches_hears_of_it_and_may_end_it() {
+    let (device, stopwatch, cache) = (device(), Script(|_| 0.5, RefCell::new(0)), Cache::new(None));
+    let verify: Proof = certificate;
+    let with = Surroundings { device: &*device, cache: &cache, stopwatch: &stopwatch, verify: &verify };
+    let mut heard = (0, 0);
+    let outcome = superoptimize_with(&adapter(), &options(), &with, &mut |doing| {
+        match doing {
+            Doing::Searching(_) => heard.0 += 1,
+            Doing::Candidate { number, of } => {
+                assert!(number < of);
+                heard.1 += 1;
+            }
+        }
+        if heard.1 == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .unwrap();
+    assert!(heard.0 > 0 && heard.1 == 2);
+    assert!(outcome.notes.iter().any(|n| n.contains("not kept")));
+    assert!(matches!(&outcome.measured[1].verdict, Verdict::NotRun(why) if why.contains("ended")));
+    let whole = superoptimize_with(&adapter(), &options(), &with, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(whole.told, Told::Searched, "a search that was ended is not kept");
+}
+
+/// A clock that jumps with each look.
+struct Late(RefCell<u64>);
+
+impl Stopwatch for Late {
+    fn elapsed(&self) -> Duration {
+        *self.0.borrow_mut() += 1;
+        Duration::from_secs(*self.0.borrow())
+    }
+    fn time(&self, _: Timed, _: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
+        panic!("there is no time left")
+    }
+}
+
+#[test]
+fn a_time_limit_is_kept() {
+    let (device, late, cache) = (device(), Late(RefCell::new(0)), Cache::new(None));
+    let verify: Proof = certificate;
+    let with = Surroundings { device: &*device, cache: &cache, stopwatch: &late, verify: &verify };
+    let limited = SuperOptions { time_limit: Some(Duration::from_secs(2)), ..options() };
+    let outcome = superoptimize_with(&adapter(), &limited, &with, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(outcome.input_stays());
+    assert!(outcome.measured.iter().all(|m| matches!(&m.verdict, Verdict::NotRun(why) if why.contains("time limit"))));
+}

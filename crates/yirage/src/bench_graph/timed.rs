@@ -1,0 +1,99 @@
+//! A graph on a device, fused and not, timed in rounds between readings of the device's ceilings.
+
+use super::inputs::{Arrays, arrays};
+use super::least::{LeastTime, LeastWork, Limits};
+use super::settings::Case;
+use crate::failure::Failure;
+use std::time::Duration;
+use yirage_call::{Array, CallError, CallOptions, Callable};
+use yirage_hal::Device;
+use yirage_tune::{Step, Timing};
+
+/// How long a round runs each of the two.
+const ROUND: Duration = Duration::from_millis(60);
+/// How long each runs before anything counts.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// A graph that is ready to be timed.
+pub(crate) struct TimedGraph {
+    fused: Run,
+    unfused: Run,
+    work: LeastWork,
+    limits: Limits,
+}
+
+/// What a round measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    /// Of steps with fused ops.
+    pub(crate) fused: Timing,
+    /// Of steps in which each op is one of its own.
+    pub(crate) unfused: Timing,
+    /// What the ceilings around the fused steps allow; none where the device does not measure itself.
+    pub(crate) least: Option<LeastTime>,
+}
+
+impl TimedGraph {
+    /// Builds the graph, compiles and loads it twice, and runs both until they are warm.
+    ///
+    /// # Errors
+    /// What the compiler or the device says.
+    pub(crate) fn new(device: &dyn Device, case: &Case) -> Result<TimedGraph, Failure> {
+        let graph = case.workload.graph(case.parameters()).map_err(|e| Failure::Other(e.to_string()))?;
+        let Arrays { weights, slots: inputs } = arrays(&graph)?;
+        let load = |fuse: bool| -> Result<Run, Failure> {
+            let options = CallOptions { fuse, ..CallOptions::default() };
+            let mut run = Run { graph: Callable::new(device, &graph, &weights, &options)?, inputs: inputs.clone() };
+            Timing::for_time(WARM_UP, &mut run)?;
+            Ok(run)
+        };
+        let (fused, unfused) = (load(true)?, load(false)?);
+        Ok(TimedGraph { fused, unfused, work: LeastWork::of(&graph), limits: Limits::new(device, case.dtype)? })
+    }
+
+    /// Times both once.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub(crate) fn round(&mut self) -> Result<Round, Failure> {
+        let before = self.limits.read()?;
+        let fused = Timing::for_time(ROUND, &mut self.fused)?;
+        let after = self.limits.read()?;
+        let unfused = Timing::for_time(ROUND, &mut self.unfused)?;
+        Ok(Round { fused, unfused, least: self.limits.least(&self.work, &before.between(&after)) })
+    }
+
+    /// The kernels of the fused plan, in order.
+    pub(crate) fn kernels(&self) -> &[String] {
+        self.fused.graph.kernels()
+    }
+
+    /// How many kernels there are without fusion.
+    pub(crate) fn unfused_kernels(&self) -> usize {
+        self.unfused.graph.kernels().len()
+    }
+
+    /// Bytes that a run has to read and write at least.
+    pub(crate) fn bytes(&self) -> f64 {
+        self.work.bytes
+    }
+
+    /// Operations that a run has to compute at least.
+    pub(crate) fn ops(&self) -> f64 {
+        self.work.ops
+    }
+}
+
+/// A loaded graph with its inputs.
+struct Run {
+    graph: Callable,
+    inputs: Vec<Array>,
+}
+
+impl Step for Run {
+    type Error = CallError;
+
+    fn step(&mut self) -> Result<(), CallError> {
+        self.graph.run(&self.inputs)
+    }
+}

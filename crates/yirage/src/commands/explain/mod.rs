@@ -1,0 +1,93 @@
+//! `yirage explain`: how a model or a graph is compiled for a device, and how near its kernels come to the limits.
+
+mod graph;
+mod model;
+mod step;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::options::Layers;
+use crate::profiling;
+use std::path::Path;
+use step::Sizes;
+use yirage_compile::PassDecisions;
+use yirage_explain::{Measured, Subject, limits, report, svg, text};
+use yirage_hal::{Ceilings, Device, Profile, Roofline, Why};
+use yirage_ir::Format;
+use yirage_ir::cost::StepSizes;
+use yirage_plan::work;
+use yirage_plan::{ExecutorKind, VerifiedPlan};
+
+/// A plan, what was decided while it was made, and what its weights and states take.
+struct Planned {
+    plan: VerifiedPlan,
+    passes: Vec<PassDecisions>,
+    sizes: Box<dyn work::Sizes>,
+}
+
+/// What steps of a plan did when they ran.
+struct Ran {
+    chosen: Option<(ExecutorKind, Why)>,
+    measured: Option<Measured>,
+    profile: Profile,
+}
+
+/// Runs steps of a plan.
+type Run<'a> = &'a mut dyn FnMut() -> Result<Ran, Failure>;
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever is wrong with options, files or the device.
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+    let sizes = Sizes::resolve(layers)?;
+    let measure = layers.switch("measure")?;
+    if layers.given("profile").is_some() && !measure {
+        let (profile, label) = (layers.label("profile"), "--measure");
+        return Err(Failure::Usage(format!("{profile}: nothing runs without {label}; give it too")));
+    }
+    let file = layers.text("model").map(Path::new).filter(|path| graph::is_graph(path));
+    match file {
+        Some(file) => graph::explain(file, &sizes, measure, layers, console),
+        None => model::explain(&sizes, measure, layers, console),
+    }
+}
+
+/// Shows a plan, with the times of `run`'s steps where it is given one: what the device can do is read before and after.
+fn show(
+    device: &dyn Device,
+    planned: &Planned,
+    sizes: &Sizes,
+    run: Option<Run<'_>>,
+    layers: &Layers,
+    console: &Console,
+) -> Result<(), Failure> {
+    let Planned { plan, passes, sizes: stored } = planned;
+    let spans = sizes.spans();
+    let limit_of = |format: Format| device.product_limit(plan.precision, format);
+    let mut roofline = Roofline::new(device, limits(&plan.graph, &**stored, &spans, &limit_of))?;
+    let before = roofline.read()?;
+    let ran = run.map(|run| run()).transpose()?;
+    let ceilings: Ceilings = if ran.is_some() { before.between(&roofline.read()?) } else { before };
+    if let (Some(file), Some(ran)) = (layers.text("profile"), &ran) {
+        profiling::write(Path::new(file), &ran.profile, console)?;
+    }
+    if ran.as_ref().is_some_and(|ran| ran.measured.is_none()) {
+        console.note("no step of these sizes ran: nothing was measured");
+    }
+    let report = report(&Subject {
+        plan,
+        passes,
+        step: StepSizes { dims: sizes.dims(), spans: &spans },
+        sizes: &**stored,
+        ceilings: &ceilings,
+        limit_of: &limit_of,
+        chosen: ran.as_ref().and_then(|ran| ran.chosen),
+        measured: ran.as_ref().and_then(|ran| ran.measured.as_ref()),
+    });
+    if let Some(file) = layers.text("svg-file").map(Path::new) {
+        std::fs::write(file, svg(&report)).map_err(|e| Failure::io(file, e))?;
+        console.note(&format!("{}: the kernels beside their limits, and the memory map", file.display()));
+    }
+    if console.json { console.value(&report) } else { console.text(&text(&report, layers.switch("decisions")?)) }
+}

@@ -1,0 +1,47 @@
+//! The step that is explained.
+
+use crate::failure::Failure;
+use crate::options::Layers;
+use yirage_engine::limits::{BLOCK, MAX_STEP_TOKENS};
+use yirage_ir::Dims;
+use yirage_plan::work::Span;
+
+/// How many tokens of how many sequences.
+pub(super) struct Sizes {
+    /// Tokens, at least one a sequence.
+    pub(super) tokens: u32,
+    /// Sequences, at least one.
+    pub(super) seqs: u32,
+}
+
+impl Sizes {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] naming the option.
+    pub(super) fn resolve(layers: &Layers) -> Result<Sizes, Failure> {
+        let allowed = 1..=MAX_STEP_TOKENS;
+        let seqs = layers.number("seqs", &format!("a number from 1 to {MAX_STEP_TOKENS}"), |n| allowed.contains(n))?;
+        let seqs = seqs.unwrap_or(1);
+        let expected = format!("a number from {seqs}, one for each sequence, to {MAX_STEP_TOKENS}");
+        let tokens = layers.number("tokens", &expected, |n| (seqs..=MAX_STEP_TOKENS).contains(n))?;
+        Ok(Sizes { tokens: tokens.unwrap_or(seqs), seqs })
+    }
+
+    /// Each sequence's part of the step, from its first position on.
+    pub(super) fn spans(&self) -> Vec<Span> {
+        let (each, more) = (self.tokens / self.seqs, self.tokens % self.seqs);
+        (0..self.seqs).map(|i| Span { start: 0, tokens: each + u32::from(i < more), rows: 1 }).collect()
+    }
+
+    /// Tokens of the longest sequence.
+    pub(super) fn longest(&self) -> u32 {
+        self.tokens.div_ceil(self.seqs)
+    }
+
+    /// The sizes as a plan has them.
+    pub(super) fn dims(&self) -> Dims {
+        let blocks = self.longest().div_ceil(BLOCK as u32);
+        Dims { tokens: self.tokens, seqs: self.seqs, blocks, rows: self.seqs }
+    }
+}
