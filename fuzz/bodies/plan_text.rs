@@ -3,7 +3,7 @@
 
 use yirage_ir::{ActivationLayout, Op, RegionKind};
 use yirage_plan::rules::{OpRule, Way};
-use yirage_plan::{ExecutorKind, KernelFacts, LayoutFacts, Plan, Target, VerifiedPlan, text};
+use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, LayoutFacts, Plan, Target, VerifiedPlan, text};
 
 /// Parses, proves, prints and parses again.
 pub(crate) fn run(data: &[u8]) {
@@ -34,6 +34,7 @@ fn target(plan: &Plan) -> Target {
     Target {
         family,
         arch,
+        capabilities: KernelCapabilities::LEAST,
         workers: workers.strip_prefix("workers=").and_then(|n| n.parse().ok()).unwrap_or(1),
         product_layout: layouts.max().map_or_else(|| "rows".into(), Clone::clone),
         activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 64 }],

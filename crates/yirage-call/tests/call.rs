@@ -56,7 +56,7 @@ fn workloads_give_what_the_reference_gives_fused_or_not() {
         let graph = workload.graph(Parameters { batch: 3, dtype, scale: Scale::Small }).unwrap();
         let mut tensors = HashMap::new();
         for (number, &id) in graph.inputs.iter().enumerate() {
-            let shape: Vec<usize> = graph.ty(id).shape.iter().map(|d| d.as_const().unwrap() as usize).collect();
+            let shape: Vec<usize> = graph.ty(id).shape.iter().map(|d| d.as_const().unwrap()).collect();
             // Numbers that each type holds exactly.
             let element = |i: usize| ((rng::at(number as u64, i as u64) >> 56) as f32 - 128.0) / 256.0;
             let data = Data::F32((0..shape.iter().product()).map(element).collect());

@@ -28,9 +28,11 @@ fn main() {
             row(isa, [m, 4096, 4096], transposed, elem, true);
         }
     }
-    for size in [512, 1024] {
-        row(isa, [size; 3], false, Elem::F32, false);
-        row(isa, [size; 3], true, Elem::F32, false);
+    // The last two are the products of an attention head.
+    for sizes in [[512; 3], [1024; 3], [256, 64, 4096], [256, 4096, 64]] {
+        for (transposed, elem) in [(false, Elem::F32), (true, Elem::F32), (false, Elem::BF16)] {
+            row(isa, sizes, transposed, elem, false);
+        }
     }
 }
 

@@ -21,7 +21,7 @@ fn graph(name: &str, batch: u32, dtype: &str, scale: Scale) -> Graph {
 fn inputs(graph: &Graph) -> HashMap<String, Tensor> {
     let one = |(number, &id): (usize, &yirage_ir::ValueId)| {
         let value = graph.value(id);
-        let shape: Vec<usize> = value.ty.shape.iter().map(|d| d.as_const().unwrap() as usize).collect();
+        let shape: Vec<usize> = value.ty.shape.iter().map(|d| d.as_const().unwrap()).collect();
         let element = |i: u64| ((rng::at(number as u64, i) >> 56) as f32 - 128.0) / 256.0;
         let data = (0..shape.iter().product::<usize>() as u64).map(element).collect();
         (value.name.clone(), Tensor { dtype: value.ty.dtype, shape, data: Data::F32(data) })

@@ -10,8 +10,8 @@
 //! what is symmetric is a function of what is left by the symmetry:
 //!
 //! - `max` is the free semilattice: which set of numbers a maximum is of is remembered, so it is associative,
-//! commutative   and idempotent; the mean of the set is split off, so `max(a + c, b + c)` is `max(a, b) + c`. Minima,
-//! `abs`, `relu`   and `clamp` are maxima. That `exp` is monotone, or a factor positive, is not known.
+//!   commutative and idempotent; the mean of the set is split off, so `max(a + c, b + c)` is `max(a, b) + c`. Minima,
+//!   `abs`, `relu` and `clamp` are maxima. That `exp` is monotone, or a factor positive, is not known.
 //! - `a < b` follows from `a - b` alone, `a <= b` is `not (b < a)`, and `a == b` is symmetric.
 //! - A bool that is not known is a number `c`, and a choice by it is `c x + (1 - c) y`.
 //!

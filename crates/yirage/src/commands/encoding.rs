@@ -7,7 +7,7 @@ use crate::options::Layers;
 use crate::settings::EncoderSettings;
 use yirage_engine::EncoderInput;
 use yirage_model::Checkpoint;
-use yirage_model::tokenizer::{Framed, Tokenizer};
+use yirage_model::tokenizer::Framed;
 use yirage_session::TextEncoder;
 
 /// An encoder that is loaded.
