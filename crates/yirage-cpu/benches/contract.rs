@@ -62,7 +62,7 @@ fn row(isa: Isa, [m, k, n]: [usize; 3], transposed: bool, elem: Elem, few: bool)
         goes_on: false,
         workers: 2,
     };
-    let call = Contract::new(product).unwrap_or_else(|e| panic!("{e}"));
+    let call = Contract::new(isa, product).unwrap_or_else(|e| panic!("{e}"));
     let mut scratch = vec![0f32; Contract::scratch_bytes(m, n) / 4];
     let (mut best, mut base) = (f64::MAX, f64::MAX);
     for _ in 0..RUNS {

@@ -144,7 +144,7 @@ fn run(isa: Isa, product: Product<'_>, turned: bool) {
     let m = product.m * product.batch.iter().product::<usize>();
     // What a worker has in its scratch from before must not matter.
     let mut scratch = vec![f32::NAN; Contract::scratch_bytes(m, product.n) / 4];
-    let call = Contract::new(product).unwrap();
+    let call = Contract::new(isa, product).unwrap();
     for i in 0..call.pieces() {
         let i = if turned { call.pieces() - 1 - i } else { i };
         unsafe { contract(isa, &call, i..i + 1, &mut scratch) };
@@ -218,7 +218,7 @@ fn any_division_gives_the_same_bytes() {
         let mut first: Option<Vec<u8>> = None;
         let mut counts = Vec::new();
         for (workers, turned) in [1, 2, 7, 64].into_iter().flat_map(|w| [(w, false), (w, true)]) {
-            counts.push(Contract::new(case.product(workers)).unwrap().pieces());
+            counts.push(Contract::new(Isa::detect(), case.product(workers)).unwrap().pieces());
             run(Isa::detect(), case.product(workers), turned);
             let bytes = case.out.memory.bytes().to_vec();
             assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{workers}: {}", case.describe());
@@ -301,7 +301,7 @@ fn what_is_no_product_is_refused() {
     let mut rng = Rng::new(6);
     let mut case = Case::new(&mut rng, &[2], [3, 4, 5], DType::F32);
     let product = case.product(1);
-    let refused = |product: Product<'_>| Contract::new(product).err().unwrap();
+    let refused = |product: Product<'_>| Contract::new(Isa::detect(), product).err().unwrap();
     let flat = Input::at(std::ptr::null(), Elem::F32, Strides::new(&[4, 1]).unwrap());
     let few = ContractError::Strides { operand: "a", strides: 2, wanted: 3 };
     assert_eq!(refused(Product { a: flat, ..product }), few);
@@ -331,7 +331,7 @@ fn what_is_no_product_is_refused() {
 #[should_panic(expected = "floats of scratch")]
 fn too_little_scratch_is_a_panic_and_no_write() {
     let mut case = Case::new(&mut Rng::new(7), &[], [3, 4, 5], DType::F32);
-    let call = Contract::new(case.product(1)).unwrap();
+    let call = Contract::new(Isa::detect(), case.product(1)).unwrap();
     unsafe { contract(Isa::detect(), &call, 0..1, &mut [0.0; 9]) };
 }
 
@@ -339,6 +339,37 @@ fn too_little_scratch_is_a_panic_and_no_write() {
 #[should_panic(expected = "pieces 0..2 of 1")]
 fn a_piece_that_is_none_is_a_panic_and_no_write() {
     let mut case = Case::new(&mut Rng::new(8), &[], [3, 4, 5], DType::F32);
-    let call = Contract::new(case.product(1)).unwrap();
+    let call = Contract::new(Isa::detect(), case.product(1)).unwrap();
     unsafe { contract(Isa::detect(), &call, 0..2, &mut [0.0; 1 << 17]) };
+}
+
+/// Numbers whose products, or sums of them, are below the normal range, infinite or none: no level may take them for zeros.
+#[test]
+fn small_and_large_numbers_are_what_they_are() {
+    let mut rng = Rng::new(9);
+    // Some come after hundreds of others, of which nothing is to be seen.
+    for (first, exponents) in
+        [(0, -75..-60), (0, -126..-100), (300, -75..-60), (300, 90..127), (0, -133..-127), (300, 127..129)]
+    {
+        for sizes in [[40, 520, 70], [9, 401, 33], [3, 320, 64]] {
+            let mut case = Case::new(&mut rng, &[], sizes, BF16);
+            for (operand, columns, is_a) in [(&mut case.a, sizes[1], true), (&mut case.b, sizes[2], false)] {
+                for (i, &at) in operand.places.iter().enumerate() {
+                    let l = if is_a { i % columns } else { i / columns };
+                    let exponent = exponents.start + rng.below((exponents.end - exponents.start) as u64) as i32;
+                    let strange = l >= first && rng.one_in(8);
+                    let x = f64::from(rng.signed_f32()) * if strange { 2f64.powi(exponent) } else { 1.0 };
+                    operand.memory.bytes_mut()[2 * at..][..2].copy_from_slice(&half::bf16::from_f64(x).to_ne_bytes());
+                }
+            }
+            let mut of = |isa: Isa| {
+                run(isa, case.product(2), false);
+                case.out.raw()
+            };
+            let wanted = of(Isa::Scalar);
+            for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
+                same(BF16, &of(isa), &wanted).unwrap_or_else(|at| panic!("{isa} {sizes:?} {exponents:?}: {at}"));
+            }
+        }
+    }
 }

@@ -163,7 +163,7 @@ impl BoundKernel for ContractChain {
             goes_on: self.carries && run.tile.iteration > 0,
             workers: work.workers,
         };
-        let call = match Contract::new(product) {
+        let call = match Contract::new(run.isa, product) {
             Ok(call) => call,
             Err(why) => return run.fail(why),
         };

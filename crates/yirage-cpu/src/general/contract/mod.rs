@@ -8,6 +8,7 @@
 mod finish;
 mod float;
 mod pack;
+mod pairs;
 mod run;
 mod split;
 mod sweep;
@@ -15,7 +16,7 @@ mod tile;
 
 use super::{Elem, Held, Input, OperandError, Output, Program, Sizes, Strides};
 use crate::isa::Isa;
-use split::{FEW, Split, Way};
+use split::{FEW, FEW_PAIRS, Split, Way};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -141,21 +142,34 @@ pub struct Contract<'a> {
 }
 
 impl<'a> Contract<'a> {
-    /// Checks the product and cuts it.
+    /// Checks the product and cuts it for a level. How it is cut changes no bit.
     ///
     /// # Errors
     /// [`ContractError`].
-    pub fn new(product: Product<'a>) -> Result<Contract<'a>, ContractError> {
+    pub fn new(isa: Isa, product: Product<'a>) -> Result<Contract<'a>, ContractError> {
         product.check()?;
         let Product { batch, m, n, .. } = product;
         let rank = batch.len();
         let mut contract = Contract { product, rank, m, down: rank, split: Split::new(Way::Packed, 0, 0, 0, 1) };
         contract.fold();
-        let streams = product.b.strides.as_slice()[rank + 1] == 1 && product.right.is_none() && contract.m <= FEW;
+        let few = if contract.has_pairs(isa) { FEW_PAIRS } else { FEW };
+        let streams = contract.lies_in_rows() && contract.m <= few;
         let way = if streams { Way::Stream } else { Way::Packed };
         let matrices = batch[..contract.rank].iter().product();
         contract.split = Split::new(way, matrices, contract.m, n, product.workers);
         Ok(contract)
+    }
+
+    /// Whether b can be read as it lies, row by row.
+    fn lies_in_rows(&self) -> bool {
+        let Product { batch, b, right, .. } = self.product;
+        b.strides.as_slice()[batch.len() + 1] == 1 && right.is_none()
+    }
+
+    /// Whether pairs of its elements may be multiplied at once.
+    fn has_pairs(&self, isa: Isa) -> bool {
+        let Product { a, b, .. } = self.product;
+        pairs::are_multiplied(isa) && a.elem == Elem::BF16 && b.elem == Elem::BF16
     }
 
     /// Makes one matrix of those that the innermost dimensions of the batch multiply with the same right side.

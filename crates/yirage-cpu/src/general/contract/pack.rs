@@ -1,8 +1,11 @@
 //! Packing: a block of a matrix as f32, in rows of one length, in the first cache levels.
 
 use super::float::{Float, load};
+use crate::memory::prefetch;
 use crate::simd::{LANES, Lanes, WithLanes};
 
+/// Rows that are fetched before they are packed.
+const AHEAD: isize = 6;
 /// Elements along a column that are turned at once: a cache line or two of each of sixteen columns.
 const RUN: usize = 64;
 
@@ -43,6 +46,9 @@ impl<E: Float> Pack<E> {
             // SAFETY: the row exists, and so do its columns and their places.
             unsafe {
                 let row = self.from.offset(r as isize * self.down);
+                // Runs of few lines are too short for the processor to see where they lead.
+                let next = row.wrapping_offset(AHEAD * self.down);
+                prefetch(next.cast(), self.columns * size_of::<E>());
                 let mut to = self.into.add(r * self.width);
                 for first in (0..self.columns).step_by(self.width) {
                     let n = self.width.min(self.columns - first);

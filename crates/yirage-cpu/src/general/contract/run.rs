@@ -2,13 +2,14 @@
 
 use super::float::with_float;
 use super::pack::Pack;
+use super::pairs::{MultiplyPairs, PackPairs, PairsOfPanel, PairsOfRow, Range, Rows};
 use super::split::{DEPTH, LINE, PANEL, Piece};
 use super::sweep::Sweep;
 use super::tile::Multiply;
 use super::{Contract, Fused};
 use crate::general::{Elem, Input, Output, Sizes, Strides, map};
 use crate::isa::Isa;
-use crate::simd::launch;
+use crate::simd::{LANES, launch};
 use yirage_ir::expr::MAX_INPUTS;
 
 /// Elements of a matrix from one of them on.
@@ -29,6 +30,60 @@ pub(super) struct Cached {
     pub(super) columns: usize,
     pub(super) x: *const f32,
     pub(super) pitch: usize,
+}
+
+/// Packed blocks of a piece, and its sums.
+struct Blocks<'a> {
+    left: &'a mut [f32],
+    right: &'a mut [f32],
+    sums: &'a mut [f32],
+    pitch: usize,
+    rows: usize,
+    columns: usize,
+    depth: usize,
+    first: bool,
+}
+
+impl Blocks<'_> {
+    fn multiply(self, isa: Isa) {
+        let Blocks { pitch, rows, columns, depth, first, .. } = self;
+        let (a, b, sums) = (self.left.as_ptr(), self.right.as_ptr(), self.sums.as_mut_ptr());
+        launch(isa, Multiply { a, b, panel: DEPTH * PANEL, sums, pitch, rows, columns, depth, first });
+    }
+
+    /// The rows of a.
+    fn of_a(&mut self) -> Rows {
+        Rows { x: self.left.as_mut_ptr(), pitch: LINE, rows: self.rows, columns: self.depth }
+    }
+
+    /// The rows of each panel of b, as far as they are packed.
+    fn of_b(&mut self) -> impl Iterator<Item = Rows> {
+        let (rows, all) = (self.depth, self.columns);
+        let panels = self.right.chunks_mut(DEPTH * PANEL).zip((0..all).step_by(PANEL));
+        panels.map(move |(panel, first)| {
+            let columns = PANEL.min((all - first).next_multiple_of(LANES));
+            Rows { x: panel.as_mut_ptr(), pitch: PANEL, rows, columns }
+        })
+    }
+
+    /// Multiplies blocks of pairs.
+    fn multiply_pairs(self, isa: Isa) {
+        let Blocks { left, right, sums, pitch, rows, columns, depth, first } = self;
+        let multiply = MultiplyPairs {
+            a: left.as_ptr().cast(),
+            b: right.as_ptr().cast(),
+            panel: DEPTH * PANEL,
+            sums: sums.as_mut_ptr(),
+            pitch,
+            rows,
+            columns,
+            depth: depth.div_ceil(2),
+            first,
+        };
+        assert!(isa.available(), "a kernel was called for {isa}, which this processor lacks");
+        // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the blocks are those of the piece.
+        unsafe { multiply.run() };
+    }
 }
 
 /// Strides of a block.
@@ -114,19 +169,70 @@ impl Contract<'_> {
         }
         // SAFETY: the piece's sums.
         unsafe { self.begin(isa, piece, sums, pitch) };
+        let mut range = self.has_pairs(isa).then_some(Range::EMPTY);
+        if let (Some(range), true) = (&mut range, self.product.goes_on) {
+            range.meet_sums(launch(isa, Rows { x: sums.as_mut_ptr(), pitch, rows, columns }));
+        }
         for l in (0..self.product.k).step_by(DEPTH) {
             let depth = DEPTH.min(self.product.k - l);
             // SAFETY: the blocks lie in a and b, and in the scratch.
             unsafe {
                 self.pack_left(isa, piece, l, depth, left);
-                self.pack_right(isa, piece, l, depth, right);
+                let first = l == 0 && !self.product.goes_on;
+                let mut blocks = Blocks { left, right, sums, pitch, rows, columns, depth, first };
+                let in_pairs = match &mut range {
+                    Some(range) => self.pair_blocks(isa, piece, l, &mut blocks, range),
+                    None => false,
+                };
+                if in_pairs {
+                    blocks.multiply_pairs(isa);
+                } else {
+                    self.pack_right(isa, piece, l, depth, blocks.right);
+                    blocks.multiply(isa);
+                }
             }
-            let (a, b, sums) = (left.as_ptr(), right.as_ptr(), sums.as_mut_ptr());
-            let (panel, first) = (DEPTH * PANEL, l == 0 && !self.product.goes_on);
-            launch(isa, Multiply { a, b, panel, sums, pitch, rows, columns, depth, first });
         }
         // SAFETY: the piece's sums.
         unsafe { self.finish(isa, piece, sums, pitch) };
+    }
+
+    /// Packs the block of b and makes pairs of both, unless the products of these blocks or of those before are others two
+    /// at a time.
+    ///
+    /// # Safety
+    /// As for [`Contract::packed`].
+    unsafe fn pair_blocks(
+        &self,
+        isa: Isa,
+        piece: &Piece,
+        l: usize,
+        blocks: &mut Blocks<'_>,
+        range: &mut Range,
+    ) -> bool {
+        range.meet_a(launch(isa, blocks.of_a()));
+        if self.lies_in_rows() {
+            let b = self.input(&self.product.b, self.corner_of_right(piece, l));
+            let pack = PackPairs {
+                from: b.base.cast(),
+                down: b.strides.as_slice()[0] as isize,
+                rows: blocks.depth,
+                columns: blocks.columns,
+                into: blocks.right.as_mut_ptr().cast(),
+                panel: DEPTH * PANEL,
+            };
+            range.meet_b(launch(isa, pack));
+        } else {
+            // SAFETY: as promised by the caller.
+            unsafe { self.pack_right(isa, piece, l, blocks.depth, blocks.right) };
+            blocks.of_b().for_each(|panel| range.meet_b(launch(isa, panel)));
+        }
+        if range.is_plain() {
+            launch(isa, PairsOfRow(blocks.of_a()));
+            if !self.lies_in_rows() {
+                blocks.of_b().for_each(|panel| launch(isa, PairsOfPanel(panel)));
+            }
+        }
+        range.is_plain()
     }
 
     /// Row `l` of b at the piece's columns.

@@ -12,10 +12,25 @@ pub(super) const LINE: usize = DEPTH + LANES;
 pub(super) const PANEL: usize = 2 * LANES;
 /// Most rows for which b is streamed as it lies: beyond, packing it costs less than its products.
 pub(super) const FEW: usize = 32;
+/// The same where pairs are multiplied, which have to lie packed.
+pub(super) const FEW_PAIRS: usize = 4;
 /// Most rows of a piece: a multiple of every level's register tile.
 const ROWS: usize = 192;
 /// Rows of a piece are a multiple: one or two register tiles of every level.
 const TILE: usize = 12;
+/// Rows of the register tile with which `rows` of them begin, at a level that has room for twelve: a tile of few rows at the
+/// end would wait for its sums.
+pub(super) fn tile_rows(rows: usize) -> usize {
+    match rows {
+        20.. | 12 => 12,
+        8.. => 8,
+        6.. => 6,
+        4.. => 4,
+        2.. => 2,
+        _ => 1,
+    }
+}
+
 /// Most columns of a piece: with [`ROWS`] and [`DEPTH`] all that is packed fits the second-level cache.
 const COLUMNS: usize = 256;
 /// Most sums of a piece of few rows: two thirds of the first-level cache.

@@ -5,8 +5,10 @@ use super::float::{Float, load};
 use crate::memory::prefetch;
 use crate::simd::{LANES, Lanes, WithLanes};
 
-/// Rows of b that meet the sums at once.
+/// Rows of b that meet the sums at once; twice as many where the registers hold them, for sums that are many.
 const DOWN: usize = 4;
+/// Rows of a from which on the way of sums to the registers and back takes longer than a few more rows of b ahead do.
+const MANY: usize = 4;
 
 /// `sums += a b`. Each sum is one chain of fused multiply-adds, l ascending.
 #[derive(Clone, Copy)]
@@ -36,6 +38,10 @@ impl<E: Float> WithLanes for Sweep<E> {
         let mut l = 0;
         // SAFETY: who makes a `Sweep` vouches for a, b and the sums.
         unsafe {
+            while V::WIDE && self.rows >= MANY && l + 2 * DOWN <= self.depth {
+                self.along::<V, { 2 * DOWN }>(l);
+                l += 2 * DOWN;
+            }
             while l + DOWN <= self.depth {
                 self.along::<V, DOWN>(l);
                 l += DOWN;
@@ -76,7 +82,7 @@ impl<E: Float> Sweep<E> {
         for (q, b) in b.iter_mut().enumerate() {
             let row = self.b.wrapping_offset((l + q) as isize * self.down).wrapping_add(j);
             // The same columns of the rows that come next.
-            let next = row.wrapping_offset(DOWN as isize * self.down);
+            let next = row.wrapping_offset(L as isize * self.down);
             prefetch(next.cast(), C * LANES * size_of::<E>());
             for (c, b) in b.iter_mut().enumerate() {
                 // SAFETY: these columns of a row that exists.

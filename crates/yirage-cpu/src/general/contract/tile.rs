@@ -1,6 +1,6 @@
 //! Packed blocks times each other: register tiles of sums, which wait in memory between blocks along k.
 
-use super::split::{LINE, PANEL};
+use super::split::{LINE, PANEL, tile_rows};
 use crate::simd::{LANES, Lanes, WithLanes};
 
 /// `sums += a b`, or `sums = a b`. Each sum is one chain of fused multiply-adds, l ascending.
@@ -59,31 +59,23 @@ impl Multiply {
         let mut r = 0;
         // SAFETY: tiles of rows that exist.
         unsafe {
-            while V::WIDE && self.rows - r >= 12 {
-                self.tile::<V, 12, C>(r);
-                r += 12;
-            }
-            while self.rows - r >= 6 {
-                self.tile::<V, 6, C>(r);
-                r += 6;
-            }
-            if self.rows - r >= 4 {
-                self.tile::<V, 4, C>(r);
-                r += 4;
-            }
-            if self.rows - r >= 2 {
-                self.tile::<V, 2, C>(r);
-                r += 2;
-            }
-            if self.rows - r >= 1 {
-                self.tile::<V, 1, C>(r);
+            while r < self.rows {
+                let rows = tile_rows(self.rows - r);
+                r += match if V::WIDE { rows } else { rows.min(6) } {
+                    12 => self.tile::<V, 12, C>(r),
+                    8 => self.tile::<V, 8, C>(r),
+                    6 => self.tile::<V, 6, C>(r),
+                    4 => self.tile::<V, 4, C>(r),
+                    2 => self.tile::<V, 2, C>(r),
+                    _ => self.tile::<V, 1, C>(r),
+                };
             }
         }
     }
 
-    /// `R` rows of `C` vectors of columns.
+    /// `R` rows of `C` vectors of columns, and how many they are.
     #[inline(always)]
-    unsafe fn tile<V: Lanes, const R: usize, const C: usize>(&self, row: usize) {
+    unsafe fn tile<V: Lanes, const R: usize, const C: usize>(&self, row: usize) -> usize {
         let sums = |i: usize, c: usize| self.sums.wrapping_add((row + i) * self.pitch + c * LANES);
         let mut acc = [[V::splat(0.0); C]; R];
         if !self.first {
@@ -115,5 +107,6 @@ impl Multiply {
                 unsafe { acc.store(sums(i, c)) };
             }
         }
+        R
     }
 }
