@@ -9,7 +9,7 @@
 use super::split::{LINE, PANEL};
 use crate::isa::Isa;
 use crate::memory::prefetch;
-use crate::simd::{Lanes, WithLanes};
+use crate::simd::{LANES, Lanes, WithLanes};
 
 /// The magnitudes that the elements of two factors and the sums have had so far.
 #[derive(Clone, Copy, Debug)]
@@ -184,52 +184,77 @@ impl WithLanes for PackPairs {
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> Magnitudes {
-        let (mut least, mut most) = ([u16::MAX; PANEL], [0u16; PANEL]);
+        let mut range = Running { least: V::word(MAGNITUDE), most: V::word(0) };
         for l in (0..self.rows).step_by(2) {
             let row = self.from.wrapping_offset(l as isize * self.down);
             let next = row.wrapping_offset(self.down);
             for row in [row, next] {
                 prefetch(row.wrapping_offset(2 * AHEAD * self.down).cast(), 2 * self.columns);
             }
-            for c in (0..self.columns).step_by(PANEL) {
-                let n = PANEL.min(self.columns - c);
+            for c in (0..self.columns).step_by(LANES) {
+                let n = LANES.min(self.columns - c);
                 // SAFETY: columns of rows that exist, and the place of their pairs.
                 unsafe {
-                    let first = some(row.wrapping_add(c), n);
-                    let second = if l + 1 < self.rows { some(next.wrapping_add(c), n) } else { [0; PANEL] };
-                    let mut both = [0u32; PANEL];
-                    for i in 0..PANEL {
-                        both[i] = u32::from(first[i]) << 16 | u32::from(second[i]);
-                        let (x, y) = (first[i] & 0x7fff, second[i] & 0x7fff);
-                        least[i] = least[i].min(x.wrapping_sub(1)).min(y.wrapping_sub(1));
-                        most[i] = most[i].max(x).max(y);
-                    }
-                    self.into.add(c / PANEL * self.panel + l / 2 * PANEL).cast::<[u32; PANEL]>().write(both);
+                    let first = some::<V>(row.wrapping_add(c), n).shl::<16>();
+                    let second = if l + 1 < self.rows { some::<V>(next.wrapping_add(c), n) } else { V::word(0) };
+                    let into = self.into.add(c / PANEL * self.panel + l / 2 * PANEL + c % PANEL);
+                    first.or(second).store(into.cast());
+                    range.meet(first);
+                    range.meet(second.shl::<16>());
                 }
             }
         }
-        let (least, most) = least.iter().zip(&most).fold((u16::MAX, 0), |(a, b), (x, y)| (a.min(*x), b.max(*y)));
-        let least = if least == u16::MAX { u32::MAX } else { (u32::from(least) + 1 << 16) - 1 };
-        Magnitudes { least, most: u32::from(most) << 16, low: 0 }
+        range.magnitudes()
     }
 }
 
-/// The first `n` of a panel's numbers, zeros behind them.
+/// Magnitudes of sixteen lanes.
+struct Running<V> {
+    least: V,
+    most: V,
+}
+
+impl<V: Lanes> Running<V> {
+    #[inline(always)]
+    fn meet(&mut self, x: V) {
+        let magnitude = x.and(V::word(MAGNITUDE));
+        self.most = self.most.whole_less(magnitude).choose(magnitude, self.most);
+        // As signed numbers none is less than a zero less one without its sign.
+        let less_one = magnitude.wrapping_sub(V::word(1)).and(V::word(MAGNITUDE));
+        self.least = less_one.whole_less(self.least).choose(less_one, self.least);
+    }
+
+    #[inline(always)]
+    fn magnitudes(self) -> Magnitudes {
+        let mut lanes = [[0f32; LANES]; 2];
+        // SAFETY: room for sixteen each.
+        unsafe {
+            self.least.store(lanes[0].as_mut_ptr());
+            self.most.store(lanes[1].as_mut_ptr());
+        }
+        let [least, most] = lanes.map(|lanes| lanes.map(f32::to_bits));
+        let least = least.into_iter().min().filter(|least| *least != MAGNITUDE).unwrap_or(u32::MAX);
+        Magnitudes { least, most: most.into_iter().max().unwrap_or(0), low: 0 }
+    }
+}
+
+/// The first `n` of sixteen numbers, zeros behind them.
 ///
 /// # Safety
 /// They exist.
 #[inline(always)]
-unsafe fn some(p: *const u16, n: usize) -> [u16; PANEL] {
-    if n == PANEL {
+unsafe fn some<V: Lanes>(p: *const u16, n: usize) -> V {
+    if n == LANES {
         // SAFETY: all of them exist.
-        return unsafe { p.cast::<[u16; PANEL]>().read_unaligned() };
+        return unsafe { V::load_u16(p) };
     }
-    let mut all = [0; PANEL];
+    let mut all = [0; LANES];
     for (i, x) in all.iter_mut().enumerate().take(n) {
         // SAFETY: the first n exist.
         *x = unsafe { p.add(i).read() };
     }
-    all
+    // SAFETY: sixteen.
+    unsafe { V::load_u16(all.as_ptr()) }
 }
 
 /// Two numbers whose low halves are zero: the first at the odd place.

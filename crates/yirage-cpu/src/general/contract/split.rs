@@ -12,8 +12,8 @@ pub(super) const LINE: usize = DEPTH + LANES;
 pub(super) const PANEL: usize = 2 * LANES;
 /// Most rows for which b is streamed as it lies: beyond, packing it costs less than its products.
 pub(super) const FEW: usize = 32;
-/// The same where pairs are multiplied, which have to lie packed.
-pub(super) const FEW_PAIRS: usize = 4;
+/// The same where packed pairs are multiplied at once.
+pub(super) const FEW_PAIRS: usize = 16;
 /// Most rows of a piece: a multiple of every level's register tile.
 const ROWS: usize = 192;
 /// Rows of a piece are a multiple: one or two register tiles of every level.
