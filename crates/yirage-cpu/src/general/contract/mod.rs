@@ -166,10 +166,10 @@ impl<'a> Contract<'a> {
         b.strides.as_slice()[batch.len() + 1] == 1 && right.is_none()
     }
 
-    /// Whether pairs of its elements may be multiplied at once.
+    /// Whether pairs of its elements may be multiplied at once. A weight of bf16 numbers may be held as f32.
     fn has_pairs(&self, isa: Isa) -> bool {
         let Product { a, b, .. } = self.product;
-        pairs::are_multiplied(isa) && a.elem == Elem::BF16 && b.elem == Elem::BF16
+        pairs::are_multiplied(isa) && a.elem == Elem::BF16 && matches!(b.elem, Elem::BF16 | Elem::F32)
     }
 
     /// Makes one matrix of those that the innermost dimensions of the batch multiply with the same right side.

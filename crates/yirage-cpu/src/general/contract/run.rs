@@ -210,7 +210,8 @@ impl Contract<'_> {
         range: &mut Range,
     ) -> bool {
         range.meet_a(launch(isa, blocks.of_a()));
-        if self.lies_in_rows() {
+        let at_once = self.lies_in_rows() && self.product.b.elem == Elem::BF16;
+        if at_once {
             let b = self.input(&self.product.b, self.corner_of_right(piece, l));
             let pack = PackPairs {
                 from: b.base.cast(),
@@ -228,7 +229,7 @@ impl Contract<'_> {
         }
         if range.is_plain() {
             launch(isa, PairsOfRow(blocks.of_a()));
-            if !self.lies_in_rows() {
+            if !at_once {
                 blocks.of_b().for_each(|panel| launch(isa, PairsOfPanel(panel)));
             }
         }

@@ -4,8 +4,8 @@
 use crate::simd::LANES;
 use std::ops::Range;
 
-/// Elements along k that are packed at once: 16 rows of them are a quarter of the smallest first-level cache.
-pub(super) const DEPTH: usize = 256;
+/// Elements along k that are packed at once: a panel of them is half of the smallest first-level cache.
+pub(super) const DEPTH: usize = 128;
 /// From row to row of a packed block of a. Not a power of two, so that rows do not meet in few cache sets.
 pub(super) const LINE: usize = DEPTH + LANES;
 /// Columns of a panel of b: two vectors.
