@@ -19,7 +19,7 @@ impl Key {
         Key(format!(
             "graph {:032x}\nrules {RULES_VERSION}\nchecker {CHECKER_VERSION}\ntarget {} {facts:032x}\n\
              device {} {} {driver:?}\narguments {}\n",
-            graph.stable_hash(),
+            graph.structural_hash(),
             target.describe(),
             info.backend,
             info.name,

@@ -10,7 +10,7 @@ use yirage_ir::hash::fnv128;
 use yirage_ir::{Dims, Graph};
 
 /// The version of the checker. It changes with what is accepted or refused.
-pub const CHECKER_VERSION: u32 = 1;
+pub const CHECKER_VERSION: u32 = 2;
 
 /// Longest text of a certificate, in bytes.
 const MAX_TEXT: usize = 1 << 16;
@@ -76,12 +76,24 @@ impl Certificate {
         if self.version != CHECKER_VERSION {
             return Err(CertificateError::Version { found: self.version, wanted: CHECKER_VERSION });
         }
-        let same = |which, found: u128, graph: &Graph| match name(graph) {
-            wanted if wanted == found => Ok(()),
-            wanted => Err(CertificateError::Foreign { which, found, wanted }),
+        let (first, second) = Certificate::names(original, candidate);
+        let same = |which, found: u128, wanted: u128| match wanted == found {
+            true => Ok(()),
+            false => Err(CertificateError::Foreign { which, found, wanted }),
         };
-        same("original", self.original, original)?;
-        same("candidate", self.candidate, candidate)
+        same("original", self.original, first)?;
+        same("candidate", self.candidate, second)
+    }
+
+    /// The hashes by which a certificate names a pair of graphs: of what each computes, whatever it is called and in whatever
+    /// order it is written, the candidate's with which of the original's inputs each of its own is.
+    pub fn names(original: &Graph, candidate: &Graph) -> (u128, u128) {
+        let name = |graph: &Graph, at: usize| graph.value(graph.inputs[at]).name.clone();
+        let of_original: Vec<String> = (0..original.inputs.len()).map(|at| name(original, at)).collect();
+        let place = |at: usize| of_original.iter().position(|of| *of == name(candidate, at));
+        let places: Vec<Option<usize>> = (0..candidate.inputs.len()).map(place).collect();
+        let candidate = format!("{:032x} {places:?}", candidate.structural_hash());
+        (original.structural_hash(), fnv128(candidate.as_bytes()))
     }
 
     /// The bound of all fields together. It holds for each set of whole numbers that were drawn, and where all elements
@@ -89,12 +101,6 @@ impl Certificate {
     pub fn false_accept_log2(&self) -> f64 {
         self.fields.iter().map(|f| f.false_accept_log2).sum()
     }
-}
-
-/// The hash by which certificates name a graph. It is of the whole text form: inputs are matched by their names, so a
-/// hash that leaves names out would let a certificate pass for graphs whose inputs are exchanged.
-pub(super) fn name(graph: &Graph) -> u128 {
-    graph.stable_hash()
 }
 
 /// The text form: a line for each fact, and the hash of these lines in the last one.

@@ -54,10 +54,11 @@ pub fn equivalent(original: &Graph, candidate: &Graph, options: &EqualityOptions
     }
     called_alike(original, candidate)?;
     let sizes = compared_sizes(original, candidate, options)?;
+    let names = Certificate::names(original, candidate);
     let mut certificate = Certificate {
         version: CHECKER_VERSION,
-        original: certificate::name(original),
-        candidate: certificate::name(candidate),
+        original: names.0,
+        candidate: names.1,
         seed: options.seed,
         sizes: sizes.clone(),
         fields: Vec::new(),

@@ -56,6 +56,22 @@ fn certificates_are_of_their_graphs_alone() {
 }
 
 #[test]
+fn names_do_not_count_but_which_input_is_which_does() {
+    let of = |x: &str, y: &str, first: &str, second: &str| {
+        let nodes = format!("%d = map{{expr=\"sub(x0, x1)\"}}(%{first}, %{second}): f32[4]");
+        graph(&format!("graph g {{ slot %{x}: f32[4] slot %{y}: f32[4] {nodes} output %d }}"))
+    };
+    let (a, b) = (of("x", "y", "x", "y"), of("x", "y", "x", "y"));
+    let certificate = equivalent(&a, &b, &EqualityOptions::default()).unwrap();
+    certificate.check(&of("p", "q", "p", "q"), &of("p", "q", "p", "q")).unwrap();
+    // The same two texts, of which one calls its inputs the other way round: p - q and q - p.
+    let turned = of("q", "p", "q", "p");
+    assert!(equivalent(&of("p", "q", "p", "q"), &turned, &EqualityOptions::default()).is_err());
+    let refused = certificate.check(&of("p", "q", "p", "q"), &turned);
+    assert!(matches!(refused, Err(CertificateError::Foreign { which: "candidate", .. })), "{refused:?}");
+}
+
+#[test]
 fn damaged_certificates_are_refused() {
     let (a, b) = (gated(2, 4, false), gated(2, 4, true));
     let text = compare(&a, &b).unwrap().to_string();
