@@ -5,13 +5,20 @@
 # installed, no architecture is added to the system.
 #
 # Skips, loudly and successfully, where the packages are not to be had. Once they are, a failure is a failure.
-# usage: tools/arm64/run.sh [ARGUMENTS FOR cargo test]     (default: what is listed below)
+# usage: tools/arm64/run.sh [model | ARGUMENTS FOR cargo test]     (default: what is listed below)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# What is run: every kernel against its oracle, every op and case at every level, the decoders that both are compared
-# with, and one tiny model against its golden file.
-kernel_tests=(--package=yirage-cpu --package=yirage-conformance --lib --tests)
+# What is run: every kernel against its oracle, every op and case at every level, and the decoders that both are compared
+# with. What has nothing of a processor in it (plans that are spoilt, the pool's protocol) is left to the ordinary tests. A
+# tiny model against its golden file is run with `tools/arm64/run.sh model`, which builds the engine for it.
+cpu_tests=(attention_dense attention_paged general_contract general_copy general_forms general_map general_moves)
+cpu_tests+=(general_reduce levels linear_bfdot linear_kernels linear_pack rows_choice rows_reference)
+conformance_tests=(backends bound contract copies operands random tiled views)
+kernel_tests=(--package=yirage-cpu --package=yirage-conformance --lib)
+for test in "${cpu_tests[@]}" "${conformance_tests[@]}"; do
+    kernel_tests+=("--test=$test")
+done
 decoder_tests=(--package=yirage-ir --test=quant_golden)
 model_test=(--package=yirage-engine --test=golden_bedtime f32_gguf)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
@@ -114,15 +121,16 @@ unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 emulated() {
     cargo test --locked --target "$triple" "${profile[@]}" "$@"
 }
-if [ $# -gt 0 ]; then
+if [ "${1:-}" = model ]; then
+    emulated "${model_test[@]}"
+elif [ $# -gt 0 ]; then
     emulated "$@"
 else
     # Each random graph is run at four levels and by the reference.
-    YIRAGE_RANDOM_GRAPHS=50 YIRAGE_RANDOM_TILES=50 YIRAGE_REQUIRED_ISAS=$levels emulated "${kernel_tests[@]}" -- "${slow[@]}"
+    YIRAGE_RANDOM_GRAPHS=30 YIRAGE_RANDOM_TILES=30 YIRAGE_REQUIRED_ISAS=$levels emulated "${kernel_tests[@]}" -- "${slow[@]}"
     # A processor with dot products alone: kernels of that level must not use what the better ones have.
     YIRAGE_QEMU_CPU=neoverse-n1 YIRAGE_REQUIRED_ISAS="scalar neon" \
         emulated --package=yirage-cpu --test=levels --test=linear_kernels --test=rows_reference -- \
         required_levels all_instruction_sets exact_kernels norms
     emulated "${decoder_tests[@]}"
-    emulated "${model_test[@]}"
 fi
