@@ -2,10 +2,11 @@
 
 use crate::array::Array;
 use crate::error::CallError;
+use crate::interface::{Interface, check};
 use yirage_compile::{Options, compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, Record, write_view};
-use yirage_ir::{Dim, Dims, Graph, Source, Type, ValueId};
-use yirage_plan::{Precision, Target, VerifiedPlan, WeightPlan};
+use yirage_hal::{Bindings, Device, Executor, Record, WeightHandle, write_view};
+use yirage_ir::{Dims, Graph, Type};
+use yirage_plan::{Plan, Precision, Target, VerifiedPlan, WeightEntry};
 
 /// What a graph is compiled for.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -25,14 +26,58 @@ impl Default for CallOptions {
     }
 }
 
+impl CallOptions {
+    /// The largest sizes of a plan for such calls. A plan is made for some of each size; a step may have none.
+    pub fn bucket(&self) -> Dims {
+        let Dims { tokens, seqs, blocks, rows } = self.dims;
+        Dims { tokens: tokens.max(1), seqs: seqs.max(1), blocks: blocks.max(1), rows: rows.max(1) }
+    }
+
+    /// What the compiler is told.
+    pub fn compiling(&self) -> Options {
+        Options { fuse: self.fuse, ..Options::new(self.precision) }
+    }
+}
+
 /// A graph that is loaded on a device.
 pub struct Callable {
-    graph: String,
+    interface: Interface,
     executor: Executor,
     dims: Dims,
-    inputs: Vec<(String, Type)>,
-    outputs: Vec<(String, Type)>,
     kernels: Vec<String>,
+}
+
+/// Weights on a device, by their entries in the plans that were loaded with them. Another plan of the same weights uses
+/// those that lie as it wants them.
+#[derive(Clone, Default)]
+pub struct HeldWeights(Vec<(WeightEntry, WeightHandle)>);
+
+impl HeldWeights {
+    /// Each weight with what it is.
+    pub fn all(&self) -> impl Iterator<Item = (&WeightEntry, &WeightHandle)> {
+        self.0.iter().map(|(entry, handle)| (entry, handle))
+    }
+
+    /// The weights that a plan reads and are not here.
+    pub fn missing<'a>(&self, plan: &'a Plan) -> Vec<&'a WeightEntry> {
+        plan.weights.entries.iter().filter(|entry| self.0.iter().all(|(held, _)| held != *entry)).collect()
+    }
+
+    /// Puts those on the device that a plan reads and are not here; `arrays` are the graph's weights by name.
+    ///
+    /// # Errors
+    /// What the device says; [`CallError::Weight`] for one that is not among `arrays`.
+    pub fn load(&mut self, device: &dyn Device, plan: &Plan, arrays: &[(String, Array)]) -> Result<(), CallError> {
+        for entry in self.missing(plan) {
+            let given = arrays.iter().find(|(name, _)| *name == entry.name).map(|(_, array)| array);
+            let array = given.ok_or_else(|| CallError::Weight { name: entry.name.clone(), why: "it is not given" })?;
+            check("the weight", &entry.name, &entry.ty, array)?;
+            let mut sink = device.weight(entry)?;
+            write_view(&mut *sink, &entry.name, &entry.ty, array.bytes())?;
+            self.0.push((entry.clone(), sink.finish()?));
+        }
+        Ok(())
+    }
 }
 
 /// The plan of a graph on a target.
@@ -40,31 +85,9 @@ pub struct Callable {
 /// # Errors
 /// [`CallError::Compile`], and [`CallError::Unsupported`] for a graph with cache states.
 pub fn planned(graph: &Graph, target: &Target, options: &CallOptions) -> Result<VerifiedPlan, CallError> {
-    let weights = weight_plan(graph, target)?;
-    plan(graph, target, &weights, options)
-}
-
-fn weight_plan(graph: &Graph, target: &Target) -> Result<WeightPlan, CallError> {
-    if let Some(state) = graph.inputs_of(Source::State).next() {
-        return Err(CallError::Unsupported {
-            what: format!("calling the graph `{}` with its state `{}`", graph.name, graph.value(state).name),
-            why: "caches are the engine's; a graph that is called has slots and weights alone",
-        });
-    }
-    Ok(plan_weights(graph, target)?)
-}
-
-fn plan(
-    graph: &Graph,
-    target: &Target,
-    weights: &WeightPlan,
-    options: &CallOptions,
-) -> Result<VerifiedPlan, CallError> {
-    // A plan is made for some of each size; a step may have none.
-    let Dims { tokens, seqs, blocks, rows } = options.dims;
-    let bucket = Dims { tokens: tokens.max(1), seqs: seqs.max(1), blocks: blocks.max(1), rows: rows.max(1) };
-    let how = Options { fuse: options.fuse, ..Options::new(options.precision) };
-    Ok(compile(graph, bucket, target, weights, &how)?)
+    Interface::of(graph).check_callable()?;
+    let weights = plan_weights(graph, target)?;
+    Ok(compile(graph, options.bucket(), target, &weights, &options.compiling())?)
 }
 
 impl Callable {
@@ -79,41 +102,57 @@ impl Callable {
         weights: &[(String, Array)],
         options: &CallOptions,
     ) -> Result<Callable, CallError> {
-        let target = device.target();
-        let places = weight_plan(graph, &target)?;
-        let of_graph = |name: &str| graph.inputs_of(Source::Weight).any(|id| graph.value(id).name == name);
-        if let Some((name, _)) = weights.iter().find(|(name, _)| !of_graph(name)) {
-            return Err(CallError::Weight { name: name.clone(), why: "the graph has none of that name" });
+        let interface = Interface::of(graph);
+        interface.check_callable()?;
+        interface.check_weights(weights)?;
+        let plan = planned(graph, &device.target(), options)?;
+        let mut held = HeldWeights::default();
+        held.load(device, &plan, weights)?;
+        Callable::load(device, &interface, &plan, &held, options.dims)
+    }
+
+    /// Loads a plan that was made before: calls take and give what `interface` says, of these sizes, which the plan's
+    /// bucket holds.
+    ///
+    /// # Errors
+    /// [`CallError::Plan`] for a plan of something else or of smaller sizes, [`CallError::Weight`] for a weight that is not
+    /// held; what the device says.
+    pub fn load(
+        device: &dyn Device,
+        interface: &Interface,
+        plan: &VerifiedPlan,
+        weights: &HeldWeights,
+        dims: Dims,
+    ) -> Result<Callable, CallError> {
+        interface.check_callable()?;
+        interface.check(plan)?;
+        if let Some(sym) = dims.exceeds(&plan.bucket) {
+            let (most, wanted) = (plan.bucket.get(sym), dims.get(sym));
+            let what = format!("it is made for {} up to {most}, {wanted} are wanted", sym.name());
+            return Err(CallError::Plan { graph: interface.graph.clone(), what });
         }
-        let plan = plan(graph, &target, &places, options)?;
         let mut bindings = Bindings::default();
-        for entry in &places.entries {
-            let given = weights.iter().find(|(name, _)| *name == entry.name).map(|(_, array)| array);
-            let array = given.ok_or_else(|| CallError::Weight { name: entry.name.clone(), why: "it is not given" })?;
-            check("the weight", &entry.name, &entry.ty, array)?;
-            let mut sink = device.weight(entry)?;
-            write_view(&mut *sink, &entry.name, &entry.ty, array.bytes())?;
-            bindings.weights.insert(entry.name.clone(), sink.finish()?);
+        for entry in &plan.weights.entries {
+            let held = weights.0.iter().find(|(held, _)| held == entry).map(|(_, handle)| handle);
+            let missing = || CallError::Weight { name: entry.name.clone(), why: "it is not on the device" };
+            bindings.weights.insert(entry.name.clone(), held.ok_or_else(missing)?.clone());
         }
-        let named = |id: ValueId| (graph.value(id).name.clone(), fixed(graph.ty(id), &options.dims));
         Ok(Callable {
-            graph: graph.name.clone(),
-            executor: Executor::new(device, &plan, &bindings)?,
-            dims: options.dims,
-            inputs: graph.inputs_of(Source::Slot).map(named).collect(),
-            outputs: graph.outputs.iter().map(|&id| named(id)).collect(),
+            interface: interface.fixed(&dims),
+            executor: Executor::new(device, plan, &bindings)?,
+            dims,
             kernels: plan.steps.iter().map(|step| plan.kernels[step.kernel as usize].name.clone()).collect(),
         })
     }
 
     /// Names and types of what a call takes, in order.
     pub fn inputs(&self) -> &[(String, Type)] {
-        &self.inputs
+        &self.interface.slots
     }
 
     /// Names and types of what a call gives, in order.
     pub fn outputs(&self) -> &[(String, Type)] {
-        &self.outputs
+        &self.interface.outputs
     }
 
     /// The kernel of each step, in the order of the plan.
@@ -134,7 +173,7 @@ impl Callable {
             memory.bytes_mut().copy_from_slice(bytes);
             Array::new(ty.clone(), memory)
         };
-        self.outputs.iter().enumerate().map(one).collect()
+        self.interface.outputs.iter().enumerate().map(one).collect()
     }
 
     /// Runs the graph once to its end, and leaves the results where the next run overwrites them: what is timed.
@@ -149,38 +188,13 @@ impl Callable {
 
     /// Makes the inputs those of the next run.
     fn set(&mut self, inputs: &[Array]) -> Result<(), CallError> {
-        if inputs.len() != self.inputs.len() {
-            let names: Vec<String> = self.inputs.iter().map(|(name, ty)| format!("{name} {ty}")).collect();
-            return Err(CallError::Count {
-                graph: self.graph.clone(),
-                given: inputs.len(),
-                wanted: self.inputs.len(),
-                names: names.join(", "),
-            });
-        }
-        for ((name, ty), array) in self.inputs.iter().zip(inputs) {
+        self.interface.check_count(inputs.len())?;
+        for ((name, ty), array) in self.interface.slots.iter().zip(inputs) {
             check("input", name, ty, array)?;
         }
-        for ((name, _), array) in self.inputs.iter().zip(inputs) {
+        for ((name, _), array) in self.interface.slots.iter().zip(inputs) {
             self.executor.set_memory(name, array.shared());
         }
         Ok(())
     }
-}
-
-fn check(what: &'static str, name: &str, wanted: &Type, array: &Array) -> Result<(), CallError> {
-    if array.fits(wanted) {
-        return Ok(());
-    }
-    let (wanted, given) = (wanted.to_string(), array.ty().to_string());
-    Err(CallError::Type { what, name: name.to_owned(), wanted, given })
-}
-
-/// The type with numbers for its symbols.
-fn fixed(ty: &Type, dims: &Dims) -> Type {
-    let size = |dim: &Dim| match dim {
-        Dim::Const(n) => Dim::Const(*n),
-        Dim::Sym(sym) => Dim::Const(dims.get(*sym)),
-    };
-    Type { shape: ty.shape.iter().map(size).collect(), ..ty.clone() }
 }

@@ -47,6 +47,28 @@ pub enum CallError {
         /// What is wrong.
         why: &'static str,
     },
+    /// A symbol that two inputs give two sizes.
+    #[error("{symbol} is {has} in the input `{first}` and {given} in `{input}`")]
+    Size {
+        /// The symbol.
+        symbol: &'static str,
+        /// The first input that has it.
+        first: String,
+        /// Its size there.
+        has: u32,
+        /// Another input.
+        input: String,
+        /// Its size there.
+        given: u32,
+    },
+    /// A plan that takes or gives something else than the graph that is called.
+    #[error("the plan is not one of the graph `{graph}`: {what}")]
+    Plan {
+        /// The graph.
+        graph: String,
+        /// What is otherwise.
+        what: String,
+    },
     /// A graph that is not called with arrays.
     #[error("{what} is not supported: {why}")]
     Unsupported {

@@ -7,7 +7,9 @@
 mod array;
 mod callable;
 mod error;
+mod interface;
 
 pub use array::Array;
-pub use callable::{CallOptions, Callable, planned};
+pub use callable::{CallOptions, Callable, HeldWeights, planned};
 pub use error::CallError;
+pub use interface::Interface;

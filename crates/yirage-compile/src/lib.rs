@@ -54,6 +54,10 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "fuse", run: fuse::run },
 ];
 
+/// The version of what plans are made of: passes, choice of kernels, places and task programs. It is raised with each change
+/// that makes another plan of the same graph, so that kept plans are those that would be made now.
+pub const VERSION: u32 = 1;
+
 /// The largest sizes a plan is made for.
 pub type Bucket = Dims;
 

@@ -14,6 +14,9 @@
 //! is whole. [`Entry::confirm`] tells whether it still is. **Files that are not the store's** are left alone, whatever
 //! their names.
 //!
+//! Smaller things that can be made again, such as plans, are texts: [`sealed`] under a checksum, and in a folder of [`Texts`],
+//! of which each is whole or absent as well.
+//!
 //! This crate knows no model, device or layout: images are names and bytes.
 #![forbid(unsafe_code)]
 
@@ -26,9 +29,11 @@ mod header;
 mod key;
 pub mod limits;
 mod mark;
+pub mod sealed;
 mod source;
 mod store;
 mod sum;
+mod texts;
 mod writer;
 
 pub use check::verify;
@@ -37,5 +42,6 @@ pub use error::PackedError;
 pub use header::{Header, Image, MAGIC, VERSION};
 pub use key::Key;
 pub use source::SourceFile;
+pub use texts::{Texts, TextsError};
 pub use store::{Contents, Listed, Removed, Store};
 pub use writer::{NewEntry, Writer};

@@ -33,3 +33,5 @@ pub const LOCK_TRIES: u32 = 200;
 pub const LOCK_WAIT: Duration = Duration::from_millis(10);
 /// Files of a folder that are looked at.
 pub const FILES: usize = 100_000;
+/// Age at which a text that was never finished is removed.
+pub const UNFINISHED: Duration = Duration::from_secs(24 * 60 * 60);

@@ -93,7 +93,7 @@ impl Cache {
         if options.use_cached_graphs
             && let Some(folder) = &self.folder
         {
-            let parsed = match folder.read(key.id()) {
+            let parsed = match folder.0.read(key.id()) {
                 Ok(None) => None,
                 Ok(Some(text)) => Some(entry::parse(&text, key, graph, Told::Disk).map(|outcome| (text, outcome))),
                 Err(error) => Some(Err(error.to_string())),
@@ -120,7 +120,7 @@ impl Cache {
         if options.use_cached_graphs
             && let Some(folder) = &self.folder
         {
-            match folder.write(key.id(), &text) {
+            match folder.0.write(key.id(), &text) {
                 Ok(removed) => self.lock().counters.removed += removed as u64,
                 Err(error) => outcome.notes.push(format!("the result is not kept on disk: {error}")),
             }

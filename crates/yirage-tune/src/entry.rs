@@ -7,13 +7,12 @@ use crate::key::Key;
 use crate::limits::ENTRY_BYTES;
 use crate::outcome::{Measured, Outcome, Told, Verdict};
 use std::collections::HashSet;
-use std::fmt::Write;
 use yirage_compile::equal::Certificate;
-use yirage_ir::hash::fnv128;
 use yirage_ir::{Graph, ValueId, text, verify};
+use yirage_packed::sealed::{open, seal};
 
 /// The first line of an entry. Another number is another form of text.
-const HEAD: &str = "yirage-tune 1";
+const HEAD: &str = "yirage-tune 2";
 
 /// The sections of an entry, in order.
 const SECTIONS: [&str; 6] = ["key", "graph", "certificate", "rules", "measured", "notes"];
@@ -27,12 +26,8 @@ pub(crate) fn print(key: &Key, outcome: &Outcome) -> String {
     let lines = |list: &[String]| list.iter().map(|line| format!("{}\n", plain(line))).collect::<String>();
     let measured = outcome.measured.iter().map(line).collect::<String>();
     let bodies = [key.text().to_owned(), graph, certificate, lines(&outcome.rules), measured, lines(&outcome.notes)];
-    let mut rest = String::new();
-    for (name, body) in SECTIONS.iter().zip(bodies) {
-        // Writing to a string does not fail.
-        let _ = write!(rest, "{name} {}\n{body}\n", body.len());
-    }
-    format!("{HEAD}\nsum {:032x}\n{rest}", fnv128(rest.as_bytes()))
+    let sections: Vec<_> = SECTIONS.into_iter().zip(bodies.iter().map(String::as_str)).collect();
+    seal(HEAD, &sections)
 }
 
 /// A text without what would end a line or a field.
@@ -56,13 +51,8 @@ pub(crate) fn parse(entry: &str, key: &Key, graph: &Graph, told: Told) -> Result
     if entry.len() as u64 > ENTRY_BYTES {
         return Err(format!("{} bytes, {ENTRY_BYTES} are the most", entry.len()));
     }
-    let rest = entry.strip_prefix(HEAD).and_then(|r| r.strip_prefix('\n')).ok_or("it begins otherwise, or is older")?;
-    let (sum, rest) = rest.split_once('\n').ok_or("it ends in its head")?;
-    let wanted = format!("sum {:032x}", fnv128(rest.as_bytes()));
-    if sum != wanted {
-        return Err(format!("it was damaged: `{}` is written, `{wanted}` computed", plain(sum)));
-    }
-    let [found, candidate, certificate, rules, measured, notes] = sections(rest)?;
+    let [found, candidate, certificate, rules, measured, notes] =
+        open(HEAD, SECTIONS, entry).map_err(|why| why.to_string())?;
     if found != key.text() {
         return Err("it is of another graph, device or search".into());
     }
@@ -78,22 +68,6 @@ pub(crate) fn parse(entry: &str, key: &Key, graph: &Graph, told: Told) -> Result
     let certificate: Certificate = certificate.parse().map_err(|e| format!("{e}"))?;
     certificate.check(graph, &candidate).map_err(|e| e.to_string())?;
     Ok(Outcome { graph: candidate, certificate: Some(certificate), rules, measured, notes, told })
-}
-
-fn sections(mut rest: &str) -> Result<[&str; 6], String> {
-    let mut bodies = [""; 6];
-    for (name, place) in SECTIONS.iter().zip(&mut bodies) {
-        let missing = || format!("its section `{name}` is not whole");
-        let (head, body) = rest.split_once('\n').ok_or_else(missing)?;
-        let length: usize = head
-            .strip_prefix(name)
-            .and_then(|n| n.strip_prefix(' '))
-            .and_then(|n| n.parse().ok())
-            .ok_or_else(missing)?;
-        *place = body.get(..length).ok_or_else(missing)?;
-        rest = body.get(length..).and_then(|r| r.strip_prefix('\n')).ok_or_else(missing)?;
-    }
-    if rest.is_empty() { Ok(bodies) } else { Err(format!("{} bytes follow its end", rest.len())) }
 }
 
 fn read_line(line: &str) -> Result<Measured, String> {

@@ -1,12 +1,10 @@
 //! What can keep a graph from being timed or searched.
 
-use std::path::PathBuf;
 use thiserror::Error;
 use yirage_compile::CompileError;
 use yirage_compile::search::SearchError;
 use yirage_hal::HalError;
 use yirage_ir::Type;
-use yirage_mmap::FileError;
 
 /// Why nothing was timed, searched or kept.
 #[derive(Debug, Error)]
@@ -41,24 +39,4 @@ pub enum TuneError {
         /// What is wrong with its value, and what is taken.
         why: String,
     },
-    /// A file of the cache could not be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The cache's folder could not be written to.
-    #[error("{}: cannot {doing}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-}
-
-impl TuneError {
-    pub(crate) fn io(doing: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> TuneError {
-        let path = path.to_path_buf();
-        move |source| TuneError::Io { doing, path, source }
-    }
 }

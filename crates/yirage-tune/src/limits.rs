@@ -16,10 +16,6 @@ pub const ENTRY_BYTES: u64 = 16 << 20;
 pub const MEMORY_BYTES: u64 = 64 << 20;
 /// Bytes of results on disk where nobody says how many.
 pub const DISK_BYTES: u64 = 256 << 20;
-/// Files of a folder that are looked at.
-pub const FILES: usize = 100_000;
-/// Age at which a file that was never finished is removed.
-pub const UNFINISHED: Duration = Duration::from_secs(24 * 60 * 60);
 /// Readings of each of a device's rates.
 pub const READINGS: usize = 3;
 /// The smallest steps that tell what a launch costs.

@@ -214,8 +214,7 @@ fn damaged_and_foreign_entries_are_refused_with_a_reason_and_searched_again() {
     let resummed = |changed: &str| {
         let (head, rest) = changed.split_once('\n').unwrap();
         let (_, rest) = rest.split_once('\n').unwrap();
-        let sum = yirage_ir::hash::fnv128(rest.as_bytes());
-        format!("{head}\nsum {sum:032x}\n{rest}").into_bytes()
+        format!("{head}\nsum {}\n{rest}", yirage_packed::sealed::sum(rest)).into_bytes()
     };
     let replaced = |from: &str, to: &str| {
         let changed = text.replacen(from, to, 1);
@@ -227,8 +226,8 @@ fn damaged_and_foreign_entries_are_refused_with_a_reason_and_searched_again() {
         b"\n".to_vec(),
         vec![0; 100],
         vec![0xff; 100],
-        b"yirage-tune 1".to_vec(),
-        replaced("yirage-tune 1", "yirage-tune 2").into_bytes(),
+        b"yirage-tune 2".to_vec(),
+        replaced("yirage-tune 2", "yirage-tune 3").into_bytes(),
         [&whole[..], b"x"].concat(),
         resummed(&format!("{text}x")),
         resummed(&replaced("rules ", "rules 9")),

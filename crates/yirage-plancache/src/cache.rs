@@ -1,0 +1,137 @@
+//! The plan cache of a device.
+
+use crate::bound::BoundGraph;
+use crate::call::Call;
+use crate::error::CacheError;
+use crate::fusion::FusionDecision;
+use crate::kept::{Kept, lock};
+use crate::mode::Mode;
+use crate::options::CacheOptions;
+use crate::stats::Stats;
+use crate::told::Told;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use yirage_call::{Array, CallOptions, Callable};
+use yirage_hal::Device;
+use yirage_ir::Dims;
+use yirage_plan::Target;
+
+/// Plans of graphs on a device, made when they are first called for and replayed afterwards. Threads may share it: calls of
+/// one plan run one after the other, and a plan that several call for at once is made once.
+pub struct PlanCache {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) target: Target,
+    pub(crate) options: CacheOptions,
+    pub(crate) kept: Mutex<Kept>,
+    enabled: AtomicBool,
+}
+
+/// What a call gave.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// The outputs, in memory of their own, dense and in row-major order.
+    pub outputs: Vec<Array>,
+    /// How it ran, which is not always how it was to run: `told` says why.
+    pub mode: Mode,
+    /// Whether the plan was there before. Of [`Mode::Native`] none ever is.
+    pub hit: bool,
+    /// What happened beside the result.
+    pub told: Vec<Told>,
+}
+
+impl PlanCache {
+    /// An empty cache of a device's plans.
+    pub fn new(device: Arc<dyn Device>, options: CacheOptions) -> PlanCache {
+        let target = device.target();
+        let kept = Mutex::new(Kept::new(options.bytes));
+        let enabled = AtomicBool::new(options.enable_fusion);
+        PlanCache { device, target, options, kept, enabled }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// How plans are made and kept.
+    pub fn options(&self) -> &CacheOptions {
+        &self.options
+    }
+
+    /// Whether the device has kernels for fused nodes.
+    pub fn fusion_available(&self) -> bool {
+        self.target.kernels.iter().any(|kernel| !kernel.regions.is_empty())
+    }
+
+    /// Whether plans are kept and fused. While they are not, every call is [`Mode::Native`] and nothing is counted.
+    pub fn fusion_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    /// Has plans kept and fused, or not. Plans that are kept stay.
+    pub fn set_fusion_enabled(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+    }
+
+    /// Runs a graph once with these inputs. Sizes of symbols are those that the inputs have.
+    ///
+    /// # Errors
+    /// [`CacheError::Call`] for inputs that are not the graph's, which nothing is counted of, and for what the compiler or the
+    /// device says; [`CacheError::Both`] where a fused plan failed and the one without fusion too.
+    pub fn call(&self, graph: &BoundGraph, inputs: &[Array], mode: Mode) -> Result<Called, CacheError> {
+        let dims = graph.interface.dims(inputs)?;
+        if mode == Mode::Native || !self.fusion_enabled() {
+            return self.native(graph, inputs, dims);
+        }
+        let mut told = Vec::new();
+        let mut fuse = mode == Mode::Fusion;
+        if fuse {
+            let decision = self.should_fuse(graph, inputs)?;
+            fuse = decision.fuse();
+            if !fuse {
+                told.push(Told::NotFused(decision));
+            }
+        }
+        let call = Call { cache: self, graph, inputs, dims };
+        let (hit, answered) = call.answer(fuse, &mut told);
+        if answered.is_err() {
+            lock(&self.kept).stats.errors += 1;
+        }
+        answered.map(|(outputs, mode)| Called { outputs, mode, hit, told })
+    }
+
+    /// Whether a call in [`Mode::Fusion`] would be fused, and why.
+    ///
+    /// # Errors
+    /// [`CacheError::Call`] for inputs that are not the graph's.
+    pub fn should_fuse(&self, graph: &BoundGraph, inputs: &[Array]) -> Result<FusionDecision, CacheError> {
+        let dims = graph.interface.dims(inputs)?;
+        Ok(FusionDecision::of(&self.options, graph, &dims, inputs))
+    }
+
+    fn native(&self, graph: &BoundGraph, inputs: &[Array], dims: Dims) -> Result<Called, CacheError> {
+        let options = CallOptions { dims, precision: self.options.precision, fuse: false };
+        let mut callable = Callable::new(&*self.device, &graph.graph, &graph.weights, &options)?;
+        Ok(Called { outputs: callable.call(inputs)?, mode: Mode::Native, hit: false, told: Vec::new() })
+    }
+
+    /// Drops all plans and what they hold on the device. A plan that runs ends first; its memory goes with its call. What was
+    /// counted stays.
+    pub fn clear(&self) {
+        // Dropped behind the lock.
+        let dropped = lock(&self.kept).clear();
+        drop(dropped);
+    }
+
+    /// What was done so far, and what is kept.
+    pub fn stats(&self) -> Stats {
+        let kept = lock(&self.kept);
+        Stats {
+            enabled: self.fusion_enabled(),
+            fusion_available: self.fusion_available(),
+            bytes: kept.bytes(),
+            plans: kept.plans(),
+            ..kept.stats.clone()
+        }
+    }
+}

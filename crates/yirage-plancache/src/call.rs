@@ -1,0 +1,155 @@
+//! One call: the plan that is there, or one that is made now.
+
+use crate::bound::BoundGraph;
+use crate::cache::PlanCache;
+use crate::error::CacheError;
+use crate::folder::Origin;
+use crate::kept::{CallKey, Cell, Loaded, lock};
+use crate::key::PlanKey;
+use crate::mode::Mode;
+use crate::told::Told;
+use std::sync::{Arc, Mutex};
+use yirage_call::{Array, CallError, CallOptions, Callable, planned};
+use yirage_hal::HalError;
+use yirage_ir::Dims;
+use yirage_plan::VerifiedPlan;
+
+/// One call, whose inputs fit its graph.
+pub(crate) struct Call<'a> {
+    pub(crate) cache: &'a PlanCache,
+    pub(crate) graph: &'a BoundGraph,
+    pub(crate) inputs: &'a [Array],
+    pub(crate) dims: Dims,
+}
+
+/// The outputs of a call, and how it ran.
+type Answer = (Vec<Array>, Mode);
+
+impl Call<'_> {
+    /// Whether a plan was there, and what the call gives.
+    pub(crate) fn answer(&self, fuse: bool, told: &mut Vec<Told>) -> (bool, Result<Answer, CacheError>) {
+        let key = CallKey::of(self.graph, &self.dims, fuse);
+        let (place, hit) = lock(&self.cache.kept).enter(&key);
+        let mut cell = lock(&place);
+        let made = match &mut *cell {
+            Cell::Failed(why) => return (hit, Err(why.clone())),
+            Cell::Ready(loaded) => match loaded.callable.call(self.inputs) {
+                Ok(outputs) => return (hit, Ok((outputs, loaded.mode))),
+                Err(why) if loaded.mode == Mode::Fusion && self.falls_back(&why) => {
+                    // Its memory is there for what takes its place.
+                    *cell = Cell::Empty;
+                    self.fall_back(&key, why, told)
+                }
+                Err(why) => return (hit, Err(why.into())),
+            },
+            Cell::Empty => self.record(&key, fuse, told),
+        };
+        match made {
+            Ok((loaded, outputs)) => {
+                let mode = loaded.mode;
+                self.keep(&key, &place, &loaded, told);
+                *cell = Cell::Ready(Box::new(loaded));
+                (hit, Ok((outputs, mode)))
+            }
+            Err(why) => {
+                *cell = Cell::Failed(why.clone());
+                lock(&self.cache.kept).forget(&key, &place);
+                (hit, Err(why))
+            }
+        }
+    }
+
+    /// Makes a plan and runs it for the first time.
+    fn record(&self, key: &CallKey, fuse: bool, told: &mut Vec<Told>) -> Result<(Loaded, Vec<Array>), CacheError> {
+        let mode = if fuse { Mode::Fusion } else { Mode::GraphReplay };
+        match self.first(key, mode, told) {
+            Ok(made) => {
+                if fuse {
+                    let stats = &mut lock(&self.cache.kept).stats;
+                    stats.fusion_attempts += 1;
+                    stats.fusion_successes += 1;
+                }
+                Ok(made)
+            }
+            Err(why) if fuse && self.falls_back(&why) => self.fall_back(key, why, told),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// The plan without fusion in the place of a fused one that failed.
+    fn fall_back(
+        &self,
+        key: &CallKey,
+        fused: CallError,
+        told: &mut Vec<Told>,
+    ) -> Result<(Loaded, Vec<Array>), CacheError> {
+        let why = fused.to_string();
+        let made = self.first(key, Mode::GraphReplay, told).map_err(|unfused| CacheError::Both { fused, unfused })?;
+        told.push(Told::FellBack { why });
+        let stats = &mut lock(&self.cache.kept).stats;
+        stats.fusion_attempts += 1;
+        stats.fusion_fallbacks += 1;
+        Ok(made)
+    }
+
+    /// Whether another plan may do what this one could not: not where the device is gone.
+    fn falls_back(&self, why: &CallError) -> bool {
+        self.cache.options.fallback_on_error && !matches!(why, CallError::Device(HalError::Lost(_)))
+    }
+
+    /// Makes a plan, loads it and runs it.
+    fn first(&self, key: &CallKey, mode: Mode, told: &mut Vec<Told>) -> Result<(Loaded, Vec<Array>), CallError> {
+        let plan = self.plan(mode == Mode::Fusion, told)?;
+        let device = &*self.cache.device;
+        let weights = lock(&self.cache.kept).weights(self.graph);
+        let callable = {
+            let mut held = weights.held();
+            let bytes = |entry| device.weight_bytes(entry).map_err(CallError::from);
+            let sum = |entries: Vec<_>| entries.into_iter().map(bytes).sum::<Result<u64, CallError>>();
+            let missing = held.missing(&plan);
+            let dropped = lock(&self.cache.kept).make_room(key, plan.arena.saturating_add(sum(missing)?));
+            drop(dropped);
+            let loaded = held.load(device, &plan, weights.arrays());
+            // What was put there is there, also where the rest was refused.
+            weights.set_bytes(sum(held.all().map(|(entry, _)| entry).collect())?);
+            loaded?;
+            Callable::load(device, &self.graph.interface, &plan, &held, self.dims)?
+        };
+        let mut loaded = Loaded { callable, mode, arena: plan.arena, weights };
+        let outputs = loaded.callable.call(self.inputs)?;
+        Ok((loaded, outputs))
+    }
+
+    /// The plan, from a file or compiled.
+    fn plan(&self, fuse: bool, told: &mut Vec<Told>) -> Result<VerifiedPlan, CallError> {
+        let (cache, graph) = (self.cache, self.graph);
+        let options = CallOptions { dims: self.dims, precision: cache.options.precision, fuse };
+        let compile = || planned(&graph.graph, &cache.target, &options);
+        let before = told.len();
+        let (plan, origin) = match &cache.options.folder {
+            None => (compile()?, Origin::Compiled),
+            Some(folder) => {
+                let (bucket, how) = (options.bucket(), options.compiling());
+                let key = PlanKey::of_hashes(graph.hash, graph.interface_hash, bucket, &cache.target, &how);
+                folder.plan(&key, &graph.interface, &cache.target, told, compile)?
+            }
+        };
+        let stats = &mut lock(&cache.kept).stats;
+        match origin {
+            Origin::Compiled => stats.compiled += 1,
+            Origin::File => stats.read += 1,
+        }
+        stats.refused += told[before..].iter().filter(|told| matches!(told, Told::Refused { .. })).count() as u64;
+        Ok(plan)
+    }
+
+    /// Writes down what a place holds.
+    fn keep(&self, key: &CallKey, place: &Arc<Mutex<Cell>>, loaded: &Loaded, told: &mut Vec<Told>) {
+        let shown = (self.graph.interface.graph.as_str(), self.dims);
+        let (too_many, dropped) = lock(&self.cache.kept).made(key, place, shown, loaded);
+        drop(dropped);
+        if let Some(bytes) = too_many {
+            told.push(Told::NotKept { bytes, limit: self.cache.options.bytes });
+        }
+    }
+}

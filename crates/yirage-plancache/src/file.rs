@@ -1,0 +1,150 @@
+//! A plan as a file: sealed, with its key and what it takes and gives.
+//!
+//! ```text
+//! yirage-plan 1
+//! sum 2c26...
+//! key 312
+//! graph 1f0c...
+//! ...
+//! interface 80
+//! graph layer
+//! slot %x: f32[Tokens, 64]
+//! weight %w: f32[64, 64]
+//! output %y: f32[Tokens, 64]
+//! plan 2048
+//! plan cpu x86_64/avx512 workers=2
+//! ...
+//! ```
+
+use crate::error::PlanFileError;
+use crate::key::{self, PlanKey, interface_hash};
+use crate::limits::FILE_BYTES;
+use std::fmt::Write;
+use yirage_call::Interface;
+use yirage_ir::{Type, text::parse_type};
+use yirage_packed::sealed;
+use yirage_plan::{Plan, Target, VerifiedPlan, text};
+
+/// The first line. Another number is another form.
+const HEAD: &str = "yirage-plan 1";
+/// The sections, in order.
+const SECTIONS: [&str; 3] = ["key", "interface", "plan"];
+
+/// What a plan file says. Nothing of it is proved.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlanFile {
+    /// What the plan was made of.
+    pub key: PlanKey,
+    /// What the graph takes and gives.
+    pub interface: Interface,
+    /// The plan.
+    pub plan: Plan,
+}
+
+/// A plan file whose plan is proved for a target, and takes and gives what the file says.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ProvedFile {
+    /// What the plan was made of.
+    pub key: PlanKey,
+    /// What the graph takes and gives.
+    pub interface: Interface,
+    /// The plan.
+    pub plan: VerifiedPlan,
+}
+
+impl PlanFile {
+    /// The text, which reads back as this.
+    ///
+    /// # Errors
+    /// [`PlanFileError::NotWritable`], [`PlanFileError::TooLong`].
+    pub fn print(&self) -> Result<String, PlanFileError> {
+        let bodies = [self.key.to_string(), print_interface(&self.interface), text::print(&self.plan)];
+        let sections: Vec<_> = SECTIONS.into_iter().zip(bodies.iter().map(String::as_str)).collect();
+        let printed = sealed::seal(HEAD, &sections);
+        check_length(&printed)?;
+        // Names of graphs are any text, and those of plans are words.
+        if PlanFile::parse(&printed).is_ok_and(|read| read == *self) {
+            return Ok(printed);
+        }
+        Err(PlanFileError::NotWritable(self.interface.graph.clone()))
+    }
+
+    /// Reads a text that anybody may have written.
+    ///
+    /// # Errors
+    /// [`PlanFileError`]: what is damaged, cut off or cannot be read.
+    pub fn parse(printed: &str) -> Result<PlanFile, PlanFileError> {
+        check_length(printed)?;
+        let [key, interface, plan] = sealed::open(HEAD, SECTIONS, printed)?;
+        Ok(PlanFile { key: PlanKey::parse(key)?, interface: parse_interface(interface)?, plan: text::parse(plan)? })
+    }
+
+    /// Proves the plan for a target.
+    ///
+    /// # Errors
+    /// [`PlanFileError::Other`] for one of another compiler or target, [`PlanFileError::Plan`] where the proof fails,
+    /// [`PlanFileError::Interface`] for a plan that takes or gives something else than the file says.
+    pub fn prove(self, target: &Target) -> Result<ProvedFile, PlanFileError> {
+        let PlanFile { key, interface, plan } = self;
+        let here = PlanKey {
+            // Of these the file alone knows; that the plan and the interface agree with them is checked.
+            graph: key.graph,
+            interface: interface_hash(&interface),
+            compiler: key::compiler(),
+            target: target.describe(),
+            facts: key::facts(target),
+            precision: plan.precision,
+            fuse: key.fuse,
+            bucket: plan.bucket,
+        };
+        key.check(&here)?;
+        interface.check(&plan)?;
+        Ok(ProvedFile { plan: VerifiedPlan::new(plan, target)?, key, interface })
+    }
+}
+
+fn check_length(text: &str) -> Result<(), PlanFileError> {
+    let bytes = text.len() as u64;
+    if bytes > FILE_BYTES { Err(PlanFileError::TooLong { bytes, most: FILE_BYTES }) } else { Ok(()) }
+}
+
+/// The lines of an interface.
+pub(crate) fn print_interface(interface: &Interface) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "graph {}", interface.graph);
+    let kinds = [&interface.slots, &interface.weights, &interface.states, &interface.outputs];
+    for (kind, values) in KINDS.into_iter().zip(kinds) {
+        for (name, ty) in values {
+            let _ = writeln!(out, "{kind} %{name}: {ty}");
+        }
+    }
+    out
+}
+
+/// The first words of lines, in the order in which they come.
+const KINDS: [&str; 4] = ["slot", "weight", "state", "output"];
+
+fn parse_interface(text: &str) -> Result<Interface, PlanFileError> {
+    let wrong = |at: usize, what: String| PlanFileError::Line { section: "interface", line: at + 1, what };
+    let mut lines = text.lines().enumerate();
+    let name = lines.next().and_then(|(_, line)| line.strip_prefix("graph "));
+    let graph = name.ok_or_else(|| wrong(0, "`graph NAME` wanted".into()))?.to_owned();
+    let mut values: [Vec<(String, Type)>; 4] = Default::default();
+    let mut last = 0;
+    for (at, line) in lines {
+        let unread = || wrong(at, format!("`KIND %NAME: TYPE` wanted, `{line:.60}` found"));
+        let (kind, rest) = line.split_once(" %").ok_or_else(unread)?;
+        let place = KINDS.iter().position(|known| *known == kind).ok_or_else(unread)?;
+        if place < last {
+            return Err(wrong(at, format!("a {kind} stands behind a {}", KINDS[last])));
+        }
+        let (name, ty) = rest.split_once(": ").ok_or_else(unread)?;
+        let ty = parse_type(ty).map_err(|e| wrong(at, format!("the type of `{name:.60}`: {}", e.what)))?;
+        ty.check().map_err(|e| wrong(at, format!("the type of `{name:.60}`: {e}")))?;
+        values[place].push((name.to_owned(), ty));
+        last = place;
+    }
+    let [slots, weights, states, outputs] = values;
+    Ok(Interface { graph, slots, weights, states, outputs })
+}

@@ -1,0 +1,45 @@
+//! Plans that are kept instead of made again: in the process, loaded and replayed ([`PlanCache`]), and as files
+//! ([`PlanFile`], [`PlanFolder`]).
+//!
+//! ```text
+//! graph + inputs ─▶ key ─▶ kept plan ─▶ run                       (a hit)
+//!                      └─▶ plan file, proved again ─▶ load, run   (a miss)
+//!                      └─▶ compile ─▶ load, run                   (a miss without a file)
+//! ```
+//! **A plan** has nothing of a call baked in: every input is a slot that each call fills anew. **The key** is all that a plan
+//! depends on: what the graph computes, names and types of what it takes and gives, the sizes of the call, the target with
+//! its kernels and their versions, the compiler's version, the options, and in the process the weights by their memory.
+//! **A plan file** is untrusted. It is checked as a whole, parsed, and proved for the target of the device at hand, as if
+//! somebody else had made it. What is refused is told and compiled anew. **A fused plan that fails** gives way to the plan in
+//! which every op is a step of its own; an error that this one meets too is the caller's. Nothing is answered with what was
+//! not computed.
+//!
+//! The method is that of InfiniLM's FusedInferEngine, with its modes and counters. This crate knows no model and no request.
+#![forbid(unsafe_code)]
+
+mod bound;
+mod cache;
+mod call;
+mod error;
+mod file;
+mod folder;
+mod fusion;
+mod kept;
+mod key;
+pub mod limits;
+mod mode;
+mod options;
+mod stats;
+mod told;
+
+pub use bound::BoundGraph;
+pub use cache::{Called, PlanCache};
+pub use error::{CacheError, PlanFileError};
+pub use file::{PlanFile, ProvedFile};
+pub use folder::{Origin, PlanFolder};
+pub use fusion::{CallShape, FusionDecision, FusionProfile, ProfiledShape};
+pub use key::PlanKey;
+pub use mode::Mode;
+pub use options::CacheOptions;
+pub use stats::{CachedPlan, Stats};
+pub use told::Told;
