@@ -42,6 +42,6 @@ pub use error::PackedError;
 pub use header::{Header, Image, MAGIC, VERSION};
 pub use key::Key;
 pub use source::SourceFile;
-pub use texts::{Texts, TextsError};
 pub use store::{Contents, Listed, Removed, Store};
+pub use texts::{Texts, TextsError};
 pub use writer::{NewEntry, Writer};

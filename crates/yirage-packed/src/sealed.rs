@@ -64,10 +64,10 @@ pub fn open<'a, const N: usize>(
     names: [&'static str; N],
     text: &'a str,
 ) -> Result<[&'a str; N], SealError> {
-    let rest = text.strip_prefix(head).and_then(|rest| rest.strip_prefix('\n')).ok_or_else(|| SealError::Head {
-        wanted: head.into(),
-        found: shown(text),
-    })?;
+    let rest = text
+        .strip_prefix(head)
+        .and_then(|rest| rest.strip_prefix('\n'))
+        .ok_or_else(|| SealError::Head { wanted: head.into(), found: shown(text) })?;
     let wanted = |rest: &str| format!("sum {}", sum(rest));
     let (found, rest) = rest.split_once('\n').unwrap_or((rest, ""));
     if found != wanted(rest) {

@@ -4,7 +4,10 @@ use crate::key::interface_hash;
 use std::sync::Arc;
 use yirage_call::{Array, CallError, Interface};
 use yirage_compile::CompileError;
-use yirage_ir::{Dims, Graph};
+use yirage_ir::{Dim, Dims, Graph, Sym};
+
+/// Weights by name, and where they lie: in the process that is who they are.
+pub(crate) type WeightNames = Arc<[(String, usize)]>;
 
 /// A graph with its weights, checked and hashed once: what a [`PlanCache`](crate::PlanCache) is called with.
 ///
@@ -17,8 +20,10 @@ pub struct BoundGraph {
     pub(crate) hash: u128,
     pub(crate) interface_hash: u128,
     pub(crate) weights: Arc<[(String, Array)]>,
-    /// Where the weights lie.
-    pub(crate) addresses: Arc<[usize]>,
+    /// The weights by name, and where they lie.
+    pub(crate) weight_names: WeightNames,
+    /// Sizes of the symbols that no input has.
+    others: Dims,
 }
 
 impl BoundGraph {
@@ -32,17 +37,33 @@ impl BoundGraph {
         let interface = Interface::of(&graph);
         interface.check_callable()?;
         interface.check_weights(&weights)?;
-        let mut addresses: Vec<(&str, usize)> =
-            weights.iter().map(|(name, array)| (name.as_str(), array.bytes().as_ptr() as usize)).collect();
-        addresses.sort_unstable();
+        let address = |(name, array): &(String, Array)| (name.clone(), array.bytes().as_ptr() as usize);
+        let mut weight_names: Vec<(String, usize)> = weights.iter().map(address).collect();
+        weight_names.sort_unstable();
         Ok(BoundGraph {
             hash: graph.structural_hash(),
             interface_hash: interface_hash(&interface),
-            addresses: addresses.into_iter().map(|(_, address)| address).collect(),
+            weight_names: weight_names.into(),
             graph: Arc::new(graph),
             interface: Arc::new(interface),
             weights: weights.into(),
+            others: Dims::default(),
         })
+    }
+
+    /// The same with sizes of the symbols that no input has, such as the sequences of attention without a cache; otherwise
+    /// there is none of them.
+    #[must_use]
+    pub fn with_sizes(self, others: Dims) -> BoundGraph {
+        BoundGraph { others, ..self }
+    }
+
+    /// The sizes of a call with these inputs.
+    pub(crate) fn dims(&self, inputs: &[Array]) -> Result<Dims, CallError> {
+        let mut dims = self.interface.dims(inputs)?;
+        let has = |sym: Sym| self.interface.slots.iter().any(|(_, ty)| ty.shape.contains(&Dim::Sym(sym)));
+        Sym::ALL.into_iter().filter(|&sym| !has(sym)).for_each(|sym| dims.set(sym, self.others.get(sym)));
+        Ok(dims)
     }
 
     /// The graph.

@@ -79,7 +79,7 @@ impl PlanCache {
     /// [`CacheError::Call`] for inputs that are not the graph's, which nothing is counted of, and for what the compiler or the
     /// device says; [`CacheError::Both`] where a fused plan failed and the one without fusion too.
     pub fn call(&self, graph: &BoundGraph, inputs: &[Array], mode: Mode) -> Result<Called, CacheError> {
-        let dims = graph.interface.dims(inputs)?;
+        let dims = graph.dims(inputs)?;
         if mode == Mode::Native || !self.fusion_enabled() {
             return self.native(graph, inputs, dims);
         }
@@ -105,7 +105,7 @@ impl PlanCache {
     /// # Errors
     /// [`CacheError::Call`] for inputs that are not the graph's.
     pub fn should_fuse(&self, graph: &BoundGraph, inputs: &[Array]) -> Result<FusionDecision, CacheError> {
-        let dims = graph.interface.dims(inputs)?;
+        let dims = graph.dims(inputs)?;
         Ok(FusionDecision::of(&self.options, graph, &dims, inputs))
     }
 

@@ -1,6 +1,6 @@
 //! Which plans are kept, and what they take. Locks here are held for moments: nothing is compiled, loaded or run under them.
 
-use crate::bound::BoundGraph;
+use crate::bound::{BoundGraph, WeightNames};
 use crate::mode::Mode;
 use crate::stats::{CachedPlan, Stats};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use yirage_ir::Dims;
 pub(crate) struct CallKey {
     graph: u128,
     interface: u128,
-    weights: Arc<[usize]>,
+    weights: WeightNames,
     sizes: [u32; 4],
     fuse: bool,
 }
@@ -24,7 +24,7 @@ impl CallKey {
         CallKey {
             graph: graph.hash,
             interface: graph.interface_hash,
-            weights: graph.addresses.clone(),
+            weights: graph.weight_names.clone(),
             sizes: [dims.tokens, dims.seqs, dims.blocks, dims.rows],
             fuse,
         }
@@ -96,7 +96,7 @@ struct Made {
 /// Which plans are kept.
 pub(crate) struct Kept {
     entries: BTreeMap<CallKey, Entry>,
-    sets: BTreeMap<Arc<[usize]>, Weak<WeightSet>>,
+    sets: BTreeMap<WeightNames, Weak<WeightSet>>,
     turn: u64,
     limit: u64,
     pub(crate) stats: Stats,
@@ -126,11 +126,12 @@ impl Kept {
     /// The weights of a graph, of which plans that are made at the same time have one set.
     pub(crate) fn weights(&mut self, graph: &BoundGraph) -> Arc<WeightSet> {
         self.sets.retain(|_, set| set.strong_count() > 0);
-        if let Some(set) = self.sets.get(&graph.addresses).and_then(Weak::upgrade) {
+        if let Some(set) = self.sets.get(&graph.weight_names).and_then(Weak::upgrade) {
             return set;
         }
-        let set = Arc::new(WeightSet { arrays: graph.weights.clone(), held: Mutex::default(), bytes: AtomicU64::new(0) });
-        self.sets.insert(graph.addresses.clone(), Arc::downgrade(&set));
+        let set =
+            Arc::new(WeightSet { arrays: graph.weights.clone(), held: Mutex::default(), bytes: AtomicU64::new(0) });
+        self.sets.insert(graph.weight_names.clone(), Arc::downgrade(&set));
         set
     }
 
@@ -168,7 +169,9 @@ impl Kept {
         // What does not fit alone is not kept, so that nothing goes for it.
         while wanted <= self.limit && self.bytes().saturating_add(wanted) > self.limit {
             let others = self.entries.iter().filter(|(other, entry)| *other != key && entry.plan.is_some());
-            let Some(oldest) = others.min_by_key(|(_, entry)| entry.used).map(|(other, _)| other.clone()) else { break };
+            let Some(oldest) = others.min_by_key(|(_, entry)| entry.used).map(|(other, _)| other.clone()) else {
+                break;
+            };
             dropped.extend(self.entries.remove(&oldest).map(|entry| entry.cell));
             self.stats.evicted += 1;
         }

@@ -49,13 +49,7 @@ impl PlanKey {
     }
 
     /// The same of a graph that was hashed before.
-    pub(crate) fn of_hashes(
-        graph: u128,
-        interface: u128,
-        bucket: Dims,
-        target: &Target,
-        options: &Options,
-    ) -> PlanKey {
+    pub(crate) fn of_hashes(graph: u128, interface: u128, bucket: Dims, target: &Target, options: &Options) -> PlanKey {
         PlanKey {
             graph,
             interface,

@@ -47,7 +47,10 @@ impl fmt::Display for Told {
             }
             Told::NotWritten { file, why } => write!(f, "{}: the plan is not kept on disk: {why}", file.display()),
             Told::NotKept { bytes, limit } => {
-                write!(f, "the plan takes {bytes} bytes with its weights, plans may take {limit} together: it is not kept")
+                write!(
+                    f,
+                    "the plan takes {bytes} bytes with its weights, plans may take {limit} together: it is not kept"
+                )
             }
         }
     }
