@@ -128,7 +128,7 @@ fn foreign_stale_and_damaged_files_are_refused_with_their_reason() {
         (replaced(&text, "slot %x", "weight %x"), "Line", "a slot stands behind a weight"),
         (replaced(&text, "%y = ", "%z = "), "Text", "line"),
         (replaced(&text, "step node=0", "step node=1"), "Plan", "its proof fails"),
-        (replaced(&text, "\narena ", "\narena 1"), "Plan", "its proof fails"),
+        (replaced(&text, " offset=0 bytes", " offset=1 bytes"), "Plan", "its proof fails"),
     ] {
         let (found, why) = refused(&changed);
         assert_eq!((found.as_str(), why.contains(words)), (kind, true), "{words}: {why}");

@@ -24,6 +24,7 @@ use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
 use yirage_model::tokenizer::TokenizerError;
 use yirage_packed::PackedError;
+use yirage_plancache::PlanFileError;
 use yirage_registry::RegistryError;
 use yirage_session::SessionError;
 
@@ -93,6 +94,14 @@ pub(crate) enum Failure {
         /// What is wrong.
         source: NpyError,
     },
+    /// A file that holds no plan for this device.
+    #[error("{}: {source}", path.display())]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: PlanFileError,
+    },
     /// A graph that was to be called.
     #[error(transparent)]
     Call(#[from] CallError),
@@ -146,6 +155,7 @@ impl Failure {
             Failure::Advisor(AdvisorError::Compile(_) | AdvisorError::Device(HalError::Unsupported { .. })) => {
                 UNSUPPORTED
             }
+            Failure::Plan { source: PlanFileError::Other { .. }, .. } => UNSUPPORTED,
             Failure::Picture(_)
             | Failure::Call(
                 CallError::Compile(_) | CallError::Unsupported { .. } | CallError::Device(HalError::Unsupported { .. }),

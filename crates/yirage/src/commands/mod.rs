@@ -20,6 +20,7 @@ mod limits;
 pub(crate) mod list;
 pub(crate) mod logits;
 pub(crate) mod perplexity;
+pub(crate) mod plan;
 pub(crate) mod pull;
 pub(crate) mod rerank;
 pub(crate) mod rm;

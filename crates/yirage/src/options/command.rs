@@ -63,7 +63,15 @@ pub(crate) enum Command {
     GraphShow,
     /// Show what a graph takes and gives, and its kernels.
     GraphCheck,
-    /// Explain the plan of a model or a graph.
+    /// Write the plan of a graph to a file.
+    PlanSave,
+    /// Show what a plan file holds.
+    PlanShow,
+    /// Prove the plan of a file for a device.
+    PlanCheck,
+    /// Run the plan of a file with arrays.
+    PlanRun,
+    /// Explain the plan of a model, a graph or a plan file.
     Explain,
     /// Completions for a shell.
     Completions,
@@ -79,10 +87,12 @@ pub(super) const GROUPS: &[(&[&str], &str)] = &[
     (BACKEND, "Look at, choose, tune, time and test backends"),
     (BACKEND_CONFIG, "Save, load or show the settings that are kept"),
     (GRAPH, "Run, show and check graphs in files"),
+    (PLAN, "Save, show, check and run plans in files"),
 ];
 const CONFIG: &[&str] = &["config"];
 const BACKEND: &[&str] = &["backend"];
 const GRAPH: &[&str] = &["graph"];
+const PLAN: &[&str] = &["plan"];
 const BACKEND_CONFIG: &[&str] = &["backend", "config"];
 
 impl Command {
@@ -116,6 +126,10 @@ impl Command {
         Command::GraphRun,
         Command::GraphShow,
         Command::GraphCheck,
+        Command::PlanSave,
+        Command::PlanShow,
+        Command::PlanCheck,
+        Command::PlanRun,
         Command::Explain,
         Command::Completions,
         Command::ConfigExplain,
@@ -133,6 +147,7 @@ impl Command {
             | Command::BackendTest => BACKEND,
             Command::BackendSave | Command::BackendLoad | Command::BackendShow => BACKEND_CONFIG,
             Command::GraphRun | Command::GraphShow | Command::GraphCheck => GRAPH,
+            Command::PlanSave | Command::PlanShow | Command::PlanCheck | Command::PlanRun => PLAN,
             _ => &[],
         }
     }
@@ -168,6 +183,10 @@ impl Command {
             Command::GraphRun => "run",
             Command::GraphShow => "show",
             Command::GraphCheck => "check",
+            Command::PlanSave => "save",
+            Command::PlanShow => "show",
+            Command::PlanCheck => "check",
+            Command::PlanRun => "run",
             Command::Completions => "completions",
             Command::Explain | Command::ConfigExplain => "explain",
         }
@@ -206,9 +225,13 @@ impl Command {
             Command::GraphRun => "Call a graph of a JSON file with arrays of .npy files",
             Command::GraphShow => "Print a graph as text, as an SVG picture, or for graphviz",
             Command::GraphCheck => "Show what a graph takes and gives, and which kernels a device has for it",
+            Command::PlanSave => "Compile a graph for a device and write its plan to a file",
+            Command::PlanShow => "Show what a plan file holds, which proves nothing of it",
+            Command::PlanCheck => "Prove the plan of a file for a device",
+            Command::PlanRun => "Prove the plan of a file and run it with arrays of .npy files",
             Command::Completions => "Print the completion script for a shell",
             Command::Explain => {
-                "Explain how a model or a graph is compiled: reasons, kernels, limits, memory, executor"
+                "Explain how a model, a graph or a plan file runs: reasons, kernels, limits, memory, executor"
             }
             Command::ConfigExplain => "Show the value of every option and where it came from",
         }
@@ -246,6 +269,8 @@ impl Command {
             Command::BackendSave => Some(file.help("File to write")),
             Command::BackendLoad => Some(file.help("File to read")),
             Command::GraphRun | Command::GraphShow | Command::GraphCheck => Some(file.help("JSON file of the graph")),
+            Command::PlanSave => Some(file.help("File of the graph, NAME.json or NAME.graph")),
+            Command::PlanShow | Command::PlanCheck | Command::PlanRun => Some(file.help("Plan file")),
             Command::Pull => Some(model),
             Command::Rm => Some(model.required(true)),
             Command::Cache => {

@@ -2,7 +2,8 @@
 
 use super::command::Command::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, Cache, Chat, Doctor, Embed,
-    Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, Pull, Rerank, Rm, Run, Tokenize,
+    Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave, Pull, Rerank,
+    Rm, Run, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
@@ -10,6 +11,8 @@ use Kind::{Choice, Number, Repeated, Switch, Text, Texts};
 
 /// Commands that compute steps of a model.
 const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
+/// Commands that make plans whose precision is for the user to choose.
+const PRECISE: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
 /// Commands that compute with a model that generates text.
 const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain];
 /// Commands that choose a device.
@@ -29,6 +32,9 @@ const DEVICE: &[Command] = &[
     BackendTest,
     GraphRun,
     GraphCheck,
+    PlanSave,
+    PlanCheck,
+    PlanRun,
 ];
 /// Commands that open one.
 const OPEN: &[Command] = &[
@@ -47,6 +53,9 @@ const OPEN: &[Command] = &[
     BackendBenchmark,
     GraphRun,
     GraphCheck,
+    PlanSave,
+    PlanCheck,
+    PlanRun,
 ];
 /// Commands that compute what the user asks for, not what measures best.
 const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
@@ -142,7 +151,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "precision",
         Choice(&["fast", "exact"]),
         Value("fast"),
-        STEPS,
+        PRECISE,
         "fast: 8-bit activations for quantised weights; exact: 32-bit floats throughout",
     ),
     option(
@@ -385,7 +394,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "input",
         Texts("NAME=FILE"),
         Described("none"),
-        &[GraphRun],
+        &[GraphRun, PlanRun],
         "Array of an input or weight, an .npy file; without a name in the order of the graph",
     ),
     flag(
@@ -394,7 +403,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
             "output-array",
             Texts("NAME=FILE"),
             Described("none"),
-            &[GraphRun],
+            &[GraphRun, PlanRun],
             "File to write an output to, as .npy; without a name in the order of the graph",
         ),
     ),
@@ -408,9 +417,30 @@ pub(crate) const OPTIONS: &[Spec] = &[
         &[BackendInfo, Explain],
         "Measure bandwidth, peaks and the time of a step; explain: run steps and time each kernel",
     ),
+    // Plans in files.
+    option(
+        "plan",
+        Text("FILE"),
+        Described("none"),
+        &[PlanSave, Explain],
+        "Plan file: the one to write, or to explain instead of a model",
+    ),
+    option("fuse", Switch, Value("true"), &[PlanSave], "Fuse ops; with --no-fuse each is a step of its own"),
     // What to explain, and what to write down of steps that run.
-    option("tokens", Number("N"), Described("as many as there are sequences"), &[Explain], "Tokens of the step"),
-    option("seqs", Number("N"), Value("1"), &[Explain], "Sequences of the step, which share its tokens"),
+    option(
+        "tokens",
+        Number("N"),
+        Described("as many as there are sequences"),
+        &[PlanSave, Explain],
+        "Tokens of the step, of a plan the most",
+    ),
+    option(
+        "seqs",
+        Number("N"),
+        Value("1"),
+        &[PlanSave, Explain],
+        "Sequences of the step, which share its tokens; of a plan the most",
+    ),
     flag(
         "svg",
         option(
@@ -426,7 +456,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "profile",
         Text("FILE"),
         Described("none"),
-        &[Run, Bench, Explain, GraphRun],
+        &[Run, Bench, Explain, GraphRun, PlanRun],
         "Write when each task of each step ran, by worker, as a trace that Perfetto loads",
     ),
     option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),

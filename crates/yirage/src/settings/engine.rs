@@ -71,7 +71,10 @@ impl EngineSettings {
 }
 
 /// How products are computed.
-pub(super) fn precision(layers: &Layers) -> Result<Precision, Failure> {
+///
+/// # Errors
+/// [`Failure::Usage`] naming the option.
+pub(crate) fn precision(layers: &Layers) -> Result<Precision, Failure> {
     Ok(if layers.choice("precision")? == "exact" { Precision::Exact } else { Precision::Fast })
 }
 

@@ -129,6 +129,8 @@ const EFFECTS: &[Effect] = &[
     ("paced", |_| {
         assert!(yirage(&["bench-graph", "norm_transformer", "--paced", "-q"]).input("").ran().out.is_empty())
     }),
+    ("plan", |_| crate::plan::plan()),
+    ("fuse", |_| crate::plan::fuse()),
     ("input", |_| crate::graph::input()),
     ("output-array", |_| crate::graph::output()),
     ("dot", |_| crate::graph::dot()),

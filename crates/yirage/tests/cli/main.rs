@@ -26,6 +26,7 @@ mod interrupt;
 mod kept;
 mod limits;
 mod output;
+mod plan;
 mod positional;
 mod support;
 mod template;

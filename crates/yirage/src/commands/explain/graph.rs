@@ -52,7 +52,11 @@ pub(super) fn explain(
     show(&*device, &planned, sizes, measure.then_some(&mut run as Run<'_>), layers, console)
 }
 
-fn read(file: &Path) -> Result<Graph, Failure> {
+/// The graph of a file, in JSON or in text form.
+///
+/// # Errors
+/// Whatever is wrong with the file.
+pub(crate) fn read(file: &Path) -> Result<Graph, Failure> {
     if file.extension().is_some_and(|e| e == "json") {
         return crate::commands::graph::read(file);
     }
@@ -62,7 +66,7 @@ fn read(file: &Path) -> Result<Graph, Failure> {
     Ok(graph)
 }
 
-fn failure(error: ExplainError) -> Failure {
+pub(super) fn failure(error: ExplainError) -> Failure {
     match error {
         ExplainError::Device(error) => error.into(),
         ExplainError::NotMadeUp { what, why } => HalError::Unsupported { what, why }.into(),

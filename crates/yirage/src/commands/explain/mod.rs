@@ -1,15 +1,18 @@
-//! `yirage explain`: how a model or a graph is compiled for a device, and how near its kernels come to the limits.
+//! `yirage explain`: how a model, a graph or a plan of a file is compiled for a device, and how near its kernels come to the limits.
 
 mod graph;
 mod model;
+mod plan;
 mod step;
+
+pub(crate) use graph::read as read_graph;
+pub(crate) use step::Sizes;
 
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::Layers;
 use crate::profiling;
 use std::path::Path;
-use step::Sizes;
 use yirage_compile::PassDecisions;
 use yirage_explain::{Measured, Subject, limits, report, svg, text};
 use yirage_hal::{Ceilings, Device, Profile, Roofline, Why};
@@ -40,12 +43,15 @@ type Run<'a> = &'a mut dyn FnMut() -> Result<Ran, Failure>;
 /// # Errors
 /// Whatever is wrong with options, files or the device.
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
-    let sizes = Sizes::resolve(layers)?;
     let measure = layers.switch("measure")?;
     if layers.given("profile").is_some() && !measure {
         let (profile, label) = (layers.label("profile"), "--measure");
         return Err(Failure::Usage(format!("{profile}: nothing runs without {label}; give it too")));
     }
+    if let Some(file) = layers.text("plan") {
+        return plan::explain(Path::new(file), measure, layers, console);
+    }
+    let sizes = Sizes::resolve(layers)?;
     let file = layers.text("model").map(Path::new).filter(|path| graph::is_graph(path));
     match file {
         Some(file) => graph::explain(file, &sizes, measure, layers, console),

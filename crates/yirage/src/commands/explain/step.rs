@@ -7,11 +7,13 @@ use yirage_ir::Dims;
 use yirage_plan::work::Span;
 
 /// How many tokens of how many sequences.
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     /// Tokens, at least one a sequence.
     pub(super) tokens: u32,
     /// Sequences, at least one.
     pub(super) seqs: u32,
+    /// The largest sizes of the plan, where there is one already.
+    bucket: Option<Dims>,
 }
 
 impl Sizes {
@@ -19,13 +21,13 @@ impl Sizes {
     ///
     /// # Errors
     /// [`Failure::Usage`] naming the option.
-    pub(super) fn resolve(layers: &Layers) -> Result<Sizes, Failure> {
+    pub(crate) fn resolve(layers: &Layers) -> Result<Sizes, Failure> {
         let allowed = 1..=MAX_STEP_TOKENS;
         let seqs = layers.number("seqs", &format!("a number from 1 to {MAX_STEP_TOKENS}"), |n| allowed.contains(n))?;
         let seqs = seqs.unwrap_or(1);
         let expected = format!("a number from {seqs}, one for each sequence, to {MAX_STEP_TOKENS}");
         let tokens = layers.number("tokens", &expected, |n| (seqs..=MAX_STEP_TOKENS).contains(n))?;
-        Ok(Sizes { tokens: tokens.unwrap_or(seqs), seqs })
+        Ok(Sizes { tokens: tokens.unwrap_or(seqs), seqs, bucket: None })
     }
 
     /// Each sequence's part of the step, from its first position on.
@@ -39,9 +41,30 @@ impl Sizes {
         self.tokens.div_ceil(self.seqs)
     }
 
+    /// Those of a plan, at most: what the options do not say is as large as the plan allows.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for options that say more than the plan takes.
+    pub(super) fn of_plan(layers: &Layers, bucket: Dims) -> Result<Sizes, Failure> {
+        let given = Sizes::resolve(layers)?;
+        let or = |name: &str, given: u32, most: u32| if layers.given(name).is_some() { given } else { most };
+        let tokens = or("tokens", given.tokens, bucket.tokens);
+        let seqs = or("seqs", given.seqs, bucket.seqs.min(tokens));
+        for (name, wanted, most) in [("tokens", tokens, bucket.tokens), ("seqs", seqs, bucket.seqs.min(tokens))] {
+            if wanted > most {
+                return Err(layers.wrong(name, format!("at most {most}, for which the plan is made")));
+            }
+        }
+        Ok(Sizes { tokens, seqs, bucket: Some(bucket) })
+    }
+
     /// The sizes as a plan has them.
-    pub(super) fn dims(&self) -> Dims {
+    pub(crate) fn dims(&self) -> Dims {
         let blocks = self.longest().div_ceil(BLOCK as u32);
-        Dims { tokens: self.tokens, seqs: self.seqs, blocks, rows: self.seqs }
+        let dims = Dims { tokens: self.tokens, seqs: self.seqs, blocks, rows: self.seqs };
+        match self.bucket {
+            None => dims,
+            Some(most) => Dims { blocks: blocks.min(most.blocks), rows: self.seqs.min(most.rows), ..dims },
+        }
     }
 }

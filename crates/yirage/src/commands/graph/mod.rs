@@ -1,5 +1,6 @@
 //! `yirage graph`: graphs in files, run, shown and checked.
 
+pub(crate) mod arrays;
 pub(crate) mod check;
 mod file;
 pub(crate) mod run;

@@ -1,0 +1,39 @@
+//! A plan of a file.
+
+use super::graph::failure;
+use super::step::Sizes;
+use super::{Planned, Ran, Run, show};
+use crate::commands::plan::proved;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::options::{Layers, Origin};
+use crate::settings::EngineSettings;
+use std::path::Path;
+use yirage_explain::StoredSizes;
+
+/// Explains the plan of a file.
+///
+/// # Errors
+/// Whatever is wrong with the options, the file or the device.
+pub(super) fn explain(file: &Path, measure: bool, layers: &Layers, console: &Console) -> Result<(), Failure> {
+    for option in ["model", "precision"] {
+        if layers.given(option).is_some_and(|given| given.origin == Origin::Flag) {
+            let label = layers.label(option);
+            return Err(Failure::Usage(format!("{label}: the plan of --plan says it; leave one of them out")));
+        }
+    }
+    let settings = EngineSettings::resolve(layers)?;
+    let (device, notes) = settings.open(layers)?;
+    notes.iter().for_each(|note| console.note(note));
+    let plan = proved(file, &*device)?.plan;
+    let sizes = Sizes::of_plan(layers, plan.bucket)?;
+    console.note("what the compiler decided is not in a plan file: explain the graph for its reasons");
+    let stored = StoredSizes::new(&*device, &plan)?;
+    let planned = Planned { plan, passes: Vec::new(), sizes: Box::new(stored) };
+    let mut run = || {
+        let ran = yirage_explain::run(&*device, &planned.plan, &sizes.dims(), settings.options.executor);
+        let ran = ran.map_err(failure)?;
+        Ok(Ran { chosen: Some(ran.chosen), measured: ran.measured, profile: ran.profile })
+    };
+    show(&*device, &planned, &sizes, measure.then_some(&mut run as Run<'_>), layers, console)
+}

@@ -1,0 +1,20 @@
+//! `yirage plan check`: whether a device may run the plan of a file.
+
+use super::file;
+use super::summary::Summary;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::options::Layers;
+use crate::settings::DeviceSettings;
+use std::path::Path;
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever is wrong with the options; [`Failure::Plan`] for a plan that is damaged, foreign, stale or not sound.
+pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
+    let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
+    notes.iter().for_each(|note| console.note(note));
+    let file = file::proved(Path::new(path), &*device)?;
+    Summary::new(&file.key, &file.interface, &file.plan, true).print(console)
+}
