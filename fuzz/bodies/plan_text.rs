@@ -17,7 +17,7 @@ pub(crate) fn run(data: &[u8]) {
 }
 
 /// A target that has what the plan names, so that its proof goes as far as it can.
-fn target(plan: &Plan) -> Target {
+pub(crate) fn target(plan: &Plan) -> Target {
     let mut words = plan.target.split(' ');
     let mut word = || words.next().unwrap_or_default();
     let (family, arch, workers) = (word().to_owned(), word().to_owned(), word());

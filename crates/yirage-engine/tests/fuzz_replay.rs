@@ -18,6 +18,8 @@ mod graph_text;
 mod npy;
 #[path = "../../../fuzz/bodies/packed_header.rs"]
 mod packed_header;
+#[path = "../../../fuzz/bodies/plan_file.rs"]
+mod plan_file;
 #[path = "../../../fuzz/bodies/plan_text.rs"]
 mod plan_text;
 #[path = "../../../fuzz/bodies/random_graph.rs"]
@@ -30,7 +32,7 @@ mod tokenizer_json;
 /// What a target does with its input.
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 11] = [
+const TARGETS: [(&str, Body); 12] = [
     ("chat_template", chat_template::run),
     ("config_json", config_json::run),
     ("gguf", gguf::run),
@@ -38,6 +40,7 @@ const TARGETS: [(&str, Body); 11] = [
     ("graph_text", graph_text::run),
     ("npy", npy::run),
     ("packed_header", packed_header::run),
+    ("plan_file", plan_file::run),
     ("plan_text", plan_text::run),
     ("random_graph", random_graph::run),
     ("safetensors", safetensors::run),

@@ -67,7 +67,8 @@ fn in_folder(argument: &str, folder: &Path) -> String {
     if let Some((name, file)) = argument.split_once('=').filter(|(_, file)| file.ends_with(".npy")) {
         return format!("{name}={}", folder.join(file).display());
     }
-    if path.is_file() { path.to_str().unwrap().to_owned() } else { argument.to_owned() }
+    // So are plans.
+    if path.is_file() || argument.ends_with(".plan") { path.to_str().unwrap().to_owned() } else { argument.to_owned() }
 }
 
 fn commands(text: &str) -> Vec<(String, String)> {
