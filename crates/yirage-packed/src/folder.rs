@@ -14,6 +14,14 @@ use yirage_mmap::open_regular;
 /// Held while a writer makes room and begins.
 pub(crate) const LOCK: &str = "store.lock";
 
+/// The folder of texts that lie beside the entries: ours, and no entry.
+const TEXTS: &str = "texts";
+
+/// The folder of texts that lie beside the entries of `folder`.
+pub fn texts_folder(folder: &Path) -> PathBuf {
+    folder.join(TEXTS)
+}
+
 /// The name of an entry.
 pub(crate) fn entry_name(key: Key) -> String {
     format!("{key}.packed")
@@ -109,6 +117,9 @@ impl Folder {
         for file in found.flatten().take(limits::FILES) {
             let path = file.path();
             let kind = file.file_name().to_str().and_then(Kind::named);
+            if file.file_name() == TEXTS && file.file_type().is_ok_and(|ty| ty.is_dir()) {
+                continue;
+            }
             // Of the link itself where it is one: what it leads to is not in this folder.
             match (kind, file.metadata()) {
                 (Some(kind), Ok(data)) if data.is_file() && kind.fits(&path, data.len()) => {

@@ -5,6 +5,7 @@
 //! FOLDER/KEY.used        when it was last used, and what of it was checked since the machine was started
 //! FOLDER/KEY.N.new       an entry that is being written; locked by its writer
 //! FOLDER/store.lock      held for moments, while a writer makes room and begins
+//! FOLDER/texts           smaller things of the same model
 //! ```
 //! **The key** is a hash of everything that the bytes depend on, which the caller names; anything that differs is
 //! another entry, never a wrong one. **Writers** write under another name, sync, and rename: an entry under its own name
@@ -39,6 +40,7 @@ mod writer;
 pub use check::verify;
 pub use entry::Entry;
 pub use error::PackedError;
+pub use folder::texts_folder;
 pub use header::{Header, Image, MAGIC, VERSION};
 pub use key::Key;
 pub use source::SourceFile;

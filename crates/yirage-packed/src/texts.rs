@@ -1,6 +1,7 @@
 //! A folder of small texts: one file each, whole or absent, within a limit together.
 
 use crate::limits::{FILES, UNFINISHED};
+use crate::store::Removed;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -114,6 +115,25 @@ impl Texts {
         written.map(|()| removed)
     }
 
+    /// Removes all of them, what was not finished, and the folder where nothing else is in it: the files and their bytes.
+    ///
+    /// # Errors
+    /// [`TextsError::Io`] at the first that cannot be removed.
+    pub fn clear(&self) -> Result<Removed, TextsError> {
+        let mut removed = Removed::default();
+        if !self.folder.is_dir() {
+            return Ok(removed);
+        }
+        for item in self.items()? {
+            fs::remove_file(&item.path).map_err(TextsError::io("remove", &item.path))?;
+            removed.files += 1;
+            removed.bytes += item.bytes;
+        }
+        // It stays where files of others are in it.
+        let _ = fs::remove_dir(&self.folder);
+        Ok(removed)
+    }
+
     /// A name that no other writer has.
     fn part(&self, id: u128) -> PathBuf {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -192,5 +212,10 @@ mod tests {
         assert_eq!((plans.read(1).unwrap(), fs::read_dir(plans.folder()).unwrap().count()), (None, 3));
         let refused = plans.write(3, &"x".repeat(21)).unwrap_err();
         assert!(matches!(refused, TextsError::TooLong { bytes: 21, limit: 20 }), "{refused}");
+        assert_eq!(plans.clear().unwrap(), Removed { files: 1, bytes: 14 });
+        assert_eq!((plans.clear().unwrap(), fs::read_dir(plans.folder()).unwrap().count()), (Removed::default(), 2));
+        fs::remove_file(folder.path().join("new/note.plan")).unwrap();
+        results.clear().unwrap();
+        assert!(!results.folder().exists());
     }
 }

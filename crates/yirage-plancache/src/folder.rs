@@ -7,7 +7,7 @@ use crate::limits::FILE_BYTES;
 use crate::told::Told;
 use std::path::{Path, PathBuf};
 use yirage_call::Interface;
-use yirage_packed::Texts;
+use yirage_packed::{Removed, Texts};
 use yirage_plan::{Target, VerifiedPlan};
 
 /// Plan files that together keep to a limit. Processes may share the folder; files in it with other names are left alone.
@@ -27,6 +27,14 @@ impl PlanFolder {
     /// The plans in `folder`, of at most `limit` bytes together. The folder is made when the first one is written.
     pub fn new(folder: PathBuf, limit: u64) -> PlanFolder {
         PlanFolder(Texts::new(folder, ".plan", FILE_BYTES, limit))
+    }
+
+    /// Removes all of them: how many, and their bytes.
+    ///
+    /// # Errors
+    /// [`PlanFileError::Texts`].
+    pub fn clear(&self) -> Result<Removed, PlanFileError> {
+        Ok(self.0.clear()?)
     }
 
     /// Where they are.

@@ -47,7 +47,9 @@ fn replay_beside_native() {
     let with_folder =
         || CacheOptions { folder: Some(PlanFolder::new(folder.path().into(), 1 << 24)), ..CacheOptions::default() };
     let mut roofline = Roofline::new(&*device, vec![Limit::MemoryRead]).unwrap();
-    println!("| tokens | mode | first µs | first, plan from a file µs | later µs | share of native | least µs by bandwidth |");
+    println!(
+        "| tokens | mode | first µs | first, plan from a file µs | later µs | share of native | least µs by bandwidth |"
+    );
     println!("|---|---|---|---|---|---|---|");
     for n in [1, 16] {
         let ins = inputs(graph.graph(), &tokens(n), 1);

@@ -65,7 +65,7 @@ impl Session {
             ));
         }
         say_notices(&mut loaded.engine, console);
-        let facts = loaded.engine.facts();
+        let (facts, plans) = (loaded.engine.facts(), loaded.engine.plan_counts());
         tracing::debug!(
             architecture = facts.architecture,
             vocabulary = facts.vocabulary,
@@ -78,6 +78,8 @@ impl Session {
             draft_max = settings.options.speculation.most,
             lookup = settings.options.speculation.lookup,
             packed_weights = ?facts.packed_weights,
+            plans_compiled = plans.compiled,
+            plans_read = plans.read,
             "ready"
         );
         if facts.kv == Format::Q8_0 && facts.biased_keys {

@@ -27,7 +27,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("yirage-hub", &["yirage-mmap"]),
     (
         "yirage-engine",
-        &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile", "yirage-model", "yirage-mmap", "yirage-packed"],
+        &[
+            "yirage-ir",
+            "yirage-plan",
+            "yirage-hal",
+            "yirage-compile",
+            "yirage-call",
+            "yirage-plancache",
+            "yirage-model",
+            "yirage-mmap",
+            "yirage-packed",
+        ],
     ),
     ("yirage-conformance", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile"]),
     ("yirage-session", &["yirage-hal", "yirage-mmap", "yirage-model", "yirage-engine", "yirage-hub"]),

@@ -9,6 +9,7 @@ use crate::load::{self, Progress};
 use crate::options::{CacheSize, EngineOptions};
 use crate::pace::{Pace, PromptWork};
 use crate::packed::Packed;
+use crate::plans::KeptPlans;
 use crate::runner::Runner;
 use crate::sampling::Sampler;
 use crate::scheduler::{Config, Scheduler};
@@ -31,7 +32,8 @@ impl Engine {
         options: &EngineOptions,
         progress: Progress,
     ) -> Result<Engine, EngineError> {
-        let prepared = load::prepare(checkpoint, &*device, options)?;
+        let plans = KeptPlans::new(options.plans.clone());
+        let prepared = load::prepare(checkpoint, &*device, options, &plans)?;
         let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
         let chunk = options.chunk.max(options.max_seqs);
         let scheduler = Scheduler::new(
@@ -66,7 +68,8 @@ impl Engine {
             bytes: prepared.bytes,
             packed_weights,
         };
-        let mut sampler = Sampler::new(device.clone(), options.logit_rows.max(options.max_seqs));
+        let seqs = options.logit_rows.max(options.max_seqs);
+        let mut sampler = Sampler::keeping(device.clone(), seqs, plans);
         sampler.prepare(vocabulary as usize)?;
         let work = || PromptWork::new(&prepared.costs, prepared.context);
         let pace = options.max_step.map(|most| Pace::new(most, work()));
@@ -106,7 +109,8 @@ impl Engine {
             same_vocabulary(model, draft)?;
         }
         let options = EngineOptions { context: Some(self.facts.context), ..self.options.clone() };
-        let draft = DraftModel::load(checkpoint, self.device.clone(), &options, self.whole_sequences(), progress)?;
+        let sizes = (&options, self.whole_sequences());
+        let draft = DraftModel::load(checkpoint, self.device.clone(), sizes, self.sampler.plans(), progress)?;
         let (model, width) = (self.facts.vocabulary, draft.vocabulary());
         if tokenizers.is_none() && model != width {
             return Err(VocabularyError::Width { model, draft: width }.into());

@@ -5,6 +5,7 @@ use super::facts::ModelFacts;
 use crate::load::Progress;
 use crate::memory::LoadBytes;
 use crate::packed::{Background, Notice};
+use crate::plans::PlanCounts;
 use crate::scheduler::Stats;
 use crate::speculate::{DraftModel, StepCost};
 use yirage_hal::{MemoryReport, Why};
@@ -53,9 +54,16 @@ impl Engine {
         self.speculator.measured()
     }
 
-    /// What became known of the repacked weights since the last call.
+    /// What became known of the repacked weights and the kept plans since the last call.
     pub fn notices(&mut self) -> Vec<Notice> {
-        self.background.as_ref().map_or_else(Vec::new, Background::notices)
+        let plans = self.sampler.plans().told().into_iter().map(|told| Notice::Plan(told.to_string()));
+        let weights = self.background.as_ref().map_or_else(Vec::new, Background::notices);
+        weights.into_iter().chain(plans).collect()
+    }
+
+    /// Where the plans of the model and of sampling came from so far.
+    pub fn plan_counts(&self) -> PlanCounts {
+        self.sampler.plans().counts()
     }
 
     /// Finishes writing the repacked weights for the next start, if that was begun or is still to do; what this meets is

@@ -9,8 +9,9 @@ use crate::kv::GroupConfig;
 use crate::limits::MAX_CONTEXT;
 use crate::memory::LoadBytes;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
+use crate::plans::KeptPlans;
 use crate::scheduler::ConfigError;
-use yirage_compile::{Options as CompileOptions, PassDecisions, compile, compile_explained, plan_weights};
+use yirage_compile::{Options as CompileOptions, PassDecisions, compile_explained, plan_weights};
 use yirage_hal::{Device, HalError};
 use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
@@ -75,12 +76,13 @@ pub(crate) fn prepare(
     checkpoint: &Checkpoint,
     device: &dyn Device,
     options: &EngineOptions,
+    kept: &KeptPlans,
 ) -> Result<Prepared, EngineError> {
     let Built { model, target, weights, context, kv } = build(checkpoint, device, options)?;
     let compiling = CompileOptions::new(options.precision);
     let mut plans = Vec::new();
     for bucket in buckets(options, context) {
-        plans.push(compile(&model.graph, bucket, &target, &weights, &compiling)?);
+        plans.push(kept.plan(&model.graph, bucket, &target, &weights, &compiling)?);
     }
     let sizes = DeviceSizes::new(device, &model, &weights)?;
     let blocks = pool_blocks(&model, options, context, &sizes.group_blocks(&model))?;

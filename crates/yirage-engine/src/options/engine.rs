@@ -7,6 +7,7 @@ use std::time::Duration;
 use yirage_ir::Format;
 use yirage_plan::KernelCapabilities;
 use yirage_plan::{ExecutorKind, Precision};
+use yirage_plancache::PlanFolder;
 
 /// Options of an engine.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,6 +42,9 @@ pub struct EngineOptions {
     pub speculation: Speculation,
     /// Where repacked weights are kept for the next start; `None` makes them from the model's files each time.
     pub packed: Option<PackedOptions>,
+    /// Where compiled plans are kept for the next start, which then proves them instead of compiling; `None` compiles each
+    /// time.
+    pub plans: Option<PlanFolder>,
 }
 
 /// The longest context without being asked for.
@@ -62,6 +66,7 @@ impl Default for EngineOptions {
             hidden: false,
             speculation: Speculation::default(),
             packed: None,
+            plans: None,
         }
     }
 }

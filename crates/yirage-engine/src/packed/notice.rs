@@ -12,6 +12,8 @@ pub enum Notice {
     NotKept(String),
     /// The entry was checked, and the next start has to check it again since that cannot be noted.
     NotNoted(String),
+    /// A kept plan could not be used, or a plan is not kept.
+    Plan(String),
 }
 
 impl fmt::Display for Notice {
@@ -19,6 +21,7 @@ impl fmt::Display for Notice {
         match self {
             Notice::Refused(why) => write!(f, "repacked weights were made again: {why}"),
             Notice::NotKept(why) => write!(f, "repacked weights are not kept: {why}"),
+            Notice::Plan(why) => f.write_str(why),
             Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
         }
     }

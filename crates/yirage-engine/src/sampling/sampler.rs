@@ -8,10 +8,11 @@ use super::error::SampleError;
 use super::key::RngKey;
 use super::mask::TokenMask;
 use super::params::{CheckedParams, SamplingParams};
+use crate::plans::KeptPlans;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use yirage_compile::{Options, compile};
+use yirage_compile::Options;
 use yirage_hal::{Bindings, Device, Executor, Flight, Given, HalError, Outputs};
 use yirage_ir::op::sample::{Sample, SampleFault, SampleSlot};
 use yirage_ir::{Dims, GraphBuilder};
@@ -86,12 +87,23 @@ pub struct Sampler {
     device: Arc<dyn Device>,
     seqs: u32,
     variants: HashMap<(usize, Sample), Executor>,
+    plans: KeptPlans,
 }
 
 impl Sampler {
     /// A sampler for at most `seqs` sequences at a time.
     pub fn new(device: Arc<dyn Device>, seqs: u32) -> Self {
-        Sampler { device, seqs, variants: HashMap::new() }
+        Sampler::keeping(device, seqs, KeptPlans::default())
+    }
+
+    /// The same with plans that are kept.
+    pub(crate) fn keeping(device: Arc<dyn Device>, seqs: u32, plans: KeptPlans) -> Self {
+        Sampler { device, seqs, variants: HashMap::new(), plans }
+    }
+
+    /// Where plans come from.
+    pub(crate) fn plans(&self) -> &KeptPlans {
+        &self.plans
     }
 
     /// Compiles what greedy sampling needs, so that the first token does not wait for it and a device that cannot sample
@@ -107,7 +119,7 @@ impl Sampler {
     fn variant(&mut self, op: &Sample, vocabulary: usize) -> Result<&mut Executor, SampleError> {
         match self.variants.entry((vocabulary, op.clone())) {
             Entry::Occupied(there) => Ok(there.into_mut()),
-            Entry::Vacant(free) => Ok(free.insert(load(&*self.device, op, vocabulary, self.seqs)?)),
+            Entry::Vacant(free) => Ok(free.insert(load(&*self.device, &self.plans, op, vocabulary, self.seqs)?)),
         }
     }
 
@@ -225,7 +237,13 @@ fn variant(picks: &[Pick<'_>], vocabulary: usize) -> Sample {
 }
 
 /// Compiles the graph of `op` and loads it.
-fn load(device: &dyn Device, op: &Sample, vocabulary: usize, seqs: u32) -> Result<Executor, SampleError> {
+fn load(
+    device: &dyn Device,
+    plans: &KeptPlans,
+    op: &Sample,
+    vocabulary: usize,
+    seqs: u32,
+) -> Result<Executor, SampleError> {
     let mut builder = GraphBuilder::new("sample");
     let slots = op.slots().into_iter().map(|slot| builder.slot(slot.name(), slot.ty(vocabulary as u32)));
     let ins = slots.collect::<Result<Vec<_>, _>>()?;
@@ -237,7 +255,7 @@ fn load(device: &dyn Device, op: &Sample, vocabulary: usize, seqs: u32) -> Resul
     let most = i32::MAX as u32;
     let bucket = Dims { tokens: most, seqs, blocks: most, rows: most };
     let options = Options::new(Precision::Exact);
-    let plan = compile(&builder.finish(), bucket, &device.target(), &WeightPlan::default(), &options)?;
+    let plan = plans.plan(&builder.finish(), bucket, &device.target(), &WeightPlan::default(), &options)?;
     Ok(Executor::new(device, &plan, &Bindings::default())?)
 }
 

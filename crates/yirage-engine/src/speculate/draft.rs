@@ -12,6 +12,7 @@ use crate::kv::{KvManager, SeqCache};
 use crate::load::{self, Progress};
 use crate::memory::LoadBytes;
 use crate::options::{CacheSize, EngineOptions, Speculation};
+use crate::plans::KeptPlans;
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Pick, Sampler, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry, Phase, SeqId};
@@ -64,21 +65,21 @@ impl DraftModel {
     pub(crate) fn load(
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
-        options: &EngineOptions,
-        sequences: u32,
+        (options, sequences): (&EngineOptions, u32),
+        plans: &KeptPlans,
         progress: Progress,
     ) -> Result<DraftModel, EngineError> {
         let speculation = Speculation::default();
         let cache = CacheSize::Sequences(sequences);
         let options =
             EngineOptions { hidden: false, logit_rows: options.max_seqs, speculation, cache, ..options.clone() };
-        let prepared = load::prepare(checkpoint, &*device, &options)?;
+        let prepared = load::prepare(checkpoint, &*device, &options, plans)?;
         let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
         let bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
         let (groups, dynamic) = (prepared.groups.len(), prepared.model.dynamic_rope.clone());
         Ok(DraftModel {
             runner: Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic, options.executor)?,
-            sampler: Sampler::new(device, options.max_seqs),
+            sampler: Sampler::keeping(device, options.max_seqs, plans.clone()),
             kv,
             vocabulary: prepared.model.vocab_size,
             chunk: options.chunk.max(options.max_seqs) as usize,

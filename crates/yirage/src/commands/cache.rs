@@ -3,7 +3,7 @@
 use crate::console::{Console, bytes};
 use crate::failure::Failure;
 use crate::options::Layers;
-use crate::settings::weight_cache_folder;
+use crate::settings::{kept_plans, weight_cache_folder};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -91,6 +91,9 @@ fn as_json(entry: &Listed) -> Value {
 
 fn clear(store: &Store, console: &Console) -> Result<(), Failure> {
     let Removed { files, bytes: freed } = store.clear()?;
+    let folder = kept_plans(store.folder());
+    let plans = folder.clear().map_err(|source| Failure::Plan { path: folder.path().to_path_buf(), source })?;
+    let (files, freed) = (files + plans.files, freed + plans.bytes);
     let foreign = store.list()?.foreign;
     if console.json {
         let folder = store.folder();

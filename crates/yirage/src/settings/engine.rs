@@ -1,6 +1,7 @@
 //! Where and how a model runs.
 
 use super::device::{DeviceSettings, threads};
+use super::packed::kept_plans;
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ impl EngineSettings {
             max_seqs: 1,
             prefix_cache: layers.switch("prefix-cache")?,
             speculation,
+            plans: packed.as_ref().map(|packed| kept_plans(&packed.folder)),
             packed,
             ..EngineOptions::default()
         };

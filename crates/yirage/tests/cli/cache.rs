@@ -49,6 +49,13 @@ fn the_second_start_maps_what_the_first_kept() {
     assert!(second.err.contains("packed_weights=Some("), "{}", second.err);
     assert_eq!(first.out, second.out);
     assert_eq!(kept.entries().len(), 1);
+    let plans = |err: &str| {
+        let word = |name: &str| err.split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap().to_owned();
+        (word("plans_compiled="), word("plans_read="))
+    };
+    let (compiled, read) = plans(&first.err);
+    assert_eq!((read.as_str(), plans(&second.err)), ("0", ("0".into(), compiled)), "{}", second.err);
+    assert_eq!(kept.cache("list").json()["foreign"], serde_json::json!([]));
     let text = yirage(&["cache", "list", "--weight-cache-dir", &kept.folder()]).ran();
     assert!(text.out.contains(entries[0]["key"].as_str().unwrap()) && text.out.contains("just now"), "{}", text.out);
 }

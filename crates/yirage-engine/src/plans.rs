@@ -1,0 +1,82 @@
+//! Plans of this engine, from the folder of kept ones or compiled. What is wrong with a kept one is told, and changes
+//! nothing else.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use yirage_call::Interface;
+use yirage_compile::{CompileError, Options, compile};
+use yirage_ir::{Dims, Graph};
+use yirage_plan::{Target, VerifiedPlan, WeightPlan};
+use yirage_plancache::{Origin, PlanFolder, PlanKey, Told};
+
+/// Where the plans of an engine came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PlanCounts {
+    /// Plans that were compiled.
+    pub compiled: u64,
+    /// Plans that were read from files, and proved.
+    pub read: u64,
+}
+
+/// Plans from the folder of kept ones, if there is one. Copies count and tell in one place.
+#[derive(Clone, Default)]
+pub(crate) struct KeptPlans {
+    folder: Option<PlanFolder>,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    told: Vec<Told>,
+    counts: PlanCounts,
+}
+
+impl KeptPlans {
+    pub(crate) fn new(folder: Option<PlanFolder>) -> KeptPlans {
+        KeptPlans { folder, ..KeptPlans::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan of `graph` for `bucket`.
+    ///
+    /// # Errors
+    /// What the compiler says.
+    pub(crate) fn plan(
+        &self,
+        graph: &Graph,
+        bucket: Dims,
+        target: &Target,
+        weights: &WeightPlan,
+        options: &Options,
+    ) -> Result<VerifiedPlan, CompileError> {
+        let make = || compile(graph, bucket, target, weights, options);
+        let mut told = Vec::new();
+        let (plan, origin) = match &self.folder {
+            None => (make()?, Origin::Compiled),
+            Some(folder) => {
+                let key = PlanKey::of(graph, bucket, target, options);
+                folder.plan(&key, &Interface::of(graph), target, &mut told, make)?
+            }
+        };
+        let mut known = self.known();
+        match origin {
+            Origin::Compiled => known.counts.compiled += 1,
+            Origin::File => known.counts.read += 1,
+        }
+        known.told.append(&mut told);
+        drop(known);
+        Ok(plan)
+    }
+
+    /// Where plans came from so far.
+    pub(crate) fn counts(&self) -> PlanCounts {
+        self.known().counts
+    }
+
+    /// What was told since the last call.
+    pub(crate) fn told(&self) -> Vec<Told> {
+        std::mem::take(&mut self.known().told)
+    }
+}
