@@ -7,6 +7,7 @@ use crate::fusion::FusionDecision;
 use crate::kept::{Kept, lock};
 use crate::mode::Mode;
 use crate::options::CacheOptions;
+use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::told::Told;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,15 +15,11 @@ use std::sync::{Arc, Mutex};
 use yirage_call::{Array, CallOptions, Callable};
 use yirage_hal::Device;
 use yirage_ir::Dims;
-use yirage_plan::Target;
 
 /// Plans of graphs on a device, made when they are first called for and replayed afterwards. Threads may share it: calls of
 /// one plan run one after the other, and a plan that several call for at once is made once.
 pub struct PlanCache {
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) target: Target,
-    pub(crate) options: CacheOptions,
-    pub(crate) kept: Mutex<Kept>,
+    shared: Shared,
     enabled: AtomicBool,
 }
 
@@ -45,22 +42,22 @@ impl PlanCache {
         let target = device.target();
         let kept = Mutex::new(Kept::new(options.bytes));
         let enabled = AtomicBool::new(options.enable_fusion);
-        PlanCache { device, target, options, kept, enabled }
+        PlanCache { shared: Shared { device, target, options, kept }, enabled }
     }
 
     /// The device.
     pub fn device(&self) -> &Arc<dyn Device> {
-        &self.device
+        &self.shared.device
     }
 
     /// How plans are made and kept.
     pub fn options(&self) -> &CacheOptions {
-        &self.options
+        &self.shared.options
     }
 
     /// Whether the device has kernels for fused nodes.
     pub fn fusion_available(&self) -> bool {
-        self.target.kernels.iter().any(|kernel| !kernel.regions.is_empty())
+        self.shared.target.kernels.iter().any(|kernel| !kernel.regions.is_empty())
     }
 
     /// Whether plans are kept and fused. While they are not, every call is [`Mode::Native`] and nothing is counted.
@@ -92,10 +89,10 @@ impl PlanCache {
                 told.push(Told::NotFused(decision));
             }
         }
-        let call = Call { cache: self, graph, inputs, dims };
+        let call = Call { shared: &self.shared, graph, inputs, dims };
         let (hit, answered) = call.answer(fuse, &mut told);
         if answered.is_err() {
-            lock(&self.kept).stats.errors += 1;
+            lock(&self.shared.kept).stats.errors += 1;
         }
         answered.map(|(outputs, mode)| Called { outputs, mode, hit, told })
     }
@@ -106,12 +103,12 @@ impl PlanCache {
     /// [`CacheError::Call`] for inputs that are not the graph's.
     pub fn should_fuse(&self, graph: &BoundGraph, inputs: &[Array]) -> Result<FusionDecision, CacheError> {
         let dims = graph.dims(inputs)?;
-        Ok(FusionDecision::of(&self.options, graph, &dims, inputs))
+        Ok(FusionDecision::of(&self.shared.options, graph, &dims, inputs))
     }
 
     fn native(&self, graph: &BoundGraph, inputs: &[Array], dims: Dims) -> Result<Called, CacheError> {
-        let options = CallOptions { dims, precision: self.options.precision, fuse: false };
-        let mut callable = Callable::new(&*self.device, &graph.graph, &graph.weights, &options)?;
+        let options = CallOptions { dims, precision: self.shared.options.precision, fuse: false };
+        let mut callable = Callable::new(&*self.shared.device, &graph.graph, &graph.weights, &options)?;
         Ok(Called { outputs: callable.call(inputs)?, mode: Mode::Native, hit: false, told: Vec::new() })
     }
 
@@ -119,13 +116,13 @@ impl PlanCache {
     /// counted stays.
     pub fn clear(&self) {
         // Dropped behind the lock.
-        let dropped = lock(&self.kept).clear();
+        let dropped = lock(&self.shared.kept).clear();
         drop(dropped);
     }
 
     /// What was done so far, and what is kept.
     pub fn stats(&self) -> Stats {
-        let kept = lock(&self.kept);
+        let kept = lock(&self.shared.kept);
         Stats {
             enabled: self.fusion_enabled(),
             fusion_available: self.fusion_available(),

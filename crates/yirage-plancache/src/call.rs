@@ -1,12 +1,12 @@
 //! One call: the plan that is there, or one that is made now.
 
 use crate::bound::BoundGraph;
-use crate::cache::PlanCache;
 use crate::error::CacheError;
 use crate::folder::Origin;
 use crate::kept::{CallKey, Cell, Loaded, lock};
 use crate::key::PlanKey;
 use crate::mode::Mode;
+use crate::shared::Shared;
 use crate::told::Told;
 use std::sync::{Arc, Mutex};
 use yirage_call::{Array, CallError, CallOptions, Callable, planned};
@@ -16,7 +16,7 @@ use yirage_plan::VerifiedPlan;
 
 /// One call, whose inputs fit its graph.
 pub(crate) struct Call<'a> {
-    pub(crate) cache: &'a PlanCache,
+    pub(crate) shared: &'a Shared,
     pub(crate) graph: &'a BoundGraph,
     pub(crate) inputs: &'a [Array],
     pub(crate) dims: Dims,
@@ -29,7 +29,7 @@ impl Call<'_> {
     /// Whether a plan was there, and what the call gives.
     pub(crate) fn answer(&self, fuse: bool, told: &mut Vec<Told>) -> (bool, Result<Answer, CacheError>) {
         let key = CallKey::of(self.graph, &self.dims, fuse);
-        let (place, hit) = lock(&self.cache.kept).enter(&key);
+        let (place, hit) = lock(&self.shared.kept).enter(&key);
         let mut cell = lock(&place);
         let made = match &mut *cell {
             Cell::Failed(why) => return (hit, Err(why.clone())),
@@ -53,7 +53,7 @@ impl Call<'_> {
             }
             Err(why) => {
                 *cell = Cell::Failed(why.clone());
-                lock(&self.cache.kept).forget(&key, &place);
+                lock(&self.shared.kept).forget(&key, &place);
                 (hit, Err(why))
             }
         }
@@ -65,7 +65,7 @@ impl Call<'_> {
         match self.first(key, mode, told) {
             Ok(made) => {
                 if fuse {
-                    let stats = &mut lock(&self.cache.kept).stats;
+                    let stats = &mut lock(&self.shared.kept).stats;
                     stats.fusion_attempts += 1;
                     stats.fusion_successes += 1;
                 }
@@ -86,7 +86,7 @@ impl Call<'_> {
         let why = fused.to_string();
         let made = self.first(key, Mode::GraphReplay, told).map_err(|unfused| CacheError::Both { fused, unfused })?;
         told.push(Told::FellBack { why });
-        let stats = &mut lock(&self.cache.kept).stats;
+        let stats = &mut lock(&self.shared.kept).stats;
         stats.fusion_attempts += 1;
         stats.fusion_fallbacks += 1;
         Ok(made)
@@ -94,20 +94,20 @@ impl Call<'_> {
 
     /// Whether another plan may do what this one could not: not where the device is gone.
     fn falls_back(&self, why: &CallError) -> bool {
-        self.cache.options.fallback_on_error && !matches!(why, CallError::Device(HalError::Lost(_)))
+        self.shared.options.fallback_on_error && !matches!(why, CallError::Device(HalError::Lost(_)))
     }
 
     /// Makes a plan, loads it and runs it.
     fn first(&self, key: &CallKey, mode: Mode, told: &mut Vec<Told>) -> Result<(Loaded, Vec<Array>), CallError> {
         let plan = self.plan(mode == Mode::Fusion, told)?;
-        let device = &*self.cache.device;
-        let weights = lock(&self.cache.kept).weights(self.graph);
+        let device = &*self.shared.device;
+        let weights = lock(&self.shared.kept).weights(self.graph);
         let callable = {
             let mut held = weights.held();
             let bytes = |entry| device.weight_bytes(entry).map_err(CallError::from);
             let sum = |entries: Vec<_>| entries.into_iter().map(bytes).sum::<Result<u64, CallError>>();
             let missing = held.missing(&plan);
-            let dropped = lock(&self.cache.kept).make_room(key, plan.arena.saturating_add(sum(missing)?));
+            let dropped = lock(&self.shared.kept).make_room(key, plan.arena.saturating_add(sum(missing)?));
             drop(dropped);
             let loaded = held.load(device, &plan, weights.arrays());
             // What was put there is there, also where the rest was refused.
@@ -122,19 +122,19 @@ impl Call<'_> {
 
     /// The plan, from a file or compiled.
     fn plan(&self, fuse: bool, told: &mut Vec<Told>) -> Result<VerifiedPlan, CallError> {
-        let (cache, graph) = (self.cache, self.graph);
-        let options = CallOptions { dims: self.dims, precision: cache.options.precision, fuse };
-        let compile = || planned(&graph.graph, &cache.target, &options);
+        let (shared, graph) = (self.shared, self.graph);
+        let options = CallOptions { dims: self.dims, precision: shared.options.precision, fuse };
+        let compile = || planned(&graph.graph, &shared.target, &options);
         let before = told.len();
-        let (plan, origin) = match &cache.options.folder {
+        let (plan, origin) = match &shared.options.folder {
             None => (compile()?, Origin::Compiled),
             Some(folder) => {
                 let (bucket, how) = (options.bucket(), options.compiling());
-                let key = PlanKey::of_hashes(graph.hash, graph.interface_hash, bucket, &cache.target, &how);
-                folder.plan(&key, &graph.interface, &cache.target, told, compile)?
+                let key = PlanKey::of_hashes(graph.hash, graph.interface_hash, bucket, &shared.target, &how);
+                folder.plan(&key, &graph.interface, &shared.target, told, compile)?
             }
         };
-        let stats = &mut lock(&cache.kept).stats;
+        let stats = &mut lock(&shared.kept).stats;
         match origin {
             Origin::Compiled => stats.compiled += 1,
             Origin::File => stats.read += 1,
@@ -146,10 +146,10 @@ impl Call<'_> {
     /// Writes down what a place holds.
     fn keep(&self, key: &CallKey, place: &Arc<Mutex<Cell>>, loaded: &Loaded, told: &mut Vec<Told>) {
         let shown = (self.graph.interface.graph.as_str(), self.dims);
-        let (too_many, dropped) = lock(&self.cache.kept).made(key, place, shown, loaded);
+        let (too_many, dropped) = lock(&self.shared.kept).made(key, place, shown, loaded);
         drop(dropped);
         if let Some(bytes) = too_many {
-            told.push(Told::NotKept { bytes, limit: self.cache.options.bytes });
+            told.push(Told::NotKept { bytes, limit: self.shared.options.bytes });
         }
     }
 }

@@ -29,6 +29,7 @@ mod key;
 pub mod limits;
 mod mode;
 mod options;
+mod shared;
 mod stats;
 mod told;
 

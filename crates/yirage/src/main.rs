@@ -14,6 +14,7 @@ mod generate;
 mod interrupt;
 mod locate;
 mod options;
+mod plan_file;
 mod profiling;
 mod roofline;
 mod session;

@@ -3,10 +3,10 @@
 use super::graph::failure;
 use super::step::Sizes;
 use super::{Planned, Ran, Run, show};
-use crate::commands::plan::proved;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::{Layers, Origin};
+use crate::plan_file::proved;
 use crate::settings::EngineSettings;
 use std::path::Path;
 use yirage_explain::StoredSizes;

@@ -1,10 +1,10 @@
 //! `yirage plan check`: whether a device may run the plan of a file.
 
-use super::file;
 use super::summary::Summary;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::Layers;
+use crate::plan_file;
 use crate::settings::DeviceSettings;
 use std::path::Path;
 
@@ -15,6 +15,6 @@ use std::path::Path;
 pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
     let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
-    let file = file::proved(Path::new(path), &*device)?;
+    let file = plan_file::proved(Path::new(path), &*device)?;
     Summary::new(&file.key, &file.interface, &file.plan, true).print(console)
 }

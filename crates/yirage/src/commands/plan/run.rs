@@ -1,10 +1,10 @@
 //! `yirage plan run`: the plan of a file, proved and run once with arrays.
 
-use super::file;
 use crate::commands::graph::arrays;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::Layers;
+use crate::plan_file;
 use crate::profiling::Profiling;
 use crate::settings::DeviceSettings;
 use std::path::Path;
@@ -18,7 +18,7 @@ use yirage_ir::{Dim, Dims, Sym, Type};
 pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
     let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
-    let file = file::proved(Path::new(path), &*device)?;
+    let file = plan_file::proved(Path::new(path), &*device)?;
     let interface = &file.interface;
     let inputs = [named(&interface.slots), named(&interface.weights)].concat();
     let given = arrays::files("input", layers.texts("input"), &inputs)?;

@@ -1,11 +1,11 @@
 //! `yirage plan save`: a graph compiled for a device, and its plan written to a file.
 
-use super::file;
 use super::summary::Summary;
 use crate::commands::explain::{Sizes, read_graph};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::Layers;
+use crate::plan_file;
 use crate::settings::{DeviceSettings, precision};
 use std::path::Path;
 use yirage_call::{CallOptions, Interface, planned};
@@ -32,7 +32,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
     let plan = planned(&graph, &target, &options)?;
     let key = PlanKey::of(&graph, plan.bucket, &target, &options.compiling());
     let saved = PlanFile { key, interface: Interface::of(&graph), plan: plan.into_plan() };
-    let text = saved.print().map_err(|source| file::failure(out, source))?;
+    let text = saved.print().map_err(|source| plan_file::failure(out, source))?;
     std::fs::write(out, &text).map_err(|source| Failure::io(out, source))?;
     console.note(&format!("{}: {} bytes", out.display(), text.len()));
     Summary::new(&saved.key, &saved.interface, &saved.plan, true).print(console)

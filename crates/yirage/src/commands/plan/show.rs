@@ -1,9 +1,9 @@
 //! `yirage plan show`: what a plan file holds. It needs no device, and proves nothing.
 
-use super::file;
 use super::summary::Summary;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::plan_file;
 use std::path::Path;
 
 /// Runs the command.
@@ -11,6 +11,6 @@ use std::path::Path;
 /// # Errors
 /// [`Failure::File`], [`Failure::Plan`].
 pub(crate) fn run(console: &Console, path: &str) -> Result<(), Failure> {
-    let file = file::read(Path::new(path))?;
+    let file = plan_file::read(Path::new(path))?;
     Summary::new(&file.key, &file.interface, &file.plan, false).print(console)
 }

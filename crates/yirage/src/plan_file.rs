@@ -10,7 +10,7 @@ use yirage_plancache::{PlanFile, PlanFileError, ProvedFile};
 ///
 /// # Errors
 /// [`Failure::File`], [`Failure::Plan`].
-pub(super) fn read(path: &Path) -> Result<PlanFile, Failure> {
+pub(crate) fn read(path: &Path) -> Result<PlanFile, Failure> {
     let text = yirage_mmap::read_text(path, FILE_BYTES)?;
     PlanFile::parse(&text).map_err(|source| failure(path, source))
 }
@@ -23,6 +23,6 @@ pub(crate) fn proved(path: &Path, device: &dyn Device) -> Result<ProvedFile, Fai
     read(path)?.prove(&device.target()).map_err(|source| failure(path, source))
 }
 
-pub(super) fn failure(path: &Path, source: PlanFileError) -> Failure {
+pub(crate) fn failure(path: &Path, source: PlanFileError) -> Failure {
     Failure::Plan { path: path.to_path_buf(), source }
 }
