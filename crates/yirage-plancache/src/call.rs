@@ -84,7 +84,8 @@ impl Call<'_> {
         told: &mut Vec<Told>,
     ) -> Result<(Loaded, Vec<Array>), CacheError> {
         let why = fused.to_string();
-        let made = self.first(key, Mode::GraphReplay, told).map_err(|unfused| CacheError::Both { fused, unfused })?;
+        let both = |unfused| CacheError::Both { fused: Box::new(fused), unfused: Box::new(unfused) };
+        let made = self.first(key, Mode::GraphReplay, told).map_err(both)?;
         told.push(Told::FellBack { why });
         let stats = &mut lock(&self.shared.kept).stats;
         stats.fusion_attempts += 1;

@@ -17,9 +17,9 @@ pub enum CacheError {
     #[error("the fused plan failed: {fused}; so did the plan without fusion: {unfused}")]
     Both {
         /// What the fused plan met.
-        fused: CallError,
+        fused: Box<CallError>,
         /// What the other met.
-        unfused: CallError,
+        unfused: Box<CallError>,
     },
 }
 
