@@ -93,7 +93,7 @@ fn a_folder_that_cannot_be_written_is_told() {
     let options = EngineOptions { plans: Some(PlanFolder::new(file.join("below"), 1 << 20)), ..options };
     let mut engine = engine(Path::new(&tiny::model("llama")), &options);
     let told = engine.notices();
-    assert!(!told.is_empty() && told.iter().all(|n| n.to_string().contains("not kept on disk")), "{told:?}");
+    assert!(told.iter().any(|n| n.to_string().contains("not kept on disk")), "{told:?}");
     engine.add(Request::greedy(vec![1, 2, 3], 2)).unwrap();
     while !engine.is_idle() {
         engine.step().unwrap();

@@ -1,6 +1,6 @@
 //! A graph with its weights, checked and named once.
 
-use crate::key::interface_hash;
+use crate::interface::interface_hash;
 use std::sync::Arc;
 use yirage_call::{Array, CallError, Interface};
 use yirage_compile::CompileError;

@@ -17,11 +17,10 @@
 //! ```
 
 use crate::error::PlanFileError;
-use crate::key::{self, PlanKey, interface_hash};
+use crate::interface::{interface_hash, parse_interface, print_interface};
+use crate::key::{self, PlanKey};
 use crate::limits::FILE_BYTES;
-use std::fmt::Write;
 use yirage_call::Interface;
-use yirage_ir::{Type, text::parse_type};
 use yirage_packed::sealed;
 use yirage_plan::{Plan, Target, VerifiedPlan, text};
 
@@ -106,45 +105,4 @@ impl PlanFile {
 fn check_length(text: &str) -> Result<(), PlanFileError> {
     let bytes = text.len() as u64;
     if bytes > FILE_BYTES { Err(PlanFileError::TooLong { bytes, most: FILE_BYTES }) } else { Ok(()) }
-}
-
-/// The lines of an interface.
-pub(crate) fn print_interface(interface: &Interface) -> String {
-    let mut out = String::new();
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "graph {}", interface.graph);
-    let kinds = [&interface.slots, &interface.weights, &interface.states, &interface.outputs];
-    for (kind, values) in KINDS.into_iter().zip(kinds) {
-        for (name, ty) in values {
-            let _ = writeln!(out, "{kind} %{name}: {ty}");
-        }
-    }
-    out
-}
-
-/// The first words of lines, in the order in which they come.
-const KINDS: [&str; 4] = ["slot", "weight", "state", "output"];
-
-fn parse_interface(text: &str) -> Result<Interface, PlanFileError> {
-    let wrong = |at: usize, what: String| PlanFileError::Line { section: "interface", line: at + 1, what };
-    let mut lines = text.lines().enumerate();
-    let name = lines.next().and_then(|(_, line)| line.strip_prefix("graph "));
-    let graph = name.ok_or_else(|| wrong(0, "`graph NAME` wanted".into()))?.to_owned();
-    let mut values: [Vec<(String, Type)>; 4] = Default::default();
-    let mut last = 0;
-    for (at, line) in lines {
-        let unread = || wrong(at, format!("`KIND %NAME: TYPE` wanted, `{line:.60}` found"));
-        let (kind, rest) = line.split_once(" %").ok_or_else(unread)?;
-        let place = KINDS.iter().position(|known| *known == kind).ok_or_else(unread)?;
-        if place < last {
-            return Err(wrong(at, format!("a {kind} stands behind a {}", KINDS[last])));
-        }
-        let (name, ty) = rest.split_once(": ").ok_or_else(unread)?;
-        let ty = parse_type(ty).map_err(|e| wrong(at, format!("the type of `{name:.60}`: {}", e.what)))?;
-        ty.check().map_err(|e| wrong(at, format!("the type of `{name:.60}`: {e}")))?;
-        values[place].push((name.to_owned(), ty));
-        last = place;
-    }
-    let [slots, weights, states, outputs] = values;
-    Ok(Interface { graph, slots, weights, states, outputs })
 }

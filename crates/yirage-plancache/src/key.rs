@@ -1,6 +1,7 @@
 //! All that a plan depends on, as text.
 
 use crate::error::PlanFileError;
+use crate::interface::interface_hash;
 use std::fmt;
 use yirage_call::Interface;
 use yirage_compile::Options;
@@ -132,9 +133,4 @@ impl fmt::Display for PlanKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.lines().iter().try_for_each(|(name, word)| writeln!(f, "{name} {word}"))
     }
-}
-
-/// The hash of names and types.
-pub(crate) fn interface_hash(interface: &Interface) -> u128 {
-    fnv128(crate::file::print_interface(interface).as_bytes())
 }

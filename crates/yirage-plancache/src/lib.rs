@@ -24,6 +24,7 @@ mod error;
 mod file;
 mod folder;
 mod fusion;
+mod interface;
 mod kept;
 mod key;
 pub mod limits;

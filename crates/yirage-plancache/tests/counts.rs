@@ -64,6 +64,23 @@ fn a_scripted_sequence_gives_exact_counters() {
 }
 
 #[test]
+fn a_warm_replay_only_runs() {
+    let device = Faulty::new(cpu(), |_| false, 0, 0);
+    let (cache, graph) = (cache(device.clone(), 1 << 30), bound(block()));
+    let call = |mode| cache.call(&graph, &inputs(graph.graph(), &tokens(1), 1), mode).unwrap();
+    [Mode::Fusion, Mode::GraphReplay].map(call);
+    let done = || (device.loaded.load(Ordering::SeqCst), cache.stats().compiled, cache.stats().recordings);
+    assert_eq!(done(), (2, 2, 2));
+    let held = device.memory();
+    for _ in 0..100 {
+        [Mode::Fusion, Mode::GraphReplay].map(|mode| assert!(call(mode).hit));
+    }
+    assert_eq!((done(), device.memory()), ((2, 2, 2), held), "nothing is compiled, loaded or granted");
+    call(Mode::Native);
+    assert_eq!(done(), (3, 2, 2), "native is compiled and loaded for each call");
+}
+
+#[test]
 fn every_part_of_the_key_counts() {
     let (cache, dims) = (cache(cpu(), 1 << 30), tokens(4));
     let call =
