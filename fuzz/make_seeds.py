@@ -204,6 +204,40 @@ def graph_json():
         (folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
+def fnv128(text):
+    """FNV-1a of 128 bits, as its authors describe it."""
+    value = 0x6C62272E07BB014262B821756295C58D
+    for byte in text.encode():
+        value = (value ^ byte) * 0x0000000001000000000000000000013B % (1 << 128)
+    return f"{value:032x}"
+
+
+def plan_files():
+    """A plan of the reference device under its seal."""
+    folder = CORPUS / "plan_file"
+    folder.mkdir(exist_ok=True)
+    inputs = "slot %a: f32[Tokens, 16]\nweight %w: f32[16]\n"
+    interface = f"graph small\n{inputs}output %y: f32[Tokens, 16]\n"
+    indented = "".join(f"  {line}\n" for line in inputs.splitlines())
+    plan = (
+        "plan reference scalar workers=1\nprecision exact\nbucket tokens=8 seqs=1 blocks=1 rows=1\narena 1024\n"
+        "weight %w: f32[16] layout=rows groups=1 shard=-\nkernel reference/eval@1 scalar\n"
+        "place 2 offset=0 bytes=512\nplace 3 offset=512 bytes=512\n"
+        "step node=0 kernel=0 phase=0\nstep node=1 kernel=0 phase=1\nprogram steps counters=0\nqueue\n"
+        f"graph small {{\n{indented}"
+        '  %s = map{expr="add(x0, x1)"}(%a, %w): f32[Tokens, 16]\n'
+        '  %y = map{expr="silu(x0)"}(%s): f32[Tokens, 16]\n  output %y\n}\n'
+    )
+    key = (
+        f"graph {0:032x}\ninterface {fnv128(interface)}\ncompiler 0.1.0 1\ntarget reference scalar workers=1\n"
+        f"facts {0:032x}\nprecision exact\nfuse false\nbucket 8 1 1 1\n"
+    )
+    sections = [("key", key), ("interface", interface), ("plan", plan)]
+    rest = "".join(f"{name} {len(body.encode())}\n{body}\n" for name, body in sections)
+    digest = hashlib.sha256(rest.encode()).hexdigest()
+    (folder / "small.txt").write_text(f"yirage-plan 1\nsum {digest}\n{rest}")
+
+
 def mutants(name):
     """Seeds with a few bytes changed, in the place of a campaign's findings."""
     rng = random.Random(name)
@@ -239,6 +273,8 @@ def main():
     graph_json()
     mutants("npy")
     mutants("graph_json")
+    plan_files()
+    mutants("plan_file")
 
 
 main()
