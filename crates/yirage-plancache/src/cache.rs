@@ -2,6 +2,7 @@
 
 use crate::bound::BoundGraph;
 use crate::call::Call;
+use crate::decide::decide;
 use crate::error::CacheError;
 use crate::fusion::FusionDecision;
 use crate::kept::{Kept, lock};
@@ -103,7 +104,7 @@ impl PlanCache {
     /// [`CacheError::Call`] for inputs that are not the graph's.
     pub fn should_fuse(&self, graph: &BoundGraph, inputs: &[Array]) -> Result<FusionDecision, CacheError> {
         let dims = graph.dims(inputs)?;
-        Ok(FusionDecision::of(&self.shared.options, graph, &dims, inputs))
+        Ok(decide(&self.shared.options, graph, &dims, inputs))
     }
 
     fn native(&self, graph: &BoundGraph, inputs: &[Array], dims: Dims) -> Result<Called, CacheError> {

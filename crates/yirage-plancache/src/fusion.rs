@@ -1,7 +1,5 @@
-//! Whether a graph is fused: limits of its size, and a table of measured times.
+//! Measured times by which graphs are fused, and what may be decided of one.
 
-use crate::bound::BoundGraph;
-use crate::options::CacheOptions;
 use std::fmt;
 use yirage_call::Array;
 use yirage_ir::Dims;
@@ -96,28 +94,6 @@ pub enum FusionDecision {
 }
 
 impl FusionDecision {
-    /// What the options say of a call.
-    pub fn of(options: &CacheOptions, graph: &BoundGraph, dims: &Dims, inputs: &[Array]) -> FusionDecision {
-        let nodes = graph.graph.nodes.len();
-        if nodes < options.min_nodes_for_fusion {
-            return FusionDecision::FewNodes { nodes, least: options.min_nodes_for_fusion };
-        }
-        if let Some(most) = options.max_graph_size.filter(|&most| nodes > most) {
-            return FusionDecision::ManyNodes { nodes, most };
-        }
-        let elements = graph.largest(dims);
-        if elements < options.min_tensor_elements {
-            return FusionDecision::FewElements { elements, least: options.min_tensor_elements };
-        }
-        let Some(profile) = &options.profile else { return FusionDecision::NoProfile };
-        let shape = CallShape::of(inputs);
-        match profile.nearest(shape) {
-            None => FusionDecision::NotProfiled(shape),
-            Some(row) if row.unfused > row.fused * (1.0 + profile.margin) => FusionDecision::Pays(*row),
-            Some(row) => FusionDecision::DoesNotPay(*row),
-        }
-    }
-
     /// Whether it is fused.
     pub fn fuse(&self) -> bool {
         matches!(self, FusionDecision::NoProfile | FusionDecision::NotProfiled(_) | FusionDecision::Pays(_))

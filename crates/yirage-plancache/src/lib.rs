@@ -20,6 +20,7 @@
 mod bound;
 mod cache;
 mod call;
+mod decide;
 mod error;
 mod file;
 mod folder;

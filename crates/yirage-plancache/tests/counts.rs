@@ -68,12 +68,12 @@ fn a_warm_replay_only_runs() {
     let device = Faulty::new(cpu(), |_| false, 0, 0);
     let (cache, graph) = (cache(device.clone(), 1 << 30), bound(block()));
     let call = |mode| cache.call(&graph, &inputs(graph.graph(), &tokens(1), 1), mode).unwrap();
-    [Mode::Fusion, Mode::GraphReplay].map(call);
+    [Mode::Fusion, Mode::GraphReplay].into_iter().for_each(|mode| drop(call(mode)));
     let done = || (device.loaded.load(Ordering::SeqCst), cache.stats().compiled, cache.stats().recordings);
     assert_eq!(done(), (2, 2, 2));
     let held = device.memory();
     for _ in 0..100 {
-        [Mode::Fusion, Mode::GraphReplay].map(|mode| assert!(call(mode).hit));
+        [Mode::Fusion, Mode::GraphReplay].into_iter().for_each(|mode| assert!(call(mode).hit));
     }
     assert_eq!((done(), device.memory()), ((2, 2, 2), held), "nothing is compiled, loaded or granted");
     call(Mode::Native);
