@@ -41,12 +41,13 @@ const EFFECTS: &[(&str, fn())] = &[
     ("hidden", hidden),
     ("speculation", speculation),
     ("packed", packed),
+    ("plans", plans),
 ];
 
 #[test]
 fn every_field_has_an_effect_test() {
     let fields = all_fields!(precision kv executor context max_seqs cache chunk max_step logit_rows prefix_cache hidden
-        speculation packed);
+        speculation packed plans);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
 }
@@ -245,4 +246,11 @@ fn packed() {
         load(EngineOptions { packed: Some(PackedOptions { folder: folder.clone(), limit: 1 << 30 }), ..base() });
     engine.settle(&mut |_, _| {});
     assert!(engine.notices().is_empty() && std::fs::read_dir(folder).unwrap().count() > 0);
+}
+
+fn plans() {
+    let scratch = Scratch::new("option-plans");
+    let plans = Some(yirage_plancache::PlanFolder::new(scratch.0.join("plans"), 1 << 24));
+    let read = || load(EngineOptions { plans: plans.clone(), ..base() }).plan_counts().read;
+    assert!(read() == 0 && read() > 0);
 }

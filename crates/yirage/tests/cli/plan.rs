@@ -4,6 +4,9 @@ use crate::graph::files;
 use crate::support::{Ran, keys, path, yirage};
 use serde_json::Value;
 
+/// A command on a plan file.
+type Command = Box<dyn Fn(&str) -> Ran>;
+
 /// A folder with the graph, its arrays and its plan, and how the command line names a file.
 fn folder(more: &[&str]) -> (tempfile::TempDir, impl Fn(&str) -> String) {
     let folder = tempfile::tempdir().unwrap();
@@ -133,7 +136,7 @@ fn what_is_damaged_foreign_or_missing_is_told_with_its_file() {
     std::fs::write(file("cut.plan"), &text[..text.len() / 3]).unwrap();
     let explain = |plan: &str| yirage(&["explain", "--plan", plan]).ran();
     let command = |command: &'static str| move |plan: &str| yirage(&["plan", command, plan]).ran();
-    let ran: [Box<dyn Fn(&str) -> Ran>; 4] =
+    let ran: [Command; 4] =
         [Box::new(command("show")), Box::new(command("check")), Box::new(command("run")), Box::new(explain)];
     for ran in &ran {
         for (name, words) in [
