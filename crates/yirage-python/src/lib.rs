@@ -9,6 +9,7 @@ mod backends;
 mod dtype;
 mod failure;
 mod graphs;
+mod llm;
 mod log;
 mod process;
 
@@ -19,5 +20,6 @@ use pyo3::prelude::*;
 fn _yirage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     backends::add(module)?;
-    graphs::add(module)
+    graphs::add(module)?;
+    llm::add(module)
 }

@@ -7,7 +7,7 @@ mod table;
 
 pub(crate) use facts::wanted;
 pub(crate) use native::NativeBackend;
-pub(crate) use table::{Chosen, current, device, select};
+pub(crate) use table::{Chosen, current, device, device_with, select};
 
 use crate::failure::{Failure, Outcome};
 use facts::{member, name_in};
