@@ -9,7 +9,9 @@ use yirage_call::CallError;
 #[derive(Debug, Error)]
 pub enum ArrayError {
     /// An object of neither protocol.
-    #[error("{what} is a `{given}`, which has neither `__dlpack__` nor a buffer: give a NumPy array, a tensor or a buffer")]
+    #[error(
+        "{what} is a `{given}`, which has neither `__dlpack__` nor a buffer: give a NumPy array, a tensor or a buffer"
+    )]
     NotAnArray {
         /// Which argument.
         what: String,

@@ -58,7 +58,8 @@ impl Tensor {
     fn export(&self, copied: bool) -> PyResult<Export> {
         let dtype = self.array.ty().dtype;
         let element = to_dlpack(dtype);
-        let element = element.ok_or_else(|| PyBufferError::new_err(format!("DLPack has no elements of type {dtype}")))?;
+        let element =
+            element.ok_or_else(|| PyBufferError::new_err(format!("DLPack has no elements of type {dtype}")))?;
         let memory = if copied { Arc::new(Owned::of(self.memory.bytes())) } else { self.memory.clone() };
         let size = self.item_size().max(1) as isize;
         let strides = self.strides.iter().map(|&s| (s / size) as i64).collect();

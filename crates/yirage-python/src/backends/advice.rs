@@ -36,9 +36,9 @@ pub(crate) fn auto_configure_backend<'py>(
 ) -> Outcome<Bound<'py, PyDict>> {
     let chosen = meant(py, backend.as_ref())?;
     let devices = devices(py, &chosen)?;
-    let first = devices.first().ok_or_else(|| {
-        Failure::Ours(Class::BackendUnavailable, format!("{}: it names no device", chosen.name()))
-    })?;
+    let first = devices
+        .first()
+        .ok_or_else(|| Failure::Ours(Class::BackendUnavailable, format!("{}: it names no device", chosen.name())))?;
     let hardware = Hardware::from(first);
     let (workers, advice) = (workers(&hardware), advise(&hardware));
     let config = PyDict::new(py);
@@ -61,10 +61,7 @@ pub(crate) fn auto_configure_backend<'py>(
 ///     UnknownBackendError, BackendUnavailableError
 #[pyfunction]
 #[pyo3(signature = (backend = None))]
-pub(crate) fn get_memory_info<'py>(
-    py: Python<'py>,
-    backend: Option<Bound<'py, PyAny>>,
-) -> Outcome<Bound<'py, PyDict>> {
+pub(crate) fn get_memory_info<'py>(py: Python<'py>, backend: Option<Bound<'py, PyAny>>) -> Outcome<Bound<'py, PyDict>> {
     let names = match &backend {
         Some(object) => vec![table::select(py, &wanted(object)?)?.name().to_owned()],
         None => table::available(py)?,
@@ -154,9 +151,7 @@ pub(crate) fn benchmark_backends<'py>(
     };
     let (registry, options) = (table::registry(), OpenOptions::default());
     let listed: Vec<&str> = names.iter().map(String::as_str).collect();
-    let found = py.detach(|| {
-        yirage_advisor::benchmark(&registry, &listed, &options, &Sizes::MODEL, time, &mut |_| {})
-    });
+    let found = py.detach(|| yirage_advisor::benchmark(&registry, &listed, &options, &Sizes::MODEL, time, &mut |_| {}));
     crate::process::own();
     let results = py.import("yirage.backends")?.getattr("BenchmarkResults")?.call0()?;
     let (details, errors) = (results.getattr("details")?, results.getattr("errors")?);

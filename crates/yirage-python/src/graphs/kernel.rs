@@ -613,7 +613,10 @@ impl KNGraph {
     fn write_trace(&self, file_name: PathBuf) -> Outcome<()> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let profiler = loaded.as_ref().and_then(|loaded| loaded.profiler.as_ref()).ok_or_else(|| {
-            Failure::Ours(Class::Graph, "write_trace: nothing was kept; compile(profiling=True) before the calls".into())
+            Failure::Ours(
+                Class::Graph,
+                "write_trace: nothing was kept; compile(profiling=True) before the calls".into(),
+            )
         })?;
         let failed = |e: std::io::Error| Failure::io("write", &file_name, &e);
         let mut file = std::io::BufWriter::new(std::fs::File::create(&file_name).map_err(failed)?);

@@ -111,7 +111,10 @@ impl Handle {
     fn wait(&self, py: Python<'_>) -> Outcome<()> {
         let Some(thread) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
         py.detach(|| thread.join()).unwrap_or_else(|_| {
-            Err(Failure::Ours(Class::Device, "the thread that compiled the graph ended by a panic; please report this".into()))
+            Err(Failure::Ours(
+                Class::Device,
+                "the thread that compiled the graph ended by a panic; please report this".into(),
+            ))
         })
     }
 }

@@ -42,9 +42,8 @@ pub(super) struct Arguments {
 impl Arguments {
     fn options(self) -> Outcome<SuperOptions> {
         let usual = SuperOptions::default();
-        let unknown = |name: &str| {
-            Failure::option(format!("config={name:?}: None, 'attention', 'lora' or 'mlp' is wanted"))
-        };
+        let unknown =
+            |name: &str| Failure::option(format!("config={name:?}: None, 'attention', 'lora' or 'mlp' is wanted"));
         let config = self.config.map(|name| Config::parse(&name).ok_or_else(|| unknown(&name))).transpose()?;
         let limit = |seconds: f64| {
             Duration::try_from_secs_f64(seconds)
@@ -93,12 +92,7 @@ pub(super) fn search_counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 /// The fastest graph that computes the same.
-pub(super) fn superoptimize(
-    py: Python<'_>,
-    graph: &Graph,
-    chosen: Chosen,
-    arguments: Arguments,
-) -> Outcome<KNGraph> {
+pub(super) fn superoptimize(py: Python<'_>, graph: &Graph, chosen: Chosen, arguments: Arguments) -> Outcome<KNGraph> {
     process::check()?;
     let level = if arguments.verbose { Level::Warning } else { Level::Info };
     let options = arguments.options()?;

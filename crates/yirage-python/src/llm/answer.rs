@@ -76,7 +76,7 @@ impl Running {
             match polled {
                 Poll::Pending => return Ok(any),
                 Poll::Ready(event) => {
-                    any |= matches!(&event, Some(Ok(Event::Token { .. } | Event::Text(_) | Event::Finished(_))));
+                    any |= matches!(&event, Some(Ok(Event::Token { .. } | Event::Finished(_))));
                     self.take(event)?;
                 }
             }
@@ -127,12 +127,7 @@ impl Running {
     }
 
     /// A `CompletionOutput`.
-    pub(super) fn output<'py>(
-        &self,
-        py: Python<'py>,
-        index: u32,
-        texts: Option<&Texts>,
-    ) -> Outcome<Bound<'py, PyAny>> {
+    pub(super) fn output<'py>(&self, py: Python<'py>, index: u32, texts: Option<&Texts>) -> Outcome<Bound<'py, PyAny>> {
         let (text, stop) = self.shown(texts);
         let fields = PyDict::new(py);
         fields.set_item("index", index)?;

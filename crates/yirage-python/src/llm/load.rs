@@ -106,7 +106,8 @@ impl Wanted {
         let (ready, notes) = py.detach(|| {
             let checkpoint = Checkpoint::open(&found.path)?;
             let mut notes = Vec::new();
-            let encode = || TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {}).map(Ready::Encodes);
+            let encode =
+                || TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {}).map(Ready::Encodes);
             let loaded = Loaded::load(&checkpoint, device.clone(), &options, &mut |_, _| {});
             let ready = match loaded {
                 Ok(mut loaded) => {

@@ -47,12 +47,7 @@ impl LLM {
     }
 
     /// Requests of prompts, with their parameters.
-    fn asked(
-        &self,
-        model: &Model,
-        prompts: Vec<Prompt>,
-        params: Option<&Bound<'_, PyAny>>,
-    ) -> Outcome<Vec<Asked>> {
+    fn asked(&self, model: &Model, prompts: Vec<Prompt>, params: Option<&Bound<'_, PyAny>>) -> Outcome<Vec<Asked>> {
         let each: Vec<SamplingParams> = match params.filter(|params| !params.is_none()) {
             None => vec![SamplingParams::of_model(model.generation())?; prompts.len()],
             Some(given) => match given.extract::<SamplingParams>() {
@@ -61,7 +56,8 @@ impl LLM {
             },
         };
         if each.len() != prompts.len() {
-            let text = format!("{} sampling_params for {} prompts: one for all, or one each", each.len(), prompts.len());
+            let text =
+                format!("{} sampling_params for {} prompts: one for all, or one each", each.len(), prompts.len());
             return Err(Failure::Ours(Class::Request, text));
         }
         let one = |(prompt, params): (Prompt, SamplingParams)| {
@@ -88,9 +84,8 @@ pub(super) fn conversation(py: Python<'_>, model: &Model, messages: &Bound<'_, P
     let wrong = |why: String| Failure::Ours(Class::Request, format!("messages: {why}"));
     let messages: Vec<serde_json::Value> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
     let chosen = texts.templates.choose(None, false).map_err(SessionError::from)?;
-    let (name, source) = chosen.ok_or_else(|| {
-        wrong("the model has no chat template: use generate with a prompt of your own".into())
-    })?;
+    let (name, source) =
+        chosen.ok_or_else(|| wrong("the model has no chat template: use generate with a prompt of your own".into()))?;
     let template = ChatTemplate::new(name, source).map_err(SessionError::from)?;
     Ok(texts.encode_chat(&template, &messages)?)
 }
@@ -180,9 +175,8 @@ impl LLM {
         let model = generates(&ready)?;
         let list = messages.cast::<PyList>().map_err(PyErr::from)?;
         let many = list.iter().next().is_some_and(|first| first.is_instance_of::<PyList>());
-        let one = |messages: &Bound<'py, PyAny>| {
-            Outcome::Ok(Prompt { text: None, ids: conversation(py, model, messages)? })
-        };
+        let one =
+            |messages: &Bound<'py, PyAny>| Outcome::Ok(Prompt { text: None, ids: conversation(py, model, messages)? });
         let given = if many {
             list.iter().map(|messages| one(&messages)).collect::<Outcome<Vec<_>>>()?
         } else {
@@ -246,10 +240,7 @@ impl LLM {
                 Ok(ids.into_iter().zip(rows).collect())
             }
             Ready::Generates(model) => {
-                let how = Embedding {
-                    pooling: pooling.unwrap_or(Pooling::Last),
-                    normalise: normalize.unwrap_or(true),
-                };
+                let how = Embedding { pooling: pooling.unwrap_or(Pooling::Last), normalise: normalize.unwrap_or(true) };
                 let given = self::prompts(prompts, model.texts())?;
                 let mut rows = Vec::with_capacity(given.len());
                 for prompt in given {

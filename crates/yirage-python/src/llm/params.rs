@@ -144,8 +144,28 @@ impl SamplingParams {
     /// What vLLM's defaults and the model's makers say.
     pub(super) fn of_model(model: &GenerationConfig) -> Outcome<SamplingParams> {
         let mut params = SamplingParams::new(
-            1, 0.0, 0.0, 1.0, 1.0, 1.0, 0, 0.0, None, None, None, false, Some(16), 0, None, None, true, true, false,
-            None, None, None,
+            1,
+            0.0,
+            0.0,
+            1.0,
+            1.0,
+            1.0,
+            0,
+            0.0,
+            None,
+            None,
+            None,
+            false,
+            Some(16),
+            0,
+            None,
+            None,
+            true,
+            true,
+            false,
+            None,
+            None,
+            None,
         )?;
         let greedy = (model.do_sample == Some(false)).then_some(0.0);
         let number = |into: &mut f32, of: Option<f64>| *into = of.map_or(*into, |x| x as f32);

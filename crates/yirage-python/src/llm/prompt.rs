@@ -71,13 +71,7 @@ pub(super) fn no_texts() -> Failure {
 ///
 /// # Errors
 /// A `RequestError` for bad words that make no token.
-pub(super) fn job(
-    model: &Model,
-    prompt: &Prompt,
-    params: &SamplingParams,
-    seed: u64,
-    choice: u32,
-) -> Outcome<Job> {
+pub(super) fn job(model: &Model, prompt: &Prompt, params: &SamplingParams, seed: u64, choice: u32) -> Outcome<Job> {
     let (min, max) = params.tokens();
     let mut stop_ids: Vec<u32> = if params.ignores_ends() { Vec::new() } else { model.ends().to_vec() };
     stop_ids.extend(params.stop_ids());

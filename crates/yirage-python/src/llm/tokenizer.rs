@@ -41,7 +41,10 @@ impl Tokenizer {
         let tokenizer = self.0.tokenizer()?;
         let size = tokenizer.vocab_size();
         if let Some(id) = token_ids.iter().find(|&&id| id as usize >= size) {
-            return Err(Failure::Ours(Class::Request, format!("token {id}: the vocabulary has {size}, counted from 0")));
+            return Err(Failure::Ours(
+                Class::Request,
+                format!("token {id}: the vocabulary has {size}, counted from 0"),
+            ));
         }
         Ok(tokenizer.decode(&token_ids, skip_special_tokens))
     }
