@@ -6,7 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use yirage_engine::Request;
 use yirage_model::tokenizer::EncodeOptions;
-use yirage_session::{Job, Model, Texts};
+use yirage_session::{Job, Model, SessionError, Texts};
+
+/// What stands before a word that is looked at as part of a text.
+const ANCHOR: &str = "a";
 
 /// A prompt as tokens, with its text where it had one.
 #[derive(Clone)]
@@ -81,9 +84,11 @@ pub(super) fn job(model: &Model, prompt: &Prompt, params: &SamplingParams, seed:
     for word in params.bad_words() {
         let texts = model.texts().ok_or_else(no_texts)?;
         let options = EncodeOptions { add_special: false, parse_special: false };
-        // Within a sentence a word begins with a space.
-        for text in [word.clone(), format!(" {}", word.trim_start())] {
-            let ids = texts.tokenizer.encode(&text, options).map_err(yirage_session::SessionError::from)?;
+        let encode = |text: &str| texts.tokenizer.encode(text, options).map_err(SessionError::from);
+        // At the beginning of a text, behind a space, and joined to what stands before it.
+        let (anchor, joined) = (encode(ANCHOR)?, encode(&format!("{ANCHOR}{word}"))?);
+        let joined = joined.strip_prefix(anchor.as_slice()).unwrap_or_default().to_vec();
+        for ids in [encode(word)?, encode(&format!(" {}", word.trim_start()))?, joined] {
             if !ids.is_empty() && !bad_words.contains(&ids) {
                 bad_words.push(ids);
             }
