@@ -91,7 +91,7 @@ impl Tensor {
 }
 
 fn size(dim: &Dim) -> usize {
-    dim.as_const().map_or_else(|| unreachable!("arrays have fixed sizes, which `Array::of` has checked"), |n| n)
+    dim.as_const().unwrap_or_else(|| unreachable!("arrays have fixed sizes, which `Array::of` has checked"))
 }
 
 #[pymethods]

@@ -1,20 +1,14 @@
 //! `TBGraph`: the graph of a thread block, by the names and arguments of Mirage.
 
+use super::content::{Block, Shared};
 use super::values::{DTensor, STensor};
 use crate::failure::{Class, Failure, Outcome};
 use pyo3::prelude::*;
-use std::sync::{Mutex, PoisonError};
 use yirage_graph::{BlockGraph, BlockValue, ForloopAccum, GraphError};
 
 /// The graph of a thread block, for ``KNGraph.customized``.
 #[pyclass(frozen, module = "yirage")]
-pub(crate) struct TBGraph(Mutex<Block>);
-
-/// The graph, and how many operations it has.
-struct Block {
-    graph: BlockGraph,
-    operators: Vec<String>,
-}
+pub(crate) struct TBGraph(Shared<Block>);
 
 /// A new graph of a thread block: blocks along each axis, threads of a block, iterations of its loop, and the width that
 /// ``forloop_accum(.., 'sum_todimx')`` leaves.
@@ -27,7 +21,7 @@ pub(crate) fn new_threadblock_graph(
     reduction_dimx: u32,
 ) -> Outcome<TBGraph> {
     let graph = BlockGraph::new(grid_dim, block_dim, forloop_range, reduction_dimx)?;
-    Ok(TBGraph(Mutex::new(Block { graph, operators: Vec::new() })))
+    Ok(TBGraph(Shared::new(Block { graph, operators: Vec::new() })))
 }
 
 impl TBGraph {
@@ -37,7 +31,7 @@ impl TBGraph {
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut Block) -> R) -> R {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.0.lock())
     }
 
     fn made(
@@ -46,13 +40,13 @@ impl TBGraph {
         ins: &[&Bound<'_, STensor>],
         op: impl FnOnce(&mut BlockGraph, &[BlockValue]) -> Result<BlockValue, GraphError>,
     ) -> Outcome<STensor> {
-        let values = ins.iter().map(|value| value.get().of(slf, what)).collect::<Outcome<Vec<_>>>()?;
+        let values = ins.iter().map(|value| value.get().of(&slf.get().0, what)).collect::<Outcome<Vec<_>>>()?;
         let value = slf.get().with(|block| {
             let made = op(&mut block.graph, &values)?;
             block.operators.push(what.to_owned());
             Ok::<_, GraphError>(made)
         })?;
-        Ok(STensor { graph: slf.clone().unbind(), value })
+        Ok(STensor { graph: slf.get().0.clone(), value })
     }
 }
 
@@ -113,14 +107,14 @@ impl TBGraph {
         store_in_dmem: bool,
     ) -> Outcome<STensor> {
         let dtensor = dtensor.get();
-        let mut content = dtensor.graph.get().content();
+        let mut content = dtensor.graph.lock();
         let graph = content.builder("new_input")?;
         let value = slf.get().with(|block| {
             let made = block.graph.new_input(graph, dtensor.id, input_map, forloop_dim, store_in_dmem)?;
             block.operators.push("new_input".to_owned());
             Ok::<_, GraphError>(made)
         })?;
-        Ok(STensor { graph: slf.clone().unbind(), value })
+        Ok(STensor { graph: slf.get().0.clone(), value })
     }
 
     /// Declares that each block gives a tile, laid out along the dimensions that ``output_map`` names, -1 for none.
@@ -136,7 +130,7 @@ impl TBGraph {
             let why = "no backend of this build has several devices that compute one graph";
             return Err(Failure::unsupported(format!("new_output with epilogue {epilogue:?}"), why));
         }
-        let value = stensor.get().of(slf, "new_output")?;
+        let value = stensor.get().of(&slf.get().0, "new_output")?;
         slf.get().with(|block| {
             block.graph.new_output(value, output_map, forloop_dim)?;
             block.operators.push("new_output".to_owned());
@@ -239,7 +233,7 @@ impl TBGraph {
         })?;
         let missing = || Failure::Ours(Class::Graph, "reduction_max gave one value; please report this".into());
         let value = grown.ok_or_else(missing)?;
-        Ok((largest, STensor { graph: slf.clone().unbind(), value }))
+        Ok((largest, STensor { graph: slf.get().0.clone(), value }))
     }
 
     /// ``A / sqrt(mean(A**2))`` along the last dimension.

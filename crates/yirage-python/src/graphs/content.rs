@@ -1,8 +1,9 @@
 //! What a graph of Python holds: one that is built, or one that came from a file or a search and is finished.
 
 use crate::failure::{Failure, Outcome};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_call::Array;
-use yirage_graph::KernelGraph;
+use yirage_graph::{BlockGraph, KernelGraph};
 use yirage_ir::{Graph, Source, ValueId};
 
 /// The graph itself.
@@ -61,5 +62,34 @@ impl Content {
     pub(super) fn open(&self, graph: &Graph) -> Vec<ValueId> {
         let attached = |id: &ValueId| self.attached.iter().any(|(own, _)| own == id);
         graph.inputs_of(Source::Slot).filter(|id| !attached(id)).collect()
+    }
+}
+
+/// The graph of a thread block, and the names of its operations.
+pub(super) struct Block {
+    pub(super) graph: BlockGraph,
+    pub(super) operators: Vec<String>,
+}
+
+/// What a graph of Python and its values have together: by it a value knows its graph.
+pub(super) struct Shared<T>(Arc<Mutex<T>>);
+
+impl<T> Shared<T> {
+    pub(super) fn new(of: T) -> Shared<T> {
+        Shared(Arc::new(Mutex::new(of)))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is(&self, other: &Shared<T>) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        Shared(self.0.clone())
     }
 }

@@ -1,6 +1,5 @@
 //! Why a graph runs as it does, and whether two graphs compute the same.
 
-use super::kernel::KNGraph;
 use crate::backends::{self, Chosen};
 use crate::failure::Outcome;
 use pyo3::prelude::*;
@@ -81,15 +80,9 @@ impl Equivalence {
     }
 }
 
-/// Whether graph ``b`` may stand for graph ``a``: tests over two finite fields and in floats, and error bounds.
-///
-/// Raises:
-///     GraphError: a graph without outputs.
-#[pyfunction]
-pub(super) fn equivalent(py: Python<'_>, a: &Bound<'_, KNGraph>, b: &Bound<'_, KNGraph>) -> Outcome<Equivalence> {
-    let (a, b) = (a.get().graph()?, b.get().graph()?);
-    let found = py.detach(|| equal::equivalent(&a, &b, &EqualityOptions::default()));
-    Ok(match found {
+/// Whether graph `b` may stand for graph `a`.
+pub(super) fn compared(py: Python<'_>, a: &Graph, b: &Graph) -> Equivalence {
+    match py.detach(|| equal::equivalent(a, b, &EqualityOptions::default())) {
         Ok(certificate) => Equivalence {
             equal: true,
             reason: "every test over finite fields and in floats passed".into(),
@@ -97,5 +90,5 @@ pub(super) fn equivalent(py: Python<'_>, a: &Bound<'_, KNGraph>, b: &Bound<'_, K
             certificate: Some(certificate.to_string()),
         },
         Err(why) => Equivalence { equal: false, reason: why.to_string(), certificate: None, false_accept_log2: None },
-    })
+    }
 }

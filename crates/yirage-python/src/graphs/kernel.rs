@@ -1,8 +1,8 @@
 //! `KNGraph`: a kernel graph, by the names and arguments of Mirage.
 
 use super::block::TBGraph;
-use super::content::{Content, Form};
-use super::explain::explain;
+use super::content::{Content, Form, Shared};
+use super::explain::{Equivalence, compared, explain};
 use super::loaded::{Handle, Kind, Loaded};
 use super::search::{Arguments, superoptimize};
 use super::values::DTensor;
@@ -29,7 +29,7 @@ const OF_CUDA: [&str; 7] =
 /// whose method gave them. A method that raises leaves the graph as it was.
 #[pyclass(frozen, module = "yirage")]
 pub(crate) struct KNGraph {
-    content: Mutex<Content>,
+    content: Shared<Content>,
     pub(super) chosen: Chosen,
     loaded: Mutex<Option<Arc<Loaded>>>,
 }
@@ -50,11 +50,11 @@ pub(crate) fn new_kernel_graph(py: Python<'_>, backend: Option<Bound<'_, PyAny>>
 
 impl KNGraph {
     pub(super) fn of(form: Form, chosen: Chosen, notes: Vec<String>) -> KNGraph {
-        KNGraph { content: Mutex::new(Content::new(form, notes)), chosen, loaded: Mutex::new(None) }
+        KNGraph { content: Shared::new(Content::new(form, notes)), chosen, loaded: Mutex::new(None) }
     }
 
     pub(super) fn content(&self) -> MutexGuard<'_, Content> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        self.content.lock()
     }
 
     /// The graph so far.
@@ -68,7 +68,7 @@ impl KNGraph {
         let builder = content.builder(what)?;
         let value = |id| {
             let (dims, strides, dtype) = (builder.dims(id)?, builder.strides(id)?, builder.dtype(id)?);
-            Ok(DTensor { graph: slf.clone().unbind(), id, dims, strides, dtype })
+            Ok(DTensor { graph: slf.get().content.clone(), id, dims, strides, dtype })
         };
         ids.into_iter().map(value).collect()
     }
@@ -90,7 +90,7 @@ impl KNGraph {
         ins: &[&Bound<'_, DTensor>],
         op: impl FnOnce(&mut KernelGraph, &[ValueId]) -> Result<Vec<ValueId>, GraphError>,
     ) -> Outcome<Vec<DTensor>> {
-        let ids = ins.iter().map(|value| value.get().of(slf, what)).collect::<Outcome<Vec<_>>>()?;
+        let ids = ins.iter().map(|value| value.get().of(&slf.get().content, what)).collect::<Outcome<Vec<_>>>()?;
         let made = op(slf.get().content().builder(what)?, &ids)?;
         KNGraph::values(slf, what, made)
     }
@@ -172,7 +172,7 @@ impl KNGraph {
     #[pyo3(signature = (A, strides = None))]
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
     fn mark_output(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, strides: Option<Vec<u32>>) -> Outcome<()> {
-        let id = A.get().of(slf, "mark_output")?;
+        let id = A.get().of(&slf.get().content, "mark_output")?;
         Ok(slf.get().content().builder("mark_output")?.mark_output(id, strides.as_deref())?)
     }
 
@@ -365,7 +365,7 @@ impl KNGraph {
         name: Option<String>,
     ) -> Outcome<()> {
         let what = name.unwrap_or_else(|| "torch_tensor".into());
-        let id = t.get().of(slf, "attach_torch_tensor")?;
+        let id = t.get().of(&slf.get().content, "attach_torch_tensor")?;
         let array = taken(torch_tensor, &what)?;
         let mut content = slf.get().content();
         let graph = content.builder("attach_torch_tensor")?.dims(id)?;
@@ -526,7 +526,8 @@ impl KNGraph {
             time_limit,
             budget,
         };
-        superoptimize(py, &slf.get().graph()?, chosen, arguments)
+        let (graph, notes) = superoptimize(py, &slf.get().graph()?, &chosen, arguments)?;
+        Ok(KNGraph::of(Form::Finished(graph), chosen, notes))
     }
 
     /// Why it runs as it does: what each pass of the compiler did and refused, the kernels, the memory, and what came of a
@@ -655,4 +656,13 @@ impl KNGraph {
 
 fn picture(graph: &Graph) -> Outcome<String> {
     yirage_graph::svg(graph).map_err(|e| Failure::Ours(Class::Graph, e.to_string()))
+}
+
+/// Whether graph ``b`` may stand for graph ``a``: tests over two finite fields and in floats, and error bounds.
+///
+/// Raises:
+///     GraphError: a graph without outputs.
+#[pyfunction]
+pub(super) fn equivalent(py: Python<'_>, a: &Bound<'_, KNGraph>, b: &Bound<'_, KNGraph>) -> Outcome<Equivalence> {
+    Ok(compared(py, &a.get().graph()?, &b.get().graph()?))
 }

@@ -21,6 +21,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<yirage_dlpack::Tensor>()?;
     module.add_function(wrap_pyfunction!(kernel::new_kernel_graph, module)?)?;
     module.add_function(wrap_pyfunction!(block::new_threadblock_graph, module)?)?;
-    module.add_function(wrap_pyfunction!(explain::equivalent, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::equivalent, module)?)?;
     module.add_function(wrap_pyfunction!(search::search_counters, module)?)
 }

@@ -1,7 +1,5 @@
 //! `superoptimize`: the search for a faster graph, from Python.
 
-use super::content::Form;
-use super::kernel::KNGraph;
 use crate::backends::{self, Chosen};
 use crate::failure::{Failure, Outcome};
 use crate::log::{Level, all, say};
@@ -91,12 +89,17 @@ pub(super) fn search_counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(shown)
 }
 
-/// The fastest graph that computes the same.
-pub(super) fn superoptimize(py: Python<'_>, graph: &Graph, chosen: Chosen, arguments: Arguments) -> Outcome<KNGraph> {
+/// The fastest graph that computes the same, and what was said on the way.
+pub(super) fn superoptimize(
+    py: Python<'_>,
+    graph: &Graph,
+    chosen: &Chosen,
+    arguments: Arguments,
+) -> Outcome<(Graph, Vec<String>)> {
     process::check()?;
     let level = if arguments.verbose { Level::Warning } else { Level::Info };
     let options = arguments.options()?;
-    let device = backends::device(py, &chosen, 0)?;
+    let device = backends::device(py, chosen, 0)?;
     let mut raised = None;
     let mut looked = Instant::now();
     let outcome = py.detach(|| {
@@ -138,5 +141,5 @@ pub(super) fn superoptimize(py: Python<'_>, graph: &Graph, chosen: Chosen, argum
     if let Some(last) = notes.last() {
         say(py, level, last)?;
     }
-    Ok(KNGraph::of(Form::Finished(outcome.graph), chosen, notes))
+    Ok((outcome.graph, notes))
 }

@@ -1,7 +1,6 @@
 //! Values of graphs, which Python holds.
 
-use super::block::TBGraph;
-use super::kernel::KNGraph;
+use super::content::{Block, Content, Shared};
 use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
 use pyo3::prelude::*;
@@ -12,7 +11,7 @@ use yirage_ir::{DType, ValueId};
 /// A value of a kernel graph.
 #[pyclass(frozen, module = "yirage")]
 pub(crate) struct DTensor {
-    pub(super) graph: Py<KNGraph>,
+    pub(super) graph: Shared<Content>,
     pub(super) id: ValueId,
     pub(super) dims: Vec<u32>,
     pub(super) strides: Vec<u32>,
@@ -65,7 +64,7 @@ impl DTensor {
 
 impl DTensor {
     /// Its number, if it is a value of this graph.
-    pub(super) fn of(&self, graph: &Bound<'_, KNGraph>, what: &str) -> Outcome<ValueId> {
+    pub(super) fn of(&self, graph: &Shared<Content>, what: &str) -> Outcome<ValueId> {
         if self.graph.is(graph) {
             return Ok(self.id);
         }
@@ -77,7 +76,7 @@ impl DTensor {
 /// A tile of a thread block's graph.
 #[pyclass(frozen, module = "yirage")]
 pub(crate) struct STensor {
-    pub(super) graph: Py<TBGraph>,
+    pub(super) graph: Shared<Block>,
     pub(super) value: BlockValue,
 }
 
@@ -90,7 +89,7 @@ impl STensor {
 
 impl STensor {
     /// The value, if it is one of this graph.
-    pub(super) fn of(&self, graph: &Bound<'_, TBGraph>, what: &str) -> Outcome<BlockValue> {
+    pub(super) fn of(&self, graph: &Shared<Block>, what: &str) -> Outcome<BlockValue> {
         if self.graph.is(graph) {
             return Ok(self.value);
         }

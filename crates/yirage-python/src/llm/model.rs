@@ -3,7 +3,7 @@
 use super::answer::Running;
 use super::load::{Ready, Wanted};
 use super::params::SamplingParams;
-use super::prompt::{Prompt, job, no_texts, prompts};
+use super::prompt::{Prompt, conversation, job, prompts};
 use super::stream::{LOOK_UP, Stream, request_output};
 use super::tokenizer::Tokenizer;
 use crate::backends::wanted;
@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_engine::{Embedding, EncoderInput};
-use yirage_model::chat::ChatTemplate;
 use yirage_model::config::Pooling;
 use yirage_model::tokenizer::Framed;
 use yirage_session::{Model, SessionError};
@@ -72,22 +71,6 @@ impl LLM {
 fn submit(model: &Model, asked: &Asked, choice: u32) -> Outcome<Running> {
     let job = job(model, &asked.prompt, &asked.params, asked.seed, choice)?;
     Ok(Running::new(model.submit(job)?, asked.params.clone()))
-}
-
-/// The tokens of a conversation through the model's template.
-///
-/// # Errors
-/// A model without tokenizer or template, and messages that the template refuses.
-pub(super) fn conversation(py: Python<'_>, model: &Model, messages: &Bound<'_, PyAny>) -> Outcome<Vec<u32>> {
-    let texts = model.texts().ok_or_else(no_texts)?;
-    let text: String = py.import("json")?.call_method1("dumps", (messages,))?.extract()?;
-    let wrong = |why: String| Failure::Ours(Class::Request, format!("messages: {why}"));
-    let messages: Vec<serde_json::Value> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-    let chosen = texts.templates.choose(None, false).map_err(SessionError::from)?;
-    let (name, source) =
-        chosen.ok_or_else(|| wrong("the model has no chat template: use generate with a prompt of your own".into()))?;
-    let template = ChatTemplate::new(name, source).map_err(SessionError::from)?;
-    Ok(texts.encode_chat(&template, &messages)?)
 }
 
 /// A model that continues texts.

@@ -5,6 +5,7 @@ use crate::failure::{Class, Failure, Outcome};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use yirage_engine::Request;
+use yirage_model::chat::ChatTemplate;
 use yirage_model::tokenizer::EncodeOptions;
 use yirage_session::{Job, Model, SessionError, Texts};
 
@@ -68,6 +69,22 @@ fn of_text(text: &str, texts: Option<&Texts>) -> Outcome<Prompt> {
 /// What a model without a tokenizer says to texts.
 pub(super) fn no_texts() -> Failure {
     Failure::Ours(Class::Request, "the model has no tokenizer: give token ids as prompt_token_ids".into())
+}
+
+/// The tokens of a conversation through the model's template.
+///
+/// # Errors
+/// A model without tokenizer or template, and messages that the template refuses.
+pub(super) fn conversation(py: Python<'_>, model: &Model, messages: &Bound<'_, PyAny>) -> Outcome<Vec<u32>> {
+    let texts = model.texts().ok_or_else(no_texts)?;
+    let text: String = py.import("json")?.call_method1("dumps", (messages,))?.extract()?;
+    let wrong = |why: String| Failure::Ours(Class::Request, format!("messages: {why}"));
+    let messages: Vec<serde_json::Value> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+    let chosen = texts.templates.choose(None, false).map_err(SessionError::from)?;
+    let (name, source) =
+        chosen.ok_or_else(|| wrong("the model has no chat template: use generate with a prompt of your own".into()))?;
+    let template = ChatTemplate::new(name, source).map_err(SessionError::from)?;
+    Ok(texts.encode_chat(&template, &messages)?)
 }
 
 /// The job of a choice of a prompt.

@@ -1,7 +1,7 @@
 //! The model's tokenizer, as Python calls it.
 
 use super::load::Ready;
-use super::prompt::no_texts;
+use super::prompt::{conversation, no_texts};
 use crate::failure::{Class, Failure, Outcome};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Tokenizer {
         let Ready::Generates(model) = &*self.0 else {
             return Err(Failure::unsupported("a chat template of an encoder", "it continues no conversation"));
         };
-        let ids = super::model::conversation(py, model, messages)?;
+        let ids = conversation(py, model, messages)?;
         if tokenize {
             return Ok(ids.into_pyobject(py)?.into_any());
         }
