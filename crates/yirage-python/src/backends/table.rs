@@ -72,7 +72,7 @@ pub(crate) fn canonical(name: &str) -> Option<String> {
     }
     let names = registry().names();
     let is = |own: &&str| own.eq_ignore_ascii_case(name);
-    let found = names.iter().find(|(own, aliases)| is(own) || aliases.iter().any(|alias| is(&alias)));
+    let found = names.iter().find(|(own, aliases)| is(own) || aliases.iter().any(&is));
     let python = || with(|table| table.python.iter().find(|(own, _)| is(&own.as_str())).map(|(own, _)| own.clone()));
     found.map(|(own, _)| (*own).to_owned()).or_else(python)
 }

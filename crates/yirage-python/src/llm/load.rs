@@ -35,9 +35,9 @@ pub(super) struct Wanted {
 /// What a model does.
 pub(super) enum Ready {
     /// It continues texts.
-    Generates(Model),
+    Generates(Box<Model>),
     /// It computes whole texts.
-    Encodes(TextEncoder),
+    Encodes(Box<TextEncoder>),
 }
 
 impl Wanted {
@@ -106,13 +106,15 @@ impl Wanted {
         let (ready, notes) = py.detach(|| {
             let checkpoint = Checkpoint::open(&found.path)?;
             let mut notes = Vec::new();
-            let encode =
-                || TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {}).map(Ready::Encodes);
+            let encode = || {
+                TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {})
+                    .map(|encoder| Ready::Encodes(Box::new(encoder)))
+            };
             let loaded = Loaded::load(&checkpoint, device.clone(), &options, &mut |_, _| {});
             let ready = match loaded {
                 Ok(mut loaded) => {
                     notes.extend(loaded.engine.notices().iter().map(ToString::to_string));
-                    Ready::Generates(loaded.start()?)
+                    Ready::Generates(Box::new(loaded.start()?))
                 }
                 Err(error) if self.task != "generate" && is_unsupported(&error) => match encode() {
                     Ok(encoder) => encoder,

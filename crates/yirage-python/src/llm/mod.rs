@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 /// Adds the classes of models to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<params::SamplingParams>()?;
-    module.add_class::<model::LLM>()?;
+    module.add_class::<model::Llm>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<tokenizer::Tokenizer>()
 }

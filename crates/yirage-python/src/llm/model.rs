@@ -23,8 +23,8 @@ use yirage_session::{Model, SessionError};
 const WINDOW: usize = 256;
 
 /// A model: loaded once, asked by any number of threads.
-#[pyclass(frozen, subclass, module = "yirage")]
-pub(crate) struct LLM {
+#[pyclass(name = "LLM", frozen, subclass, module = "yirage")]
+pub(crate) struct Llm {
     ready: Mutex<Option<Arc<Ready>>>,
     seed: u64,
     requests: AtomicU64,
@@ -38,7 +38,7 @@ struct Asked {
     seed: u64,
 }
 
-impl LLM {
+impl Llm {
     fn ready(&self) -> Outcome<Arc<Ready>> {
         process::check()?;
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -85,7 +85,7 @@ fn generates(ready: &Ready) -> Outcome<&Model> {
 }
 
 #[pymethods]
-impl LLM {
+impl Llm {
     /// Loads a model: a file, a folder, a name of the catalogue or of a repository.
     ///
     /// Raises:
@@ -109,7 +109,7 @@ impl LLM {
         kv_cache_memory_bytes: Option<u64>,
         enable_prefix_caching: bool,
         seed: u64,
-    ) -> Outcome<LLM> {
+    ) -> Outcome<Llm> {
         let asked = Wanted {
             model: model.to_string_lossy().into_owned(),
             task,
@@ -124,7 +124,7 @@ impl LLM {
             enable_prefix_caching,
         };
         let ready = Mutex::new(Some(Arc::new(asked.load(py)?)));
-        Ok(LLM { ready, seed, requests: AtomicU64::new(0) })
+        Ok(Llm { ready, seed, requests: AtomicU64::new(0) })
     }
 
     /// Continues prompts: texts, token ids, or dicts with ``prompt`` or ``prompt_token_ids``. Gives a ``RequestOutput``
@@ -303,7 +303,7 @@ impl LLM {
     }
 }
 
-impl Drop for LLM {
+impl Drop for Llm {
     fn drop(&mut self) {
         let ready = self.ready.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if process::check().is_err() {
