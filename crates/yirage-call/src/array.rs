@@ -9,7 +9,7 @@ use yirage_ir::{Dims, Strided, Type};
 #[derive(Clone, Debug)]
 pub struct Array {
     ty: Type,
-    memory: Arc<Record>,
+    memory: Arc<dyn HostMemory>,
 }
 
 impl Array {
@@ -18,6 +18,14 @@ impl Array {
     /// # Errors
     /// [`CallError::Array`]: a type that is no array's, or another number of bytes than it needs.
     pub fn new(ty: Type, memory: Record) -> Result<Array, CallError> {
+        Array::of(ty, Arc::new(memory))
+    }
+
+    /// [`Array::new`] of memory that somebody else owns, read where it is.
+    ///
+    /// # Errors
+    /// As those of [`Array::new`].
+    pub fn of(ty: Type, memory: Arc<dyn HostMemory>) -> Result<Array, CallError> {
         let wrong = |why: String| CallError::Array { ty: ty.to_string(), why };
         ty.check().map_err(|e| wrong(e.to_string()))?;
         if !ty.is_fixed() || !ty.dtype.is_plain() || ty.layout.is_some() {
@@ -27,7 +35,7 @@ impl Array {
         if given != wanted {
             return Err(wrong(format!("{given} bytes are given, {wanted} are needed")));
         }
-        Ok(Array { ty, memory: Arc::new(memory) })
+        Ok(Array { ty, memory })
     }
 
     /// Its type.

@@ -165,15 +165,28 @@ impl Callable {
     /// # Errors
     /// Another number of inputs, or one that is not of its type; what the device says.
     pub fn call(&mut self, inputs: &[Array]) -> Result<Vec<Array>, CallError> {
-        self.set(inputs)?;
-        let outputs = self.executor.run(&self.dims)?;
-        let one = |(index, (_, ty)): (usize, &(String, Type))| {
-            let (_, bytes) = outputs.bytes(index)?;
+        let mut made = Vec::with_capacity(self.interface.outputs.len());
+        self.call_with(inputs, &mut |ty, bytes| {
             let mut memory = Record::zeroed(bytes.len());
             memory.bytes_mut().copy_from_slice(bytes);
-            Array::new(ty.clone(), memory)
-        };
-        self.interface.outputs.iter().enumerate().map(one).collect()
+            made.push(Array::new(ty.clone(), memory));
+        })?;
+        made.into_iter().collect()
+    }
+
+    /// Runs the graph once and gives `each` the type and elements of every result, in order: dense and row-major, and
+    /// there until it returns.
+    ///
+    /// # Errors
+    /// As those of [`Callable::call`].
+    pub fn call_with(&mut self, inputs: &[Array], each: &mut dyn FnMut(&Type, &[u8])) -> Result<(), CallError> {
+        self.set(inputs)?;
+        let outputs = self.executor.run(&self.dims)?;
+        for (index, (_, ty)) in self.interface.outputs.iter().enumerate() {
+            let (_, bytes) = outputs.bytes(index)?;
+            each(ty, bytes);
+        }
+        Ok(())
     }
 
     /// Runs the graph once to its end, and leaves the results where the next run overwrites them: what is timed.

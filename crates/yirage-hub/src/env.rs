@@ -102,6 +102,11 @@ impl HubEnv {
         self.cache.with_file_name("yirage-packed")
     }
 
+    /// Where graphs that a search found for this machine are kept, beside the cache as well.
+    pub fn found_graphs(&self) -> PathBuf {
+        self.cache.with_file_name("yirage-graphs")
+    }
+
     /// The same from any table of variables; the token file is not read.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
         let token = lookup("HF_TOKEN").map(OsString::into_encoded_bytes);

@@ -105,6 +105,12 @@ impl Registry {
         self.default = None;
     }
 
+    /// Every name but those of the backends of tests, with its other names, in the order of choice. Nothing is looked for.
+    pub fn names(&self) -> Vec<(&'static str, &'static [&'static str])> {
+        let shown = self.list.iter().filter(|listed| !matches!(listed.provider, Provider::OfTests(_)));
+        shown.map(|listed| (listed.name, listed.aliases)).collect()
+    }
+
     /// Every name with what is behind it here, but for the backends of tests. Libraries of devices are loaded for it.
     pub fn survey(&self) -> Vec<Finding> {
         let shown = self.list.iter().filter(|listed| !matches!(listed.provider, Provider::OfTests(_)));

@@ -11,6 +11,9 @@ use yirage_hal::{Device, HalError, Limit, Readings};
 use yirage_ir::op::Map;
 use yirage_ir::{BuildError, DType, Dims, Expr, Graph, GraphBuilder, Type, expr::Func};
 
+/// The sizes of a step without symbols. A plan is made for some of each.
+const ONE: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
+
 /// What the device says of itself, and what a step of one element takes. What it does not measure is
 /// [`Rates::UNMEASURED`]'s, with a note that says so.
 ///
@@ -36,7 +39,7 @@ pub fn measure_rates(device: &dyn Device) -> Result<(Rates, Vec<String>), TuneEr
     read(Limit::MemoryRead, &mut rates.bytes_per_second)?;
     read(Limit::F32, &mut rates.f32_ops_per_second)?;
     let graph = smallest().map_err(|e| TuneError::Compile(e.into()))?;
-    let mut step = Loaded::new(device, prepared(&graph, Dims::default(), &Options::default())?)?;
+    let mut step = Loaded::new(device, prepared(&graph, ONE, &Options::default())?)?;
     // A lone kernel also pays for the step around it: what a further one takes is less, and this the most it is.
     rates.launch_ns = (Timing::of_steps(LAUNCHES, &mut step)?.lowest() * 1e9) as u64;
     Ok((rates, notes))

@@ -41,6 +41,28 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("yirage-conformance", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile"]),
     ("yirage-session", &["yirage-hal", "yirage-mmap", "yirage-model", "yirage-engine", "yirage-hub"]),
+    ("yirage-dlpack", &["yirage-ir", "yirage-hal", "yirage-call"]),
+    (
+        "yirage-python",
+        &[
+            "yirage-ir",
+            "yirage-plan",
+            "yirage-hal",
+            "yirage-compile",
+            "yirage-graph",
+            "yirage-call",
+            "yirage-registry",
+            "yirage-advisor",
+            "yirage-tune",
+            "yirage-explain",
+            "yirage-mmap",
+            "yirage-model",
+            "yirage-hub",
+            "yirage-engine",
+            "yirage-session",
+            "yirage-dlpack",
+        ],
+    ),
     (
         "yirage",
         &[

@@ -1,5 +1,5 @@
-//! `unsafe` lives in backends, in `yirage-mmap`, `yirage-probe`, `yirage-process` and nowhere else: the other crates say so
-//! in their first lines.
+//! `unsafe` lives in backends, in `yirage-mmap`, `yirage-probe`, `yirage-process`, `yirage-dlpack` and nowhere else: the other
+//! crates say so in their first lines.
 
 use super::{Finding, Tree};
 
@@ -14,6 +14,7 @@ const SAFE: &[&str] = &[
     "yirage-model",
     "yirage-hub",
     "yirage-engine",
+    "yirage-python",
     "yirage-conformance",
     "yirage-testkit",
 ];

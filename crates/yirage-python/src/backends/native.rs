@@ -1,0 +1,211 @@
+//! A backend of the registry as Python has it: the current selection, which has a value, and a `HardwareBackend`.
+
+use super::facts::{capabilities, info, member, memory, name_in};
+use super::table;
+use crate::dtype;
+use crate::failure::{Class, Failure, Outcome};
+use crate::process;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::atomic::{AtomicU32, Ordering};
+use yirage_dlpack::{Tensor, taken};
+use yirage_hal::DeviceInfo;
+use yirage_ir::{Dim, Dims, Type};
+
+/// A backend that yirage brings: what ``get_backend()`` gives, and a ``HardwareBackend``.
+#[pyclass(frozen, module = "yirage")]
+pub(crate) struct NativeBackend {
+    name: &'static str,
+    current: AtomicU32,
+}
+
+impl NativeBackend {
+    pub(crate) fn new(name: &'static str) -> NativeBackend {
+        NativeBackend { name, current: AtomicU32::new(0) }
+    }
+
+    /// Its devices now.
+    fn devices(&self, py: Python<'_>) -> Outcome<Vec<DeviceInfo>> {
+        let backend = table::backend(py, &table::Chosen::Native(self.name))?;
+        let found = py.detach(|| backend.probe());
+        found.map_err(|why| Failure::Ours(Class::BackendUnavailable, why.to_string()))
+    }
+
+    fn device(&self, py: Python<'_>, device_id: u32) -> Outcome<DeviceInfo> {
+        let devices = self.devices(py)?;
+        let count = devices.len();
+        devices.into_iter().find(|device| device.ordinal == device_id).ok_or_else(|| {
+            let text = format!("device_id {device_id}: {} has {count} device(s), counted from 0", self.name);
+            Failure::Ours(Class::Device, text)
+        })
+    }
+}
+
+#[pymethods]
+impl NativeBackend {
+    /// Its name, such as ``'cpu'``.
+    #[getter]
+    fn value(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its name, as in ``value``.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its member of ``BackendType``.
+    fn backend_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        member(py, self.name)
+    }
+
+    /// Whether it has a device here.
+    fn is_available(&self, py: Python<'_>) -> bool {
+        self.devices(py).is_ok_and(|devices| !devices.is_empty())
+    }
+
+    /// How many devices it has here; 0 where there is none.
+    fn get_device_count(&self, py: Python<'_>) -> usize {
+        self.devices(py).map_or_else(|_| 0, |devices| devices.len())
+    }
+
+    /// What is known of a device.
+    #[pyo3(signature = (device_id = 0))]
+    fn get_device_info<'py>(&self, py: Python<'py>, device_id: u32) -> Outcome<Bound<'py, PyAny>> {
+        Ok(info(py, &self.device(py, device_id)?)?)
+    }
+
+    /// What kernels can compute with on a device.
+    #[pyo3(signature = (device_id = 0))]
+    fn get_capabilities<'py>(&self, py: Python<'py>, device_id: u32) -> Outcome<Bound<'py, PyAny>> {
+        Ok(capabilities(py, &self.device(py, device_id)?.capabilities)?)
+    }
+
+    /// The device as PyTorch writes it: ``'cpu'``, and ``'cuda:0'`` of others.
+    #[pyo3(signature = (device_id = 0))]
+    fn get_device(&self, py: Python<'_>, device_id: u32) -> Outcome<String> {
+        let device = self.device(py, device_id)?;
+        Ok(if self.name == "cpu" { self.name.to_owned() } else { format!("{}:{}", self.name, device.ordinal) })
+    }
+
+    /// Returns when everything that was submitted is done. Calls return then anyway, so it waits for nothing.
+    #[pyo3(signature = (device_id = None))]
+    fn synchronize(&self, py: Python<'_>, device_id: Option<u32>) -> Outcome<()> {
+        self.device(py, device_id.unwrap_or_else(|| self.current_device())).map(drop)
+    }
+
+    /// ``{'total_gb', 'used_gb', 'free_gb'}`` in units of 2**30 bytes.
+    #[pyo3(signature = (device_id = 0))]
+    fn memory_stats<'py>(&self, py: Python<'py>, device_id: u32) -> Outcome<Bound<'py, PyDict>> {
+        let (total, used, free) = memory(&self.device(py, device_id)?)?;
+        let stats = PyDict::new(py);
+        stats.set_item("total_gb", total)?;
+        stats.set_item("used_gb", used)?;
+        stats.set_item("free_gb", free)?;
+        Ok(stats)
+    }
+
+    /// Gives back memory that is kept for later allocations. None is kept, so there is nothing to do.
+    #[pyo3(signature = (device_id = None))]
+    fn empty_cache(&self, py: Python<'_>, device_id: Option<u32>) -> Outcome<()> {
+        self.synchronize(py, device_id)
+    }
+
+    /// Makes a device the current one.
+    ///
+    /// Raises:
+    ///     DeviceError: there is none of that number.
+    fn set_device(&self, py: Python<'_>, device_id: u32) -> Outcome<()> {
+        self.device(py, device_id)?;
+        self.current.store(device_id, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The number of the current device.
+    fn current_device(&self) -> u32 {
+        self.current.load(Ordering::Relaxed)
+    }
+
+    /// A tensor of zeros on a device.
+    #[pyo3(signature = (shape, dtype = None, device_id = 0))]
+    fn allocate_tensor(
+        &self,
+        py: Python<'_>,
+        shape: Vec<u32>,
+        dtype: Option<Bound<'_, PyAny>>,
+        device_id: u32,
+    ) -> Outcome<Tensor> {
+        process::check()?;
+        self.host_alone(py, device_id, "allocate_tensor")?;
+        let dtype = dtype.map_or(Ok(yirage_ir::DType::F32), |dtype| dtype::of(&dtype))?;
+        let ty = Type::new(dtype, shape.into_iter().map(Dim::Const));
+        ty.check().map_err(|e| Failure::Ours(Class::Array, format!("allocate_tensor: {e}")))?;
+        let bytes = ty.bytes(&Dims::default());
+        let mut zeros = Vec::new();
+        let room = zeros.try_reserve_exact(bytes);
+        room.map_err(|e| Failure::Ours(Class::Device, format!("allocate_tensor of {bytes} bytes: {e}")))?;
+        zeros.resize(bytes, 0u8);
+        Ok(Tensor::of(&ty, &zeros)?)
+    }
+
+    /// A copy of a dense array on a device.
+    #[pyo3(signature = (tensor, device_id = 0, non_blocking = true))]
+    fn copy_to_device(
+        &self,
+        py: Python<'_>,
+        tensor: &Bound<'_, PyAny>,
+        device_id: u32,
+        non_blocking: bool,
+    ) -> Outcome<Tensor> {
+        // Copies are done when the call returns, which is what blocking means.
+        let _ = non_blocking;
+        self.host_alone(py, device_id, "copy_to_device")?;
+        copied(tensor)
+    }
+
+    /// A copy of a device's tensor in the host's memory.
+    #[pyo3(signature = (tensor, non_blocking = true))]
+    fn copy_to_host(&self, py: Python<'_>, tensor: &Bound<'_, PyAny>, non_blocking: bool) -> Outcome<Tensor> {
+        let _ = non_blocking;
+        self.host_alone(py, self.current_device(), "copy_to_host")?;
+        copied(tensor)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        name_in(other).is_some_and(|name| table::canonical(&name).as_deref() == Some(self.name))
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        pyo3::types::PyString::new(py, self.name).hash()
+    }
+
+    fn __str__(&self) -> &'static str {
+        self.name
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<yirage backend {}>", self.name)
+    }
+}
+
+impl NativeBackend {
+    /// Refuses what is written for the host's memory alone.
+    fn host_alone(&self, py: Python<'_>, device_id: u32, what: &str) -> Outcome<()> {
+        self.device(py, device_id)?;
+        if self.name == "cpu" {
+            return Ok(());
+        }
+        let why = "tensors of Python lie in the host's memory, and graphs bring them to the device";
+        Err(Failure::unsupported(format!("{what} on {}", self.name), why))
+    }
+}
+
+fn copied(tensor: &Bound<'_, PyAny>) -> Outcome<Tensor> {
+    let array = taken(tensor, "tensor")?;
+    if array.ty().strides.is_some() {
+        let text = format!("tensor is {}: dense row-major elements are copied; make it contiguous", array.ty());
+        return Err(Failure::Ours(Class::Array, text));
+    }
+    Ok(Tensor::of(array.ty(), array.bytes())?)
+}

@@ -1,0 +1,28 @@
+//! Element types as Python names them.
+
+use crate::failure::{Class, Failure, Outcome};
+use pyo3::prelude::*;
+use yirage_dlpack::parse;
+use yirage_ir::DType;
+
+/// The element type that an object of Python means: a name, one of `yirage`'s, NumPy's or PyTorch's types.
+///
+/// # Errors
+/// A `GraphError` that says what is taken.
+pub(crate) fn of(object: &Bound<'_, PyAny>) -> Outcome<DType> {
+    let attribute = |name| object.getattr(name).and_then(|value| value.extract::<String>()).ok();
+    let texts = [object.extract::<String>().ok(), attribute("value"), attribute("name"), attribute("__name__")];
+    let text = match texts.into_iter().flatten().next() {
+        Some(text) => text,
+        None => object.str()?.to_string(),
+    };
+    parse(&text).ok_or_else(|| {
+        let taken = "float32, float16, bfloat16 (and int32, uint32, bool for inputs that are no floats)";
+        Failure::Ours(Class::Graph, format!("dtype {text}: no graph computes with it; {taken} are taken"))
+    })
+}
+
+/// Its name; what NumPy has no name for keeps ours.
+pub(crate) fn name(dtype: DType) -> String {
+    yirage_dlpack::name_of(dtype).map_or_else(|| dtype.to_string(), str::to_owned)
+}

@@ -1,0 +1,212 @@
+//! From errors of the crates below to exceptions of Python: the one place that decides which class says what.
+//!
+//! The classes are Python's (`yirage.exceptions`), so that one may be a `YirageError` and a `ValueError` as well.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use yirage_advisor::AdvisorError;
+use yirage_call::CallError;
+use yirage_compile::CompileError;
+use yirage_dlpack::ArrayError;
+use yirage_engine::EngineError;
+use yirage_explain::ExplainError;
+use yirage_graph::{GraphError, JsonError};
+use yirage_hal::HalError;
+use yirage_hub::HubError;
+use yirage_model::ModelError;
+use yirage_registry::RegistryError;
+use yirage_session::SessionError;
+use yirage_tune::TuneError;
+
+/// A class of `yirage.exceptions`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Class {
+    Unsupported,
+    BackendUnavailable,
+    UnknownBackend,
+    Graph,
+    Array,
+    Inputs,
+    Device,
+    Model,
+    ModelNotFound,
+    Request,
+    Engine,
+    Option,
+    Fork,
+}
+
+impl Class {
+    fn name(self) -> &'static str {
+        match self {
+            Class::Unsupported => "Unsupported",
+            Class::BackendUnavailable => "BackendUnavailableError",
+            Class::UnknownBackend => "UnknownBackendError",
+            Class::Graph => "GraphError",
+            Class::Array => "ArrayError",
+            Class::Inputs => "InputNotFoundError",
+            Class::Device => "DeviceError",
+            Class::Model => "ModelError",
+            Class::ModelNotFound => "ModelNotFoundError",
+            Class::Request => "RequestError",
+            Class::Engine => "EngineError",
+            Class::Option => "OptionError",
+            Class::Fork => "ForkError",
+        }
+    }
+}
+
+/// What ends a call.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// An exception of ours.
+    Ours(Class, String),
+    /// What Python raised.
+    Raised(PyErr),
+}
+
+/// The result of what Python calls.
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn unsupported(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Failure {
+        Failure::Ours(Class::Unsupported, format!("{what} is not supported: {why}"))
+    }
+
+    pub(crate) fn option(what: impl Into<String>) -> Failure {
+        Failure::Ours(Class::Option, what.into())
+    }
+
+    pub(crate) fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
+        let text = format!("{}: cannot {doing}: {error}", path.display());
+        Failure::Raised(pyo3::exceptions::PyOSError::new_err(text))
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Failure {
+        Failure::Raised(error)
+    }
+}
+
+impl From<std::convert::Infallible> for Failure {
+    fn from(never: std::convert::Infallible) -> Failure {
+        match never {}
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> PyErr {
+        match failure {
+            Failure::Raised(error) => error,
+            Failure::Ours(class, message) => Python::attach(|py| match class_of(py, class) {
+                Ok(class) => PyErr::from_type(class, (message,)),
+                Err(error) => error,
+            }),
+        }
+    }
+}
+
+fn class_of(py: Python<'_>, class: Class) -> PyResult<Bound<'_, PyType>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("yirage.exceptions").map(Bound::unbind))?;
+    Ok(module.bind(py).getattr(class.name())?.cast_into::<PyType>()?)
+}
+
+macro_rules! ours {
+    ($($error:ty => $class:expr;)*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                let class: fn(&$error) -> Class = $class;
+                Failure::Ours(class(&error), error.to_string())
+            }
+        })*
+    };
+}
+
+fn of_hal(error: &HalError) -> Class {
+    match error {
+        HalError::Unsupported { .. } => Class::Unsupported,
+        _ => Class::Device,
+    }
+}
+
+fn of_compile(_: &CompileError) -> Class {
+    Class::Unsupported
+}
+
+fn of_model(error: &ModelError) -> Class {
+    match error {
+        ModelError::Unsupported { .. } => Class::Unsupported,
+        _ => Class::Model,
+    }
+}
+
+fn of_engine(error: &EngineError) -> Class {
+    match error {
+        EngineError::Device(error) => of_hal(error),
+        EngineError::Model(error) => of_model(error),
+        EngineError::Compile(error) => of_compile(error),
+        _ => Class::Request,
+    }
+}
+
+ours! {
+    GraphError => |error| match error {
+        GraphError::Unsupported { .. } => Class::Unsupported,
+        _ => Class::Graph,
+    };
+    JsonError => |_| Class::Graph;
+    CallError => |error| match error {
+        CallError::Unsupported { .. } => Class::Unsupported,
+        CallError::Compile(error) => of_compile(error),
+        CallError::Device(error) => of_hal(error),
+        CallError::Count { .. } => Class::Inputs,
+        _ => Class::Array,
+    };
+    CompileError => of_compile;
+    HalError => of_hal;
+    RegistryError => |error| match error {
+        RegistryError::Unknown { .. } => Class::UnknownBackend,
+        _ => Class::BackendUnavailable,
+    };
+    ExplainError => |error| match error {
+        ExplainError::Device(error) => of_hal(error),
+        ExplainError::NotMadeUp { .. } => Class::Unsupported,
+    };
+    TuneError => |error| match error {
+        TuneError::Device(error) => of_hal(error),
+        TuneError::Compile(error) => of_compile(error),
+        TuneError::Option { .. } => Class::Option,
+        _ => Class::Graph,
+    };
+    AdvisorError => |error| match error {
+        AdvisorError::Device(error) => of_hal(error),
+        AdvisorError::Compile(error) => of_compile(error),
+        _ => Class::BackendUnavailable,
+    };
+    HubError => |_| Class::ModelNotFound;
+    ModelError => of_model;
+    EngineError => of_engine;
+    SessionError => |error| match error {
+        SessionError::Hub(_) => Class::ModelNotFound,
+        SessionError::Model(error) => of_model(error),
+        SessionError::Engine(error) => of_engine(error),
+        SessionError::Gone { .. } | SessionError::Step { .. } | SessionError::Thread(_) => Class::Engine,
+        SessionError::NoText { .. } | SessionError::Stop(_) | SessionError::Busy { .. } => Class::Request,
+        SessionError::Chat(_) | SessionError::Tokenizer(_) => Class::Request,
+        _ => Class::Model,
+    };
+}
+
+impl From<ArrayError> for Failure {
+    fn from(error: ArrayError) -> Failure {
+        match error {
+            ArrayError::Raised { what, source } => {
+                Failure::Ours(Class::Array, format!("{what} cannot be shared: {source}"))
+            }
+            error => Failure::Ours(Class::Array, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a graph of Python holds: one that is built, or one that came from a file or a search and is finished.
+
+use crate::failure::{Failure, Outcome};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use yirage_call::Array;
+use yirage_graph::{BlockGraph, KernelGraph};
+use yirage_ir::{Graph, Source, ValueId};
+
+/// The graph itself.
+pub(super) enum Form {
+    Building(Box<KernelGraph>),
+    Finished(Graph),
+}
+
+/// A graph with what belongs to it.
+pub(super) struct Content {
+    pub(super) form: Form,
+    /// Arrays that inputs have for all calls.
+    pub(super) attached: Vec<(ValueId, Array)>,
+    /// Counts changes: what was compiled of an earlier one is of no use.
+    pub(super) version: u64,
+    /// What was said of the way here.
+    pub(super) notes: Vec<String>,
+    /// Arguments without a meaning here that were reported.
+    pub(super) reported: Vec<String>,
+    /// Why it cannot be called, once that is known.
+    pub(super) problem: Option<String>,
+}
+
+impl Content {
+    pub(super) fn new(form: Form, notes: Vec<String>) -> Content {
+        Content { form, attached: Vec::new(), version: 0, notes, reported: Vec::new(), problem: None }
+    }
+
+    /// The builder.
+    ///
+    /// # Errors
+    /// `Unsupported` for a finished graph.
+    pub(super) fn builder(&mut self, what: &str) -> Outcome<&mut KernelGraph> {
+        self.version += 1;
+        match &mut self.form {
+            Form::Building(builder) => Ok(builder),
+            Form::Finished(graph) => Err(Failure::unsupported(
+                format!("{what} on the graph `{}`", graph.name),
+                "it came from a file or a search and is finished; build a new one",
+            )),
+        }
+    }
+
+    /// The graph so far.
+    ///
+    /// # Errors
+    /// A graph without outputs.
+    pub(super) fn graph(&self) -> Outcome<Graph> {
+        match &self.form {
+            Form::Building(builder) => Ok(builder.as_ref().clone().finish()?),
+            Form::Finished(graph) => Ok(graph.clone()),
+        }
+    }
+
+    /// Which inputs a call gives: those that nothing is attached to.
+    pub(super) fn open(&self, graph: &Graph) -> Vec<ValueId> {
+        let attached = |id: &ValueId| self.attached.iter().any(|(own, _)| own == id);
+        graph.inputs_of(Source::Slot).filter(|id| !attached(id)).collect()
+    }
+}
+
+/// The graph of a thread block, and the names of its operations.
+pub(super) struct Block {
+    pub(super) graph: BlockGraph,
+    pub(super) operators: Vec<String>,
+}
+
+/// What a graph of Python and its values have together: by it a value knows its graph.
+pub(super) struct Shared<T>(Arc<Mutex<T>>);
+
+impl<T> Shared<T> {
+    pub(super) fn new(of: T) -> Shared<T> {
+        Shared(Arc::new(Mutex::new(of)))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is(&self, other: &Shared<T>) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        Shared(self.0.clone())
+    }
+}

@@ -1,0 +1,668 @@
+//! `KNGraph`: a kernel graph, by the names and arguments of Mirage.
+
+use super::block::TBGraph;
+use super::content::{Content, Form, Shared};
+use super::explain::{Equivalence, compared, explain};
+use super::loaded::{Handle, Kind, Loaded};
+use super::search::{Arguments, superoptimize};
+use super::values::DTensor;
+use crate::backends::{self, Chosen, wanted};
+use crate::dtype;
+use crate::failure::{Class, Failure, Outcome};
+use crate::log::{Level, say};
+use crate::process;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use yirage_dlpack::taken;
+use yirage_graph::{GraphError, KernelGraph, SplitBy};
+use yirage_ir::{DType, Format, Graph, ValueId};
+
+/// Arguments of Mirage's calls that only mean something on CUDA: they are taken, and reported once.
+const OF_CUDA: [&str; 7] =
+    ["target_cc", "num_warp_groups", "pipeline_stages", "enable_online_softmax", "file_id", "stream", "output_dir"];
+
+/// A kernel graph: built by its methods, called with arrays.
+///
+/// Elements are float32, float16 or bfloat16, and all operands of an operation have the same. Values belong to the graph
+/// whose method gave them. A method that raises leaves the graph as it was.
+#[pyclass(frozen, module = "yirage")]
+pub(crate) struct KNGraph {
+    content: Shared<Content>,
+    pub(super) chosen: Chosen,
+    loaded: Mutex<Option<Arc<Loaded>>>,
+}
+
+/// A new kernel graph for a backend; for the current one where none is named.
+///
+/// Raises:
+///     UnknownBackendError, BackendUnavailableError
+#[pyfunction]
+#[pyo3(signature = (backend = None))]
+pub(crate) fn new_kernel_graph(py: Python<'_>, backend: Option<Bound<'_, PyAny>>) -> Outcome<KNGraph> {
+    let chosen = match backend {
+        Some(object) => backends::select(py, &wanted(&object)?)?,
+        None => backends::current(py)?,
+    };
+    Ok(KNGraph::of(Form::Building(Box::new(KernelGraph::new("graph"))), chosen, Vec::new()))
+}
+
+impl KNGraph {
+    pub(super) fn of(form: Form, chosen: Chosen, notes: Vec<String>) -> KNGraph {
+        KNGraph { content: Shared::new(Content::new(form, notes)), chosen, loaded: Mutex::new(None) }
+    }
+
+    pub(super) fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock()
+    }
+
+    /// The graph so far.
+    pub(super) fn graph(&self) -> Outcome<Graph> {
+        self.content().graph()
+    }
+
+    /// Values for Python.
+    fn values(slf: &Bound<'_, Self>, what: &str, ids: Vec<ValueId>) -> Outcome<Vec<DTensor>> {
+        let mut content = slf.get().content();
+        let builder = content.builder(what)?;
+        let value = |id| {
+            let (dims, strides, dtype) = (builder.dims(id)?, builder.strides(id)?, builder.dtype(id)?);
+            Ok(DTensor { graph: slf.get().content.clone(), id, dims, strides, dtype })
+        };
+        ids.into_iter().map(value).collect()
+    }
+
+    /// An operation with one result.
+    fn made(
+        slf: &Bound<'_, Self>,
+        what: &str,
+        ins: &[&Bound<'_, DTensor>],
+        op: impl FnOnce(&mut KernelGraph, &[ValueId]) -> Result<ValueId, GraphError>,
+    ) -> Outcome<DTensor> {
+        let mut made = KNGraph::several(slf, what, ins, |builder, ids| Ok(vec![op(builder, ids)?]))?;
+        made.pop().ok_or_else(|| Failure::Ours(Class::Graph, format!("{what} gave nothing; please report this")))
+    }
+
+    fn several(
+        slf: &Bound<'_, Self>,
+        what: &str,
+        ins: &[&Bound<'_, DTensor>],
+        op: impl FnOnce(&mut KernelGraph, &[ValueId]) -> Result<Vec<ValueId>, GraphError>,
+    ) -> Outcome<Vec<DTensor>> {
+        let ids = ins.iter().map(|value| value.get().of(&slf.get().content, what)).collect::<Outcome<Vec<_>>>()?;
+        let made = op(slf.get().content().builder(what)?, &ids)?;
+        KNGraph::values(slf, what, made)
+    }
+
+    /// Says once of each argument that it changes nothing here, and refuses unknown ones.
+    fn report(&self, py: Python<'_>, what: &str, options: Option<&Bound<'_, PyDict>>) -> Outcome<()> {
+        for (key, value) in options.into_iter().flat_map(|options| options.iter()) {
+            let name: String = key.extract()?;
+            if !OF_CUDA.contains(&name.as_str()) {
+                let text = format!("{what}() got an unexpected keyword argument '{name}'");
+                return Err(Failure::Raised(pyo3::exceptions::PyTypeError::new_err(text)));
+            }
+            if value.is_none() {
+                continue;
+            }
+            let new = {
+                let mut content = self.content();
+                let new = !content.reported.contains(&name);
+                content.reported.extend(new.then(|| name.clone()));
+                new
+            };
+            if new {
+                let on = self.chosen.name();
+                say(py, Level::Info, &format!("{what}: {name} is of CUDA and changes nothing on {on}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The graph on its device, compiled where it is not yet.
+    fn load(&self, py: Python<'_>, profiled: bool) -> Outcome<Arc<Loaded>> {
+        let (graph, version) = {
+            let content = self.content();
+            let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(loaded) = loaded.as_ref()
+                && loaded.version == content.version
+                && (loaded.profiler.is_some() || !profiled)
+            {
+                return Ok(loaded.clone());
+            }
+            (content.graph()?, content.version)
+        };
+        let device = backends::device(py, &self.chosen, 0)?;
+        let made = py.detach(|| Loaded::new(&*device, &graph, version, profiled));
+        if let Err(Failure::Ours(_, why)) = &made {
+            self.content().problem = Some(why.clone());
+        }
+        let loaded = Arc::new(made?);
+        *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded.clone());
+        Ok(loaded)
+    }
+}
+
+#[pymethods]
+impl KNGraph {
+    /// The name of the backend that it runs on.
+    #[getter]
+    fn backend(&self) -> &str {
+        self.chosen.name()
+    }
+
+    /// Declares an input of these sizes, at most four. ``strides``, in elements, are those of row-major order, which
+    /// ``None`` is as well, or of column-major order. ``dtype`` is float16 where it is not given.
+    ///
+    /// Raises:
+    ///     GraphError: more dimensions, other strides, another type of elements.
+    #[pyo3(signature = (dims, strides = None, dtype = None))]
+    fn new_input(
+        slf: &Bound<'_, Self>,
+        dims: Vec<u32>,
+        strides: Option<Vec<u32>>,
+        dtype: Option<Bound<'_, PyAny>>,
+    ) -> Outcome<DTensor> {
+        let dtype = dtype.map_or(Ok(DType::Stored(Format::F16)), |dtype| dtype::of(&dtype))?;
+        KNGraph::made(slf, "new_input", &[], |g, _| g.new_input(&dims, strides.as_deref(), dtype))
+    }
+
+    /// Declares that the graph gives ``A`` back. Results come in the order in which they are marked.
+    #[pyo3(signature = (A, strides = None))]
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn mark_output(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, strides: Option<Vec<u32>>) -> Outcome<()> {
+        let id = A.get().of(&slf.get().content, "mark_output")?;
+        Ok(slf.get().content().builder("mark_output")?.mark_output(id, strides.as_deref())?)
+    }
+
+    /// ``A [..., m, k]`` times ``B [..., k, n]``: ranks and leading sizes are equal.
+    #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
+    fn matmul(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "matmul", &[A, B], |g, i| g.matmul(i[0], i[1]))
+    }
+
+    /// The sum along ``dim``, which stays, of size 1.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: u32) -> Outcome<DTensor> {
+        KNGraph::made(slf, "reduction", &[A], |g, i| g.reduction(i[0], dim))
+    }
+
+    /// The largest along ``dim``, which stays, of size 1.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn max(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: u32) -> Outcome<DTensor> {
+        KNGraph::made(slf, "max", &[A], |g, i| g.max(i[0], dim))
+    }
+
+    /// ``e**A``.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn exp(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "exp", &[A], |g, i| g.exp(i[0]))
+    }
+
+    /// ``A / (1 + e**-A)``.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn silu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "silu", &[A], |g, i| g.silu(i[0]))
+    }
+
+    /// ``A / 2 * (1 + erf(A / sqrt(2)))``.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn gelu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "gelu", &[A], |g, i| g.gelu(i[0]))
+    }
+
+    /// The larger of ``A`` and 0; NaN stays.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn relu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "relu", &[A], |g, i| g.relu(i[0]))
+    }
+
+    /// The square root; NaN below 0.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn sqrt(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "sqrt", &[A], |g, i| g.sqrt(i[0]))
+    }
+
+    /// ``A * A``.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn square(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "square", &[A], |g, i| g.square(i[0]))
+    }
+
+    /// ``1 / (1 + e**-A)``.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn sigmoid(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "sigmoid", &[A], |g, i| g.sigmoid(i[0]))
+    }
+
+    /// The natural logarithm.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn log(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "log", &[A], |g, i| g.log(i[0]))
+    }
+
+    /// ``min(max(A, min_val), max_val)``.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn clamp(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, min_val: f32, max_val: f32) -> Outcome<DTensor> {
+        KNGraph::made(slf, "clamp", &[A], |g, i| g.clamp(i[0], min_val, max_val))
+    }
+
+    /// ``A * scalar``.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn mul_scalar(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, scalar: f32) -> Outcome<DTensor> {
+        KNGraph::made(slf, "mul_scalar", &[A], |g, i| g.mul_scalar(i[0], scalar))
+    }
+
+    /// ``A + B``; a size of 1 meets any other, and ranks are equal.
+    #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
+    fn add(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "add", &[A, B], |g, i| g.add(i[0], i[1]))
+    }
+
+    /// ``A - B``; a size of 1 meets any other, and ranks are equal.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn sub(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "sub", &[A, B], |g, i| g.sub(i[0], i[1]))
+    }
+
+    /// ``A * B``; a size of 1 meets any other, and ranks are equal.
+    #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
+    fn mul(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "mul", &[A, B], |g, i| g.mul(i[0], i[1]))
+    }
+
+    /// ``A / B``; a size of 1 meets any other, and ranks are equal.
+    #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
+    fn div(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "div", &[A, B], |g, i| g.div(i[0], i[1]))
+    }
+
+    /// ``A ** B``; a size of 1 meets any other, and ranks are equal.
+    #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
+    fn pow(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "pow", &[A, B], |g, i| g.pow(i[0], i[1]))
+    }
+
+    /// ``A / sqrt(mean(A**2))`` over the trailing dimensions ``normalized_shape``, without weight and epsilon.
+    #[expect(non_snake_case, reason = "Mirage's name of the argument")]
+    fn rms_norm(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, normalized_shape: Vec<u32>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "rms_norm", &[A], |g, i| g.rms_norm(i[0], &normalized_shape))
+    }
+
+    /// ``exp(A - max) / sum(exp(A - max))`` along ``dim``.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn softmax(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: u32) -> Outcome<DTensor> {
+        KNGraph::made(slf, "softmax", &[A], |g, i| g.softmax(i[0], dim))
+    }
+
+    /// ``softmax(scale q k**T) v`` of ``q [.., heads, len, dim]``, ``k [.., kv_heads, keys, dim]`` and
+    /// ``v [.., kv_heads, keys, width]``. ``scale`` is ``1 / sqrt(dim)`` where none is given.
+    #[pyo3(signature = (q, k, v, causal = false, scale = None))]
+    fn attention(
+        slf: &Bound<'_, Self>,
+        q: &Bound<'_, DTensor>,
+        k: &Bound<'_, DTensor>,
+        v: &Bound<'_, DTensor>,
+        causal: bool,
+        scale: Option<f32>,
+    ) -> Outcome<DTensor> {
+        KNGraph::made(slf, "attention", &[q, k, v], |g, i| g.attention(i[0], i[1], i[2], causal, scale))
+    }
+
+    /// Values one after the other along ``dim``.
+    fn concat(slf: &Bound<'_, Self>, tensors: Vec<Bound<'_, DTensor>>, dim: u32) -> Outcome<DTensor> {
+        KNGraph::made(slf, "concat", &tensors.iter().collect::<Vec<_>>(), |g, i| g.concat(i, dim))
+    }
+
+    /// The parts of ``A`` along ``dim``, of these sizes.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn split(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, sizes: Vec<u32>, dim: u32) -> Outcome<Vec<DTensor>> {
+        KNGraph::several(slf, "split", &[A], |g, i| g.split(i[0], SplitBy::Sizes(&sizes), dim))
+    }
+
+    /// So many parts of ``A`` of one size along ``dim``.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn chunk(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, chunks: u32, dim: u32) -> Outcome<Vec<DTensor>> {
+        KNGraph::several(slf, "chunk", &[A], |g, i| g.chunk(i[0], chunks, dim))
+    }
+
+    /// The elements of ``A`` in row-major order in another shape.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn reshape(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<u32>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "reshape", &[A], |g, i| g.reshape(i[0], &dims))
+    }
+
+    /// Dimension i of the result is dimension ``dims[i]`` of ``A``.
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn permute(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<u32>) -> Outcome<DTensor> {
+        KNGraph::made(slf, "permute", &[A], |g, i| g.permute(i[0], &dims))
+    }
+
+    /// A node that runs the graph of a thread block on these values; gives its results in the order of ``new_output``.
+    fn customized(
+        slf: &Bound<'_, Self>,
+        inputs: Vec<Bound<'_, DTensor>>,
+        bgraph: &Bound<'_, TBGraph>,
+    ) -> Outcome<Vec<DTensor>> {
+        let block = bgraph.get().block();
+        for note in block.notes() {
+            let new = !slf.get().content().reported.contains(&note);
+            if new {
+                say(slf.py(), Level::Debug, &format!("customized: {note}"))?;
+                slf.get().content().reported.push(note);
+            }
+        }
+        KNGraph::several(slf, "customized", &inputs.iter().collect::<Vec<_>>(), |g, i| g.customized(i, &block))
+    }
+
+    /// Gives an input an array for all calls, which then leave it out. The array is read where it lies, at each call.
+    #[pyo3(signature = (t, torch_tensor, name = None))]
+    fn attach_torch_tensor(
+        slf: &Bound<'_, Self>,
+        t: &Bound<'_, DTensor>,
+        torch_tensor: &Bound<'_, PyAny>,
+        name: Option<String>,
+    ) -> Outcome<()> {
+        let what = name.unwrap_or_else(|| "torch_tensor".into());
+        let id = t.get().of(&slf.get().content, "attach_torch_tensor")?;
+        let array = taken(torch_tensor, &what)?;
+        let mut content = slf.get().content();
+        let graph = content.builder("attach_torch_tensor")?.dims(id)?;
+        let given: Vec<u32> = array.ty().shape.iter().filter_map(|d| d.as_const()).map(|n| n as u32).collect();
+        if graph != given {
+            let text = format!("attach_torch_tensor: `{what}` has shape {given:?}, the input {graph:?}");
+            return Err(Failure::Ours(Class::Array, text));
+        }
+        content.attached.retain(|(own, _)| *own != id);
+        content.attached.push((id, array));
+        Ok(())
+    }
+
+    /// Tensors joined along ``fused_dim`` group by group: each is cut into ``num_groups`` parts, and the parts of a group
+    /// stand together.
+    #[pyo3(signature = (inputs, fused_dim, num_groups, name = None))]
+    fn fuse_tensors(
+        slf: &Bound<'_, Self>,
+        inputs: Vec<Bound<'_, DTensor>>,
+        fused_dim: u32,
+        num_groups: u32,
+        name: Option<String>,
+    ) -> Outcome<DTensor> {
+        // Names of values belong to inputs and outputs here.
+        let _ = name;
+        KNGraph::made(slf, "fuse_tensors", &inputs.iter().collect::<Vec<_>>(), |g, ids| {
+            let parts = ids.iter().map(|&i| g.chunk(i, num_groups, fused_dim)).collect::<Result<Vec<_>, _>>()?;
+            let order: Vec<ValueId> =
+                (0..num_groups as usize).flat_map(|group| parts.iter().map(move |p| p[group])).collect();
+            g.concat(&order, fused_dim)
+        })
+    }
+
+    /// Memory of CUDA devices.
+    #[pyo3(signature = (t, name = None))]
+    fn attach_cuda_tensor(&self, t: &Bound<'_, DTensor>, name: Option<String>) -> Outcome<()> {
+        let _ = (t, name);
+        let why = "no backend of this build allocates by name; give the array with attach_torch_tensor or in the call";
+        Err(Failure::unsupported("attach_cuda_tensor", why))
+    }
+
+    /// Memory of NVSHMEM.
+    #[pyo3(signature = (t, name = None))]
+    fn attach_nvshmem_tensor(&self, t: &Bound<'_, DTensor>, name: Option<String>) -> Outcome<()> {
+        let _ = (t, name);
+        Err(Failure::unsupported("attach_nvshmem_tensor", "no backend of this build shares memory between devices"))
+    }
+
+    /// Compiles the graph for its backend, which the first call does otherwise. With ``async_`` on a thread of its own;
+    /// the result's ``wait()`` returns when it is done. With ``profiling`` the times of calls are kept for
+    /// ``write_trace``. ``inputs`` are looked at by no one.
+    #[pyo3(signature = (async_ = false, *, inputs = None, profiling = false, **options))]
+    fn compile<'py>(
+        slf: &Bound<'py, Self>,
+        async_: bool,
+        inputs: Option<Bound<'py, PyAny>>,
+        profiling: bool,
+        options: Option<Bound<'py, PyDict>>,
+    ) -> Outcome<Option<Handle>> {
+        let py = slf.py();
+        let _ = inputs;
+        slf.get().report(py, "compile", options.as_ref())?;
+        if !async_ {
+            slf.get().load(py, profiling)?;
+            return Ok(None);
+        }
+        let graph = slf.clone().unbind();
+        let work = move || Python::attach(|py| graph.get().load(py, profiling).map(drop));
+        let thread = std::thread::Builder::new().name("yirage-compile".into()).spawn(work);
+        let failed = |e: std::io::Error| Failure::Ours(Class::Device, format!("no thread to compile on: {e}"));
+        Ok(Some(Handle::of(thread.map_err(failed)?)))
+    }
+
+    /// Runs the graph on arrays, in the order of its inputs, and gives its results in the order in which they were
+    /// marked: what the first input is, a tensor of PyTorch or an array of NumPy, or a ``Tensor``. Results are in memory of
+    /// their own. Arrays are read where they lie; shape, strides and type of elements are those of the input.
+    ///
+    /// Raises:
+    ///     InputNotFoundError: another number of arrays.
+    ///     ArrayError: an array of another shape, order or type.
+    #[pyo3(signature = (inputs = None, *, stream = None, profiling = false, **options))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        inputs: Option<Vec<Bound<'py, PyAny>>>,
+        stream: Option<Bound<'py, PyAny>>,
+        profiling: bool,
+        options: Option<Bound<'py, PyDict>>,
+    ) -> Outcome<Bound<'py, PyList>> {
+        let (py, this) = (slf.py(), slf.get());
+        process::check()?;
+        this.report(py, "__call__", options.as_ref())?;
+        if let Some(stream) = stream {
+            let given = PyDict::new(py);
+            given.set_item("stream", stream)?;
+            this.report(py, "__call__", Some(&given))?;
+        }
+        let inputs = inputs.unwrap_or_default();
+        let kind = inputs.first().map_or(Ok(Kind::Ours), Kind::of)?;
+        let loaded = this.load(py, profiling)?;
+        let mut arrays = Vec::with_capacity(inputs.len());
+        for (number, object) in inputs.iter().enumerate() {
+            arrays.push(taken(object, &format!("input {number}"))?);
+        }
+        let arrays = this.with_attached(arrays)?;
+        let made = loaded.call(py, &arrays)?;
+        Ok(kind.list(py, made)?)
+    }
+
+    /// The fastest graph that computes the same, found by search and measured on the backend; the graph itself where
+    /// nothing is faster. ``imaps``, ``omaps``, ``griddims``, ``fmaps`` and ``franges`` restrict the tilings that are
+    /// tried; ``config`` is ``'attention'``, ``'lora'`` or ``'mlp'``. ``time_limit`` is in seconds, ``budget`` in nodes of
+    /// graphs. Ctrl-C ends the search.
+    #[pyo3(signature = (imaps = None, omaps = None, griddims = None, blockdims = None, fmaps = None, franges = None,
+        verbose = false, config = None, backend = None, warmup_iters = 16, profile_iters = 1000,
+        use_graph_dataset = true, use_cached_graphs = true, save_codes = false, is_formal_verified = false,
+        *, time_limit = None, budget = None))]
+    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
+    fn superoptimize(
+        slf: &Bound<'_, Self>,
+        imaps: Option<Vec<[i32; 3]>>,
+        omaps: Option<Vec<[i32; 3]>>,
+        griddims: Option<Vec<[u32; 3]>>,
+        blockdims: Option<Vec<[u32; 3]>>,
+        fmaps: Option<Vec<i32>>,
+        franges: Option<Vec<u32>>,
+        verbose: bool,
+        config: Option<String>,
+        backend: Option<Bound<'_, PyAny>>,
+        warmup_iters: u32,
+        profile_iters: u32,
+        use_graph_dataset: bool,
+        use_cached_graphs: bool,
+        save_codes: bool,
+        is_formal_verified: bool,
+        time_limit: Option<f64>,
+        budget: Option<u64>,
+    ) -> Outcome<KNGraph> {
+        let py = slf.py();
+        let chosen = match backend {
+            Some(object) => backends::select(py, &wanted(&object)?)?,
+            None => slf.get().chosen.clone(),
+        };
+        let arguments = Arguments {
+            imaps,
+            omaps,
+            griddims,
+            blockdims,
+            fmaps,
+            franges,
+            verbose,
+            config,
+            warmup_iters,
+            profile_iters,
+            use_graph_dataset,
+            use_cached_graphs,
+            save_codes,
+            is_formal_verified,
+            time_limit,
+            budget,
+        };
+        let (graph, notes) = superoptimize(py, &slf.get().graph()?, &chosen, arguments)?;
+        Ok(KNGraph::of(Form::Finished(graph), chosen, notes))
+    }
+
+    /// Why it runs as it does: what each pass of the compiler did and refused, the kernels, the memory, and what came of a
+    /// search. With ``decisions``, every decision stands by itself.
+    #[pyo3(signature = (decisions = false))]
+    fn why(&self, py: Python<'_>, decisions: bool) -> Outcome<String> {
+        let (graph, notes) = {
+            let content = self.content();
+            (content.graph()?, content.notes.clone())
+        };
+        explain(py, &graph, &self.chosen, &notes, decisions)
+    }
+
+    /// Writes the graph as JSON; gives the text where no file is named.
+    #[pyo3(signature = (filename = None))]
+    fn to_json(&self, filename: Option<PathBuf>) -> Outcome<Option<String>> {
+        let text = yirage_graph::to_json(&self.graph()?);
+        let Some(path) = filename else { return Ok(Some(text)) };
+        std::fs::write(&path, text).map_err(|e| Failure::io("write", &path, &e))?;
+        Ok(None)
+    }
+
+    /// Becomes the graph of a file that ``to_json`` wrote. It is finished then: it can be called, not built on.
+    fn from_json(slf: &Bound<'_, Self>, filename: PathBuf) -> Outcome<()> {
+        let text = yirage_mmap::read_text(&filename, yirage_graph::json::MAX_BYTES as u64);
+        let text = text.map_err(|e| Failure::Ours(Class::Graph, e.to_string()))?;
+        let wrong = |e: &dyn std::fmt::Display| Failure::Ours(Class::Graph, format!("{}: {e}", filename.display()));
+        let graph = yirage_graph::from_json(&text).map_err(|e| wrong(&e))?;
+        yirage_ir::verify(&graph).map_err(|e| wrong(&e))?;
+        let mut content = slf.get().content();
+        let version = content.version + 1;
+        *content = Content { version, ..Content::new(Form::Finished(graph), Vec::new()) };
+        Ok(())
+    }
+
+    /// Writes pictures of the graph, ``file_name.dot`` for graphviz and ``file_name.svg``; neither needs graphviz.
+    fn visualize(&self, file_name: PathBuf) -> Outcome<()> {
+        let graph = self.graph()?;
+        let svg = picture(&graph)?;
+        for (ending, text) in [("dot", yirage_graph::dot(&graph)), ("svg", svg)] {
+            let mut name = file_name.clone().into_os_string();
+            name.push(format!(".{ending}"));
+            let path = PathBuf::from(name);
+            std::fs::write(&path, text).map_err(|e| Failure::io("write", &path, &e))?;
+        }
+        Ok(())
+    }
+
+    /// A picture, for notebooks.
+    fn _repr_svg_(&self) -> Outcome<String> {
+        picture(&self.graph()?)
+    }
+
+    /// The graph as text.
+    fn __str__(&self) -> Outcome<String> {
+        Ok(yirage_ir::text::print(&self.graph()?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<yirage kernel graph on {}>", self.chosen.name())
+    }
+
+    /// A number that graphs which compute the same by the same operations have in common.
+    fn get_owner_independent_hash(&self) -> Outcome<u128> {
+        Ok(self.graph()?.structural_hash())
+    }
+
+    /// Whether the backend has kernels for the graph.
+    fn valid_kernels(&self, py: Python<'_>) -> Outcome<bool> {
+        match self.load(py, false) {
+            Ok(_) => Ok(true),
+            Err(Failure::Ours(Class::Unsupported | Class::Device, _)) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Why the graph could not be compiled; empty where nothing kept it from that.
+    fn get_error_message(&self) -> String {
+        self.content().problem.clone().unwrap_or_default()
+    }
+
+    /// Writes the times of all calls since ``compile(profiling=True)`` as a trace for Perfetto: a span a task, on a track
+    /// a worker.
+    fn write_trace(&self, file_name: PathBuf) -> Outcome<()> {
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let profiler = loaded.as_ref().and_then(|loaded| loaded.profiler.as_ref()).ok_or_else(|| {
+            Failure::Ours(
+                Class::Graph,
+                "write_trace: nothing was kept; compile(profiling=True) before the calls".into(),
+            )
+        })?;
+        let failed = |e: std::io::Error| Failure::io("write", &file_name, &e);
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&file_name).map_err(failed)?);
+        yirage_explain::write_trace(&profiler.profile(), &mut file).map_err(failed)?;
+        std::io::Write::flush(&mut file).map_err(failed)
+    }
+}
+
+impl KNGraph {
+    /// The arrays of all inputs: those that a call gives, and those that are attached.
+    fn with_attached(&self, given: Vec<yirage_call::Array>) -> Outcome<Vec<yirage_call::Array>> {
+        let content = self.content();
+        if content.attached.is_empty() {
+            return Ok(given);
+        }
+        let graph = content.graph()?;
+        let open = content.open(&graph);
+        if open.len() != given.len() {
+            let names: Vec<&str> = open.iter().map(|&id| graph.value(id).name.as_str()).collect();
+            let (attached, wanted) = (content.attached.len(), names.len());
+            let text = format!(
+                "{} inputs are given; {attached} are attached, and {wanted} are wanted: {}",
+                given.len(),
+                names.join(", ")
+            );
+            return Err(Failure::Ours(Class::Inputs, text));
+        }
+        let mut rest = given.into_iter();
+        let one = |id: ValueId| {
+            let attached = content.attached.iter().find(|(own, _)| *own == id).map(|(_, array)| array.clone());
+            attached.or_else(|| rest.next())
+        };
+        Ok(graph.inputs_of(yirage_ir::Source::Slot).filter_map(one).collect())
+    }
+}
+
+fn picture(graph: &Graph) -> Outcome<String> {
+    yirage_graph::svg(graph).map_err(|e| Failure::Ours(Class::Graph, e.to_string()))
+}
+
+/// Whether graph ``b`` may stand for graph ``a``: tests over two finite fields and in floats, and error bounds.
+///
+/// Raises:
+///     GraphError: a graph without outputs.
+#[pyfunction]
+pub(super) fn equivalent(py: Python<'_>, a: &Bound<'_, KNGraph>, b: &Bound<'_, KNGraph>) -> Outcome<Equivalence> {
+    Ok(compared(py, &a.get().graph()?, &b.get().graph()?))
+}

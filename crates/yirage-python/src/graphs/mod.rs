@@ -1,0 +1,26 @@
+//! Kernel graphs as Python sees them: Mirage's `KNGraph` and `TBGraph`, built, called, searched and explained.
+
+mod block;
+mod content;
+mod explain;
+mod kernel;
+mod loaded;
+mod search;
+mod values;
+
+use pyo3::prelude::*;
+
+/// Adds the classes and functions of graphs to the module.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<kernel::KNGraph>()?;
+    module.add_class::<block::TBGraph>()?;
+    module.add_class::<values::DTensor>()?;
+    module.add_class::<values::STensor>()?;
+    module.add_class::<loaded::Handle>()?;
+    module.add_class::<explain::Equivalence>()?;
+    module.add_class::<yirage_dlpack::Tensor>()?;
+    module.add_function(wrap_pyfunction!(kernel::new_kernel_graph, module)?)?;
+    module.add_function(wrap_pyfunction!(block::new_threadblock_graph, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::equivalent, module)?)?;
+    module.add_function(wrap_pyfunction!(search::search_counters, module)?)
+}

@@ -1,0 +1,98 @@
+//! Values of graphs, which Python holds.
+
+use super::content::{Block, Content, Shared};
+use crate::dtype;
+use crate::failure::{Class, Failure, Outcome};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use yirage_graph::BlockValue;
+use yirage_ir::{DType, ValueId};
+
+/// A value of a kernel graph.
+#[pyclass(frozen, module = "yirage")]
+pub(crate) struct DTensor {
+    pub(super) graph: Shared<Content>,
+    pub(super) id: ValueId,
+    pub(super) dims: Vec<u32>,
+    pub(super) strides: Vec<u32>,
+    pub(super) dtype: DType,
+}
+
+#[pymethods]
+impl DTensor {
+    /// Sizes, outermost first.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.dims)
+    }
+
+    /// Sizes, outermost first.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.dims)
+    }
+
+    /// Elements between neighbours along each dimension.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.strides)
+    }
+
+    /// The type of its elements, such as ``'float16'``.
+    #[getter]
+    fn dtype(&self) -> String {
+        dtype::name(self.dtype)
+    }
+
+    /// How many dimensions it has.
+    #[getter]
+    fn num_dims(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// The size along a dimension.
+    fn dim(&self, dim: usize) -> Outcome<u32> {
+        let rank = self.dims.len();
+        let wrong = || Failure::Ours(Class::Graph, format!("dim({dim}): the tensor has {rank} dimensions"));
+        self.dims.get(dim).copied().ok_or_else(wrong)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("yirage.DTensor(dims={:?}, dtype={})", self.dims, self.dtype())
+    }
+}
+
+impl DTensor {
+    /// Its number, if it is a value of this graph.
+    pub(super) fn of(&self, graph: &Shared<Content>, what: &str) -> Outcome<ValueId> {
+        if self.graph.is(graph) {
+            return Ok(self.id);
+        }
+        let text = format!("{what}: {} is a value of another graph; graphs share no values", self.__repr__());
+        Err(Failure::Ours(Class::Graph, text))
+    }
+}
+
+/// A tile of a thread block's graph.
+#[pyclass(frozen, module = "yirage")]
+pub(crate) struct STensor {
+    pub(super) graph: Shared<Block>,
+    pub(super) value: BlockValue,
+}
+
+#[pymethods]
+impl STensor {
+    fn __repr__(&self) -> &'static str {
+        "yirage.STensor()"
+    }
+}
+
+impl STensor {
+    /// The value, if it is one of this graph.
+    pub(super) fn of(&self, graph: &Shared<Block>, what: &str) -> Outcome<BlockValue> {
+        if self.graph.is(graph) {
+            return Ok(self.value);
+        }
+        Err(Failure::Ours(Class::Graph, format!("{what}: a tile of another graph; graphs share no values")))
+    }
+}

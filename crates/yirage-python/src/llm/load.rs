@@ -1,0 +1,150 @@
+//! From a name to a model on its thread.
+
+use crate::backends;
+use crate::failure::{Class, Failure, Outcome};
+use crate::log::{Level, all, say};
+use pyo3::prelude::*;
+use yirage_engine::{CacheSize, EncoderOptions, EngineError, EngineOptions, PackedOptions};
+use yirage_hal::OpenOptions;
+use yirage_hub::{Hub, HubEnv, Quiet};
+use yirage_ir::Format;
+use yirage_model::{Checkpoint, ModelError};
+use yirage_plan::Precision;
+use yirage_session::{Found, Loaded, Model, SessionError, TextEncoder};
+
+/// Sequences of full length that the cache holds where nobody says how much it holds.
+const CACHED: u32 = 4;
+/// Most bytes of repacked weights on disk, as the command line has it.
+const PACKED: u64 = 20 << 30;
+
+/// What an `LLM` is asked for.
+pub(super) struct Wanted {
+    pub(super) model: String,
+    pub(super) task: String,
+    pub(super) backend: Option<String>,
+    pub(super) threads: Option<usize>,
+    pub(super) precision: String,
+    pub(super) max_model_len: Option<u32>,
+    pub(super) max_num_seqs: u32,
+    pub(super) max_num_batched_tokens: Option<u32>,
+    pub(super) kv_cache_dtype: String,
+    pub(super) kv_cache_memory_bytes: Option<u64>,
+    pub(super) enable_prefix_caching: bool,
+}
+
+/// What a model does.
+pub(super) enum Ready {
+    /// It continues texts.
+    Generates(Box<Model>),
+    /// It computes whole texts.
+    Encodes(Box<TextEncoder>),
+}
+
+impl Wanted {
+    fn options(&self) -> Outcome<EngineOptions> {
+        let usual = EngineOptions::default();
+        let kv = match self.kv_cache_dtype.as_str() {
+            "auto" => None,
+            "float32" | "f32" => Some(Format::F32),
+            "float16" | "f16" => Some(Format::F16),
+            "bfloat16" | "bf16" => Some(Format::BF16),
+            "q8_0" | "int8" => Some(Format::Q8_0),
+            other => {
+                let taken = "'auto', 'float32', 'float16', 'bfloat16' and 'q8_0' are taken";
+                return Err(Failure::option(format!("kv_cache_dtype={other:?}: {taken}")));
+            }
+        };
+        let cache = self.kv_cache_memory_bytes.map_or(CacheSize::Sequences(CACHED), CacheSize::Bytes);
+        let env = HubEnv::from_env();
+        let packed = (!env.homeless).then(|| PackedOptions { folder: env.packed_weights(), limit: PACKED });
+        Ok(EngineOptions {
+            precision: self.precision()?,
+            kv,
+            context: self.max_model_len,
+            max_seqs: self.max_num_seqs,
+            cache,
+            chunk: self.max_num_batched_tokens.unwrap_or(usual.chunk),
+            prefix_cache: self.enable_prefix_caching,
+            hidden: self.task == "embed",
+            packed,
+            ..usual
+        })
+    }
+
+    fn precision(&self) -> Outcome<Precision> {
+        match self.precision.as_str() {
+            "fast" => Ok(Precision::Fast),
+            "exact" => Ok(Precision::Exact),
+            other => Err(Failure::option(format!("precision={other:?}: 'fast' or 'exact' is wanted"))),
+        }
+    }
+
+    /// The model, loaded and on its thread.
+    ///
+    /// # Errors
+    /// Whatever is wrong with options, files or the device.
+    pub(super) fn load(&self, py: Python<'_>) -> Outcome<Ready> {
+        if !["auto", "generate", "embed", "score"].contains(&self.task.as_str()) {
+            let text = format!("task={:?}: 'auto', 'generate', 'embed' or 'score' is wanted", self.task);
+            return Err(Failure::option(text));
+        }
+        let options = self.options()?;
+        let chosen = match &self.backend {
+            Some(name) => backends::select(py, name)?,
+            None => backends::current(py)?,
+        };
+        let device = match self.threads {
+            None => backends::device(py, &chosen, 0)?,
+            Some(0) => return Err(Failure::option("threads=0: one or more")),
+            threads => backends::device_with(py, &chosen, 0, OpenOptions { threads, ..OpenOptions::default() })?,
+        };
+        let found = py.detach(|| self.find())?;
+        if found.fetched {
+            say(py, Level::Info, &format!("fetched {} to {}", found.name, found.path.display()))?;
+        }
+        let encoder = EncoderOptions { precision: options.precision, ..EncoderOptions::default() };
+        let (ready, notes) = py.detach(|| {
+            let checkpoint = Checkpoint::open(&found.path)?;
+            let mut notes = Vec::new();
+            let encode = || {
+                TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {})
+                    .map(|encoder| Ready::Encodes(Box::new(encoder)))
+            };
+            let loaded = Loaded::load(&checkpoint, device.clone(), &options, &mut |_, _| {});
+            let ready = match loaded {
+                Ok(mut loaded) => {
+                    notes.extend(loaded.engine.notices().iter().map(ToString::to_string));
+                    Ready::Generates(Box::new(loaded.start()?))
+                }
+                Err(error) if self.task != "generate" && is_unsupported(&error) => match encode() {
+                    Ok(encoder) => encoder,
+                    // What a model that is neither lacks is told of the way that was asked for first.
+                    Err(_) => return Err(Failure::from(error)),
+                },
+                Err(error) => return Err(error.into()),
+            };
+            Ok((ready, notes))
+        })?;
+        all(py, Level::Info, &notes)?;
+        if self.task == "score" && matches!(ready, Ready::Generates(_)) {
+            let why = "it continues texts; scores are made by encoders with labels, such as cross-encoders";
+            return Err(Failure::unsupported(format!("scores of {}", self.model), why));
+        }
+        Ok(ready)
+    }
+
+    fn find(&self) -> Outcome<Found> {
+        if let Some(found) = Found::here(&self.model, None) {
+            return Ok(found);
+        }
+        Found::by_hub(&self.model, &Hub::new(HubEnv::from_env()), &Quiet).map_err(|error| {
+            let text = format!("the model {:?} is neither a path nor known: {error}", self.model);
+            Failure::Ours(Class::ModelNotFound, text)
+        })
+    }
+}
+
+fn is_unsupported(error: &SessionError) -> bool {
+    matches!(error, SessionError::Engine(EngineError::Model(ModelError::Unsupported { .. })))
+        || matches!(error, SessionError::Model(ModelError::Unsupported { .. }))
+}

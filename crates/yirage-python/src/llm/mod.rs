@@ -1,0 +1,19 @@
+//! Models as Python sees them: `LLM`, its requests and streams, by the names of vLLM.
+
+mod answer;
+mod load;
+mod model;
+mod params;
+mod prompt;
+mod stream;
+mod tokenizer;
+
+use pyo3::prelude::*;
+
+/// Adds the classes of models to the module.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<params::SamplingParams>()?;
+    module.add_class::<model::Llm>()?;
+    module.add_class::<stream::Stream>()?;
+    module.add_class::<tokenizer::Tokenizer>()
+}

@@ -1,0 +1,369 @@
+//! `LLM`: a model that is loaded, and what it is asked.
+
+use super::answer::Running;
+use super::load::{Ready, Wanted};
+use super::params::SamplingParams;
+use super::prompt::{Prompt, conversation, job, prompts};
+use super::stream::{LOOK_UP, Stream, request_output};
+use super::tokenizer::Tokenizer;
+use crate::backends::wanted;
+use crate::failure::{Class, Failure, Outcome};
+use crate::process;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use yirage_engine::{Embedding, EncoderInput};
+use yirage_model::config::Pooling;
+use yirage_model::tokenizer::Framed;
+use yirage_session::{Model, SessionError};
+
+/// Jobs that are open at once for one call: enough that the engine never waits for the next one.
+const WINDOW: usize = 256;
+
+/// A model: loaded once, asked by any number of threads.
+#[pyclass(name = "LLM", frozen, subclass, module = "yirage")]
+pub(crate) struct Llm {
+    ready: Mutex<Option<Arc<Ready>>>,
+    seed: u64,
+    requests: AtomicU64,
+}
+
+/// One request of a call.
+struct Asked {
+    id: String,
+    prompt: Prompt,
+    params: SamplingParams,
+    seed: u64,
+}
+
+impl Llm {
+    fn ready(&self) -> Outcome<Arc<Ready>> {
+        process::check()?;
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ready.ok_or_else(|| Failure::Ours(Class::Engine, "the model was closed: load it again".into()))
+    }
+
+    /// Requests of prompts, with their parameters.
+    fn asked(&self, model: &Model, prompts: Vec<Prompt>, params: Option<&Bound<'_, PyAny>>) -> Outcome<Vec<Asked>> {
+        let each: Vec<SamplingParams> = match params.filter(|params| !params.is_none()) {
+            None => vec![SamplingParams::of_model(model.generation())?; prompts.len()],
+            Some(given) => match given.extract::<SamplingParams>() {
+                Ok(params) => vec![params; prompts.len()],
+                Err(_) => given.extract::<Vec<SamplingParams>>()?,
+            },
+        };
+        if each.len() != prompts.len() {
+            let text =
+                format!("{} sampling_params for {} prompts: one for all, or one each", each.len(), prompts.len());
+            return Err(Failure::Ours(Class::Request, text));
+        }
+        let one = |(prompt, params): (Prompt, SamplingParams)| {
+            params.check()?;
+            let number = self.requests.fetch_add(1, Ordering::Relaxed);
+            Ok(Asked { id: number.to_string(), prompt, params, seed: self.seed.wrapping_add(number) })
+        };
+        prompts.into_iter().zip(each).map(one).collect()
+    }
+}
+
+fn submit(model: &Model, asked: &Asked, choice: u32) -> Outcome<Running> {
+    let job = job(model, &asked.prompt, &asked.params, asked.seed, choice)?;
+    Ok(Running::new(model.submit(job)?, asked.params.clone()))
+}
+
+/// A model that continues texts.
+fn generates(ready: &Ready) -> Outcome<&Model> {
+    match ready {
+        Ready::Generates(model) => Ok(model),
+        Ready::Encodes(encoder) => Err(Failure::unsupported(
+            format!("text of {}", encoder.facts().architecture),
+            "it is an encoder, which computes whole texts: use embed or score",
+        )),
+    }
+}
+
+#[pymethods]
+impl Llm {
+    /// Loads a model: a file, a folder, a name of the catalogue or of a repository.
+    ///
+    /// Raises:
+    ///     ModelNotFoundError, ModelError, Unsupported, BackendUnavailableError, OptionError
+    #[new]
+    #[pyo3(signature = (model, *, task = "auto".to_owned(), backend = None, threads = None, precision = "fast".to_owned(),
+        max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
+        kv_cache_memory_bytes = None, enable_prefix_caching = true, seed = 0))]
+    #[expect(clippy::too_many_arguments, reason = "vLLM's")]
+    fn new(
+        py: Python<'_>,
+        model: std::path::PathBuf,
+        task: String,
+        backend: Option<Bound<'_, PyAny>>,
+        threads: Option<usize>,
+        precision: String,
+        max_model_len: Option<u32>,
+        max_num_seqs: u32,
+        max_num_batched_tokens: Option<u32>,
+        kv_cache_dtype: String,
+        kv_cache_memory_bytes: Option<u64>,
+        enable_prefix_caching: bool,
+        seed: u64,
+    ) -> Outcome<Llm> {
+        let asked = Wanted {
+            model: model.to_string_lossy().into_owned(),
+            task,
+            backend: backend.as_ref().map(wanted).transpose()?,
+            threads,
+            precision,
+            max_model_len,
+            max_num_seqs,
+            max_num_batched_tokens,
+            kv_cache_dtype,
+            kv_cache_memory_bytes,
+            enable_prefix_caching,
+        };
+        let ready = Mutex::new(Some(Arc::new(asked.load(py)?)));
+        Ok(Llm { ready, seed, requests: AtomicU64::new(0) })
+    }
+
+    /// Continues prompts: texts, token ids, or dicts with ``prompt`` or ``prompt_token_ids``. Gives a ``RequestOutput``
+    /// for each, in their order. ``sampling_params`` are for all, or a list of one each; without them the model's makers'
+    /// suggestions hold. ``on_finished`` is called for each request that is done. Ctrl-C ends all of them.
+    #[pyo3(name = "_generate", signature = (prompts, sampling_params = None, on_finished = None))]
+    fn generate<'py>(
+        &self,
+        py: Python<'py>,
+        prompts: &Bound<'py, PyAny>,
+        sampling_params: Option<Bound<'py, PyAny>>,
+        on_finished: Option<Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, PyList>> {
+        let ready = self.ready()?;
+        let model = generates(&ready)?;
+        let given = self::prompts(prompts, model.texts())?;
+        let asked = self.asked(model, given, sampling_params.as_ref())?;
+        run(py, &ready, model, &asked, on_finished.as_ref())
+    }
+
+    /// Answers a conversation, or each of a list of them.
+    #[pyo3(name = "_chat", signature = (messages, sampling_params = None, on_finished = None))]
+    fn chat<'py>(
+        &self,
+        py: Python<'py>,
+        messages: &Bound<'py, PyAny>,
+        sampling_params: Option<Bound<'py, PyAny>>,
+        on_finished: Option<Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, PyList>> {
+        let ready = self.ready()?;
+        let model = generates(&ready)?;
+        let list = messages.cast::<PyList>().map_err(PyErr::from)?;
+        let many = list.iter().next().is_some_and(|first| first.is_instance_of::<PyList>());
+        let one =
+            |messages: &Bound<'py, PyAny>| Outcome::Ok(Prompt { text: None, ids: conversation(py, model, messages)? });
+        let given = if many {
+            list.iter().map(|messages| one(&messages)).collect::<Outcome<Vec<_>>>()?
+        } else {
+            vec![one(messages)?]
+        };
+        let asked = self.asked(model, given, sampling_params.as_ref())?;
+        run(py, &ready, model, &asked, on_finished.as_ref())
+    }
+
+    /// One request whose answer is read while it is computed.
+    #[pyo3(name = "_stream", signature = (prompt, sampling_params = None, chat = false))]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        prompt: &Bound<'_, PyAny>,
+        sampling_params: Option<Bound<'_, PyAny>>,
+        chat: bool,
+    ) -> Outcome<Stream> {
+        let ready = self.ready()?;
+        let model = generates(&ready)?;
+        let given = if chat {
+            vec![Prompt { text: None, ids: conversation(py, model, prompt)? }]
+        } else {
+            prompts(prompt, model.texts())?
+        };
+        let mut asked = self.asked(model, given, sampling_params.as_ref())?;
+        let one = asked.pop().filter(|one| asked.is_empty() && one.params.choices() == 1);
+        let one = one.ok_or_else(|| Failure::Ours(Class::Request, "a stream has one prompt, and n=1".into()))?;
+        let running = py.detach(|| submit(model, &one, 0))?;
+        Ok(Stream::new(ready.clone(), one.id, one.prompt, running))
+    }
+
+    /// A vector for each text, as lists of floats.
+    #[pyo3(name = "_embed", signature = (prompts, pooling = None, normalize = None))]
+    fn embed(
+        &self,
+        py: Python<'_>,
+        prompts: &Bound<'_, PyAny>,
+        pooling: Option<&str>,
+        normalize: Option<bool>,
+    ) -> Outcome<Vec<(Vec<u32>, Vec<f32>)>> {
+        let ready = self.ready()?;
+        let pooling = pooling.map(|name| match name {
+            "cls" => Ok(Pooling::Cls),
+            "last" => Ok(Pooling::Last),
+            "mean" => Ok(Pooling::Mean),
+            other => Err(Failure::option(format!("pooling={other:?}: 'cls', 'last' or 'mean' is wanted"))),
+        });
+        let pooling = pooling.transpose()?;
+        match &*ready {
+            Ready::Encodes(encoder) => {
+                let framed = texts_of(prompts)?;
+                let framed = framed.iter().map(|text| encoder.tokenizer().frame(text, None));
+                let (inputs, ids) = inputs(framed.collect::<Result<Vec<_>, _>>().map_err(SessionError::from)?);
+                let usual = encoder.facts().embedding;
+                let how = Embedding {
+                    pooling: pooling.unwrap_or(usual.pooling),
+                    normalise: normalize.unwrap_or(usual.normalise),
+                };
+                let rows = py.detach(|| encoder.embed(inputs, how))?;
+                Ok(ids.into_iter().zip(rows).collect())
+            }
+            Ready::Generates(model) => {
+                let how = Embedding { pooling: pooling.unwrap_or(Pooling::Last), normalise: normalize.unwrap_or(true) };
+                let given = self::prompts(prompts, model.texts())?;
+                let mut rows = Vec::with_capacity(given.len());
+                for prompt in given {
+                    py.check_signals()?;
+                    let row = py.detach(|| model.embed(prompt.ids.clone(), how))?;
+                    rows.push((prompt.ids, row));
+                }
+                Ok(rows)
+            }
+        }
+    }
+
+    /// How well texts belong together, by a model that reads both: a score a pair.
+    #[pyo3(name = "_score")]
+    fn score(&self, py: Python<'_>, pairs: Vec<(String, String)>) -> Outcome<Vec<(Vec<u32>, Vec<f32>)>> {
+        let ready = self.ready()?;
+        let Ready::Encodes(encoder) = &*ready else {
+            let why = "it continues texts; scores are made by encoders with labels, such as cross-encoders";
+            return Err(Failure::unsupported("score of this model", why));
+        };
+        let framed = pairs.iter().map(|(a, b)| encoder.tokenizer().frame_pair(a, b, None));
+        let (inputs, ids) = inputs(framed.collect::<Result<Vec<_>, _>>().map_err(SessionError::from)?);
+        let rows = py.detach(|| encoder.score(inputs))?;
+        Ok(ids.into_iter().zip(rows).collect())
+    }
+
+    /// The model's tokenizer.
+    fn get_tokenizer(&self) -> Outcome<Tokenizer> {
+        let ready = self.ready()?;
+        ready.tokenizer()?;
+        Ok(Tokenizer(ready))
+    }
+
+    /// What a request has without parameters: vLLM's defaults, and what the model's makers suggest.
+    fn get_default_sampling_params(&self) -> Outcome<SamplingParams> {
+        SamplingParams::of_model(generates(&*self.ready()?)?.generation())
+    }
+
+    /// What was loaded.
+    #[getter]
+    fn model_info<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
+        let (ready, info) = (self.ready()?, PyDict::new(py));
+        match &*ready {
+            Ready::Generates(model) => {
+                let facts = model.facts();
+                info.set_item("architecture", &facts.architecture)?;
+                info.set_item("vocabulary", facts.vocabulary)?;
+                info.set_item("max_model_len", facts.context)?;
+                info.set_item("kv_cache_dtype", facts.kv.info().name)?;
+                info.set_item("weight_bytes", facts.bytes.weights)?;
+                info.set_item("kv_cache_bytes", facts.bytes.cache)?;
+            }
+            Ready::Encodes(encoder) => {
+                let facts = encoder.facts();
+                info.set_item("architecture", &facts.architecture)?;
+                info.set_item("vocabulary", facts.vocabulary)?;
+                info.set_item("max_model_len", facts.longest)?;
+                info.set_item("weight_bytes", facts.bytes.weights)?;
+            }
+        }
+        Ok(info)
+    }
+
+    /// Forgets the cached beginnings of prompts.
+    fn reset_prefix_cache(&self, py: Python<'_>) -> Outcome<()> {
+        let ready = self.ready()?;
+        let model = generates(&ready)?;
+        Ok(py.detach(|| model.reset_cache())?)
+    }
+
+    /// Unloads the model, once everything that runs has ended.
+    fn close(&self, py: Python<'_>) -> Outcome<()> {
+        process::check()?;
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| drop(ready));
+        Ok(())
+    }
+}
+
+impl Drop for Llm {
+    fn drop(&mut self) {
+        let ready = self.ready.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if process::check().is_err() {
+            // In a fork there is no thread that could end.
+            std::mem::forget(ready);
+            return;
+        }
+        // Its thread may be about to tell Python something, for which it needs Python's lock.
+        let mut ready = Some(ready);
+        if Python::try_attach(|py| py.detach(|| drop(ready.take()))).is_none() {
+            std::mem::forget(ready);
+        }
+    }
+}
+
+fn texts_of(given: &Bound<'_, PyAny>) -> Outcome<Vec<String>> {
+    if let Ok(text) = given.extract::<String>() {
+        return Ok(vec![text]);
+    }
+    Ok(given.extract::<Vec<String>>()?)
+}
+
+fn inputs(framed: Vec<Framed>) -> (Vec<EncoderInput>, Vec<Vec<u32>>) {
+    let ids = framed.iter().map(|text| text.ids.clone()).collect();
+    (framed.into_iter().map(|text| EncoderInput { ids: text.ids, types: text.types }).collect(), ids)
+}
+
+/// Runs requests, all at once as far as the engine takes them, and gives their outputs in order.
+fn run<'py>(
+    py: Python<'py>,
+    ready: &Ready,
+    model: &Model,
+    asked: &[Asked],
+    on_finished: Option<&Bound<'py, PyAny>>,
+) -> Outcome<Bound<'py, PyList>> {
+    let mut next = asked.iter().flat_map(|one| (0..one.params.choices()).map(move |choice| (one, choice)));
+    let mut open: VecDeque<Running> = VecDeque::new();
+    let outputs = PyList::empty(py);
+    for one in asked {
+        let mut choices = Vec::new();
+        for _ in 0..one.params.choices() {
+            while open.len() < WINDOW
+                && let Some((of, choice)) = next.next()
+            {
+                open.push_back(py.detach(|| submit(model, of, choice))?);
+            }
+            let missing = || Failure::Ours(Class::Engine, "a request was not submitted; please report this".into());
+            let mut running = open.pop_front().ok_or_else(missing)?;
+            while running.end.is_none() {
+                py.detach(|| running.read(LOOK_UP))?;
+                // What is dropped on the way out is cancelled.
+                py.check_signals()?;
+            }
+            choices.push(running);
+        }
+        let output = request_output(py, ready, &one.id, &one.prompt, &choices)?;
+        if let Some(told) = on_finished {
+            told.call1((&output,))?;
+        }
+        outputs.append(output)?;
+    }
+    Ok(outputs)
+}

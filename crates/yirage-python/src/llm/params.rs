@@ -1,0 +1,252 @@
+//! How tokens are chosen, by the names and defaults of vLLM.
+
+use crate::failure::{Class, Failure, Outcome};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use yirage_engine::sampling::SamplingParams as Sampling;
+use yirage_model::GenerationConfig;
+
+/// How many tokens are generated, how they are chosen, and what ends them. Names and defaults are vLLM's.
+///
+/// Raises:
+///     RequestError: a value out of its range. It is a ``ValueError``.
+#[pyclass(get_all, set_all, from_py_object, module = "yirage")]
+#[derive(Clone, Debug)]
+pub(crate) struct SamplingParams {
+    /// Answers to each prompt.
+    n: u32,
+    /// -2 to 2: subtracted from the logit of each token that the answer has.
+    presence_penalty: f32,
+    /// -2 to 2: subtracted once for each time that the answer has the token.
+    frequency_penalty: f32,
+    /// 0.01 to 100: divides logits of tokens that prompt or answer have; 1 does nothing.
+    repetition_penalty: f32,
+    /// Divides the logits; 0 takes the likeliest token.
+    temperature: f32,
+    /// The fewest likeliest tokens that reach this share are kept; above 0, at most 1.
+    top_p: f32,
+    /// So many likeliest tokens are kept; 0 and -1 keep all.
+    top_k: i64,
+    /// Tokens below this share of the likeliest one's probability are dropped; 0 to 1.
+    min_p: f32,
+    /// What is drawn follows from it; ``None`` is a seed of the model's, another one for each request.
+    seed: Option<u64>,
+    /// Texts that end the answer.
+    stop: Vec<String>,
+    /// Tokens that end the answer.
+    stop_token_ids: Vec<u32>,
+    /// Whether the model's own ends do not end the answer.
+    ignore_eos: bool,
+    /// New tokens at most; ``None`` is as many as fit.
+    max_tokens: Option<u32>,
+    /// New tokens at least.
+    min_tokens: u32,
+    /// Log-probabilities of so many likeliest tokens, and of the one that was chosen.
+    logprobs: Option<u32>,
+    /// The same of the prompt's tokens.
+    prompt_logprobs: Option<u32>,
+    /// Whether text is made of the tokens.
+    detokenize: bool,
+    /// Whether control tokens are left out of the text.
+    skip_special_tokens: bool,
+    /// Whether the text has the stop text that ended it.
+    include_stop_str_in_output: bool,
+    /// Texts that are never completed.
+    bad_words: Vec<String>,
+    /// The only tokens that are chosen.
+    allowed_token_ids: Option<Vec<u32>>,
+    /// Added to the logits of these tokens.
+    logit_bias: Option<BTreeMap<u32, f32>>,
+}
+
+/// One text, several, or none.
+#[derive(FromPyObject)]
+enum Texts {
+    One(String),
+    Many(Vec<String>),
+}
+
+fn texts(given: Option<Texts>) -> Vec<String> {
+    match given {
+        None => Vec::new(),
+        Some(Texts::One(text)) => vec![text],
+        Some(Texts::Many(texts)) => texts,
+    }
+}
+
+#[pymethods]
+impl SamplingParams {
+    #[new]
+    #[pyo3(signature = (n = 1, presence_penalty = 0.0, frequency_penalty = 0.0, repetition_penalty = 1.0,
+        temperature = 1.0, top_p = 1.0, top_k = 0, min_p = 0.0, seed = None, stop = None, stop_token_ids = None,
+        ignore_eos = false, max_tokens = Some(16), min_tokens = 0, logprobs = None, prompt_logprobs = None,
+        detokenize = true, skip_special_tokens = true, include_stop_str_in_output = false, bad_words = None,
+        allowed_token_ids = None, logit_bias = None))]
+    #[expect(clippy::too_many_arguments, reason = "vLLM's")]
+    fn new(
+        n: u32,
+        presence_penalty: f32,
+        frequency_penalty: f32,
+        repetition_penalty: f32,
+        temperature: f32,
+        top_p: f32,
+        top_k: i64,
+        min_p: f32,
+        seed: Option<u64>,
+        stop: Option<Texts>,
+        stop_token_ids: Option<Vec<u32>>,
+        ignore_eos: bool,
+        max_tokens: Option<u32>,
+        min_tokens: u32,
+        logprobs: Option<u32>,
+        prompt_logprobs: Option<u32>,
+        detokenize: bool,
+        skip_special_tokens: bool,
+        include_stop_str_in_output: bool,
+        bad_words: Option<Vec<String>>,
+        allowed_token_ids: Option<Vec<u32>>,
+        logit_bias: Option<BTreeMap<u32, f32>>,
+    ) -> Outcome<SamplingParams> {
+        let params = SamplingParams {
+            n,
+            presence_penalty,
+            frequency_penalty,
+            repetition_penalty,
+            temperature,
+            top_p,
+            top_k,
+            min_p,
+            seed,
+            stop: texts(stop),
+            stop_token_ids: stop_token_ids.unwrap_or_default(),
+            ignore_eos,
+            max_tokens,
+            min_tokens,
+            logprobs,
+            prompt_logprobs,
+            detokenize,
+            skip_special_tokens,
+            include_stop_str_in_output,
+            bad_words: bad_words.unwrap_or_default(),
+            allowed_token_ids,
+            logit_bias,
+        };
+        params.check()?;
+        Ok(params)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl SamplingParams {
+    /// What vLLM's defaults and the model's makers say.
+    pub(super) fn of_model(model: &GenerationConfig) -> Outcome<SamplingParams> {
+        let mut params = SamplingParams::new(
+            1,
+            0.0,
+            0.0,
+            1.0,
+            1.0,
+            1.0,
+            0,
+            0.0,
+            None,
+            None,
+            None,
+            false,
+            Some(16),
+            0,
+            None,
+            None,
+            true,
+            true,
+            false,
+            None,
+            None,
+            None,
+        )?;
+        let greedy = (model.do_sample == Some(false)).then_some(0.0);
+        let number = |into: &mut f32, of: Option<f64>| *into = of.map_or(*into, |x| x as f32);
+        number(&mut params.temperature, greedy.or(model.temperature));
+        number(&mut params.top_p, model.top_p);
+        number(&mut params.min_p, model.min_p);
+        number(&mut params.repetition_penalty, model.repetition_penalty);
+        params.top_k = model.top_k.map_or(0, i64::from);
+        Ok(params)
+    }
+
+    /// Refuses what no model takes.
+    pub(super) fn check(&self) -> Outcome<()> {
+        if self.n == 0 {
+            return Err(Failure::Ours(Class::Request, "n=0: one answer or more".into()));
+        }
+        if self.max_tokens == Some(0) {
+            return Err(Failure::Ours(Class::Request, "max_tokens=0: one token or more, or None".into()));
+        }
+        if let Some(most) = self.max_tokens.filter(|&most| self.min_tokens > most) {
+            let text = format!("min_tokens={} is more than max_tokens={most}", self.min_tokens);
+            return Err(Failure::Ours(Class::Request, text));
+        }
+        let params = Sampling { logit_bias: Vec::new(), ..self.sampling(0, 0)? };
+        let checked = params.checked(u32::MAX as usize);
+        checked.map(drop).map_err(|e| Failure::Ours(Class::Request, e.to_string()))
+    }
+
+    /// As the engine takes it, for a choice of a request.
+    pub(super) fn sampling(&self, seed: u64, choice: u32) -> Outcome<Sampling> {
+        let top_k = u32::try_from(self.top_k.max(0)).ok().filter(|_| self.top_k >= -1);
+        let wrong = || Failure::Ours(Class::Request, format!("top_k={}: 0 or more, or -1 for all", self.top_k));
+        Ok(Sampling {
+            temperature: self.temperature,
+            top_k: top_k.ok_or_else(wrong)?,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            presence_penalty: self.presence_penalty,
+            frequency_penalty: self.frequency_penalty,
+            repetition_penalty: self.repetition_penalty,
+            logit_bias: self.logit_bias.iter().flatten().map(|(&token, &bias)| (token, bias)).collect(),
+            seed: self.seed.unwrap_or(seed),
+            choice,
+            logprobs: self.logprobs,
+        })
+    }
+
+    pub(super) fn choices(&self) -> u32 {
+        self.n
+    }
+
+    pub(super) fn stops(&self) -> &[String] {
+        &self.stop
+    }
+
+    pub(super) fn stop_ids(&self) -> &[u32] {
+        &self.stop_token_ids
+    }
+
+    pub(super) fn ignores_ends(&self) -> bool {
+        self.ignore_eos
+    }
+
+    pub(super) fn tokens(&self) -> (u32, Option<u32>) {
+        (self.min_tokens, self.max_tokens)
+    }
+
+    pub(super) fn bad_words(&self) -> &[String] {
+        &self.bad_words
+    }
+
+    pub(super) fn allowed(&self) -> Option<&Vec<u32>> {
+        self.allowed_token_ids.as_ref()
+    }
+
+    pub(super) fn prompt_logprobs(&self) -> Option<u32> {
+        self.prompt_logprobs
+    }
+
+    /// Whether there is a text, whether control tokens are left out of it, and whether a stop text is part of it.
+    pub(super) fn text(&self) -> (bool, bool, bool) {
+        (self.detokenize, self.skip_special_tokens, self.include_stop_str_in_output)
+    }
+}
