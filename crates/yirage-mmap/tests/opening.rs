@@ -140,8 +140,10 @@ fn an_absent_file_is_none_and_a_link_to_nowhere_is_not() {
 #[test]
 fn a_pipe_is_read_where_the_user_may_pipe() {
     let s = Scratch::new("piped");
-    let pipe = s.pipe("pipe");
     for (limit, fits) in [(5, true), (4, false)] {
+        // A pipe of its own: a process that another test begins just then has the last reader's end until it is another
+        // program, and a writer that meets this end alone writes to nobody.
+        let pipe = s.pipe(&format!("pipe-{limit}"));
         let (to, from) = (pipe.clone(), pipe.clone());
         // A reader that stops at its limit leaves the writer with a broken pipe, which is the writer's business.
         let writer = std::thread::spawn(move || {
