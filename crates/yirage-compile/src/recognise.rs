@@ -18,7 +18,7 @@ use crate::names;
 use crate::readers::Readers;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
-use yirage_ir::{Graph, NodeKind, Op, Source, ValueId};
+use yirage_ir::{DType, Format, Graph, NodeKind, Op, Source, ValueId};
 use yirage_plan::Target;
 
 pub(crate) fn run(graph: &Graph, _: &Target, _: &Options, decisions: &mut Decisions) -> Result<Graph, CompileError> {
@@ -84,6 +84,8 @@ enum Kept {
     NoWeight(ValueId),
     /// This input would have to be none.
     Weight(ValueId),
+    /// This input would have to be f32.
+    Narrow(ValueId),
 }
 
 fn find(graph: &Graph, readers: &Readers, n: usize, decisions: &mut Decisions) -> Option<Found> {
@@ -94,7 +96,7 @@ fn find(graph: &Graph, readers: &Readers, n: usize, decisions: &mut Decisions) -
         match same(&form, graph, graph.nodes[n].outs[0]) {
             Ok((ins, nodes)) => {
                 let found = Found { op: guess.op, ins, nodes };
-                let stays = closed(graph, readers, n, &found).and_then(|()| weights_stay(graph, readers, &found));
+                let stays = closed(graph, readers, n, &found).and_then(|()| inputs_fit(graph, readers, &found));
                 match stays {
                     Ok(()) => {
                         decisions.tell(|| found.decision(graph));
@@ -138,6 +140,7 @@ impl Found {
             Kept::Wanted(id) => readers.wanted(graph, id, &self.nodes),
             Kept::NoWeight(id) => format!("{} is no weight", names::quoted(graph, id)),
             Kept::Weight(id) => format!("{} is a weight", names::quoted(graph, id)),
+            Kept::Narrow(id) => format!("{} is {}, not f32", names::quoted(graph, id), graph.ty(id).dense()),
         };
         let why = format!("they are its general form, but {but}");
         Decision::refused(self.values(graph), self.what(), why)
@@ -207,12 +210,20 @@ fn closed(graph: &Graph, readers: &Readers, n: usize, found: &Found) -> Result<(
     inside.find(|&&o| !hidden(o)).map_or(Ok(()), |&o| Err(Kept::Wanted(o)))
 }
 
-/// A product's weight is packed when it is loaded, which the ops that read it as it lies do not know.
+/// A product's weight is packed when it is loaded, which the ops that read it as it lies do not know. What is no weight has
+/// the type that named ops compute with.
 ///
 /// # Errors
-/// The input that is no such weight.
-fn weights_stay(graph: &Graph, readers: &Readers, found: &Found) -> Result<(), Kept> {
+/// The input that is no such weight, or of another type.
+fn inputs_fit(graph: &Graph, readers: &Readers, found: &Found) -> Result<(), Kept> {
     let is_weight = |id: ValueId| graph.value(id).source == Source::Weight;
+    // A weight is decoded when it is loaded; beside those, named ops compute with f32 alone.
+    let narrow = |id: &&ValueId| {
+        !is_weight(**id) && [Format::F16, Format::BF16].map(DType::from).contains(&graph.ty(**id).dtype)
+    };
+    if let Some(&id) = found.ins.iter().find(narrow) {
+        return Err(Kept::Narrow(id));
+    }
     // A product may read a weight as what it multiplies, too.
     let packed = |n: usize, id: ValueId| match &graph.nodes[n].kind {
         NodeKind::Op(Op::Linear(_)) => graph.nodes[n].ins[0] != id,

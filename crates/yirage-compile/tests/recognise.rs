@@ -82,6 +82,13 @@ fn what_is_read_elsewhere_stays() {
 #[test]
 fn what_is_nearly_an_op_stays() {
     let near = [
+        // Its weight is no weight, and not of the type that norms compute with.
+        (
+            r#"slot %x: f32[Tokens, 8] slot %w: bf16[8]
+            %m = reduce{kind=mean_square, axes="[1]", keep=true}(%x): f32[Tokens, 1]
+            %y = map{expr="mul(mul(x0, rsqrt(add(x1, 0.00001))), x2)"}(%x, %m, %w): f32[Tokens, 8]"#,
+            "map",
+        ),
         // The product of other rows, a look-up in what is computed, a norm of a sum of squares, a softmax that is not one.
         ("slot %x: f32[Tokens, 8] weight %w: f32[8, 4] %y = contract(%x, %w): f32[Tokens, 4]", "contract"),
         ("slot %x: f32[Tokens, 8] slot %i: i32[Seqs] %y = gather{axis=0}(%x, %i): f32[Seqs, 8]", "gather"),
