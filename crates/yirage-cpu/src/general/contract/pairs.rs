@@ -171,7 +171,7 @@ pub(super) struct PackPairs {
     pub(super) down: isize,
     pub(super) rows: usize,
     pub(super) columns: usize,
-    pub(super) into: *mut u32,
+    pub(super) into: *mut Pair,
     /// From panel to panel.
     pub(super) panel: usize,
 }
@@ -259,7 +259,7 @@ unsafe fn some<V: Lanes>(p: *const u16, n: usize) -> V {
 
 /// Two numbers whose low halves are zero: the first at the odd place.
 #[inline(always)]
-fn pair(first: u32, second: u32) -> u32 {
+fn pair(first: u32, second: u32) -> Pair {
     first & 0xffff_0000 | second >> 16
 }
 
@@ -268,31 +268,14 @@ pub(super) fn are_multiplied(isa: Isa) -> bool {
     cfg!(target_arch = "x86_64") && isa == Isa::Avx512Bf16
 }
 
-/// Packed pairs times each other.
-#[derive(Clone, Copy)]
-pub(super) struct MultiplyPairs {
-    /// `[row][l / 2]`, a row every [`LINE`].
-    pub(super) a: *const u32,
-    /// `[panel][l / 2][PANEL]`.
-    pub(super) b: *const u32,
-    /// From panel to panel.
-    pub(super) panel: usize,
-    /// `[row][column]`, columns up to whole panels.
-    pub(super) sums: *mut f32,
-    /// From row to row of the sums.
-    pub(super) pitch: usize,
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    /// Pairs.
-    pub(super) depth: usize,
-    /// Nothing was summed yet.
-    pub(super) first: bool,
-}
+/// Two numbers of bf16 that are multiplied at once, the first at the odd place.
+pub(super) type Pair = u32;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::split::tile_rows;
-    use super::{LINE, MultiplyPairs, PANEL};
+    use super::super::tile::Multiply;
+    use super::{LINE, PANEL, Pair};
     use crate::simd::LANES;
     use std::arch::x86_64::*;
 
@@ -303,19 +286,15 @@ mod x86 {
         unsafe { std::mem::transmute::<__m512i, __m512bh>(v) }
     }
 
-    impl MultiplyPairs {
+    impl Multiply<Pair> {
         /// `sums += a b`, or `sums = a b`.
         ///
         /// # Safety
         /// AVX-512 with BF16; the blocks and the sums exist.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-        pub(in super::super) unsafe fn run(&self) {
+        pub(in super::super) unsafe fn run_pairs(&self) {
             for c in (0..self.columns).step_by(PANEL) {
-                let panel = MultiplyPairs {
-                    b: self.b.wrapping_add(c / PANEL * self.panel),
-                    sums: self.sums.wrapping_add(c),
-                    ..*self
-                };
+                let panel = self.from_column(c);
                 let mut r = 0;
                 while r < self.rows {
                     // SAFETY: rows that exist.
@@ -372,9 +351,9 @@ mod x86 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-impl MultiplyPairs {
+impl super::tile::Multiply<Pair> {
     /// There is no such level here: [`are_multiplied`] says so.
-    pub(super) unsafe fn run(&self) {
+    pub(super) unsafe fn run_pairs(&self) {
         unreachable!("pairs are multiplied by no level of this architecture");
     }
 }

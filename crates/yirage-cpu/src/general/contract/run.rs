@@ -2,7 +2,7 @@
 
 use super::float::with_float;
 use super::pack::Pack;
-use super::pairs::{MultiplyPairs, PackPairs, PairsOfPanel, PairsOfRow, Range, Rows};
+use super::pairs::{PackPairs, Pair, PairsOfPanel, PairsOfRow, Range, Rows};
 use super::split::{DEPTH, LINE, PANEL, Piece};
 use super::sweep::Sweep;
 use super::tile::Multiply;
@@ -45,10 +45,16 @@ struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
+    /// The blocks as numbers of this type, of which there are `depth` along k.
+    fn of<E>(self, depth: usize) -> Multiply<E> {
+        let Blocks { pitch, rows, columns, first, .. } = self;
+        let (a, b, sums) = (self.left.as_ptr().cast(), self.right.as_ptr().cast(), self.sums.as_mut_ptr());
+        Multiply { a, b, panel: DEPTH * PANEL, sums, pitch, rows, columns, depth, first }
+    }
+
     fn multiply(self, isa: Isa) {
-        let Blocks { pitch, rows, columns, depth, first, .. } = self;
-        let (a, b, sums) = (self.left.as_ptr(), self.right.as_ptr(), self.sums.as_mut_ptr());
-        launch(isa, Multiply { a, b, panel: DEPTH * PANEL, sums, pitch, rows, columns, depth, first });
+        let depth = self.depth;
+        launch(isa, self.of::<f32>(depth));
     }
 
     /// The rows of a.
@@ -68,21 +74,11 @@ impl Blocks<'_> {
 
     /// Multiplies blocks of pairs.
     fn multiply_pairs(self, isa: Isa) {
-        let Blocks { left, right, sums, pitch, rows, columns, depth, first } = self;
-        let multiply = MultiplyPairs {
-            a: left.as_ptr().cast(),
-            b: right.as_ptr().cast(),
-            panel: DEPTH * PANEL,
-            sums: sums.as_mut_ptr(),
-            pitch,
-            rows,
-            columns,
-            depth: depth.div_ceil(2),
-            first,
-        };
+        let depth = self.depth.div_ceil(2);
+        let multiply = self.of::<Pair>(depth);
         assert!(isa.available(), "a kernel was called for {isa}, which this processor lacks");
         // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the blocks are those of the piece.
-        unsafe { multiply.run() };
+        unsafe { multiply.run_pairs() };
     }
 }
 

@@ -3,13 +3,13 @@
 use super::split::{LINE, PANEL, tile_rows};
 use crate::simd::{LANES, Lanes, WithLanes};
 
-/// `sums += a b`, or `sums = a b`. Each sum is one chain of fused multiply-adds, l ascending.
+/// `sums += a b`, or `sums = a b`, of numbers or of pairs of them. Each sum is one chain of fused multiply-adds, l ascending.
 #[derive(Clone, Copy)]
-pub(super) struct Multiply {
+pub(super) struct Multiply<E> {
     /// `[row][l]`, a row every [`LINE`].
-    pub(super) a: *const f32,
+    pub(super) a: *const E,
     /// `[panel][l][PANEL]`.
-    pub(super) b: *const f32,
+    pub(super) b: *const E,
     /// From panel to panel.
     pub(super) panel: usize,
     /// `[row][column]`, columns up to whole panels.
@@ -23,18 +23,26 @@ pub(super) struct Multiply {
     pub(super) first: bool,
 }
 
-impl WithLanes for Multiply {
+impl<E: Copy> Multiply<E> {
+    /// What is left from a panel's first column on.
+    #[inline(always)]
+    pub(super) fn from_column(&self, c: usize) -> Multiply<E> {
+        Multiply {
+            b: self.b.wrapping_add(c / PANEL * self.panel),
+            sums: self.sums.wrapping_add(c),
+            columns: self.columns - c,
+            ..*self
+        }
+    }
+}
+
+impl WithLanes for Multiply<f32> {
     type Out = ();
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
         for c in (0..self.columns).step_by(PANEL) {
-            let panel = Multiply {
-                b: self.b.wrapping_add(c / PANEL * self.panel),
-                sums: self.sums.wrapping_add(c),
-                columns: self.columns - c,
-                ..self
-            };
+            let panel = self.from_column(c);
             // SAFETY: who makes a `Multiply` vouches for both blocks and the sums.
             unsafe {
                 if V::WIDE && panel.columns > LANES {
@@ -52,7 +60,7 @@ impl WithLanes for Multiply {
     }
 }
 
-impl Multiply {
+impl Multiply<f32> {
     /// All rows of `C` vectors of columns, as many at a time as the registers hold sums.
     #[inline(always)]
     unsafe fn rows<V: Lanes, const C: usize>(&self) {
