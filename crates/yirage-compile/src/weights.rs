@@ -3,29 +3,37 @@
 use crate::decision::Decisions;
 use crate::error::CompileError;
 use crate::recognise::recognised;
-use yirage_ir::{DType, Graph, Op, Source, ValueId};
-use yirage_plan::weights::ROWS;
+use std::collections::HashSet;
+use yirage_ir::{DType, Format, Graph, NodeKind, Op, Region, RegionKind, Source, ValueId};
+use yirage_plan::rules::{OpRule, OperandKind, WeightLayout};
+use yirage_plan::weights::{ELEMENTS, ROWS};
 use yirage_plan::{Target, WeightEntry, WeightPlan, matrices, readers};
 
 /// Layout, format and shard axis of every weight of `graph` on `target`.
 ///
 /// Weights that products read take the target's product layout, look-ups in the same table included (a tied
-/// embedding is held once); all others stay rows of floats.
+/// embedding is held once). Floats of 16 bits that only general products read stay as they are, where the target's
+/// kernels take them so. All others stay rows of floats.
 ///
 /// # Errors
 /// A graph that does not hold together, and a weight that products read as different numbers of matrices.
 pub fn plan_weights(graph: &Graph, target: &Target) -> Result<WeightPlan, CompileError> {
     yirage_ir::verify(graph)?;
     let graph = &recognised(graph, &mut Decisions::unheard())?;
-    let entries = graph.inputs_of(Source::Weight).map(|id| entry(graph, id, target));
+    let multiplied = multiplied_alone(graph);
+    let entries = graph.inputs_of(Source::Weight).map(|id| entry(graph, id, target, multiplied.contains(&id)));
     Ok(WeightPlan { entries: entries.collect::<Result<_, _>>()? })
 }
 
-fn entry(graph: &Graph, id: ValueId, target: &Target) -> Result<WeightEntry, CompileError> {
+fn entry(graph: &Graph, id: ValueId, target: &Target, multiplied: bool) -> Result<WeightEntry, CompileError> {
     let v = graph.value(id);
     let product = readers(graph, id).iter().any(|r| matches!(r, (Op::Linear(_) | Op::ExpertLinear(_), 1)));
     let quantised = matches!(v.ty.dtype, DType::Stored(f) if f.info().block > 1);
-    let layout = if product || quantised { target.product_layout.clone() } else { ROWS.to_string() };
+    let layout = match product || quantised {
+        true => target.product_layout.clone(),
+        false if multiplied && takes_elements(target, v.ty.dtype) => ELEMENTS.into(),
+        false => ROWS.into(),
+    };
     // Rows of a product's weight are outputs: splitting them needs no sum across devices.
     let shard_axis = if product { Some(v.ty.shape.len() as u32 - 2) } else { None };
     let mut matrices = matrices(graph, id).into_iter();
@@ -37,6 +45,52 @@ fn entry(graph: &Graph, id: ValueId, target: &Target) -> Result<WeightEntry, Com
             why: "a weight is held once; give it twice, under two names".into(),
         }),
     }
+}
+
+/// The values that general products read, themselves or through views, and nothing else.
+fn multiplied_alone(graph: &Graph) -> HashSet<ValueId> {
+    let mut multiplied = HashSet::new();
+    let mut other: HashSet<ValueId> = graph.outputs.iter().copied().collect();
+    for node in graph.nodes.iter().rev() {
+        let out_is = |set: &HashSet<ValueId>| node.outs.iter().any(|out| set.contains(out));
+        let (as_factor, as_other) = match &node.kind {
+            NodeKind::Op(Op::Contract(_)) => (node.ins.clone(), Vec::new()),
+            NodeKind::Op(Op::View(_)) if out_is(&other) => (Vec::new(), node.ins.clone()),
+            NodeKind::Op(Op::View(_)) => {
+                (node.ins.iter().copied().filter(|_| out_is(&multiplied)).collect(), Vec::new())
+            }
+            NodeKind::Region(region) if region.kind == RegionKind::Tiled => tiles_multiplied(region, &node.ins),
+            _ => (Vec::new(), node.ins.clone()),
+        };
+        multiplied.extend(as_factor);
+        other.extend(as_other);
+    }
+    multiplied.retain(|id| !other.contains(id));
+    multiplied
+}
+
+/// Of what a tiled region reads, what its products multiply alone, and what else is done with.
+fn tiles_multiplied(region: &Region, ins: &[ValueId]) -> (Vec<ValueId>, Vec<ValueId>) {
+    let (mut as_factor, mut as_other) = (Vec::new(), Vec::new());
+    for part in region.parts() {
+        // Regions hold ops alone, so this goes no deeper.
+        let multiplied = multiplied_alone(part.graph);
+        for (inner, outer) in part.graph.inputs.iter().zip(&part.ins) {
+            let Some(outer) = outer.and_then(|at| ins.get(at)) else { continue };
+            if multiplied.contains(inner) { as_factor.push(*outer) } else { as_other.push(*outer) }
+        }
+    }
+    (as_factor, as_other)
+}
+
+/// Whether a kernel multiplies weights of these elements as they are in the file.
+fn takes_elements(target: &Target, dtype: DType) -> bool {
+    let halves = [Format::F16, Format::BF16].map(DType::from);
+    let kind = OperandKind::Weight(WeightLayout::Elements);
+    let mut rules = target.kernels.iter().flat_map(|kernel| &kernel.rules).filter(|rule| rule.op == "contract");
+    let takes =
+        |at| move |rule: &OpRule| rule.ways(at).iter().any(|way| way.kind == kind && way.dtypes.contains(&dtype));
+    halves.contains(&dtype) && rules.any(|rule| takes(0)(rule) && takes(1)(rule))
 }
 
 /// The entries of the weights that a graph still reads, in its order.

@@ -5,7 +5,8 @@ mod support;
 
 use support::target;
 use yirage_compile::{CompileError, Options, compile, plan_weights};
-use yirage_ir::{ActivationLayout, Dims, Graph, text};
+use yirage_ir::{ActivationLayout, Dims, Format, Graph, RegionKind, text};
+use yirage_plan::rules::{OperandKind, Way, WeightLayout};
 use yirage_plan::{LayoutFacts, Plan, Precision, Target, VerifiedPlan};
 
 const BUCKET: Dims = Dims { tokens: 8, seqs: 1, blocks: 1, rows: 1 };
@@ -73,4 +74,53 @@ fn a_value_has_the_bytes_that_the_target_says_of_its_layout() {
         plan.place(plan.graph.find("q").unwrap()).unwrap().bytes
     };
     assert_eq!([bytes(72, 32), bytes(72, 128), bytes(80, 32)], [8 * 2 * 72, 8 * 4 * 72, 8 * 2 * 80]);
+}
+
+/// A target whose general products read weights of 16 bits as they are in the file.
+fn reads_elements() -> Target {
+    let mut target = target();
+    let kernel = target.kernels.iter_mut().find(|kernel| kernel.regions.contains(&RegionKind::Chain)).unwrap();
+    let rule = kernel.rules.iter_mut().find(|rule| rule.op == "contract").unwrap();
+    let kind = OperandKind::Weight(WeightLayout::Elements);
+    rule.inputs.iter_mut().for_each(|ways| ways.push(Way::new(kind, [Format::F16, Format::BF16])));
+    target
+}
+
+#[test]
+fn weights_that_products_alone_read_keep_their_elements() {
+    let layout = |body: &str, target: &Target| {
+        let graph = text::parse(&format!("graph g {{ slot %x: bf16[Tokens, 64] {body} output %y }}")).unwrap();
+        let plan = plan_weights(&graph, target).unwrap();
+        plan.get("w").unwrap().layout.clone()
+    };
+    let product = "weight %w: bf16[64, 32] %y = contract(%x, %w): bf16[Tokens, 32]";
+    let turned = r#"weight %w: bf16[32, 64] %t = view{form="permute(1, 0)"}(%w): bf16[64, 32]
+        %y = contract(%x, %t): bf16[Tokens, 32]"#;
+    assert_eq!([product, turned].map(|body| layout(body, &reads_elements())), ["elements", "elements"]);
+    assert_eq!(layout(product, &target()), "rows", "no kernel of the target reads them so");
+    let others = [
+        // Something else reads it too, or reads what is seen of it.
+        r#"weight %w: bf16[64, 32] %n = map{expr="neg(x0)"}(%w): f32[64, 32] output %n
+            %y = contract(%x, %w): bf16[Tokens, 32]"#,
+        r#"weight %w: bf16[32, 64] %t = view{form="permute(1, 0)"}(%w): bf16[64, 32]
+            %n = map{expr="neg(x0)"}(%t): f32[64, 32] output %n %y = contract(%x, %t): bf16[Tokens, 32]"#,
+        r#"weight %w: bf16[64] %y = map{expr="add(x0, x1)"}(%x, %w): f32[Tokens, 64]"#,
+        // There is nothing to save.
+        r#"weight %w: f32[64, 32] %z = map{expr="neg(x0)"}(%x): f32[Tokens, 64]
+            %y = contract(%z, %w): f32[Tokens, 32]"#,
+    ];
+    assert_eq!(others.map(|body| layout(body, &reads_elements())), ["rows"; 4]);
+}
+
+#[test]
+fn a_plan_of_elements_holds_only_where_they_are_read() {
+    let graph = text::parse(
+        "graph g { slot %x: bf16[Tokens, 64] weight %w: bf16[64, 32]
+         %y = contract(%x, %w): bf16[Tokens, 32] output %y }",
+    )
+    .unwrap();
+    let plan = compiled(&graph, &reads_elements(), Precision::Exact).unwrap();
+    assert_eq!(plan.weights.entries[0].layout, "elements");
+    let refused = VerifiedPlan::new(plan, &target()).unwrap_err().to_string();
+    assert!(refused.contains("a weight held element by element of bf16"), "{refused}");
 }

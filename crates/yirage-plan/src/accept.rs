@@ -2,7 +2,7 @@
 
 use crate::rules::{Given, OpRule, OperandKind, WeightLayout};
 use crate::target::{KernelFacts, Target};
-use crate::weights::{ROWS, WeightPlan};
+use crate::weights::{ELEMENTS, ROWS, WeightPlan};
 use std::collections::HashMap;
 use thiserror::Error;
 use yirage_ir::region::{Part, Tiled, block_bytes};
@@ -71,6 +71,7 @@ impl<'a> Lying<'a> {
     pub fn new(graph: &'a Graph, weights: &'a WeightPlan, target: &Target) -> Lying<'a> {
         let layout = |name: &str| match name {
             ROWS => Some(WeightLayout::Rows),
+            ELEMENTS => Some(WeightLayout::Elements),
             name => (name == target.product_layout).then_some(WeightLayout::Product),
         };
         let entries = weights.entries.iter().filter_map(|e| Some((e.name.as_str(), layout(&e.layout)?)));

@@ -8,6 +8,8 @@ use yirage_ir::{ActivationLayout, DType, Format};
 pub enum WeightLayout {
     /// Row after row of plain values.
     Rows,
+    /// Row after row of the elements of the file, of their own type.
+    Elements,
     /// The target's product layout.
     Product,
 }
@@ -146,6 +148,7 @@ impl fmt::Display for OperandKind {
             OperandKind::Arena => "a computed value",
             OperandKind::Slot => "a slot",
             OperandKind::Weight(WeightLayout::Rows) => "a weight in plain rows",
+            OperandKind::Weight(WeightLayout::Elements) => "a weight held element by element",
             OperandKind::Weight(WeightLayout::Product) => "a weight in the product layout",
             OperandKind::State => "a state",
         })

@@ -13,7 +13,7 @@ pub struct WeightEntry {
     pub name: String,
     /// Its type: stored format and logical shape.
     pub ty: Type,
-    /// The layout in device memory: `rows` as in the file, or the target's product layout.
+    /// The layout in device memory: [`ROWS`], [`ELEMENTS`], or the target's product layout.
     pub layout: String,
     /// Equal matrices that a two-dimensional weight is made of, one below the other (grouped products); else 1.
     pub groups: u32,
@@ -38,8 +38,12 @@ pub struct WeightPlan {
     pub entries: Vec<WeightEntry>,
 }
 
-/// The layout of weights that stay as they are in the file.
+/// The layout of weights in the file's order, row after row of plain values: a device may hold them as f32.
 pub const ROWS: &str = "rows";
+
+/// The layout of weights in the file's order whose elements stay what they are in the file: floats of 16 bits that take
+/// the bytes of 16 bits each time a general product reads them.
+pub const ELEMENTS: &str = "elements";
 
 impl WeightPlan {
     /// The entry called `name`.

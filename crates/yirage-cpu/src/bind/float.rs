@@ -4,14 +4,14 @@ use super::group::GroupSpot;
 use super::location::Moves;
 use super::run::Run;
 use super::spot::Spot;
-use crate::held::Rows;
+use crate::held::{Elements, Rows};
 use crate::rows::Src;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 use yirage_ir::{DType, Dim, Dims};
 
-/// Memory of a dense value of 32-bit elements.
+/// Memory of a dense value.
 #[derive(Clone)]
 pub(super) enum Base {
     /// In the arena.
@@ -22,6 +22,8 @@ pub(super) enum Base {
     Slot(usize),
     /// A weight held as plain rows.
     Weight(Arc<Rows>),
+    /// A weight held element by element; who reads it knows their type.
+    Elements(Arc<Elements>),
     /// A tile of what lies elsewhere, of elements of so many bytes.
     Tile(Box<Base>, Moves, usize),
 }
@@ -35,6 +37,7 @@ impl Base {
             Base::Group(spot) => spot.first(run).cast::<f32>().cast_const(),
             Base::Slot(index) => run.slots[*index].as_ptr().cast(),
             Base::Weight(rows) => rows.values().as_ptr(),
+            Base::Elements(held) => held.bytes().as_ptr().cast(),
             // Inside: `yirage_ir` has checked that all tiles are parts of the value.
             Base::Tile(of, moves, bytes) => of.first(run).wrapping_byte_add(moves.to(run.tile) * bytes),
         }

@@ -62,6 +62,7 @@ impl fmt::Display for Operand {
             Location::Weight(weight) => match **weight {
                 CpuWeight::Packed(_) => "a weight packed for products",
                 CpuWeight::Rows(_) => "a weight held as plain rows",
+                CpuWeight::Elements(_) => "a weight held element by element",
             },
             Location::State(_) => "a cache state",
         };

@@ -120,7 +120,7 @@ impl Site {
         match &self.whole(input)?.location {
             Location::Weight(weight) => match &**weight {
                 CpuWeight::Packed(matrix) => Ok(Table::Packed(Packed(matrix.clone()))),
-                CpuWeight::Rows(_) => Ok(Table::Rows(self.float_rows(input)?)),
+                _ => Ok(Table::Rows(self.float_rows(input)?)),
             },
             _ => Ok(Table::Rows(self.float_rows(input)?)),
         }
@@ -220,7 +220,7 @@ impl Site {
             Location::Slot(index) if operand.ty.dtype == DType::F32 => Ok(Base::Slot(*index)),
             Location::Weight(weight) => match &**weight {
                 CpuWeight::Rows(rows) => Ok(Base::Weight(rows.clone())),
-                CpuWeight::Packed(_) => Err(self.refuse(input, operand, wanted)),
+                _ => Err(self.refuse(input, operand, wanted)),
             },
             _ => Err(self.refuse(input, operand, wanted)),
         }

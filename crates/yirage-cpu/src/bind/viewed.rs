@@ -126,7 +126,7 @@ impl Whole {
     /// An operand of another kind, or that has not all of these elements.
     pub(crate) fn read(&self, read: &Read) -> Result<(Viewed, DType), HalError> {
         let operand = self.input(read.input)?;
-        let wanted = "plain elements, computed, in a slot or of a weight held as plain rows";
+        let wanted = "plain elements, computed, in a slot or of a weight that is not packed";
         let (base, dtype) = base(&operand.location, operand.ty.dtype).ok_or_else(|| self.refuse(operand, wanted))?;
         let elem = Elem::try_from(dtype).map_err(|_| self.refuse(operand, wanted))?;
         let offset = self.inside(operand, &read.at, elem)?;
@@ -191,6 +191,7 @@ fn base(location: &Location, dtype: DType) -> Option<(Base, DType)> {
         Location::Slot(index) => Some((Base::Slot(*index), dtype)),
         Location::Weight(weight) => match &**weight {
             CpuWeight::Rows(rows) => Some((Base::Weight(rows.clone()), DType::F32)),
+            CpuWeight::Elements(held) => Some((Base::Elements(held.clone()), held.dtype())),
             CpuWeight::Packed(_) => None,
         },
         Location::Tile(of, moves) => {

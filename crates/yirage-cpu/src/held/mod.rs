@@ -8,4 +8,4 @@ mod weight;
 pub(crate) use packing::packing;
 pub(crate) use sink::Sink;
 pub(crate) use state::CpuState;
-pub(crate) use weight::{CpuWeight, Matrix, PRODUCT_LAYOUT, Rows, adopt, packed_bytes};
+pub(crate) use weight::{CpuWeight, Elements, Matrix, PRODUCT_LAYOUT, Rows, adopt, packed_bytes};

@@ -1,6 +1,6 @@
 //! Weights as they come from files: a piece at a time, repacked by all threads.
 
-use super::weight::{CpuWeight, packed_bytes, sizes};
+use super::weight::{CpuWeight, is_packed, packed_bytes, sizes};
 use crate::memory::HugeBuf;
 use crate::pack::{PANEL_ROWS, PackError, PackedMatrix};
 use crate::shared::Shared;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use yirage_hal::{HalError, WeightHandle, WeightSink};
 use yirage_ir::Format;
 use yirage_plan::WeightEntry;
-use yirage_plan::weights::ROWS;
+use yirage_plan::weights::ELEMENTS;
 
 fn no_memory(wanted: u64, entry: &WeightEntry, detail: String) -> HalError {
     HalError::OutOfMemory { pool: "weights", wanted, detail: format!("weight `{}`: {detail}", entry.name) }
@@ -29,16 +29,18 @@ pub(crate) struct Sink {
 enum Into {
     Packed(PackedMatrix),
     Rows(HugeBuf),
+    Elements(HugeBuf),
 }
 
 impl Sink {
     pub(crate) fn new(shared: &Arc<Shared>, entry: &WeightEntry) -> Result<Sink, HalError> {
         let (format, count, rows, k) = sizes(entry)?;
-        let into = if entry.layout == ROWS {
+        let into = if !is_packed(entry) {
             let bytes = packed_bytes(entry)?;
             let len = usize::try_from(bytes).map_err(|e| no_memory(bytes, entry, e.to_string()))?;
             let values = shared.supply.zeroed(len, align_of::<f32>());
-            Into::Rows(values.map_err(|e| no_memory(bytes, entry, e.to_string()))?)
+            let values = values.map_err(|e| no_memory(bytes, entry, e.to_string()))?;
+            if entry.layout == ELEMENTS { Into::Elements(values) } else { Into::Rows(values) }
         } else {
             let packed = PackedMatrix::supplied(shared.supply, format, count, rows, k);
             Into::Packed(packed.map_err(|e| match e {
@@ -84,10 +86,17 @@ fn floats(buf: &mut HugeBuf) -> &mut [f32] {
     unsafe { buf.as_mut_slice().align_to_mut::<f32>().1 }
 }
 
+/// Little-endian words of 16 bits as this processor has them.
+fn native_halves(from: &[u8], to: &mut [u8]) {
+    for (to, from) in to.chunks_exact_mut(2).zip(from.chunks_exact(2)) {
+        to.copy_from_slice(&u16::from_le_bytes([from[0], from[1]]).to_ne_bytes());
+    }
+}
+
 impl WeightSink for Sink {
     fn row_step(&self) -> usize {
         match self.into {
-            Into::Rows(_) => 1,
+            Into::Rows(_) | Into::Elements(_) => 1,
             Into::Packed(_) if self.count > 1 => self.rows,
             Into::Packed(_) => PANEL_ROWS,
         }
@@ -99,11 +108,16 @@ impl WeightSink for Sink {
         if rows * row_bytes != bytes.len() || first_row + rows > self.count * self.rows {
             return Err(self.error(format!("{} bytes from row {first_row} do not fit", bytes.len())));
         }
-        if let Into::Rows(values) = &mut self.into {
-            (self.format.info().decode)(bytes, &mut floats(values)[first_row * self.k..(first_row + rows) * self.k]);
+        match &mut self.into {
+            Into::Rows(values) => {
+                let wanted = first_row * self.k..(first_row + rows) * self.k;
+                (self.format.info().decode)(bytes, &mut floats(values)[wanted]);
+            }
+            Into::Elements(values) => native_halves(bytes, &mut values.as_mut_slice()[first_row * row_bytes..]),
+            Into::Packed(_) => {}
         }
         match &self.into {
-            Into::Rows(_) => Ok(()),
+            Into::Rows(_) | Into::Elements(_) => Ok(()),
             Into::Packed(packed) => {
                 let mut at = 0;
                 while at < rows {
@@ -121,6 +135,7 @@ impl WeightSink for Sink {
         let weight = match self.into {
             Into::Packed(matrix) => CpuWeight::packed(&self.shared, matrix),
             Into::Rows(values) => CpuWeight::own(&self.shared, values),
+            Into::Elements(values) => CpuWeight::elements(&self.shared, values, self.format),
         };
         Ok(WeightHandle(Arc::new(weight)))
     }

@@ -51,6 +51,11 @@ pub(super) fn words() -> Vec<Way> {
     [OperandKind::Arena, OperandKind::Slot].map(|kind| Way::new(kind, words)).into()
 }
 
+/// A weight of floats whose elements lie as they are in the file.
+fn elements_of_weight() -> Way {
+    Way::new(OperandKind::Weight(WeightLayout::Elements), [Format::F16, Format::BF16])
+}
+
 /// `Whole::read`: plain elements of any type that general kernels compute with.
 pub(super) fn elements() -> Vec<Way> {
     let floats = [Format::F32, Format::F16, Format::BF16];
@@ -59,13 +64,14 @@ pub(super) fn elements() -> Vec<Way> {
         Way::new(OperandKind::Arena, elements()),
         Way::new(OperandKind::Slot, elements()).with_strides(),
         Way::new(OperandKind::Weight(WeightLayout::Rows), floats),
+        elements_of_weight(),
     ]
 }
 
-/// `Whole::all` of elements that are moved as they lie: a weight of 16 bits is held as f32, so it is none.
+/// `Whole::all` of elements that are moved as they lie: a weight of 16 bits in rows is held as f32, so it is none.
 pub(super) fn moved() -> Vec<Way> {
     let mut ways = elements();
     ways.truncate(2);
-    ways.push(Way::new(OperandKind::Weight(WeightLayout::Rows), [Format::F32]));
+    ways.extend([Way::new(OperandKind::Weight(WeightLayout::Rows), [Format::F32]), elements_of_weight()]);
     ways
 }

@@ -5,7 +5,7 @@ use crate::limits::{MAX_SLOT_BYTES, MAX_SYMBOL};
 use crate::plan::Plan;
 use crate::readers::matrices;
 use crate::target::Target;
-use crate::weights::ROWS;
+use crate::weights::{ELEMENTS, ROWS};
 use std::collections::HashSet;
 use yirage_ir::{Graph, Source, Sym, Type, Value, ValueId};
 
@@ -59,7 +59,7 @@ fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
 fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     let mut names = HashSet::new();
     for entry in &plan.weights.entries {
-        let known = entry.layout == ROWS || entry.layout == target.product_layout;
+        let known = [ROWS, ELEMENTS, &target.product_layout].contains(&entry.layout.as_str());
         if !names.insert(&entry.name) || !known {
             let (name, layout) = (&entry.name, &entry.layout);
             return Err(PlanError(format!("the weight `{name}` is there twice, or its layout `{layout}` is unknown")));
@@ -70,7 +70,7 @@ fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
         let v = plan.graph.value(id);
         let entry = plan.weights.get(&v.name).filter(|e| e.ty == v.ty);
         let entry = entry.ok_or_else(|| PlanError(format!("no weight is called `{}` and {}", v.name, v.ty)))?;
-        if entry.layout == ROWS && entry.layout != target.product_layout {
+        if entry.layout != target.product_layout {
             continue;
         }
         if let Some(read) = matrices(&plan.graph, id).into_iter().find(|&n| n != entry.groups) {
