@@ -5,10 +5,10 @@
 
 mod onnx_support;
 
-use onnx_support::{Case, Import, Wanted, import, read};
+use onnx_support::{Case, Wanted, import, kernel_graph, read};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use yirage_conformance::{Trouble, limits};
+use yirage_conformance::{Setup, Trouble, limits};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
@@ -19,6 +19,8 @@ use yirage_testkit::skipped;
 /// Single nodes of the ops that we have, and how many of them have to run at least.
 const CASES: usize = 538;
 const LEAST: usize = 322;
+/// How many of both are kernel graphs at least.
+const KERNEL_GRAPHS: usize = 200;
 /// Nodes at the corners, all of which run.
 const CORNERS: usize = 217;
 /// Whether the CPU has to run what the reference runs. Until then what it refuses is counted.
@@ -39,7 +41,7 @@ fn widest(graph: &Graph) -> (f64, f64) {
 }
 
 /// What became of a case.
-#[derive(PartialEq)]
+#[derive(PartialEq, Debug)]
 enum Outcome {
     Passed,
     Refused(String),
@@ -51,15 +53,14 @@ fn check(device: &dyn Device, case: &Case) -> Outcome {
     match import(case) {
         Ok(graphs) => graphs
             .into_iter()
-            .map(|graph| check_graph(device, graph))
+            .map(|(setup, wanted)| check_graph(device, &setup, &wanted))
             .find(|outcome| *outcome != Outcome::Passed)
             .unwrap_or(Outcome::Passed),
         Err(why) => Outcome::Failed(why),
     }
 }
 
-fn check_graph(device: &dyn Device, graph: Import) -> Outcome {
-    let (setup, wanted) = graph.finish();
+fn check_graph(device: &dyn Device, setup: &Setup, wanted: &[Wanted]) -> Outcome {
     let got = match setup.run(device) {
         Ok(got) => got,
         Err(Trouble::Refused(why)) => return Outcome::Refused(why),
@@ -83,7 +84,7 @@ fn check_graph(device: &dyn Device, graph: Import) -> Outcome {
         (Data::Bool(got), Wanted::I32(wanted)) => got.iter().map(|&x| i32::from(x)).eq(wanted.iter().copied()),
         _ => false,
     };
-    match got.iter().zip(&wanted).position(|pair| !same(pair)) {
+    match got.iter().zip(wanted).position(|pair| !same(pair)) {
         None => Outcome::Passed,
         Some(at) => Outcome::Failed(format!("output {at} is {:?}, {:?} wanted", got[at], wanted[at])),
     }
@@ -138,6 +139,30 @@ fn cpu_at_every_level() {
         let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()), ..OpenOptions::default() };
         check_all(&format!("cpu {isa}"), &*open(&yirage_cpu::Cpu, &options), !CPU_RUNS_ALL);
     }
+}
+
+/// Those that the operations of kernel graphs say, as people build them.
+#[test]
+fn as_kernel_graphs() {
+    let devices = [open(&Reference::new(), &OpenOptions::default()), open(&yirage_cpu::Cpu, &OpenOptions::default())];
+    let mut cases = read(include_str!("onnx/cases.txt"));
+    cases.extend(read(include_str!("onnx/corners.txt")));
+    let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
+    let mut ran = 0;
+    for case in cases.iter().filter(|case| !case.outs.is_empty()) {
+        match kernel_graph(case) {
+            Ok((setup, wanted)) => {
+                for device in &devices {
+                    let outcome = check_graph(&**device, &setup, &wanted);
+                    assert_eq!(outcome, Outcome::Passed, "{} on {}", case.name, device.info().backend);
+                }
+                ran += 1;
+            }
+            Err(why) => *left_out.entry(why).or_default() += 1,
+        }
+    }
+    println!("{ran} of {} as kernel graphs; left out: {left_out:#?}", cases.len());
+    assert!(ran >= KERNEL_GRAPHS, "{ran} of {}", cases.len());
 }
 
 #[test]

@@ -55,6 +55,12 @@ impl Case {
         Some(text.split(',').filter(|n| !n.is_empty()).map(|n| n.parse().unwrap()).collect())
     }
 
+    /// Whole numbers that were an attribute once and are an input now.
+    pub(crate) fn whole(&self, name: &str, input: usize) -> Option<Vec<i64>> {
+        let given = || self.ins.get(input).and_then(|(_, array)| array.as_ref());
+        self.ints(name).or_else(|| given().map(|array| array.whole().into()))
+    }
+
     pub(crate) fn has_attr(&self, name: &str) -> bool {
         self.attrs.contains_key(name)
     }

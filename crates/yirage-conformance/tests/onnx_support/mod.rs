@@ -4,15 +4,19 @@ mod attention;
 mod case;
 mod general;
 mod import;
+mod kernel;
 mod nodes;
 
 use case::{Array, Element};
+use import::Import;
+use yirage_conformance::Setup;
 
 pub(crate) use case::{Case, read};
-pub(crate) use import::{Import, Wanted};
+pub(crate) use import::Wanted;
+pub(crate) use kernel::import as kernel_graph;
 
 /// The case as graphs of our ops, each with what its outputs must be: of the named ops, of the general ones, or of both.
-pub(crate) fn import(case: &Case) -> Result<Vec<Import>, String> {
+pub(crate) fn import(case: &Case) -> Result<Vec<(Setup, Vec<Wanted>)>, String> {
     let mut made = Vec::new();
     let mut import = Import::new(&case.name);
     let named = match case.op.as_str() {
@@ -28,12 +32,12 @@ pub(crate) fn import(case: &Case) -> Result<Vec<Import>, String> {
     };
     if let Some(done) = named {
         done.map_err(|e| e.to_string())?;
-        made.push(import);
+        made.push(import.finish());
     }
     let mut import = Import::new(&case.name);
     if let Some(done) = general::import(case, &mut import) {
         done?;
-        made.push(import);
+        made.push(import.finish());
     }
     if made.is_empty() { Err(format!("no node `{}`", case.op)) } else { Ok(made) }
 }

@@ -54,11 +54,6 @@ impl Node<'_> {
         (0..self.case.ins.len()).map(|i| self.input(i)).collect()
     }
 
-    /// Whole numbers that were an attribute once and are an input now.
-    fn ints(&self, name: &str, input: usize) -> Option<Vec<i64>> {
-        self.case.ints(name).or_else(|| self.array(input).map(|array| array.whole().into()))
-    }
-
     fn op(&mut self, op: impl Into<Op>, ins: &[ValueId]) -> Result<ValueId, String> {
         self.made += 1;
         let names = [format!("v{}", self.made)];
@@ -97,14 +92,14 @@ impl Node<'_> {
 }
 
 /// Counted from the front, and there.
-fn axis(axis: i64, rank: usize) -> Result<usize, String> {
+pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, String> {
     let from_front = if axis < 0 { axis + rank as i64 } else { axis };
     let there = usize::try_from(from_front).ok().filter(|&a| a < rank);
     there.ok_or_else(|| format!("there is no dimension {axis} of {rank}"))
 }
 
 /// Each once, ascending.
-fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, String> {
+pub(super) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, String> {
     let mut out = list.iter().map(|&a| axis(a, rank)).collect::<Result<Vec<_>, _>>()?;
     out.sort_unstable();
     if out.windows(2).any(|w| w[0] == w[1]) {

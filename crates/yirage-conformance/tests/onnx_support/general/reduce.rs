@@ -28,7 +28,7 @@ pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>
 fn reduce(node: &mut Node<'_>, before: &Expr, kind: ReduceKind, after: &Expr) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let (dtype, rank) = (node.dtype(x), node.shape(x).len());
-    let given = node.ints("axes", 1).filter(|list| !list.is_empty());
+    let given = node.case.whole("axes", 1).filter(|list| !list.is_empty());
     let reduced = match &given {
         Some(list) => axes(list, rank)?,
         None if node.case.attr("noop_with_empty_axes", 0) == 1 => Vec::new(),

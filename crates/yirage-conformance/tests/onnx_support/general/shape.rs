@@ -31,7 +31,7 @@ fn identity(node: &mut Node<'_>) -> Result<ValueId, String> {
 fn reshape(node: &mut Node<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let have = node.shape(x);
-    let list = node.ints("shape", 1).ok_or("no shape is given")?;
+    let list = node.case.whole("shape", 1).ok_or("no shape is given")?;
     let keeps_zero = node.case.attr("allowzero", 0) == 1;
     let known = |(at, &n): (usize, &i64)| match n {
         -1 => Ok(None),
@@ -60,10 +60,10 @@ fn transpose(node: &mut Node<'_>) -> Result<ValueId, String> {
 fn slice(node: &mut Node<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let shape = node.shape(x);
-    let starts = node.ints("starts", 1).ok_or("no starts are given")?;
-    let ends = node.ints("ends", 2).ok_or("no ends are given")?;
-    let along = node.ints("axes", 3).unwrap_or_else(|| (0..starts.len() as i64).collect());
-    let steps = node.ints("steps", 4).unwrap_or_else(|| vec![1; starts.len()]);
+    let starts = node.case.whole("starts", 1).ok_or("no starts are given")?;
+    let ends = node.case.whole("ends", 2).ok_or("no ends are given")?;
+    let along = node.case.whole("axes", 3).unwrap_or_else(|| (0..starts.len() as i64).collect());
+    let steps = node.case.whole("steps", 4).unwrap_or_else(|| vec![1; starts.len()]);
     if [ends.len(), along.len(), steps.len()] != [starts.len(); 3] {
         return Err("starts, ends, axes and steps are not as many".into());
     }
@@ -98,7 +98,7 @@ fn cut(n: i64, start: i64, end: i64, step: i64) -> Result<Cut, String> {
 fn expand(node: &mut Node<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let have = node.shape(x);
-    let wanted = node.ints("shape", 1).ok_or("no shape is given")?;
+    let wanted = node.case.whole("shape", 1).ok_or("no shape is given")?;
     let rank = have.len().max(wanted.len());
     let size = |i: usize| {
         let have = (i + have.len()).checked_sub(rank).map_or(1, |i| i64::from(have[i]));
@@ -112,7 +112,7 @@ fn expand(node: &mut Node<'_>) -> Result<ValueId, String> {
 fn squeeze(node: &mut Node<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let have = node.shape(x);
-    let gone = match node.ints("axes", 1) {
+    let gone = match node.case.whole("axes", 1) {
         Some(list) => axes(&list, have.len())?,
         None => (0..have.len()).filter(|&a| have[a] == 1).collect(),
     };
@@ -123,7 +123,7 @@ fn squeeze(node: &mut Node<'_>) -> Result<ValueId, String> {
 fn unsqueeze(node: &mut Node<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let have = node.shape(x);
-    let list = node.ints("axes", 1).ok_or("no axes are given")?;
+    let list = node.case.whole("axes", 1).ok_or("no axes are given")?;
     let new = axes(&list, have.len() + list.len())?;
     let mut old = have.iter();
     let rank = have.len() + list.len();
@@ -157,7 +157,7 @@ fn split(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
     let shape = node.shape(x);
     let axis = axis(node.case.attr("axis", 0), shape.len())?;
     let n = i64::from(shape[axis]);
-    let sizes = node.ints("split", 1).unwrap_or_else(|| {
+    let sizes = node.case.whole("split", 1).unwrap_or_else(|| {
         let parts = node.case.outs.len() as i64;
         let size = (n as u64).div_ceil(parts as u64) as i64;
         (0..parts).map(|p| (n - p * size).clamp(0, size)).collect()
