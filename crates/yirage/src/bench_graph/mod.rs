@@ -3,6 +3,7 @@
 mod inputs;
 mod least;
 mod row;
+mod searched;
 mod settings;
 mod timed;
 

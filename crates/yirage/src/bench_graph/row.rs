@@ -1,8 +1,10 @@
 //! What came of timing one graph, for people and programs.
 
+use super::searched::Searched;
 use super::settings::Case;
 use super::timed::{Round, TimedGraph};
 use serde::Serialize;
+use yirage_tune::Timing;
 
 /// The figures of one graph: medians of its rounds.
 #[derive(Serialize, Clone, PartialEq, Debug)]
@@ -22,6 +24,8 @@ pub(crate) struct Row {
     kernels: Vec<String>,
     unfused_seconds: f64,
     unfused_kernels: usize,
+    /// Of what a search found; null where there was none.
+    superoptimized: Option<Found>,
     /// Bytes at least.
     bytes: f64,
     /// Operations at least.
@@ -32,6 +36,21 @@ pub(crate) struct Row {
     bound: Option<&'static str>,
     /// The least time divided by the time.
     share: Option<f64>,
+}
+
+/// The figures of what a search found for a graph.
+#[derive(Serialize, Clone, PartialEq, Debug)]
+struct Found {
+    /// Seconds of a step: the median of the rounds' medians.
+    seconds: f64,
+    kernels: Vec<String>,
+    /// The rules that made it; none where the graph stays as it is.
+    rules: Vec<String>,
+    /// Proved and timed by the search.
+    candidates: usize,
+    search_seconds: f64,
+    /// The same search again, which finds its result kept in the process.
+    kept_seconds: f64,
 }
 
 impl Row {
@@ -60,6 +79,7 @@ impl Row {
             kernels: graph.kernels().to_vec(),
             unfused_seconds: median(&of(&|round| round.unfused.median())),
             unfused_kernels: graph.unfused_kernels(),
+            superoptimized: graph.searched().map(|(searched, kernels)| Found::new(searched, kernels, rounds)),
             bytes: graph.bytes(),
             ops: graph.ops(),
             limit_seconds: limits.map(|(seconds, ..)| seconds),
@@ -79,14 +99,41 @@ impl Row {
             }
             _ => "a limit that is not known: the device does not measure itself".to_owned(),
         };
+        let found = self.superoptimized.as_ref().map_or(String::new(), Found::line);
         format!(
-            "{workload} batch {batch} {dtype}: {} ({low} to {high}) in {} kernels; unfused {} in {unfused_kernels}; {limit}; \
+            "{workload} batch {batch} {dtype}: {} ({low} to {high}) in {} kernels; unfused {} in {unfused_kernels}; {found}{limit}; \
              at least {:.1} MB and {:.3} GOP",
             micros(self.seconds),
             self.kernels.len(),
             micros(self.unfused_seconds),
             self.bytes / 1e6,
             self.ops / 1e9,
+        )
+    }
+}
+
+impl Found {
+    fn new(searched: &Searched, kernels: &[String], rounds: &[Round]) -> Found {
+        let times = rounds.iter().filter_map(|round| round.found.as_ref().map(Timing::median)).collect();
+        Found {
+            seconds: median(&sorted(times)),
+            kernels: kernels.to_vec(),
+            rules: searched.outcome.rules.clone(),
+            candidates: searched.timed(),
+            search_seconds: searched.seconds,
+            kept_seconds: searched.kept_seconds,
+        }
+    }
+
+    /// A part of a line for people.
+    fn line(&self) -> String {
+        let Found { seconds, kernels, rules, candidates, search_seconds, kept_seconds } = self;
+        let how = if rules.is_empty() { "nothing faster".to_owned() } else { rules.join(", ") };
+        format!(
+            "superoptimized {:.1} µs in {} ({how}; {candidates} candidates in {search_seconds:.1} s, kept {:.1} ms); ",
+            seconds * 1e6,
+            kernels.len(),
+            kept_seconds * 1e3,
         )
     }
 }

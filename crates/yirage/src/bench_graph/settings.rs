@@ -19,6 +19,8 @@ pub(crate) struct GraphBenchSettings {
     pub(crate) repetitions: u32,
     /// Whether each round waits for a line of standard input.
     pub(crate) paced: bool,
+    /// Whether what a search finds is timed too.
+    pub(crate) superoptimize: bool,
 }
 
 /// A workload with its batch and type.
@@ -72,7 +74,8 @@ impl GraphBenchSettings {
         let expected = format!("a number from 1 to {MAX_REPETITIONS}");
         let repetitions = layers.number("repetitions", &expected, |n| (1..=MAX_REPETITIONS).contains(n))?;
         let repetitions = repetitions.ok_or_else(|| layers.wrong("repetitions", &expected))?;
-        Ok(GraphBenchSettings { cases, repetitions, paced })
+        let superoptimize = layers.switch("superoptimize")?;
+        Ok(GraphBenchSettings { cases, repetitions, paced, superoptimize })
     }
 }
 

@@ -1,12 +1,15 @@
-//! A graph on a device, fused and not, timed in rounds between readings of the device's ceilings.
+//! A graph on a device, fused and not, and what a search makes of it, timed in rounds between readings of the device's ceilings.
 
 use super::inputs::{Arrays, arrays};
 use super::least::{LeastTime, LeastWork, Limits};
+use super::searched::Searched;
 use super::settings::Case;
+use crate::console::Console;
 use crate::failure::Failure;
 use std::time::Duration;
 use yirage_call::{Array, CallError, CallOptions, Callable};
 use yirage_hal::Device;
+use yirage_ir::Graph;
 use yirage_tune::{Step, Timing};
 
 /// How long a round runs each of the two.
@@ -18,8 +21,15 @@ const WARM_UP: Duration = Duration::from_millis(200);
 pub(crate) struct TimedGraph {
     fused: Run,
     unfused: Run,
+    found: Option<Found>,
     work: LeastWork,
     limits: Limits,
+}
+
+/// What a search found.
+struct Found {
+    run: Run,
+    searched: Searched,
 }
 
 /// What a round measured.
@@ -29,29 +39,44 @@ pub(crate) struct Round {
     pub(crate) fused: Timing,
     /// Of steps in which each op is one of its own.
     pub(crate) unfused: Timing,
+    /// Of steps of what a search found, where there was one.
+    pub(crate) found: Option<Timing>,
     /// What the ceilings around the fused steps allow; none where the device does not measure itself.
     pub(crate) least: Option<LeastTime>,
 }
 
 impl TimedGraph {
-    /// Builds the graph, compiles and loads it twice, and runs both until they are warm.
+    /// Builds the graph, compiles and loads it twice, and runs both until they are warm. With a search, what it finds is
+    /// the third.
     ///
     /// # Errors
-    /// What the compiler or the device says.
-    pub(crate) fn new(device: &dyn Device, case: &Case) -> Result<TimedGraph, Failure> {
+    /// What the compiler, the device or the search says.
+    pub(crate) fn new(
+        device: &dyn Device,
+        case: &Case,
+        search: bool,
+        console: &Console,
+    ) -> Result<TimedGraph, Failure> {
         let graph = case.workload.graph(case.parameters()).map_err(|e| Failure::Other(e.to_string()))?;
         let Arrays { weights, slots: inputs } = arrays(&graph)?;
-        let load = |fuse: bool| -> Result<Run, Failure> {
+        let load = |graph: &Graph, fuse: bool| -> Result<Run, Failure> {
             let options = CallOptions { fuse, ..CallOptions::default() };
-            let mut run = Run { graph: Callable::new(device, &graph, &weights, &options)?, inputs: inputs.clone() };
+            let mut run = Run { graph: Callable::new(device, graph, &weights, &options)?, inputs: inputs.clone() };
             Timing::for_time(WARM_UP, &mut run)?;
             Ok(run)
         };
-        let (fused, unfused) = (load(true)?, load(false)?);
-        Ok(TimedGraph { fused, unfused, work: LeastWork::of(&graph), limits: Limits::new(device, case.dtype)? })
+        let (fused, unfused) = (load(&graph, true)?, load(&graph, false)?);
+        let found = match search {
+            true => {
+                let searched = Searched::new(device, &graph, case, console)?;
+                Some(Found { run: load(&searched.outcome.graph, true)?, searched })
+            }
+            false => None,
+        };
+        Ok(TimedGraph { fused, unfused, found, work: LeastWork::of(&graph), limits: Limits::new(device, case.dtype)? })
     }
 
-    /// Times both once.
+    /// Times each once.
     ///
     /// # Errors
     /// What the device says.
@@ -60,12 +85,18 @@ impl TimedGraph {
         let fused = Timing::for_time(ROUND, &mut self.fused)?;
         let after = self.limits.read()?;
         let unfused = Timing::for_time(ROUND, &mut self.unfused)?;
-        Ok(Round { fused, unfused, least: self.limits.least(&self.work, &before.between(&after)) })
+        let found = self.found.as_mut().map(|found| Timing::for_time(ROUND, &mut found.run)).transpose()?;
+        Ok(Round { fused, unfused, found, least: self.limits.least(&self.work, &before.between(&after)) })
     }
 
     /// The kernels of the fused plan, in order.
     pub(crate) fn kernels(&self) -> &[String] {
         self.fused.graph.kernels()
+    }
+
+    /// What a search found, and its kernels in order.
+    pub(crate) fn searched(&self) -> Option<(&Searched, &[String])> {
+        self.found.as_ref().map(|found| (&found.searched, found.run.graph.kernels()))
     }
 
     /// How many kernels there are without fusion.

@@ -22,7 +22,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, names: &[String]) -> Resul
     notes.iter().for_each(|note| console.note(note));
     for case in &settings.cases {
         console.note(&format!("timing: {} batch {} {}", case.workload.name, case.batch, case.dtype));
-        let mut graph = TimedGraph::new(&*device, case)?;
+        let mut graph = TimedGraph::new(&*device, case, settings.superoptimize, console)?;
         let mut rounds = |count: u32| -> Result<(), Failure> {
             let rounds = (0..count).map(|_| graph.round()).collect::<Result<Vec<_>, Failure>>()?;
             let row = Row::new(case, device.info().backend, &graph, &rounds);

@@ -54,6 +54,18 @@ pub(crate) fn dtype() {
     assert_eq!(cases(&["--dtype", "f16"]), ["1 f16"]);
 }
 
+pub(crate) fn superoptimize() {
+    let row = |more: &[&str]| {
+        let arguments = ["bench-graph", "norm_transformer", "--repetitions", "1", "--json", "-q"];
+        lines(&yirage(&[&arguments, more].concat()).ran().out).remove(0)
+    };
+    assert!(row(&[])["superoptimized"].is_null());
+    let found = &row(&["--superoptimize"])["superoptimized"];
+    let number = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{key} of {found}"));
+    assert!(number("seconds") > 0.0 && number("kept_seconds") < number("search_seconds"), "{found}");
+    assert!(!found["kernels"].as_array().unwrap().is_empty() && number("candidates") > 0.0, "{found}");
+}
+
 #[test]
 fn a_paced_graph_waits_for_lines() {
     let arguments = ["bench-graph", "norm_transformer", "--paced", "--json", "-q"];
