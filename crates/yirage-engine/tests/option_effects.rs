@@ -30,6 +30,7 @@ macro_rules! all_fields {
 const EFFECTS: &[(&str, fn())] = &[
     ("precision", precision),
     ("kv", kv),
+    ("fuse", fuse),
     ("executor", executor),
     ("context", context),
     ("max_seqs", max_seqs),
@@ -46,7 +47,7 @@ const EFFECTS: &[(&str, fn())] = &[
 
 #[test]
 fn every_field_has_an_effect_test() {
-    let fields = all_fields!(precision kv executor context max_seqs cache chunk max_step logit_rows prefix_cache hidden
+    let fields = all_fields!(precision kv fuse executor context max_seqs cache chunk max_step logit_rows prefix_cache hidden
         speculation packed plans);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
@@ -100,6 +101,22 @@ fn precision() {
 fn kv() {
     let bytes = |kv| load(EngineOptions { kv: Some(kv), ..base() }).facts().bytes.cache;
     assert_eq!(bytes(Format::F32), 2 * bytes(Format::F16));
+}
+
+fn fuse() {
+    let with = |fuse| EngineOptions { fuse, ..base() };
+    let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap();
+    let checkpoint = Checkpoint::open(&model()).unwrap();
+    let steps = |fuse| {
+        let planned = yirage_engine::plan_step(&checkpoint, &*device, &with(fuse), 4, &mut Vec::new()).unwrap();
+        planned.plan.graph.nodes.len()
+    };
+    assert!(steps(true) < steps(false));
+    let bits = |fuse| {
+        let logits = all_logits(&mut load(with(fuse)), &prompt(9));
+        logits.into_iter().flatten().map(f32::to_bits).collect::<Vec<_>>()
+    };
+    assert_eq!(bits(true), bits(false));
 }
 
 fn executor() {

@@ -11,7 +11,7 @@ use crate::memory::LoadBytes;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
 use crate::plans::KeptPlans;
 use crate::scheduler::ConfigError;
-use yirage_compile::{Options as CompileOptions, PassDecisions, compile_explained, plan_weights};
+use yirage_compile::{PassDecisions, compile_explained, plan_weights};
 use yirage_hal::{Device, HalError};
 use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
@@ -66,8 +66,7 @@ pub fn plan_step(
     let most = buckets.last().map_or(0, |b| b.tokens);
     let none = || HalError::Step(format!("a step of {tokens} tokens: the largest plan takes {most}"));
     let bucket = buckets.into_iter().find(|b| tokens <= b.tokens).ok_or_else(none)?;
-    let compiling = CompileOptions::new(options.precision);
-    let plan = compile_explained(&model.graph, bucket, &target, &weights, &compiling, told)?;
+    let plan = compile_explained(&model.graph, bucket, &target, &weights, &options.compiling(), told)?;
     Ok(PlannedStep { plan, sizes: Box::new(DeviceSizes::new(device, &model, &weights)?) })
 }
 
@@ -79,7 +78,7 @@ pub(crate) fn prepare(
     kept: &KeptPlans,
 ) -> Result<Prepared, EngineError> {
     let Built { model, target, weights, context, kv } = build(checkpoint, device, options)?;
-    let compiling = CompileOptions::new(options.precision);
+    let compiling = options.compiling();
     let mut plans = Vec::new();
     for bucket in buckets(options, context) {
         plans.push(kept.plan(&model.graph, bucket, &target, &weights, &compiling)?);

@@ -19,6 +19,8 @@ pub struct EngineOptions {
     /// weights are all F32, which thus compute the same in both precisions; else BF16, but F16 on a device that
     /// multiplies F16 and not BF16.
     pub kv: Option<Format>,
+    /// Whether ops are fused. Without it each is a step of its own: slower, with the same bytes in the exact precision.
+    pub fuse: bool,
     /// The executor of every step; none is the one that measurement chooses, plan by plan. All give the same bytes.
     pub executor: Option<ExecutorKind>,
     /// Positions a sequence may have; none is what the model was made for, at most [`DEFAULT_CONTEXT`].
@@ -55,6 +57,7 @@ impl Default for EngineOptions {
         EngineOptions {
             precision: Precision::Fast,
             kv: None,
+            fuse: true,
             executor: None,
             context: None,
             max_seqs: 16,
@@ -72,6 +75,11 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
+    /// How the model's graph is compiled.
+    pub fn compiling(&self) -> yirage_compile::Options {
+        yirage_compile::Options { precision: self.precision, fuse: self.fuse }
+    }
+
     /// The format of the cache for a model whose weights are all F32, or not, on a device that can do so much.
     pub fn kv_format(&self, weights_f32: bool, device: &KernelCapabilities) -> Format {
         let whole = self.precision == Precision::Exact || weights_f32;

@@ -15,6 +15,8 @@ const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench,
 const PRECISE: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
 /// Commands that compute with a model that generates text.
 const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain];
+/// Commands that compile graphs.
+const FUSE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain, PlanSave];
 /// Commands that choose a device.
 const DEVICE: &[Command] = &[
     Run,
@@ -389,6 +391,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         &[BenchGraph],
         "Time one round for each line of standard input, until it ends",
     ),
+    option(
+        "superoptimize",
+        Switch,
+        Value("false"),
+        &[BenchGraph],
+        "Search for a faster graph first, and time what was found beside it",
+    ),
     // Graphs in files.
     option(
         "input",
@@ -425,7 +434,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         &[PlanSave, Explain],
         "Plan file: the one to write, or to explain instead of a model",
     ),
-    option("fuse", Switch, Value("true"), &[PlanSave], "Fuse ops; with --no-fuse each is a step of its own"),
+    option(
+        "fuse",
+        Switch,
+        Value("true"),
+        FUSE,
+        "Fuse ops; with --no-fuse each is a step of its own, with the same bytes in the exact precision",
+    ),
     // What to explain, and what to write down of steps that run.
     option(
         "tokens",

@@ -47,6 +47,7 @@ impl EngineSettings {
                 "q8_0" => Format::Q8_0,
                 _ => Format::F32,
             }),
+            fuse: layers.switch("fuse")?,
             executor: executor(layers)?,
             context: layers.number("context", &context, |n| (1..=MAX_CONTEXT).contains(n))?,
             chunk: chunk(layers)?.unwrap_or(512),

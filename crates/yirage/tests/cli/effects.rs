@@ -129,6 +129,7 @@ const EFFECTS: &[Effect] = &[
     ("paced", |_| {
         assert!(yirage(&["bench-graph", "norm_transformer", "--paced", "-q"]).input("").ran().out.is_empty())
     }),
+    ("superoptimize", |_| crate::bench_graph::superoptimize()),
     ("plan", |_| crate::plan::plan()),
     ("fuse", |_| crate::plan::fuse()),
     ("input", |_| crate::graph::input()),

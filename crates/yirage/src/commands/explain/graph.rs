@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::options::Layers;
 use crate::settings::EngineSettings;
 use std::path::Path;
-use yirage_compile::{Options, compile_explained, plan_weights};
+use yirage_compile::{compile_explained, plan_weights};
 use yirage_engine::EngineError;
 use yirage_explain::{ExplainError, StoredSizes};
 use yirage_hal::HalError;
@@ -37,7 +37,7 @@ pub(super) fn explain(
     let settings = EngineSettings::resolve(layers)?;
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
-    let (target, options) = (device.target(), Options::new(settings.options.precision));
+    let (target, options) = (device.target(), settings.options.compiling());
     let weights = plan_weights(&graph, &target).map_err(EngineError::from)?;
     let mut passes = Vec::new();
     let plan = compile_explained(&graph, sizes.dims(), &target, &weights, &options, &mut passes);
