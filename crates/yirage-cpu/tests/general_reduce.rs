@@ -177,14 +177,19 @@ fn check(rng: &mut Rng, kind: ReduceKind, held_as: DType) {
 }
 
 #[test]
-fn reductions_are_their_definition_to_the_bit() {
+fn reductions_of_floats_are_their_definition_to_the_bit() {
     let mut rng = Rng::new(71);
     for round in 0..2000 {
         check(&mut rng, KINDS[round % 6], DType::F32);
-        let whole = [ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod];
-        if round % 2 == 0 {
-            check(&mut rng, whole[round / 2 % 4], [DType::I32, DType::U32][round / 8 % 2]);
-        }
+    }
+}
+
+#[test]
+fn reductions_of_whole_numbers_are_their_definition_to_the_bit() {
+    let mut rng = Rng::new(72);
+    let whole = [ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod];
+    for round in 0..1000 {
+        check(&mut rng, whole[round % 4], [DType::I32, DType::U32][round / 4 % 2]);
     }
 }
 
