@@ -30,6 +30,7 @@ slow+=(--skip=reading_or_writing_past_the_end_is_a_fault)
 levels="scalar neon neoni8mm neonbf16"
 # Kernels as they are released, and the reference optimised, or emulation takes minutes; the rest in little time.
 profile=(--config 'profile.test.opt-level=0' --config 'profile.test.debug=0' --config 'profile.test.lto="off"')
+profile+=(--config 'profile.test.package."*".opt-level=0')
 for package in yirage-cpu yirage-ir yirage-hal yirage-compile yirage-plan yirage-conformance; do
     profile+=(--config "profile.test.package.$package.opt-level=2")
 done
