@@ -360,8 +360,11 @@ impl Emit<'_> {
 
     /// A weight as one row without a leading size of 1.
     pub(crate) fn vector(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
-        let elements = self.declared.of(id)?.given.dims.iter().product();
-        self.bound(id, Part::Whole, Some(vec![elements]))
+        let of = self.declared.of(id)?;
+        match of.given.dims[..] {
+            [n] | [1, n] => self.bound(id, Part::Whole, Some(vec![n])),
+            _ => self.wrong(format!("`{}` is {:?}, one row is wanted", of.name, of.given.dims)),
+        }
     }
 
     /// A table of a rotary embedding with so many columns, which covers every position.

@@ -145,13 +145,16 @@ impl MetaTensors {
     /// The known tokens of a request: prompt and what was generated.
     ///
     /// # Errors
-    /// [`PersistentError::Meta`] for a position outside of the row.
+    /// [`PersistentError::Meta`] for a position outside of the row, [`PersistentError::Request`] for no such row.
     pub fn known(&self, row: usize) -> Result<&[i64], PersistentError> {
         let out = |name: &str, value: i32| {
             let why = format!("request {row} has {value}, the row has {} positions", self.width);
             wrong(name, why)
         };
-        let step = self.step[row];
+        let Some(&step) = self.step.get(row) else {
+            let why = format!("there are {} rows", self.requests());
+            return Err(PersistentError::Request { row, why });
+        };
         let Some(last) = usize::try_from(step).ok().filter(|&at| at < self.width) else { return out("step", step) };
         let mut known = last + 1;
         if let Some(prompts) = &self.prompt_lengths {

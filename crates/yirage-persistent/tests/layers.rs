@@ -11,6 +11,7 @@ use yirage_persistent::{
     AttentionInputs, Elements, KernelBuilder, KernelConfig, KernelTensor, Launch, MetaData, MetaTensor, MetaTensors,
     PersistentError, PromptLookup, Routing, TensorId, TestValues,
 };
+use yirage_plan::Precision;
 
 const ROWS: u32 = 7;
 const GRIDS: [[u32; 3]; 4] = [[1, 1, 1], [2, 1, 1], [4, 2, 1], [8, 1, 2]];
@@ -157,7 +158,11 @@ fn norms_and_products_are_those_of_their_formulas() {
 #[test]
 fn weights_may_be_of_half_precision() {
     for format in [Format::BF16, Format::F16] {
-        let mut bench = Bench::new();
+        // The fast precision may round activations to the weights' format.
+        let precision = Precision::Exact;
+        let config =
+            KernelConfig { precision, max_num_batched_tokens: 64, max_seq_length: 64, ..KernelConfig::default() };
+        let mut bench = Bench { b: KernelBuilder::new(config, meta(&[vec![1]], 64)).unwrap(), rng: Rng::new(3) };
         let (x, xs) = bench.input("x", &[ROWS, 24]);
         let values = bench.values(16 * 24);
         let mut bytes = vec![0; values.len() * 2];
@@ -534,6 +539,7 @@ fn what_does_not_fit_is_refused_with_names_and_sizes() {
     let logits = bench.b.new_tensor(&[ROWS, 8], F32, "logits").unwrap();
     refused(bench.b.argmax_reduce_layer([x, x], out, Launch::ONE), &["argmax_reduce_layer"]);
     refused(bench.b.argmax_layer(x, logits, Launch::ONE), &["rows of 1 elements"]);
+    assert!(bench.b.meta().known(9).unwrap_err().to_string().contains("there are 1 rows"));
     let name = bench.b.new_tensor(&[1], F32, "x").unwrap_err();
     assert!(name.to_string().contains("the name is taken"), "{name}");
     let odd = KernelTensor { dims: vec![2, 2], elements: F32, data: Some(vec![0; 15].into()) };

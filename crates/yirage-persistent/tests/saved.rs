@@ -13,6 +13,7 @@ use yirage_persistent::{
     KernelConfig, KernelTensor, Launch, MetaTensors, PersistentError, PersistentKernel, PromptLookup,
 };
 use yirage_plan::Precision;
+use yirage_testkit::rng::Rng;
 use yirage_testkit::tiny;
 
 fn config() -> KernelConfig {
@@ -170,4 +171,41 @@ fn other_versions_and_damage_are_refused() {
     }
     fs::remove_file(&file).unwrap();
     assert!(matches!(load(false), Err(PersistentError::File(_))));
+}
+
+/// Files that somebody changed and sealed again: each is refused, or is a kernel that runs or says what fails.
+#[test]
+fn files_that_were_changed_on_purpose_are_harmless() {
+    let (model, folder) = (tiny::model("qwen3"), tempfile::tempdir().unwrap());
+    let config = KernelConfig { rms_norm_eps: eps(&model), ..config() };
+    let builder = build(&model, config.clone(), requests());
+    let weights = tensors(&builder);
+    builder.compile(cpu(1), Some(folder.path())).unwrap();
+    let file = folder.path().join("kernel.yirage");
+    let whole = fs::read_to_string(&file).unwrap();
+    let (head, rest) = whole.split_once("\nsum ").unwrap();
+    let body = rest.split_once('\n').unwrap().1;
+    let mut rng = Rng::new(8);
+    let (mut refused, mut ran) = (0, 0);
+    for _ in 0..300 {
+        let mut changed = body.as_bytes().to_vec();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(changed.len() as u64) as usize;
+            // Numbers stay numbers, so that many are read.
+            changed[at] = match changed[at] {
+                b'0'..=b'9' => b'0' + rng.below(10) as u8,
+                _ => b' ' + rng.below(95) as u8,
+            };
+        }
+        let changed = String::from_utf8(changed).unwrap();
+        fs::write(&file, format!("{head}\nsum {}\n{changed}", yirage_packed::sealed::sum(&changed))).unwrap();
+        match PersistentKernel::load(folder.path(), config.clone(), requests(), &weights, cpu(1), true) {
+            Err(_) => refused += 1,
+            Ok(mut kernel) => {
+                let _ = kernel.call(Some(3));
+                ran += 1;
+            }
+        }
+    }
+    assert!(refused > 100 && ran > 0, "{refused} refused, {ran} ran");
 }
