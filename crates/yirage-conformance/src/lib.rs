@@ -5,12 +5,16 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod diff;
 pub mod limits;
 mod origins;
 pub mod random;
 mod setup;
+mod tolerance;
+pub mod vm;
 mod wrap;
 
+pub use diff::OpDifference;
 pub use origins::{Variant, variants};
 pub use setup::{Setup, State, Trouble};
 pub use wrap::Origin;

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let depth: u32 = arguments.next().map_or(Ok(64), |text| text.parse())?;
     let checkpoint = Checkpoint::open(&model)?;
     let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default())?;
-    let speculation = Speculation { most: 15, lookup: true, control: SpeculationControl::Most };
+    let speculation = Speculation { most: 15, control: SpeculationControl::Most, ..Speculation::lookup() };
     let options = EngineOptions { max_seqs: 1, speculation, ..EngineOptions::default() };
     let mut engine = Engine::load(&checkpoint, device, &options, &mut |_, _| {})?;
     // One token over and over: whatever comes, a step has as many guesses as are left to make.

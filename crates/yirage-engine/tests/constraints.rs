@@ -97,7 +97,7 @@ fn load(speculation: Speculation) -> Engine {
 }
 
 fn guessing() -> Speculation {
-    Speculation { most: 8, lookup: true, control: SpeculationControl::Most }
+    Speculation { most: 8, control: SpeculationControl::Most, ..Speculation::lookup() }
 }
 
 /// Adds a constrained request; what its constraint is asked.

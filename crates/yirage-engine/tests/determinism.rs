@@ -122,7 +122,7 @@ fn run_shuffled(engine: &mut Engine, requests: &[Request], rng: &mut Rng) -> Vec
 
 /// Guesses whenever there is one, right or wrong.
 fn guessing(most: u32) -> Speculation {
-    Speculation { most, lookup: true, control: SpeculationControl::Most }
+    Speculation { most, control: SpeculationControl::Most, ..Speculation::lookup() }
 }
 
 /// Requests run alone and mixed by one random schedule.

@@ -249,7 +249,7 @@ fn speculation() {
         let again: Vec<u32> = prompt(9).into_iter().cycle().take(50).collect();
         usage(&mut load(EngineOptions { speculation, ..base() }), Request::greedy(again, 60))
     };
-    let always = |most| Speculation { most, lookup: true, control: SpeculationControl::Most };
+    let always = |most| Speculation { most, control: SpeculationControl::Most, ..Speculation::lookup() };
     let (off, one, many) = (used(Speculation::default()), used(always(1)), used(always(8)));
     assert_eq!((off.drafted, off.verifications), (0, 0));
     assert!(one.drafted > 0 && one.drafted <= one.verifications, "{one:?}");

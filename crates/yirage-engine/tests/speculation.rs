@@ -20,7 +20,7 @@ const ONE_THREAD: OpenOptions = OpenOptions { threads: Some(1), isa: None, guard
 
 /// Guesses whenever there is one.
 fn always(most: u32, lookup: bool) -> Speculation {
-    Speculation { most, lookup, control: SpeculationControl::Most }
+    Speculation { most, lookup, control: SpeculationControl::Most, ..Speculation::default() }
 }
 
 fn engine(model: &Path, speculation: Speculation) -> Engine {

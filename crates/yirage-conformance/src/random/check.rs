@@ -1,13 +1,12 @@
 //! What must hold of a graph on a device: unfused, each op is within its tolerance of its reference on the device's own
 //! inputs; fused, every output has the same bytes.
 
-use super::{Drawn, tolerance};
+use super::Drawn;
+use crate::diff::{EachOp, OpDifference};
 use crate::setup::Trouble;
-use std::collections::HashMap;
 use yirage_compile::Options;
-use yirage_hal::{Device, HostMemory};
+use yirage_hal::Device;
 use yirage_ir::tensor::Data;
-use yirage_ir::{Dims, Graph, NodeKind, Op, Source, Tensor, Type, ValueId};
 
 /// What became of a graph.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,102 +41,22 @@ impl Drawn {
 
     fn try_check(&self, device: &dyn Device) -> Result<Option<Failure>, Trouble> {
         let graph = &self.setup.graph;
-        let every: Vec<ValueId> = (0..graph.values.len() as u32).map(ValueId).filter(|&v| readable(graph, v)).collect();
-        let exact = Options::new(self.setup.precision);
-        let alone = self.run(device, &every, &exact.clone().unfused())?;
-        let tensors = every.iter().zip(&alone).map(|(&v, data)| (v, self.tensor(v, data))).collect();
-        if let Some(failure) = self.each_op(&tensors)? {
-            return Ok(Some(failure));
+        let EachOp { values, difference } = self.setup.each_op(device, self.bucket, graph.nodes.len())?;
+        if let Some(OpDifference { name, value, why, .. }) = difference {
+            return Ok(Some(Failure { value, why: format!("{name} {why}") }));
         }
-        let fused = self.run(device, &graph.outputs, &exact)?;
+        let options = Options::new(self.setup.precision);
+        let fused = self.setup.run_in(device, self.bucket, &options)?;
         for (&output, fused) in graph.outputs.iter().zip(&fused) {
-            let at = every.iter().position(|&v| v == output).unwrap_or(0);
-            if !same(fused, &alone[at]) {
-                let why = format!("fused and alone differ{}", first_difference(fused, &alone[at]));
+            let Some((_, alone)) = values.iter().find(|(v, _)| *v == output) else { continue };
+            if !same(fused, alone) {
+                let blame = self.setup.blame(device, self.bucket, &options);
+                let why = format!("fused and alone differ{}; {blame}", first_difference(fused, alone));
                 return Ok(Some(Failure { value: graph.value(output).name.clone(), why }));
             }
         }
         Ok(None)
     }
-
-    fn run(&self, device: &dyn Device, values: &[ValueId], options: &Options) -> Result<Vec<Data>, Trouble> {
-        let mut setup = self.setup.clone();
-        setup.graph.outputs = values.to_vec();
-        setup.run_in(device, self.bucket, options)
-    }
-
-    /// A device's value as its type says.
-    fn tensor(&self, value: ValueId, data: &Data) -> Tensor {
-        let ty = self.setup.graph.ty(value);
-        Tensor { dtype: ty.dtype, shape: sizes(ty, &self.setup.dims), data: data.clone() }
-    }
-
-    /// The first op whose outputs are too far from those of its reference on what the device gave it.
-    fn each_op(&self, made: &HashMap<ValueId, Tensor>) -> Result<Option<Failure>, Trouble> {
-        let graph = &self.setup.graph;
-        let mut known = self.inputs()?;
-        for node in &graph.nodes {
-            let NodeKind::Op(op) = &node.kind else { continue };
-            let ins: Vec<&Tensor> = node.ins.iter().map(|i| &known[i]).collect();
-            let wanted = op.eval(&ins);
-            for (output, (&id, wanted)) in node.outs.iter().zip(&wanted).enumerate() {
-                let Some(got) = made.get(&id) else { continue };
-                if let Err(why) = close(op, &ins, output, got, wanted) {
-                    let why = format!("{} {why}", op.name());
-                    return Ok(Some(Failure { value: graph.value(id).name.clone(), why }));
-                }
-            }
-            for (&id, wanted) in node.outs.iter().zip(wanted) {
-                // What no one reads (a cache, quantised values) is what the reference makes of the device's inputs.
-                known.insert(id, made.get(&id).cloned().unwrap_or(wanted));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Slots, weights and states.
-    fn inputs(&self) -> Result<HashMap<ValueId, Tensor>, Trouble> {
-        let (setup, mut known) = (&self.setup, HashMap::new());
-        for &id in &setup.graph.inputs {
-            let v = setup.graph.value(id);
-            let tensor = match v.source {
-                Source::Weight => setup.weights.get(&v.name).cloned(),
-                Source::State => setup.states.iter().find(|s| s.name == v.name).map(|s| s.values.clone()),
-                _ => setup.slots.get(&v.name).map(|given| Tensor::from_memory(&v.ty, &setup.dims, given.bytes())),
-            };
-            known.insert(id, tensor.ok_or_else(|| Trouble::Failed(format!("`{}` is not given", v.name)))?);
-        }
-        Ok(known)
-    }
-}
-
-fn sizes(ty: &Type, dims: &Dims) -> Vec<usize> {
-    ty.shape.iter().map(|d| d.get(dims)).collect()
-}
-
-/// Whether the value may leave a device.
-fn readable(graph: &Graph, id: ValueId) -> bool {
-    let v = graph.value(id);
-    let made = matches!(v.source, Source::Node { .. }) && graph.state_of(id).is_none();
-    made && v.ty.dtype.is_plain() && v.ty.layout.is_none()
-}
-
-/// Whether an output is as close as its op demands; whole numbers and NaN are equal.
-fn close(op: &Op, ins: &[&Tensor], output: usize, got: &Tensor, wanted: &Tensor) -> Result<(), String> {
-    let (got, wanted) = (got.scalars(), wanted.scalars());
-    let numbers: Vec<f64> = wanted.iter().map(|s| s.as_f64()).collect();
-    let bounds = tolerance::bounds(op, ins, output, &numbers);
-    if got.len() != wanted.len() {
-        return Err(format!("has {} elements, {} wanted", got.len(), wanted.len()));
-    }
-    for (i, ((g, w), bound)) in got.iter().zip(&wanted).zip(bounds).enumerate() {
-        let (x, y) = (g.as_f64(), w.as_f64());
-        let same = x == y || (x.is_nan() && y.is_nan());
-        if !same && !bound.is_infinite() && (x - y).abs().partial_cmp(&bound).is_none_or(|o| o.is_gt()) {
-            return Err(format!("element {i} is {g}, the reference gives {w} for these inputs, within {bound:e}"));
-        }
-    }
-    Ok(())
 }
 
 /// The bits of a number; NaN has no bits of its own, since which one comes out of an operation is nobody's promise.
@@ -170,9 +89,9 @@ fn first_difference(a: &Data, b: &Data) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::random::Drawn;
     use std::collections::BTreeSet;
+    use yirage_ir::Op;
 
     #[test]
     fn graphs_are_well_typed_and_of_every_op() {

@@ -12,7 +12,6 @@ mod general;
 mod named;
 mod shrink;
 mod tiled;
-mod tolerance;
 
 pub use check::{Failure, Verdict};
 pub use tiled::{DrawnTiles, given, without_tiles};

@@ -3,9 +3,10 @@
 use super::core::Engine;
 use super::facts::ModelFacts;
 use crate::error::EngineError;
+use crate::given::GivenModel;
 use crate::kv::KvManager;
 use crate::limits::BLOCK;
-use crate::load::{self, Progress};
+use crate::load::{self, Prepared, Progress};
 use crate::options::{CacheSize, EngineOptions};
 use crate::pace::{Pace, PromptWork};
 use crate::packed::Packed;
@@ -17,7 +18,7 @@ use crate::speculate::{DraftModel, Speculator};
 use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_hal::Device;
+use yirage_hal::{Bindings, Device};
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::Tokenizer;
 
@@ -34,28 +35,49 @@ impl Engine {
     ) -> Result<Engine, EngineError> {
         let plans = KeptPlans::new(options.plans.clone());
         let prepared = load::prepare(checkpoint, &*device, options, &plans)?;
-        let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
-        let chunk = options.chunk.max(options.max_seqs);
-        let scheduler = Scheduler::new(
-            Config {
-                max_seqs: options.max_seqs,
-                token_budget: chunk,
-                max_rows: options.logit_rows.max(options.max_seqs),
-                prefill_chunk: chunk,
-                max_prefills: options.max_seqs,
-                max_context: prepared.context,
-                ..Config::default()
-            },
-            kv,
-        )?;
+        let scheduler = scheduler(&prepared, options)?;
         let mut packed = options.packed.as_ref().and_then(|o| Packed::find(o, checkpoint, &device, &prepared));
         let (adopted, kept) = packed.as_mut().and_then(|packed| packed.adopt(progress)).unzip();
         let bindings = load::bind(checkpoint, &*device, &prepared, adopted.unwrap_or_default(), progress)?;
-        let packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
         let background = packed.map(|packed| packed.background(kept.is_some(), &bindings));
+        let mut engine = Engine::assemble(prepared, bindings, scheduler, device, options, plans)?;
+        engine.facts.packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
+        (engine.kept, engine.background) = (kept, background);
+        Ok(engine)
+    }
+
+    /// Loads a model that is given as a graph on `device`. What it takes is checked before anything is loaded. Its cache
+    /// has the format of the graph's states, whatever [`EngineOptions::kv`] says, and its weights are not kept on disk.
+    ///
+    /// # Errors
+    /// [`EngineError::Given`] for a graph that an engine cannot run; else as [`Engine::load`].
+    pub fn load_given(
+        given: &GivenModel,
+        device: Arc<dyn Device>,
+        options: &EngineOptions,
+        progress: Progress,
+    ) -> Result<Engine, EngineError> {
+        if options.hidden {
+            return Err(EngineError::Given("hidden states are asked for, and its one output is its logits".into()));
+        }
+        let plans = KeptPlans::new(options.plans.clone());
+        let prepared = load::prepare_given(given, &*device, options, &plans)?;
+        let scheduler = scheduler(&prepared, options)?;
+        let bindings = load::bind_given(given, &*device, &prepared, progress)?;
+        Engine::assemble(prepared, bindings, scheduler, device, options, plans)
+    }
+
+    fn assemble(
+        prepared: Prepared,
+        bindings: Bindings,
+        scheduler: Scheduler,
+        device: Arc<dyn Device>,
+        options: &EngineOptions,
+        plans: KeptPlans,
+    ) -> Result<Engine, EngineError> {
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
-        let dynamic_rope = prepared.model.dynamic_rope;
+        let dynamic_rope = prepared.model.dynamic_rope.clone();
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
@@ -66,7 +88,7 @@ impl Engine {
             kv: prepared.kv,
             biased_keys: prepared.model.biased_keys,
             bytes: prepared.bytes,
-            packed_weights,
+            packed_weights: None,
         };
         let seqs = options.logit_rows.max(options.max_seqs);
         let mut sampler = Sampler::keeping(device.clone(), seqs, plans);
@@ -89,8 +111,8 @@ impl Engine {
             pace,
             over: None,
             options: options.clone(),
-            kept,
-            background,
+            kept: None,
+            background: None,
         })
     }
 
@@ -124,7 +146,7 @@ impl Engine {
     fn whole_sequences(&self) -> u32 {
         match self.options.cache {
             CacheSize::Sequences(sequences) => sequences,
-            CacheSize::Bytes(_) => {
+            CacheSize::Bytes(_) | CacheSize::Blocks(_) => {
                 let kv = self.scheduler.kv();
                 let blocks = (0..kv.groups().len()).map(|group| kv.total_blocks(group)).max();
                 let positions = blocks.map_or(0, |blocks| blocks * BLOCK);
@@ -132,4 +154,20 @@ impl Engine {
             }
         }
     }
+}
+
+/// The scheduler of an engine with these options.
+fn scheduler(prepared: &Prepared, options: &EngineOptions) -> Result<Scheduler, EngineError> {
+    let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
+    let chunk = options.chunk.max(options.max_seqs);
+    let config = Config {
+        max_seqs: options.max_seqs,
+        token_budget: chunk,
+        max_rows: options.logit_rows.max(options.max_seqs),
+        prefill_chunk: chunk,
+        max_prefills: options.max_seqs,
+        max_context: prepared.context,
+        ..Config::default()
+    };
+    Ok(Scheduler::new(config, kv)?)
 }

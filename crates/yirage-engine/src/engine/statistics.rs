@@ -2,6 +2,7 @@
 
 use super::core::Engine;
 use super::facts::ModelFacts;
+use crate::kv::KvManager;
 use crate::load::Progress;
 use crate::memory::LoadBytes;
 use crate::packed::{Background, Notice};
@@ -42,6 +43,11 @@ impl Engine {
     /// What a step over these sequences has to read and compute at least.
     pub fn work(&self, spans: &[Span]) -> Work {
         self.costs.step(spans)
+    }
+
+    /// The cache's bookkeeping: blocks in use, kept for later prompts, free.
+    pub fn kv(&self) -> &KvManager {
+        self.scheduler.kv()
     }
 
     /// Counters of the scheduler.

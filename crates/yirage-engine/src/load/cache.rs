@@ -42,6 +42,7 @@ pub(super) fn pool_blocks(
             Err(ConfigError::OutOfRange { field: "cache sequences", value: 0, most: u32::MAX }.into())
         }
         CacheSize::Sequences(seqs) => Ok(for_seqs(seqs)),
+        CacheSize::Blocks(blocks) => Ok(vec![blocks.into(); model.groups.len()]),
         CacheSize::Bytes(bytes) => scaled(&for_seqs(1), block_bytes, bytes),
     }
 }

@@ -10,7 +10,7 @@ mod weights;
 
 pub(crate) use predict::check;
 pub use prepare::{PlannedStep, plan_step};
-pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use prepare::{Prepared, prepare, prepare_given};
 pub use progress::Progress;
 pub(crate) use sizes::DeviceSizes;
-pub(crate) use weights::{bind, bind_weights};
+pub(crate) use weights::{bind, bind_given, bind_weights};

@@ -5,6 +5,7 @@ use super::cache::{group_configs, pool_blocks};
 use super::predict::{check, predict};
 use super::sizes::DeviceSizes;
 use crate::error::EngineError;
+use crate::given::GivenModel;
 use crate::kv::GroupConfig;
 use crate::limits::MAX_CONTEXT;
 use crate::memory::LoadBytes;
@@ -77,7 +78,34 @@ pub(crate) fn prepare(
     options: &EngineOptions,
     kept: &KeptPlans,
 ) -> Result<Prepared, EngineError> {
-    let Built { model, target, weights, context, kv } = build(checkpoint, device, options)?;
+    prepared(build(checkpoint, device, options)?, device, options, kept)
+}
+
+/// The same of a model that is given as a graph.
+pub(crate) fn prepare_given(
+    given: &GivenModel,
+    device: &dyn Device,
+    options: &EngineOptions,
+    kept: &KeptPlans,
+) -> Result<Prepared, EngineError> {
+    let kv = given.check()?;
+    let model = given.model.clone();
+    let context = options.context.unwrap_or_else(|| model.context.min(DEFAULT_CONTEXT));
+    if !(1..=MAX_CONTEXT).contains(&context) {
+        return Err(ConfigError::OutOfRange { field: "max_context", value: context, most: MAX_CONTEXT }.into());
+    }
+    let target = device.target();
+    let weights = plan_weights(&model.graph, &target)?;
+    prepared(Built { model, target, weights, context, kv }, device, options, kept)
+}
+
+fn prepared(
+    built: Built,
+    device: &dyn Device,
+    options: &EngineOptions,
+    kept: &KeptPlans,
+) -> Result<Prepared, EngineError> {
+    let Built { model, target, weights, context, kv } = built;
     let compiling = options.compiling();
     let mut plans = Vec::new();
     for bucket in buckets(options, context) {

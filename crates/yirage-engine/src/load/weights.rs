@@ -4,6 +4,7 @@ use super::cache::{k_width, state_type};
 use super::prepare::Prepared;
 use super::progress::Progress;
 use crate::error::EngineError;
+use crate::given::GivenModel;
 use std::collections::HashMap;
 use yirage_hal::{Bindings, Device, WeightHandle};
 use yirage_ir::Dims;
@@ -25,12 +26,41 @@ pub(crate) fn bind(
 ) -> Result<Bindings, EngineError> {
     let (model, weights) = (&prepared.model, &prepared.weights);
     let mut bindings = bind_weights(checkpoint, device, model, weights, adopted, progress)?;
+    grant_cache(device, prepared, &mut bindings)?;
+    Ok(bindings)
+}
+
+/// Loads the weights of a model that is given, and grants the cache.
+pub(crate) fn bind_given(
+    given: &GivenModel,
+    device: &dyn Device,
+    prepared: &Prepared,
+    progress: Progress,
+) -> Result<Bindings, EngineError> {
+    let mut bindings = Bindings::default();
+    let total: u64 = given.weights.values().map(|bytes| bytes.len() as u64).sum();
+    let mut done = 0;
+    for entry in &prepared.weights.entries {
+        let missing = || EngineError::Given(format!("its weight `{}` is not given", entry.name));
+        let bytes = given.weights.get(&entry.name).ok_or_else(missing)?;
+        let mut sink = device.weight(entry)?;
+        sink.write_rows(0, bytes)?;
+        bindings.weights.insert(entry.name.clone(), sink.finish()?);
+        done += bytes.len() as u64;
+        progress(done, total);
+    }
+    grant_cache(device, prepared, &mut bindings)?;
+    Ok(bindings)
+}
+
+fn grant_cache(device: &dyn Device, prepared: &Prepared, bindings: &mut Bindings) -> Result<(), EngineError> {
+    let model = &prepared.model;
     for (name, group) in &model.state_group {
         let blocks = prepared.groups[*group].blocks as usize;
         let state = device.state(&state_type(model, name)?, k_width(&model.groups[*group]), blocks)?;
         bindings.states.insert(name.clone(), state);
     }
-    Ok(bindings)
+    Ok(())
 }
 
 /// Loads the weights of a model that `adopted` lacks.

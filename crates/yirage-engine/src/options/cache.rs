@@ -7,4 +7,6 @@ pub enum CacheSize {
     Sequences(u32),
     /// At most as many bytes of the device's memory. Requests that this cannot hold are refused one by one.
     Bytes(u64),
+    /// So many blocks of 32 positions for each group of layers.
+    Blocks(u32),
 }

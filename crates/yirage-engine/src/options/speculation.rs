@@ -7,6 +7,9 @@ pub struct Speculation {
     pub most: u32,
     /// Whether sequences are looked up in themselves.
     pub lookup: bool,
+    /// Tokens at a sequence's end that must stand at an earlier place of it before a lookup guesses; fewer than
+    /// [`LEAST`](crate::speculate::LEAST) are as many.
+    pub ngram: u32,
     /// Who decides how many.
     pub control: SpeculationControl,
 }
@@ -17,7 +20,7 @@ impl Speculation {
 
     /// Prompt lookup under the controller.
     pub fn lookup() -> Speculation {
-        Speculation { most: Self::MOST, lookup: true, control: SpeculationControl::Measured }
+        Speculation { most: Self::MOST, lookup: true, ..Speculation::default() }
     }
 }
 

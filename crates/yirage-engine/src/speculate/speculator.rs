@@ -179,7 +179,8 @@ impl Speculator {
     /// What looking up would guess of a sequence.
     fn looked_up(&self, view: &View<'_>) -> Wish {
         let chances = self.room(view).and_then(|(most, own)| {
-            let length = own.lookup.as_ref().map(Lookup::length).filter(|&length| length > 0)?;
+            let least = (self.options.ngram as usize).max(1);
+            let length = own.lookup.as_ref().map(Lookup::length).filter(|&length| length >= least)?;
             let share = |at| own.acceptance.share(&self.all, Kind::copied(length + at));
             Some((0..most).map(share).collect())
         });

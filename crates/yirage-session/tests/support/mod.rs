@@ -39,7 +39,7 @@ pub fn model(open: &Open, options: &EngineOptions) -> Model {
 
 /// Guesses whenever there is one.
 pub fn guessing() -> Speculation {
-    Speculation { most: 5, lookup: true, control: SpeculationControl::Most }
+    Speculation { most: 5, control: SpeculationControl::Most, ..Speculation::lookup() }
 }
 
 /// Allows one token of `every`, another one at each place.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
-use yirage_engine::{EngineOptions, Speculation, SpeculationControl};
+use yirage_engine::{EngineOptions, Speculation};
 use yirage_hal::Device;
 use yirage_ir::Format;
 use yirage_plan::{ExecutorKind, Precision};
@@ -109,7 +109,7 @@ fn speculation(layers: &Layers) -> Result<(Speculation, Option<String>), Failure
     }
     let speculation = match mode {
         "off" => Speculation::default(),
-        mode => Speculation { most, lookup: mode != "draft", control: SpeculationControl::Measured },
+        mode => Speculation { most, lookup: mode != "draft", ..Speculation::default() },
     };
     Ok((speculation, model.filter(|_| matches!(mode, "draft" | "auto"))))
 }

@@ -39,7 +39,7 @@ fn wider(a: Tolerance, b: Tolerance) -> Tolerance {
 }
 
 /// One bound an element of an output; infinite where f32 may overflow on a way that f64 does not take.
-pub(super) fn bounds(op: &Op, ins: &[&Tensor], output: usize, wanted: &[f64]) -> Vec<f64> {
+pub(crate) fn bounds(op: &Op, ins: &[&Tensor], output: usize, wanted: &[f64]) -> Vec<f64> {
     let tolerance = of(op, ins);
     let ins_of_case = if tolerance == Tolerance::Exact { Vec::new() } else { ins.iter().copied().cloned().collect() };
     let case = Case { name: String::new(), op: op.clone(), ins: ins_of_case, tolerance };

@@ -1,0 +1,244 @@
+//! Tensors and layers of a kernel, as they are declared: names, sizes and order are checked with each; and their graph.
+
+use crate::config::KernelConfig;
+use crate::declared::Declared;
+use crate::elements::Elements;
+use crate::emit::{Emit, Emitted, Purpose};
+use crate::error::PersistentError;
+use crate::grid::Launch;
+use crate::layer::Layer;
+use crate::limits::MAX_LAYERS;
+use crate::meta::MetaTensors;
+use crate::notice::{KernelNotice, Notices};
+use crate::tensor::{KernelTensor, Kind, Tensor, TensorId};
+use crate::wire::{Read, Wire};
+use std::collections::HashMap;
+use yirage_ir::Format;
+
+/// A kernel that is being built.
+pub struct KernelBuilder {
+    pub(crate) declared: Declared,
+    pub(crate) wires: Vec<Wire>,
+    pub(crate) notices: Notices,
+    layers: Vec<Box<dyn Layer>>,
+    /// The layer that wrote a tensor last.
+    written: HashMap<TensorId, usize>,
+    /// The layer that has a cache, by its keys.
+    pub(crate) caches: HashMap<TensorId, usize>,
+}
+
+impl KernelBuilder {
+    /// A kernel without layers.
+    ///
+    /// # Errors
+    /// As [`KernelConfig::check`]; [`PersistentError::Meta`] for rows shorter than `max_seq_length`.
+    pub fn new(config: KernelConfig, meta: MetaTensors) -> Result<KernelBuilder, PersistentError> {
+        let declared = Declared::new(config, meta)?;
+        let config = &declared.config;
+        let mut notices = Notices::default();
+        if config.num_local_schedulers > 0 || config.num_remote_schedulers > 0 {
+            notices.tell(KernelNotice::Schedulers);
+        }
+        if !matches!(config.mode.name(), "offline" | "onepass") {
+            notices.tell(KernelNotice::Mode(config.mode.name()));
+        }
+        Ok(KernelBuilder {
+            declared,
+            wires: Vec::new(),
+            notices,
+            layers: Vec::new(),
+            written: HashMap::new(),
+            caches: HashMap::new(),
+        })
+    }
+
+    /// Attaches a tensor: a weight, a cache, or what a layer reads in test mode.
+    ///
+    /// # Errors
+    /// [`PersistentError::Tensor`] for a name that is taken and elements that do not fit the sizes.
+    pub fn attach_input(&mut self, tensor: KernelTensor, name: &str) -> Result<TensorId, PersistentError> {
+        self.declared.add(name, tensor, Kind::Attached)
+    }
+
+    /// A tensor that a layer writes.
+    ///
+    /// # Errors
+    /// As [`KernelBuilder::attach_input`].
+    pub fn new_tensor(&mut self, dims: &[u32], elements: Elements, name: &str) -> Result<TensorId, PersistentError> {
+        if matches!(elements, Elements::Floats(format) if format != Format::F32) {
+            self.notices.tell(KernelNotice::Activations);
+        }
+        self.declared.add(name, KernelTensor::declared(dims, elements), Kind::New)
+    }
+
+    /// Weights as one, whose rows are interleaved in `num_groups` groups: queries, keys and values by heads of keys, or
+    /// gate and up. What is computed with it has their results in the same order.
+    ///
+    /// # Errors
+    /// [`PersistentError::Tensor`] for other than matrices with equal rows whose rows divide into the groups.
+    pub fn fuse_tensors(
+        &mut self,
+        inputs: &[TensorId],
+        fused_dim: u32,
+        num_groups: u32,
+        name: &str,
+    ) -> Result<TensorId, PersistentError> {
+        let wrong = |why: String| PersistentError::Tensor { name: name.to_owned(), why };
+        if inputs.is_empty() || fused_dim != 0 || num_groups == 0 {
+            let parts = inputs.len();
+            return Err(wrong(format!(
+                "{parts} weights along dimension {fused_dim} in {num_groups} groups: one at least, 0 and 1 at least are wanted"
+            )));
+        }
+        let first = self.of(inputs[0])?.given.clone();
+        let mut rows = 0u32;
+        for &input in inputs {
+            let of = self.of(input)?;
+            let t = &of.given;
+            let fits = t.dims.len() == 2 && t.dims.get(1) == first.dims.get(1) && t.elements == first.elements;
+            if !fits || !t.dims[0].is_multiple_of(num_groups) || !matches!(of.kind, Kind::Attached) {
+                let (part, dims, elements) = (&of.name, &t.dims, t.elements);
+                return Err(wrong(format!(
+                    "`{part}` is {elements} {dims:?}: an attached matrix of {} with rows like `{}` and a number of them \
+                     that divides into {num_groups} groups is wanted",
+                    first.elements,
+                    self.of(inputs[0])?.name
+                )));
+            }
+            rows = rows.checked_add(t.dims[0]).ok_or_else(|| wrong("its rows are too many".into()))?;
+        }
+        let tensor = KernelTensor::declared(&[rows, first.dims[1]], first.elements);
+        self.declared.add(name, tensor, Kind::Fused { parts: inputs.to_vec(), groups: num_groups })
+    }
+
+    /// [`KernelBuilder::fuse_tensors`] by Mirage's newer name: the rows are shuffled into groups.
+    ///
+    /// # Errors
+    /// As [`KernelBuilder::fuse_tensors`].
+    pub fn shuffle_tensors(
+        &mut self,
+        inputs: &[TensorId],
+        shuffled_dim: u32,
+        num_groups: u32,
+        name: &str,
+    ) -> Result<TensorId, PersistentError> {
+        self.fuse_tensors(inputs, shuffled_dim, num_groups, name)
+    }
+
+    /// What was asked for and means something else here, since the last call.
+    pub fn notices(&mut self) -> Vec<KernelNotice> {
+        self.notices.take()
+    }
+
+    /// The metadata.
+    pub fn meta(&self) -> &MetaTensors {
+        &self.declared.meta
+    }
+
+    /// How the kernel will run.
+    pub fn config(&self) -> &KernelConfig {
+        &self.declared.config
+    }
+
+    /// What is attached, by name: what [`PersistentKernel::load`](crate::PersistentKernel::load) wants of it again.
+    pub fn attached_tensors(&self) -> impl Iterator<Item = (&str, &KernelTensor)> {
+        let attached = self.declared.tensors().filter(|of| matches!(of.kind, Kind::Attached));
+        attached.map(|of| (of.name.as_str(), &of.given))
+    }
+
+    /// A tensor by its name.
+    pub fn find(&self, name: &str) -> Option<TensorId> {
+        self.declared.find(name)
+    }
+
+    /// A tensor.
+    pub(crate) fn of(&self, id: TensorId) -> Result<&Tensor, PersistentError> {
+        self.declared.of(id)
+    }
+
+    /// The layer method that wrote a tensor last, and its number.
+    pub(crate) fn writer(&self, id: TensorId) -> Option<(&'static str, usize)> {
+        self.written.get(&id).map(|&at| (self.wires[at].method, at))
+    }
+
+    /// Elements of a row of an activation.
+    pub(crate) fn width(&self, id: TensorId) -> Result<u32, PersistentError> {
+        Ok(self.of(id)?.width())
+    }
+
+    /// The sizes of a weight that is a matrix.
+    pub(crate) fn matrix(&self, layer: &'static str, id: TensorId) -> Result<[u32; 2], PersistentError> {
+        let of = self.of(id)?;
+        match of.given.dims[..] {
+            [n, k] => Ok([n, k]),
+            _ => Err(PersistentError::Layer {
+                layer,
+                why: format!("`{}` is {:?}, a matrix is wanted", of.name, of.given.dims),
+            }),
+        }
+    }
+
+    /// Adds a layer.
+    ///
+    /// # Errors
+    /// [`PersistentError::Layer`] for a launch that no GPU has, a tensor that nobody wrote or nobody may write, and
+    /// tensors with different numbers of rows.
+    pub(crate) fn record(
+        &mut self,
+        layer: impl Layer + 'static,
+        launch: Launch,
+        reads: &[TensorId],
+        writes: &[TensorId],
+    ) -> Result<(), PersistentError> {
+        let method = layer.method();
+        launch.check(method)?;
+        let wrong = |why| PersistentError::Layer { layer: method, why };
+        if self.wires.len() >= MAX_LAYERS {
+            return Err(wrong(format!("a kernel has at most {MAX_LAYERS} layers")));
+        }
+        let mut resolved = Vec::with_capacity(reads.len());
+        for &tensor in reads {
+            let (of, by) = (self.of(tensor)?, self.written.get(&tensor).copied());
+            match (&of.kind, by) {
+                (Kind::Fused { .. }, _) => {
+                    return Err(wrong(format!("`{}` is a weight, not what a layer reads", of.name)));
+                }
+                (Kind::New, None) => return Err(wrong(format!("`{}` is read before a layer writes it", of.name))),
+                _ => resolved.push(Read { tensor, by }),
+            }
+        }
+        let rows = |id: &TensorId| self.of(*id).map(Tensor::rows);
+        let all: Vec<u32> = reads.iter().chain(writes).map(rows).collect::<Result<_, _>>()?;
+        if all.windows(2).any(|pair| pair[0] != pair[1]) {
+            let names = reads.iter().chain(writes).filter_map(|&id| self.of(id).ok());
+            let sizes: Vec<String> = names.map(|of| format!("`{}` {:?}", of.name, of.given.dims)).collect();
+            return Err(wrong(format!("all have the same rows: {}", sizes.join(", "))));
+        }
+        for &tensor in writes {
+            let of = self.of(tensor)?;
+            if matches!(of.kind, Kind::Fused { .. }) || writes.iter().filter(|&&w| w == tensor).count() > 1 {
+                return Err(wrong(format!("`{}` cannot be written: each output is a tensor of its own", of.name)));
+            }
+        }
+        self.notices.tell(KernelNotice::Launches);
+        let at = self.wires.len();
+        self.written.extend(writes.iter().map(|&tensor| (tensor, at)));
+        let (row_by_row, chooses, writes) = (layer.row_by_row(), layer.chooses(), writes.to_vec());
+        self.wires.push(Wire { method, reads: resolved, writes, row_by_row, chooses });
+        self.layers.push(Box::new(layer));
+        Ok(())
+    }
+
+    /// The graph of all layers.
+    ///
+    /// # Errors
+    /// The first layer whose ops do not fit, or that reads what no graph gives.
+    pub(crate) fn emit(&self, purpose: Purpose) -> Result<Emitted, PersistentError> {
+        let mut e = Emit::new(&self.declared, &self.wires, purpose);
+        for layer in &self.layers {
+            let made = layer.emit(&mut e)?;
+            e.end_layer(made);
+        }
+        e.finish()
+    }
+}

@@ -1,0 +1,73 @@
+//! What a kernel has before its layers: options, metadata, tensors by their names.
+
+use crate::config::KernelConfig;
+use crate::error::PersistentError;
+use crate::limits::MAX_TENSORS;
+use crate::meta::MetaTensors;
+use crate::tensor::{KernelTensor, Kind, Tensor, TensorId};
+use std::collections::HashMap;
+
+/// Options, metadata and tensors.
+#[derive(Clone, Debug)]
+pub(crate) struct Declared {
+    pub(crate) config: KernelConfig,
+    pub(crate) meta: MetaTensors,
+    tensors: Vec<Tensor>,
+    names: HashMap<String, TensorId>,
+}
+
+impl Declared {
+    /// Nothing but options and metadata.
+    ///
+    /// # Errors
+    /// As [`KernelConfig::check`]; [`PersistentError::Meta`] for rows shorter than `max_seq_length`.
+    pub(crate) fn new(config: KernelConfig, meta: MetaTensors) -> Result<Declared, PersistentError> {
+        config.check()?;
+        if meta.max_seq_length() < config.max_seq_length as usize {
+            let (width, wanted) = (meta.max_seq_length(), config.max_seq_length);
+            let why = format!("its rows have {width} positions, max_seq_length is {wanted}: as many are wanted");
+            return Err(PersistentError::Meta { name: "tokens".into(), why });
+        }
+        Ok(Declared { config, meta, tensors: Vec::new(), names: HashMap::new() })
+    }
+
+    /// Adds a tensor.
+    ///
+    /// # Errors
+    /// [`PersistentError::Tensor`] for a name that is taken or none, and elements that do not fit the sizes.
+    pub(crate) fn add(&mut self, name: &str, given: KernelTensor, kind: Kind) -> Result<TensorId, PersistentError> {
+        let wrong = |why: String| Err(PersistentError::Tensor { name: name.to_owned(), why });
+        if name.is_empty() || name.len() > 256 || name.chars().any(char::is_control) {
+            return wrong("a name of 1 to 256 bytes without control characters is wanted".into());
+        }
+        if self.names.contains_key(name) {
+            return wrong("the name is taken".into());
+        }
+        if self.tensors.len() >= MAX_TENSORS {
+            return wrong(format!("a kernel has at most {MAX_TENSORS} tensors"));
+        }
+        given.check(name)?;
+        let id = TensorId(self.tensors.len() as u32);
+        self.tensors.push(Tensor { name: name.to_owned(), given, kind });
+        self.names.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    /// A tensor by its name.
+    pub(crate) fn find(&self, name: &str) -> Option<TensorId> {
+        self.names.get(name).copied()
+    }
+
+    /// A tensor.
+    ///
+    /// # Errors
+    /// [`PersistentError::UnknownTensor`].
+    pub(crate) fn of(&self, id: TensorId) -> Result<&Tensor, PersistentError> {
+        self.tensors.get(id.0 as usize).ok_or(PersistentError::UnknownTensor(id.0))
+    }
+
+    /// All of them.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.tensors.iter()
+    }
+}

@@ -1,0 +1,479 @@
+//! From recorded layers to a graph: of a step, whose slots an engine fills, or of all layers once for test mode.
+//!
+//! In a step's graph the last layers before the logits are computed of the wanted rows alone; in test mode every row is.
+
+use crate::choice::Choice;
+use crate::config::PromptLookup;
+use crate::declared::Declared;
+use crate::elements::Elements;
+use crate::error::PersistentError;
+use crate::origin::{Origin, Part};
+use crate::tensor::{Kind, TensorId};
+use crate::wire::{Read, Wire, rows_alone};
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_engine::sampling::SamplingParams;
+use yirage_ir::op::{Concat, Cut, Form, Gather, Map, TopK, View};
+use yirage_ir::{DType, Dim, GraphBuilder, Op, Sym, Type, ValueId};
+use yirage_model::arch::CacheGroup;
+
+/// What a layer made of a tensor that it writes.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Made {
+    /// A value of the graph.
+    One(ValueId),
+    /// Values that would be interleaved in so many groups if they were one.
+    Parts { values: Vec<ValueId>, groups: u32 },
+    /// Logits that stand for their largest value or its index.
+    Logits(ValueId),
+    /// The next tokens, which the engine chooses and writes.
+    Tokens,
+    /// What the engine keeps for itself.
+    Engine,
+    /// What the host makes, in test mode alone.
+    Host(Hosted),
+}
+
+/// What the host makes of a layer in test mode.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Hosted {
+    /// Guesses of each request.
+    Guesses(PromptLookup),
+    /// What of guesses is right.
+    Verified { guesses: Read, targets: Read },
+    /// Draws from rows of logits.
+    Drawn { logits: ValueId, params: SamplingParams },
+}
+
+/// What the graph is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// The steps of an engine.
+    Steps,
+    /// One pass over all layers.
+    Test,
+}
+
+/// A cache group and its slots.
+struct Group {
+    group: CacheGroup,
+    slots: ValueId,
+    table: ValueId,
+}
+
+/// A graph under construction.
+pub(crate) struct Emit<'a> {
+    pub(crate) declared: &'a Declared,
+    wires: &'a [Wire],
+    graph: GraphBuilder,
+    purpose: Purpose,
+    layer: usize,
+    ops: usize,
+    made: Vec<Vec<Made>>,
+    /// Which layers are computed of the wanted rows.
+    on_rows: Vec<bool>,
+    gathered: HashMap<ValueId, ValueId>,
+    inputs: HashMap<String, ValueId>,
+    origins: Vec<Origin>,
+    weights: HashMap<String, Arc<[u8]>>,
+    groups: Vec<Group>,
+    state_group: Vec<(String, usize)>,
+    embedded: Option<(String, u32)>,
+    logits: Option<ValueId>,
+    choice: Option<Choice>,
+    lookup: Option<PromptLookup>,
+}
+
+/// The graph of all layers.
+pub(crate) struct Emitted {
+    pub(crate) graph: GraphBuilder,
+    pub(crate) made: Vec<Vec<Made>>,
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) weights: HashMap<String, Arc<[u8]>>,
+    pub(crate) groups: Vec<CacheGroup>,
+    pub(crate) state_group: Vec<(String, usize)>,
+    /// The table of the embedding, and its rows.
+    pub(crate) embedded: Option<(String, u32)>,
+    pub(crate) logits: Option<ValueId>,
+    pub(crate) choice: Option<Choice>,
+    pub(crate) lookup: Option<PromptLookup>,
+}
+
+impl<'a> Emit<'a> {
+    /// Before the first layer.
+    pub(crate) fn new(declared: &'a Declared, wires: &'a [Wire], purpose: Purpose) -> Emit<'a> {
+        let on_rows = match purpose {
+            Purpose::Steps => rows_alone(wires),
+            Purpose::Test => vec![false; wires.len()],
+        };
+        Emit {
+            declared,
+            wires,
+            graph: GraphBuilder::new("kernel"),
+            purpose,
+            layer: 0,
+            ops: 0,
+            made: Vec::new(),
+            on_rows,
+            gathered: HashMap::new(),
+            inputs: HashMap::new(),
+            origins: Vec::new(),
+            weights: HashMap::new(),
+            groups: Vec::new(),
+            state_group: Vec::new(),
+            embedded: None,
+            logits: None,
+            choice: None,
+            lookup: None,
+        }
+    }
+
+    /// A layer made this; the next one begins.
+    pub(crate) fn end_layer(&mut self, made: Vec<Made>) {
+        self.made.push(made);
+        self.layer += 1;
+    }
+
+    /// The graph of all layers.
+    ///
+    /// # Errors
+    /// Parts that cannot be one, where they have to be for test mode.
+    pub(crate) fn finish(mut self) -> Result<Emitted, PersistentError> {
+        if self.purpose == Purpose::Test {
+            self.join_all()?;
+        }
+        Ok(Emitted {
+            graph: self.graph,
+            made: self.made,
+            origins: self.origins,
+            weights: self.weights,
+            groups: self.groups.into_iter().map(|g| g.group).collect(),
+            state_group: self.state_group,
+            embedded: self.embedded,
+            logits: self.logits,
+            choice: self.choice,
+            lookup: self.lookup,
+        })
+    }
+}
+
+impl Emit<'_> {
+    fn wrong<T>(&self, why: String) -> Result<T, PersistentError> {
+        let layer = self.wires.get(self.layer).map_or("run_test_mode", |wire| wire.method);
+        Err(PersistentError::Layer { layer, why })
+    }
+
+    /// Read `i` of the layer.
+    pub(crate) fn tensor(&self, i: usize) -> Result<Read, PersistentError> {
+        let read = self.wires.get(self.layer).and_then(|wire| wire.reads.get(i)).copied();
+        read.map_or_else(|| self.wrong(format!("it has no read {i}")), Ok)
+    }
+
+    /// What was made of read `i` of the layer; of the wanted rows, where the layer is computed of these.
+    pub(crate) fn made(&mut self, i: usize) -> Result<Made, PersistentError> {
+        let read = self.tensor(i)?;
+        let Some(by) = read.by else { return Ok(Made::One(self.outside(read.tensor)?)) };
+        let writes = &self.wires[by].writes;
+        let at = writes.iter().position(|&w| w == read.tensor);
+        let Some(made) = at.and_then(|at| self.made[by].get(at)).cloned() else {
+            return self.wrong("it reads what was never made".into());
+        };
+        let here = self.on_rows[self.layer] || self.wires[self.layer].chooses;
+        if !here || self.on_rows[by] || self.purpose == Purpose::Test {
+            return Ok(made);
+        }
+        Ok(match made {
+            Made::One(value) => Made::One(self.wanted(value)?),
+            Made::Logits(value) => Made::Logits(self.wanted(value)?),
+            Made::Parts { values, groups } => {
+                let values = values.into_iter().map(|value| self.wanted(value)).collect::<Result<_, _>>()?;
+                Made::Parts { values, groups }
+            }
+            made => made,
+        })
+    }
+
+    fn wanted(&mut self, value: ValueId) -> Result<ValueId, PersistentError> {
+        if let Some(&known) = self.gathered.get(&value) {
+            return Ok(known);
+        }
+        let rows = self.slot("rows", Type::new(DType::I32, [Sym::Rows]))?;
+        let wanted = self.op("wanted", Gather { axis: 0 }, &[value, rows])?;
+        self.gathered.insert(value, wanted);
+        Ok(wanted)
+    }
+
+    /// Read `i` of the layer as one value.
+    pub(crate) fn read(&mut self, i: usize) -> Result<ValueId, PersistentError> {
+        let made = self.made(i)?;
+        self.joined(made)
+    }
+
+    /// The parts of read `i`: in each of so many groups so many shares each.
+    pub(crate) fn parts<const N: usize>(
+        &mut self,
+        i: usize,
+        shares: [u32; N],
+        groups: u32,
+    ) -> Result<[ValueId; N], PersistentError> {
+        let made = self.made(i)?;
+        if let Made::Parts { values, .. } = &made {
+            let widths: Vec<u32> = values.iter().map(|&v| self.width_of(v)).collect();
+            if let Some(parts) = values.first_chunk::<N>().filter(|_| values.len() == N) {
+                let unit = widths[0] / shares[0].max(1);
+                if widths.iter().zip(shares).all(|(&w, share)| Some(w) == unit.checked_mul(share)) {
+                    return Ok(*parts);
+                }
+            }
+            return self
+                .wrong(format!("parts of {widths:?} elements are given, {N} in the ratio {shares:?} are wanted"));
+        }
+        let x = self.joined(made)?;
+        let (width, outer) = (self.width_of(x), self.graph.ty(x).shape[0]);
+        let whole: u32 = shares.iter().sum();
+        let Some(unit) = whole.checked_mul(groups).filter(|&n| n > 0 && width.is_multiple_of(n)).map(|n| width / n)
+        else {
+            return self.wrong(format!("rows of {width} do not divide into {groups} groups of {shares:?} shares"));
+        };
+        let grouped = self.reshaped(x, vec![outer, Dim::Const(groups), Dim::Const(whole * unit)])?;
+        let mut parts = [x; N];
+        let mut start = 0;
+        for (part, share) in parts.iter_mut().zip(shares) {
+            let size = share * unit;
+            let cuts =
+                vec![Cut::whole(outer), Cut::whole(Dim::Const(groups)), Cut { start, step: 1, size: Dim::Const(size) }];
+            let cut = self.op("cut", View { form: Form::Slice(cuts) }, &[grouped])?;
+            *part = self.reshaped(cut, vec![outer, Dim::Const(groups * size)])?;
+            start += size;
+        }
+        Ok(parts)
+    }
+
+    /// Parts as one value: interleaved in their groups.
+    pub(crate) fn joined(&mut self, made: Made) -> Result<ValueId, PersistentError> {
+        match made {
+            Made::One(value) | Made::Logits(value) => Ok(value),
+            Made::Parts { values, groups } => {
+                let (outer, widths) = (self.graph.ty(values[0]).shape[0], values.iter().map(|&v| self.width_of(v)));
+                let widths: Vec<u32> = widths.collect();
+                let of = |w: &u32| vec![outer, Dim::Const(groups), Dim::Const(w / groups)];
+                let shapes: Vec<Vec<Dim>> = widths.iter().map(of).collect();
+                let grouped = values.into_iter().zip(shapes).map(|(value, shape)| self.reshaped(value, shape));
+                let grouped = grouped.collect::<Result<Vec<_>, _>>()?;
+                let joined = self.op("joined", Concat { axis: 2 }, &grouped)?;
+                self.reshaped(joined, vec![outer, Dim::Const(widths.iter().sum())])
+            }
+            Made::Tokens | Made::Engine | Made::Host(_) => {
+                self.wrong("it reads tokens or guesses, which are the engine's in a step".into())
+            }
+        }
+    }
+
+    fn reshaped(&mut self, x: ValueId, shape: Vec<Dim>) -> Result<ValueId, PersistentError> {
+        self.op("shaped", View { form: Form::Reshape(shape) }, &[x])
+    }
+
+    fn width_of(&self, value: ValueId) -> u32 {
+        self.graph.ty(value).width().map_or(1, |w| w as u32)
+    }
+
+    /// What is several is one, so that it can be an output.
+    fn join_all(&mut self) -> Result<(), PersistentError> {
+        let mut all = std::mem::take(&mut self.made);
+        for made in all.iter_mut().flatten() {
+            if matches!(made, Made::Parts { .. }) {
+                *made = Made::One(self.joined(made.clone())?);
+            }
+        }
+        self.made = all;
+        Ok(())
+    }
+
+    /// Read `i` unchanged. What comes from outside is copied, since an input is no output.
+    pub(crate) fn same(&mut self, i: usize) -> Result<Made, PersistentError> {
+        match self.tensor(i)?.by {
+            Some(_) => self.made(i),
+            None => {
+                let x = self.read(i)?;
+                Ok(Made::One(self.op("same", Map::scale(1.0), &[x])?))
+            }
+        }
+    }
+
+    /// A tensor that comes from outside: only test mode has one.
+    fn outside(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
+        let of = self.declared.of(id)?;
+        if self.purpose == Purpose::Steps {
+            return self.wrong(format!("`{}` is attached, and only test mode reads activations from outside", of.name));
+        }
+        let dtype = match of.given.elements {
+            Elements::Floats(_) => DType::F32,
+            Elements::Int32 => DType::I32,
+            Elements::Int64 => return self.wrong(format!("`{}` is int64, int32 is read here", of.name)),
+        };
+        self.slot(&format!("in.{}", id.0), Type::new(dtype, [Dim::Sym(Sym::Tokens), Dim::Const(of.width())]))
+    }
+
+    fn slot(&mut self, name: &str, ty: Type) -> Result<ValueId, PersistentError> {
+        if let Some(&known) = self.inputs.get(name) {
+            return Ok(known);
+        }
+        let id = self.graph.slot(name, ty)?;
+        self.inputs.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    fn per_token(&mut self, name: &str) -> Result<ValueId, PersistentError> {
+        self.slot(name, Type::new(DType::I32, [Sym::Tokens]))
+    }
+
+    /// The tokens of the step.
+    pub(crate) fn ids(&mut self) -> Result<ValueId, PersistentError> {
+        self.per_token("ids")
+    }
+
+    /// Their positions.
+    pub(crate) fn positions(&mut self) -> Result<ValueId, PersistentError> {
+        self.per_token("positions")
+    }
+
+    /// Their requests.
+    pub(crate) fn seqs(&mut self) -> Result<ValueId, PersistentError> {
+        self.per_token("seqs")
+    }
+
+    /// Says that rows of this weight stand for tokens.
+    pub(crate) fn embeds(&mut self, weight: TensorId) -> Result<(), PersistentError> {
+        let of = self.declared.of(weight)?;
+        let (name, rows) = (of.name.clone(), of.rows());
+        let fewer = self.embedded.as_ref().is_none_or(|(_, known)| rows < *known);
+        if fewer {
+            self.embedded = Some((name, rows));
+        }
+        Ok(())
+    }
+
+    /// The whole of a weight.
+    pub(crate) fn weight(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
+        self.part_of(id, Part::Whole)
+    }
+
+    /// A weight as one row without a leading size of 1.
+    pub(crate) fn vector(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
+        let of = self.declared.of(id)?;
+        match of.given.dims[..] {
+            [n] | [1, n] => self.bound(id, Part::Whole, Some(vec![n])),
+            _ => self.wrong(format!("`{}` is {:?}, one row is wanted", of.name, of.given.dims)),
+        }
+    }
+
+    /// A table of a rotary embedding with so many columns, which covers every position.
+    pub(crate) fn table(&mut self, id: TensorId, columns: u32) -> Result<ValueId, PersistentError> {
+        let table = self.part_of(id, Part::Table { columns })?;
+        let rows = self.graph.ty(table).shape[0].as_const().unwrap_or(0);
+        let wanted = self.declared.config.max_seq_length as usize;
+        if rows < wanted && self.purpose == Purpose::Steps {
+            let name = self.declared.of(id)?.name.clone();
+            return self
+                .wrong(format!("`{name}` has {rows} positions, max_seq_length is {wanted}: as many are wanted"));
+        }
+        Ok(table)
+    }
+
+    /// A part of a weight.
+    pub(crate) fn part_of(&mut self, id: TensorId, part: Part) -> Result<ValueId, PersistentError> {
+        self.bound(id, part, None)
+    }
+
+    fn bound(&mut self, id: TensorId, part: Part, shape: Option<Vec<u32>>) -> Result<ValueId, PersistentError> {
+        let label = match part {
+            Part::Whole => String::new(),
+            Part::Rows { index, of } => format!(".{index}of{of}"),
+            Part::Table { columns } => format!(".table{columns}"),
+        };
+        let vector = if shape.is_some() { ".row" } else { "" };
+        let name = format!("w{}{label}{vector}", id.0);
+        if let Some(&known) = self.inputs.get(&name) {
+            return Ok(known);
+        }
+        let of = self.declared.of(id)?;
+        if !matches!(of.kind, Kind::Attached) {
+            return self.wrong(format!("`{}` is read as a weight and is not attached", of.name));
+        }
+        let weight = part.of(&of.name, &of.given)?;
+        let shape = shape.unwrap_or(weight.shape);
+        let value = self.graph.weight(&name, Type::new(DType::Stored(weight.format), shape))?;
+        self.origins.push(Origin { name: name.clone(), tensor: of.name.clone(), part });
+        self.weights.insert(name.clone(), weight.bytes);
+        self.inputs.insert(name, value);
+        Ok(value)
+    }
+
+    /// The cache of one layer: its state, and its group's slots and table.
+    pub(crate) fn state(&mut self, group: CacheGroup, block: Type) -> Result<[ValueId; 3], PersistentError> {
+        let at = match self.groups.iter().position(|g| g.group == group) {
+            Some(at) => at,
+            None => {
+                let at = self.groups.len();
+                let slots = self.per_token(&format!("slots.{at}"))?;
+                let table = self.slot(&format!("table.{at}"), Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
+                self.groups.push(Group { group, slots, table });
+                at
+            }
+        };
+        let name = format!("kv.{}", self.state_group.len());
+        let state = self.graph.state(&name, block)?;
+        self.state_group.push((name, at));
+        Ok([state, self.groups[at].slots, self.groups[at].table])
+    }
+
+    /// Adds an op with one output.
+    pub(crate) fn op(&mut self, what: &str, op: impl Into<Op>, ins: &[ValueId]) -> Result<ValueId, PersistentError> {
+        let name = self.name(what);
+        Ok(self.graph.op(&name, op, ins)?)
+    }
+
+    /// Adds an op with two outputs.
+    pub(crate) fn pair(
+        &mut self,
+        what: &str,
+        op: impl Into<Op>,
+        ins: &[ValueId],
+    ) -> Result<[ValueId; 2], PersistentError> {
+        let names = [self.name(what), self.name(what)];
+        let made = self.graph.op_multi(&[&names[0], &names[1]], op, ins)?;
+        match made[..] {
+            [first, second] => Ok([first, second]),
+            _ => self.wrong(format!("`{what}` has {} outputs", made.len())),
+        }
+    }
+
+    fn name(&mut self, what: &str) -> String {
+        self.ops += 1;
+        format!("l{}.{what}.{}", self.layer, self.ops)
+    }
+
+    /// Guesses in each step from now on.
+    pub(crate) fn look_up(&mut self, lookup: PromptLookup) {
+        self.lookup = Some(lookup);
+    }
+
+    /// The next tokens from the layer's first read, which are logits.
+    pub(crate) fn choose(&mut self, choice: Choice) -> Result<Made, PersistentError> {
+        let same = self.same(0)?;
+        let logits = self.joined(same)?;
+        if self.purpose == Purpose::Test {
+            return Ok(match choice {
+                Choice::Greedy => {
+                    Made::One(self.pair("argmax", TopK { k: 1, largest: true, sorted: true }, &[logits])?[1])
+                }
+                Choice::Sampled(params) => Made::Host(Hosted::Drawn { logits, params }),
+            });
+        }
+        if self.choice.is_some() {
+            return self.wrong("another layer chooses the tokens already: a kernel has one that does".into());
+        }
+        (self.logits, self.choice) = (Some(logits), Some(choice));
+        Ok(Made::Tokens)
+    }
+}

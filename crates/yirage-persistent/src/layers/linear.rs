@@ -1,0 +1,142 @@
+//! `linear_layer`, `splitk_linear_layer` and `linear_with_residual_layer`.
+
+use crate::builder::KernelBuilder;
+use crate::emit::{Emit, Made};
+use crate::error::PersistentError;
+use crate::grid::Launch;
+use crate::layer::Layer;
+use crate::tensor::{Kind, TensorId};
+use yirage_ir::ValueId;
+use yirage_ir::expr::Func;
+use yirage_ir::op::{Linear, Map};
+
+const LINEAR: &str = "linear_layer";
+const SPLIT_K: &str = "splitk_linear_layer";
+const RESIDUAL: &str = "linear_with_residual_layer";
+
+#[derive(Debug)]
+struct LinearLayer {
+    method: &'static str,
+    weight: TensorId,
+}
+
+/// Its second read is what the product is added to.
+#[derive(Debug)]
+struct WithResidual {
+    weight: TensorId,
+}
+
+impl KernelBuilder {
+    /// `output = input * weight^T`: `weight` is `[n, k]`, `input` `[rows, k]`, `output` `[rows, n]`.
+    ///
+    /// # Errors
+    /// [`PersistentError::Layer`] for sizes that do not fit.
+    pub fn linear_layer(
+        &mut self,
+        input: TensorId,
+        weight: TensorId,
+        output: TensorId,
+        launch: Launch,
+    ) -> Result<(), PersistentError> {
+        self.check_linear(LINEAR, input, weight, output)?;
+        self.record(LinearLayer { method: LINEAR, weight }, launch, &[input], &[output])
+    }
+
+    /// [`KernelBuilder::linear_layer`]; how the sum is split is the device's decision, and its order is that of every
+    /// other product.
+    ///
+    /// # Errors
+    /// As [`KernelBuilder::linear_layer`].
+    pub fn splitk_linear_layer(
+        &mut self,
+        input: TensorId,
+        weight: TensorId,
+        output: TensorId,
+        launch: Launch,
+    ) -> Result<(), PersistentError> {
+        self.check_linear(SPLIT_K, input, weight, output)?;
+        self.record(LinearLayer { method: SPLIT_K, weight }, launch, &[input], &[output])
+    }
+
+    /// `output = residual + input * weight^T`.
+    ///
+    /// # Errors
+    /// As [`KernelBuilder::linear_layer`].
+    pub fn linear_with_residual_layer(
+        &mut self,
+        input: TensorId,
+        weight: TensorId,
+        residual: TensorId,
+        output: TensorId,
+        launch: Launch,
+    ) -> Result<(), PersistentError> {
+        self.check_linear(RESIDUAL, input, weight, output)?;
+        self.check_width(RESIDUAL, residual, self.width(output)?)?;
+        self.record(WithResidual { weight }, launch, &[input, residual], &[output])
+    }
+
+    pub(super) fn check_linear(
+        &self,
+        layer: &'static str,
+        input: TensorId,
+        weight: TensorId,
+        output: TensorId,
+    ) -> Result<(), PersistentError> {
+        let [n, k] = self.matrix(layer, weight)?;
+        self.check_width(layer, input, k)?;
+        self.check_width(layer, output, n)
+    }
+}
+
+/// `x * weight^T`, part by part where the weight is several.
+pub(super) fn product(e: &mut Emit<'_>, x: ValueId, weight: TensorId) -> Result<Made, PersistentError> {
+    let one = |e: &mut Emit<'_>, weight| {
+        let w = e.weight(weight)?;
+        e.op("linear", Linear { groups: 1 }, &[x, w])
+    };
+    match e.declared.of(weight)?.kind.clone() {
+        Kind::Fused { parts, groups } => {
+            let values = parts.into_iter().map(|part| one(e, part)).collect::<Result<_, _>>()?;
+            Ok(Made::Parts { values, groups })
+        }
+        Kind::Attached | Kind::New => Ok(Made::One(one(e, weight)?)),
+    }
+}
+
+/// `residual + x * weight^T`.
+pub(super) fn added(
+    e: &mut Emit<'_>,
+    residual: ValueId,
+    x: ValueId,
+    weight: TensorId,
+) -> Result<Made, PersistentError> {
+    let product = product(e, x, weight)?;
+    let product = e.joined(product)?;
+    Ok(Made::One(e.op("sum", Map::of(Func::Add), &[residual, product])?))
+}
+
+impl Layer for LinearLayer {
+    fn method(&self) -> &'static str {
+        self.method
+    }
+
+    fn row_by_row(&self) -> bool {
+        true
+    }
+
+    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+        let x = e.read(0)?;
+        Ok(vec![product(e, x, self.weight)?])
+    }
+}
+
+impl Layer for WithResidual {
+    fn method(&self) -> &'static str {
+        RESIDUAL
+    }
+
+    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+        let (x, residual) = (e.read(0)?, e.read(1)?);
+        Ok(vec![added(e, residual, x, self.weight)?])
+    }
+}

@@ -1,0 +1,136 @@
+//! Prompt lookup: `find_ngram_partial_layer`, `find_ngram_global_layer`, `target_verify_greedy_layer`.
+//!
+//! Guessing and verifying are what the engine does around each step, so these layers say that it shall and how. Alone, in
+//! test mode, they give what Mirage's give.
+
+use crate::builder::KernelBuilder;
+use crate::config::PromptLookup;
+use crate::emit::{Emit, Hosted, Made};
+use crate::error::PersistentError;
+use crate::grid::Launch;
+use crate::layer::Layer;
+use crate::tensor::TensorId;
+
+const FIND_PARTIAL: &str = "find_ngram_partial_layer";
+const FIND: &str = "find_ngram_global_layer";
+const VERIFY: &str = "target_verify_greedy_layer";
+
+#[derive(Debug)]
+struct FindPartial;
+
+#[derive(Debug)]
+struct Find {
+    lookup: PromptLookup,
+}
+
+#[derive(Debug)]
+struct Verify;
+
+impl KernelBuilder {
+    /// The first half of [`KernelBuilder::find_ngram_global_layer`].
+    ///
+    /// # Errors
+    /// [`PersistentError::Option`] for sizes out of range.
+    pub fn find_ngram_partial_layer(
+        &mut self,
+        input: TensorId,
+        output: TensorId,
+        ngram_size: u32,
+        launch: Launch,
+    ) -> Result<(), PersistentError> {
+        PromptLookup { ngram_size, ..PromptLookup::default() }.check()?;
+        self.of(input)?;
+        self.record(FindPartial, launch, &[], &[output])
+    }
+
+    /// Guesses: `output` is `[requests, spec_length + 1]`, the last token and what followed the first earlier place of the
+    /// last `ngram_size` tokens of each request, -1 where there is none. A compiled kernel then guesses in each step.
+    ///
+    /// # Errors
+    /// [`PersistentError::Option`] for sizes out of range, [`PersistentError::Layer`] for an output that does not fit.
+    pub fn find_ngram_global_layer(
+        &mut self,
+        input: TensorId,
+        output: TensorId,
+        ngram_size: u32,
+        spec_length: u32,
+        launch: Launch,
+    ) -> Result<(), PersistentError> {
+        let lookup = PromptLookup { ngram_size, spec_length };
+        lookup.check()?;
+        self.of(input)?;
+        self.check_width(FIND, output, spec_length + 1)?;
+        self.record(Find { lookup }, launch, &[], &[output])
+    }
+
+    /// The guesses of a [`PromptLookup`], as Mirage's handler makes them of two layers: the tensor `spec_tokens`.
+    ///
+    /// # Errors
+    /// As [`KernelBuilder::find_ngram_global_layer`].
+    pub fn prompt_lookup_spec_handler(
+        &mut self,
+        lookup: PromptLookup,
+        tokens: TensorId,
+        launch: Launch,
+    ) -> Result<TensorId, PersistentError> {
+        lookup.check()?;
+        let requests = self.declared.meta.requests() as u32;
+        let (name, width) = ("spec_tokens", lookup.spec_length + 1);
+        let output = self.new_tensor(&[requests, width], crate::elements::Elements::Int64, name)?;
+        self.find_ngram_global_layer(tokens, output, lookup.ngram_size, lookup.spec_length, launch)?;
+        Ok(output)
+    }
+
+    /// Takes the longest prefix of the guesses that the target's own tokens confirm, and one token more: what greedy
+    /// decoding gives. `spec_tokens` and `target_output` are `[requests, spec_length + 1]`, `output` is `[requests, 2]`: how
+    /// many guesses were right, and the token behind them.
+    ///
+    /// # Errors
+    /// [`PersistentError::Layer`] for sizes that do not fit.
+    pub fn target_verify_greedy_layer(
+        &mut self,
+        spec_tokens: TensorId,
+        target_output: TensorId,
+        output: TensorId,
+        launch: Launch,
+    ) -> Result<(), PersistentError> {
+        let (guessed, target) = (self.width(spec_tokens)?, self.width(target_output)?);
+        if target != guessed && target != 1 {
+            let why = format!("{guessed} guesses a request have as many targets, not {target}");
+            return Err(PersistentError::Layer { layer: VERIFY, why });
+        }
+        self.record(Verify, launch, &[spec_tokens, target_output], &[output])
+    }
+}
+
+impl Layer for FindPartial {
+    fn method(&self) -> &'static str {
+        FIND_PARTIAL
+    }
+
+    fn emit(&self, _: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+        Ok(vec![Made::Engine])
+    }
+}
+
+impl Layer for Find {
+    fn method(&self) -> &'static str {
+        FIND
+    }
+
+    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+        e.look_up(self.lookup);
+        Ok(vec![Made::Host(Hosted::Guesses(self.lookup))])
+    }
+}
+
+impl Layer for Verify {
+    fn method(&self) -> &'static str {
+        VERIFY
+    }
+
+    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+        let reads = [e.tensor(0)?, e.tensor(1)?];
+        Ok(vec![Made::Host(Hosted::Verified { guesses: reads[0], targets: reads[1] })])
+    }
+}

@@ -1,0 +1,343 @@
+//! Test mode: all layers once, on a device, with what they wrote. For tests of single layers and of shapes of graphs.
+//!
+//! There is no engine: the rows of the tensors are the tokens of one pass, and the cache is empty before it.
+
+use crate::builder::KernelBuilder;
+use crate::elements::Elements;
+use crate::emit::{Emitted, Hosted, Made, Purpose};
+use crate::error::PersistentError;
+use crate::lookup::{find_ngram, verify_greedy};
+use crate::tensor::TensorId;
+use crate::wire::Read;
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_compile::{Options, compile, plan_weights};
+use yirage_engine::limits::BLOCK;
+use yirage_engine::sampling::{Sampler, SamplingParams, TokenCounts};
+use yirage_hal::{Bindings, Device, Executor};
+use yirage_ir::tensor::Data;
+use yirage_ir::{Dims, Graph, Source, ValueId};
+use yirage_model::arch::CacheGroup;
+
+/// What a layer wrote.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TestOutput {
+    /// The tensor's name.
+    pub name: String,
+    /// Its sizes.
+    pub dims: Vec<u32>,
+    /// Its elements, row-major.
+    pub values: TestValues,
+}
+
+/// Elements of an output.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TestValues {
+    /// Numbers.
+    Floats(Vec<f32>),
+    /// Tokens, indices and counts.
+    Ints(Vec<i64>),
+}
+
+/// The tokens of one pass, by request.
+struct Pass {
+    /// Tokens of each request.
+    lengths: Vec<usize>,
+    dims: Dims,
+}
+
+impl KernelBuilder {
+    /// Runs all layers once and gives every tensor that a layer wrote, as it is after the last one. Attached tensors that
+    /// layers read are given to them. The tokens are those of `num_new_tokens` of each request from its first on, or, where
+    /// that metadata is absent, as many of the first request as the tensors have rows. A tensor that only a second half
+    /// reads, such as those of `argmax_partial_layer`, is not among the outputs.
+    ///
+    /// # Errors
+    /// Layers that do not fit each other, tensors with different numbers of rows, and what compiler and device say.
+    pub fn run_test_mode(&self, device: &Arc<dyn Device>) -> Result<Vec<TestOutput>, PersistentError> {
+        let mut emitted = self.emit(Purpose::Test)?;
+        let last = self.last_writes();
+        let mut wanted: Vec<ValueId> = Vec::new();
+        for made in emitted.made.iter().flatten() {
+            match made {
+                Made::One(value) | Made::Host(Hosted::Drawn { logits: value, .. }) if !wanted.contains(value) => {
+                    wanted.push(*value);
+                }
+                _ => {}
+            }
+        }
+        let pass = self.pass(&emitted)?;
+        let mut graph = std::mem::take(&mut emitted.graph);
+        wanted.iter().for_each(|&value| graph.output(value));
+        let graph = graph.finish();
+        let computed: HashMap<ValueId, TestValues> = if wanted.is_empty() {
+            HashMap::new()
+        } else {
+            wanted.iter().copied().zip(self.execute(&graph, &emitted, &pass, &**device)?).collect()
+        };
+        let results = Results { builder: self, emitted: &emitted, computed, pass: &pass };
+        let mut outputs = Vec::new();
+        for (tensor, layer, at) in last {
+            let Some(values) = results.of(&emitted.made[layer][at], device)? else { continue };
+            let of = self.of(tensor)?;
+            outputs.push(TestOutput { name: of.name.clone(), dims: of.given.dims.clone(), values });
+        }
+        Ok(outputs)
+    }
+
+    /// For each tensor that layers write: the last of them, and which of its outputs.
+    fn last_writes(&self) -> Vec<(TensorId, usize, usize)> {
+        let mut last: HashMap<TensorId, (usize, usize)> = HashMap::new();
+        for (layer, wire) in self.wires.iter().enumerate() {
+            last.extend(wire.writes.iter().enumerate().map(|(at, &tensor)| (tensor, (layer, at))));
+        }
+        let mut all: Vec<_> = last.into_iter().map(|(tensor, (layer, at))| (tensor, layer, at)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn pass(&self, emitted: &Emitted) -> Result<Pass, PersistentError> {
+        let mut rows: Option<(u32, &str)> = None;
+        for (wire, made) in self.wires.iter().zip(&emitted.made) {
+            let written = wire.writes.iter().zip(made).filter(|(_, made)| {
+                !matches!(made, Made::Host(Hosted::Guesses(_) | Hosted::Verified { .. }) | Made::Engine)
+            });
+            for (&tensor, _) in written {
+                let of = self.of(tensor)?;
+                match rows {
+                    None => rows = Some((of.rows(), &of.name)),
+                    Some((known, name)) if known != of.rows() => {
+                        let why =
+                            format!("it has {} rows and `{name}` {known}: one pass has as many everywhere", of.rows());
+                        return Err(PersistentError::Tensor { name: of.name.clone(), why });
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let tokens = rows.map_or(1, |(rows, _)| rows);
+        let lengths = match self.declared.meta.num_new_tokens() {
+            None => vec![tokens as usize],
+            Some(new) => new.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect(),
+        };
+        let sum: usize = lengths.iter().sum();
+        if sum != tokens as usize {
+            let why = format!("{sum} tokens in all, and the tensors have {tokens} rows");
+            return Err(PersistentError::Meta { name: "num_new_tokens".into(), why });
+        }
+        let longest = lengths.iter().copied().max().unwrap_or(1);
+        if longest > self.declared.meta.max_seq_length() {
+            let why = format!(
+                "a pass of {longest} tokens of one request, whose row has {}",
+                self.declared.meta.max_seq_length()
+            );
+            return Err(PersistentError::Meta { name: "tokens".into(), why });
+        }
+        let blocks = longest.div_ceil(BLOCK).max(1) as u32;
+        let dims = Dims { tokens, seqs: lengths.len() as u32, blocks, rows: tokens };
+        Ok(Pass { lengths, dims })
+    }
+
+    fn execute(
+        &self,
+        graph: &Graph,
+        emitted: &Emitted,
+        pass: &Pass,
+        device: &dyn Device,
+    ) -> Result<Vec<TestValues>, PersistentError> {
+        let target = device.target();
+        let weights = plan_weights(graph, &target)?;
+        let mut bindings = Bindings::default();
+        for entry in &weights.entries {
+            let missing = || PersistentError::Tensor { name: entry.name.clone(), why: "it has no elements".into() };
+            let bytes = emitted.weights.get(&entry.name).ok_or_else(missing)?;
+            let mut sink = device.weight(entry)?;
+            sink.write_rows(0, bytes)?;
+            bindings.weights.insert(entry.name.clone(), sink.finish()?);
+        }
+        for (name, group) in &emitted.state_group {
+            let CacheGroup::Paged { k_width, .. } = emitted.groups[*group] else { continue };
+            if let Some(id) = graph.find(name) {
+                bindings.states.insert(name.clone(), device.state(graph.ty(id), k_width, pass.blocks())?);
+            }
+        }
+        let plan = compile(graph, pass.dims, &target, &weights, &Options::new(self.declared.config.precision))?;
+        let mut executor = Executor::new(device, &plan, &bindings)?;
+        if let Some(kind) = self.declared.config.executor {
+            executor.force(kind)?;
+        }
+        self.fill(&mut executor, graph, emitted.groups.len(), pass)?;
+        let outputs = executor.run(&pass.dims)?;
+        let read = |index| {
+            Ok(match outputs.tensor(index)?.data {
+                Data::F32(values) => TestValues::Floats(values),
+                Data::I32(values) => TestValues::Ints(values.into_iter().map(i64::from).collect()),
+                other => {
+                    let what = format!("an output of {other:.40?}");
+                    return Err(PersistentError::Unsupported { what, why: "layers give numbers and indices".into() });
+                }
+            })
+        };
+        (0..graph.outputs.len()).map(read).collect()
+    }
+
+    fn fill(&self, executor: &mut Executor, graph: &Graph, groups: usize, pass: &Pass) -> Result<(), PersistentError> {
+        let mut ids = Vec::new();
+        for (row, &length) in pass.lengths.iter().enumerate() {
+            let first = row * self.declared.meta.max_seq_length();
+            let tokens = &self.declared.meta.tokens()[first..first + length];
+            // What is no id is outside of every table, which gives no number and no other memory.
+            ids.extend(tokens.iter().map(|&id| i32::try_from(id).unwrap_or(-1)));
+        }
+        executor.set("ids", ids);
+        executor.set("positions", pass.positions().map(|p| p as i32));
+        executor.set("seqs", pass.each().map(|(seq, _)| seq as i32));
+        for group in 0..groups {
+            executor.set(&format!("slots.{group}"), pass.slots());
+            executor.set(&format!("table.{group}"), pass.table());
+        }
+        for id in graph.inputs_of(Source::Slot) {
+            let name = &graph.value(id).name;
+            let number = name.strip_prefix("in.").and_then(|n| n.parse().ok());
+            let Some(tensor) = number.map(TensorId) else { continue };
+            match self.attached(tensor)? {
+                TestValues::Floats(values) => executor.set_floats(name, values),
+                TestValues::Ints(values) => executor.set(name, values.into_iter().map(|x| x as i32)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of an attached tensor.
+    fn attached(&self, id: TensorId) -> Result<TestValues, PersistentError> {
+        let of = self.of(id)?;
+        let missing =
+            || PersistentError::Tensor { name: of.name.clone(), why: "it is read and has no elements".into() };
+        let data = of.given.data.as_ref().ok_or_else(missing)?;
+        Ok(match of.given.elements {
+            Elements::Floats(format) => {
+                let mut values = vec![0f32; data.len() / format.info().row_bytes(1)];
+                (format.info().decode)(data, &mut values);
+                TestValues::Floats(values)
+            }
+            Elements::Int32 => {
+                let words = data.as_chunks::<4>().0.iter().copied();
+                TestValues::Ints(words.map(|word| i64::from(i32::from_le_bytes(word))).collect())
+            }
+            Elements::Int64 => {
+                TestValues::Ints(data.as_chunks::<8>().0.iter().copied().map(i64::from_le_bytes).collect())
+            }
+        })
+    }
+}
+
+/// What became of each layer's outputs.
+struct Results<'a> {
+    builder: &'a KernelBuilder,
+    emitted: &'a Emitted,
+    computed: HashMap<ValueId, TestValues>,
+    pass: &'a Pass,
+}
+
+impl Results<'_> {
+    /// None for what is no tensor of its own.
+    fn of(&self, made: &Made, device: &Arc<dyn Device>) -> Result<Option<TestValues>, PersistentError> {
+        Ok(match made {
+            Made::One(value) => self.computed.get(value).cloned(),
+            Made::Host(hosted) => Some(TestValues::Ints(self.hosted(hosted, device)?)),
+            Made::Parts { .. } | Made::Logits(_) | Made::Tokens | Made::Engine => None,
+        })
+    }
+
+    fn hosted(&self, hosted: &Hosted, device: &Arc<dyn Device>) -> Result<Vec<i64>, PersistentError> {
+        match hosted {
+            Hosted::Guesses(lookup) => {
+                let meta = &self.builder.declared.meta;
+                let (ngram, spec) = (lookup.ngram_size as usize, lookup.spec_length as usize);
+                let guesses = (0..meta.requests()).map(|row| Ok(find_ngram(meta.known(row)?, ngram, spec)));
+                Ok(guesses.collect::<Result<Vec<_>, PersistentError>>()?.concat())
+            }
+            Hosted::Verified { guesses, targets } => {
+                let (rows, width) = self.rows(*guesses)?;
+                let (guesses, targets) = (self.ints(*guesses, device)?, self.ints(*targets, device)?);
+                let per_row = targets.len() / rows.max(1);
+                let verified = guesses.chunks_exact(width.max(1)).zip(targets.chunks_exact(per_row.max(1)));
+                let verified = verified.map(|(guesses, targets)| verify_greedy(guesses, targets));
+                let few = || PersistentError::Layer {
+                    layer: "target_verify_greedy_layer",
+                    why: "a target is missing behind the last right guess: give one for each guess".into(),
+                };
+                let verified = verified.map(|of| of.map(|(right, next)| [right as i64, next]).ok_or_else(few));
+                Ok(verified.collect::<Result<Vec<_>, _>>()?.concat())
+            }
+            Hosted::Drawn { logits, params } => self.drawn(*logits, params, device),
+        }
+    }
+
+    fn rows(&self, read: Read) -> Result<(usize, usize), PersistentError> {
+        let of = self.builder.of(read.tensor)?;
+        Ok((of.rows() as usize, of.width() as usize))
+    }
+
+    fn ints(&self, read: Read, device: &Arc<dyn Device>) -> Result<Vec<i64>, PersistentError> {
+        let values = match read.by {
+            None => Some(self.builder.attached(read.tensor)?),
+            Some(layer) => {
+                let at = self.builder.wires[layer].writes.iter().position(|&w| w == read.tensor);
+                let made = at.and_then(|at| self.emitted.made[layer].get(at));
+                made.map(|made| self.of(made, device)).transpose()?.flatten()
+            }
+        };
+        match values {
+            Some(TestValues::Ints(values)) => Ok(values),
+            _ => {
+                let name = self.builder.of(read.tensor)?.name.clone();
+                Err(PersistentError::Tensor { name, why: "tokens are wanted, and it has none".into() })
+            }
+        }
+    }
+
+    fn drawn(
+        &self,
+        logits: ValueId,
+        params: &SamplingParams,
+        device: &Arc<dyn Device>,
+    ) -> Result<Vec<i64>, PersistentError> {
+        let Some(TestValues::Floats(all)) = self.computed.get(&logits) else { return Ok(Vec::new()) };
+        let width = all.len() / self.pass.dims.tokens.max(1) as usize;
+        let mut sampler = Sampler::new(Arc::clone(device), 1);
+        let counts = TokenCounts::new(&[]);
+        let draw = |(row, (seq, position)): (&[f32], (usize, usize))| {
+            let params = SamplingParams { choice: seq as u32, ..params.clone() }.checked(width)?;
+            // The number of a draw is that of the position at which its token will stand.
+            let sampled = sampler.sample(row, &params, &counts, None, position as u32 + 1)?;
+            Ok(i64::from(sampled.token))
+        };
+        all.chunks_exact(width.max(1)).zip(self.pass.each()).map(draw).collect()
+    }
+}
+
+impl Pass {
+    /// Request and position of each token.
+    fn each(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.lengths.iter().enumerate().flat_map(|(seq, &length)| (0..length).map(move |position| (seq, position)))
+    }
+
+    fn positions(&self) -> impl Iterator<Item = usize> {
+        self.each().map(|(_, position)| position)
+    }
+
+    /// Blocks of the cache: as many for each request as the longest needs.
+    fn blocks(&self) -> usize {
+        self.lengths.len() * self.dims.blocks as usize
+    }
+
+    fn slots(&self) -> impl Iterator<Item = i32> {
+        let blocks = self.dims.blocks as usize;
+        self.each().map(move |(seq, position)| (seq * blocks * BLOCK + position) as i32)
+    }
+
+    fn table(&self) -> impl Iterator<Item = i32> {
+        0..self.blocks() as i32
+    }
+}
