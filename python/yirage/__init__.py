@@ -27,4 +27,5 @@ from ._yirage import (
 from .backends import *  # noqa: F403
 from .dtypes import *  # noqa: F403
 from .exceptions import *  # noqa: F403
+from .infer import *  # noqa: F403
 from .llm import *  # noqa: F403

@@ -1,4 +1,4 @@
-//! The Python package's native module: backends, kernel graphs and models, as Python calls them.
+//! The Python package's native module: backends, kernel graphs, models and their forward passes, as Python calls them.
 //!
 //! It turns arguments into values of the crates below and their errors into exceptions; what is computed is theirs. The
 //! package `yirage` around it (`python/yirage`) has names and shells alone. Pointers between Python and us are
@@ -9,8 +9,11 @@ mod backends;
 mod dtype;
 mod failure;
 mod graphs;
+mod infer;
+mod kind;
 mod llm;
 mod log;
+mod others;
 mod process;
 
 use pyo3::prelude::*;
@@ -21,5 +24,6 @@ fn _yirage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     backends::add(module)?;
     graphs::add(module)?;
-    llm::add(module)
+    llm::add(module)?;
+    infer::add(module)
 }

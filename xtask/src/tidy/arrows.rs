@@ -59,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-model",
             "yirage-hub",
             "yirage-engine",
+            "yirage-plancache",
             "yirage-session",
             "yirage-dlpack",
         ],

@@ -3,12 +3,13 @@
 use super::block::TBGraph;
 use super::content::{Content, Form, Shared};
 use super::explain::{Equivalence, compared, explain};
-use super::loaded::{Handle, Kind, Loaded};
+use super::loaded::{Handle, Loaded};
 use super::search::{Arguments, superoptimize};
 use super::values::DTensor;
 use crate::backends::{self, Chosen, wanted};
 use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
+use crate::kind::Kind;
 use crate::log::{Level, say};
 use crate::process;
 use pyo3::prelude::*;

@@ -8,6 +8,8 @@ mod prompt;
 mod stream;
 mod tokenizer;
 
+pub(crate) use load::found;
+
 use pyo3::prelude::*;
 
 /// Adds the classes of models to the module.

@@ -8,6 +8,7 @@ use super::stream::{LOOK_UP, Stream, request_output};
 use super::tokenizer::Tokenizer;
 use crate::backends::wanted;
 use crate::failure::{Class, Failure, Outcome};
+use crate::others::{self, OF_VLLM};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -93,7 +94,7 @@ impl Llm {
     #[new]
     #[pyo3(signature = (model, *, task = "auto".to_owned(), backend = None, threads = None, precision = "fast".to_owned(),
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
-        kv_cache_memory_bytes = None, enable_prefix_caching = true, seed = 0))]
+        kv_cache_memory_bytes = None, enable_prefix_caching = true, seed = 0, **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -109,7 +110,9 @@ impl Llm {
         kv_cache_memory_bytes: Option<u64>,
         enable_prefix_caching: bool,
         seed: u64,
+        others: Option<Bound<'_, PyDict>>,
     ) -> Outcome<Llm> {
+        others::take(py, "LLM", &[OF_VLLM], others.as_ref())?;
         let asked = Wanted {
             model: model.to_string_lossy().into_owned(),
             task,
