@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from . import _yirage
 
-FUSION_AVAILABLE: bool = _yirage.FUSION_AVAILABLE
+# The compiler that fuses is part of every build; whether a device has kernels for it an engine tells.
+FUSION_AVAILABLE: bool = True
 
 
 class ModelConfig(types.SimpleNamespace):
@@ -145,8 +146,9 @@ class InferEngine:
         if size != 1:
             DistConfig(size)
         cache = cache_config or StaticKVCacheConfig()
+        self._path = os.path.expanduser(os.fspath(model_path))
         self._native = _yirage.InferEngine(
-            os.path.expanduser(os.fspath(model_path)),
+            self._path,
             device,
             fusion_config=fusion_config,
             warmup_iterations=warmup_iterations,
@@ -232,6 +234,10 @@ class InferEngine:
         """Forgets what is cached of all rows; with a configuration there is room for that from now on."""
         cache = cache_config or StaticKVCacheConfig()
         self._native.reset_cache(cache.max_batch_size, cache.max_cache_len)
+
+    def get_tokenizer(self) -> _yirage.Tokenizer:
+        """The model's tokenizer, read from its files."""
+        return _yirage.load_tokenizer(self._path)
 
     def state_dict_keyname(self) -> list[str]:
         """Names of the tensors that the model reads."""

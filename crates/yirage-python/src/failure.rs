@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use yirage_advisor::AdvisorError;
+use yirage_advisor::templates::TemplateError;
 use yirage_call::CallError;
 use yirage_compile::CompileError;
 use yirage_dlpack::ArrayError;
@@ -198,6 +199,7 @@ ours! {
         AdvisorError::Compile(error) => of_compile(error),
         _ => Class::BackendUnavailable,
     };
+    TemplateError => |_| Class::Option;
     HubError => |_| Class::ModelNotFound;
     ModelError => of_model;
     EngineError => of_engine;

@@ -12,7 +12,5 @@ use pyo3::prelude::*;
 
 /// Adds the class to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // The compiler that fuses is part of every build; whether a device has kernels for it is asked of an engine.
-    module.add("FUSION_AVAILABLE", true)?;
     module.add_class::<engine::InferEngine>()
 }

@@ -3,9 +3,9 @@
 use super::answer::Running;
 use super::load::{Ready, Wanted};
 use super::params::SamplingParams;
-use super::prompt::{Prompt, conversation, job, prompts};
+use super::prompt::{Prompt, conversation, job, no_texts, prompts};
 use super::stream::{LOOK_UP, Stream, request_output};
-use super::tokenizer::Tokenizer;
+use super::tokenizer::{Source, Tokenizer};
 use crate::backends::wanted;
 use crate::failure::{Class, Failure, Outcome};
 use crate::others::{self, OF_VLLM};
@@ -159,10 +159,11 @@ impl Llm {
     ) -> Outcome<Bound<'py, PyList>> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
+        let texts = model.texts().ok_or_else(no_texts)?;
         let list = messages.cast::<PyList>().map_err(PyErr::from)?;
         let many = list.iter().next().is_some_and(|first| first.is_instance_of::<PyList>());
         let one =
-            |messages: &Bound<'py, PyAny>| Outcome::Ok(Prompt { text: None, ids: conversation(py, model, messages)? });
+            |messages: &Bound<'py, PyAny>| Outcome::Ok(Prompt { text: None, ids: conversation(py, texts, messages)? });
         let given = if many {
             list.iter().map(|messages| one(&messages)).collect::<Outcome<Vec<_>>>()?
         } else {
@@ -184,7 +185,7 @@ impl Llm {
         let ready = self.ready()?;
         let model = generates(&ready)?;
         let given = if chat {
-            vec![Prompt { text: None, ids: conversation(py, model, prompt)? }]
+            vec![Prompt { text: None, ids: conversation(py, model.texts().ok_or_else(no_texts)?, prompt)? }]
         } else {
             prompts(prompt, model.texts())?
         };
@@ -257,7 +258,7 @@ impl Llm {
     fn get_tokenizer(&self) -> Outcome<Tokenizer> {
         let ready = self.ready()?;
         ready.tokenizer()?;
-        Ok(Tokenizer(ready))
+        Ok(Tokenizer(Source::Model(ready)))
     }
 
     /// What a request has without parameters: vLLM's defaults, and what the model's makers suggest.
