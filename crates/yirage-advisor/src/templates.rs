@@ -152,7 +152,13 @@ pub const TEMPLATES: [Template; 17] = [
     machine("mps_m1", "an Apple M1", "mps", (32, 16), amounts(2048, 4, 256, 32)),
     machine("cpu_high_core", "a processor with 16 cores or more", "cpu", (16, 8), amounts(4096, 16, 512, 32)),
     machine("cpu_standard", "a processor with 8 cores", "cpu", (8, 4), amounts(4096, 8, 512, 32)),
-    machine("cpu_low_power", "a processor with 2 cores, or one that must stay cool", "cpu", (2, 1), amounts(2048, 1, 128, 32)),
+    machine(
+        "cpu_low_power",
+        "a processor with 2 cores, or one that must stay cool",
+        "cpu",
+        (2, 1),
+        amounts(2048, 1, 128, 32),
+    ),
     work("inference", "answers to several callers at once", amounts(4096, 16, 512, 32)),
     work("latency", "one caller who wants each token as early as possible", amounts(4096, 1, 128, 32)),
     work("throughput", "many requests of which only the last one's end matters", amounts(4096, 64, 2048, 32)),
@@ -193,7 +199,9 @@ impl Template {
         // The one of the same backend whose workers come closest to those of the machine, the smaller of two.
         let wanted = workers(hardware).workers;
         let distance = |template: &&Template| match template.of {
-            For::Machine(backend, workers, _) if backend == hardware.backend => Some((workers.abs_diff(wanted), workers)),
+            For::Machine(backend, workers, _) if backend == hardware.backend => {
+                Some((workers.abs_diff(wanted), workers))
+            }
             _ => None,
         };
         let closest = TEMPLATES.iter().filter(|template| distance(template).is_some()).min_by_key(distance);
@@ -228,7 +236,8 @@ impl TemplateSettings {
     /// # Errors
     /// [`TemplateError::Key`], [`TemplateError::Range`].
     pub fn set(&mut self, name: &str, value: i64) -> Result<(), TemplateError> {
-        let key = KEYS.iter().find(|key| key.name == name).ok_or_else(|| TemplateError::Key { key: name.to_owned() })?;
+        let key =
+            KEYS.iter().find(|key| key.name == name).ok_or_else(|| TemplateError::Key { key: name.to_owned() })?;
         let (least, most) = (key.least, key.most);
         let number = u32::try_from(value).ok().filter(|number| (least..=most).contains(number));
         let number = number.ok_or(TemplateError::Range { key: key.name, value, least, most })?;
@@ -302,7 +311,8 @@ mod tests {
 
     #[test]
     fn a_machine_gets_the_template_that_is_closest() {
-        let found = |backend, processors, gb| Template::recommended(&machine(backend, processors, gb), None).unwrap().name;
+        let found =
+            |backend, processors, gb| Template::recommended(&machine(backend, processors, gb), None).unwrap().name;
         assert_eq!(found("cpu", 2, 8), "cpu_low_power");
         assert_eq!(found("cpu", 8, 8), "cpu_standard");
         assert_eq!(found("cpu", 64, 8), "cpu_high_core");
@@ -320,7 +330,10 @@ mod tests {
     #[test]
     fn work_takes_the_workers_of_the_device() {
         let settings = Template::named("latency").unwrap().settings(&machine("cpu", 6, 8));
-        assert_eq!((settings.backend.as_str(), settings.number(WORKERS), settings.number(LOCAL)), ("cpu", Some(6), Some(3)));
+        assert_eq!(
+            (settings.backend.as_str(), settings.number(WORKERS), settings.number(LOCAL)),
+            ("cpu", Some(6), Some(3))
+        );
         let settings = Template::named("cuda_low_end").unwrap().settings(&machine("cpu", 6, 8));
         assert_eq!((settings.backend.as_str(), settings.number(WORKERS)), ("cuda", Some(32)));
     }

@@ -3,8 +3,8 @@
 use crate::array::Array;
 use crate::error::CallError;
 use crate::interface::{Interface, check};
-use yirage_compile::{Options, compile, plan_weights};
 use std::collections::HashMap;
+use yirage_compile::{Options, compile, plan_weights};
 use yirage_hal::{Bindings, Device, Executor, Record, StateHandle, WeightHandle, write_view};
 use yirage_ir::{Dims, Graph, Type};
 use yirage_plan::{Plan, Precision, Target, VerifiedPlan, WeightEntry};

@@ -45,7 +45,9 @@ pub enum ForwardError {
         cached: u32,
     },
     /// A row that ends behind the last position there is room for.
-    #[error("row {row} ends at position {end}, and a sequence has {context} here: load the model with a longer context")]
+    #[error(
+        "row {row} ends at position {end}, and a sequence has {context} here: load the model with a longer context"
+    )]
     TooLong {
         /// The row.
         row: usize,

@@ -38,7 +38,8 @@ fn row(sequence: usize, start: u32, tokens: &[u32]) -> ForwardRow<'_> {
 fn logits(forward: &mut Forward, rows: &[ForwardRow<'_>], wanted: LogitsWanted) -> Vec<Vec<f32>> {
     let width = forward.vocabulary() as usize;
     let step = forward.forward(rows, wanted).unwrap();
-    let values: Vec<f32> = step.logits.bytes().chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect();
+    let values: Vec<f32> =
+        step.logits.bytes().chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect();
     values.chunks_exact(width).map(<[f32]>::to_vec).collect()
 }
 
@@ -101,7 +102,8 @@ fn the_first_call_a_replay_and_all_modes_give_the_same() {
     fused.plans().set_fusion_enabled(false);
     assert_eq!(logits(&mut fused, &[row(0, 0, &TOKENS)], LogitsWanted::All), first, "native");
     assert_eq!(fused.plans().stats().cache_hits, 3);
-    let plain = ForwardOptions { plans: CacheOptions { max_graph_size: Some(1), ..CacheOptions::default() }, ..small() };
+    let plain =
+        ForwardOptions { plans: CacheOptions { max_graph_size: Some(1), ..CacheOptions::default() }, ..small() };
     let mut unfused = opened(&bedtime::f32(), &plain);
     assert_eq!(logits(&mut unfused, &[row(0, 0, &TOKENS)], LogitsWanted::All), first);
     let (plain, fusion) = (unfused.plans().stats(), stats);
@@ -177,7 +179,8 @@ fn what_cannot_be_computed_is_told_and_changes_nothing() {
 #[test]
 fn room_for_more_sequences_forgets_what_was_cached_and_says_so() {
     let mut forward = opened(&bedtime::f32(), &small());
-    let step = |forward: &mut Forward, rows: &[ForwardRow<'_>]| forward.forward(rows, LogitsWanted::Last).unwrap().forgot;
+    let step =
+        |forward: &mut Forward, rows: &[ForwardRow<'_>]| forward.forward(rows, LogitsWanted::Last).unwrap().forgot;
     assert!(!step(&mut forward, &[row(0, 0, &[1, 2])]));
     assert!(step(&mut forward, &[row(1, 0, &[1, 2])]));
     assert_eq!(forward.cached(), [0, 2]);
@@ -202,7 +205,8 @@ fn tensors_that_are_given_stand_for_those_of_the_file() {
             let mut values = vec![0.0; tensor.elements()];
             (stored.info().decode)(checkpoint.bytes(tensor), &mut values);
             let bytes: Vec<u8> = values.iter().flat_map(|&v| change(name, v).to_ne_bytes()).collect();
-            let tensor = GivenTensor { name: name.clone(), format, shape: tensor.shape.clone(), values: Arc::new(bytes) };
+            let tensor =
+                GivenTensor { name: name.clone(), format, shape: tensor.shape.clone(), values: Arc::new(bytes) };
             own.give(tensor).unwrap();
         }
         own
@@ -215,7 +219,12 @@ fn tensors_that_are_given_stand_for_those_of_the_file() {
     assert_ne!(after, before);
     let mut own = Checkpoint::open(&folder).unwrap();
     let values = Arc::new(vec![0u8; 4]);
-    let wrong = |name: &str, shape: Vec<usize>, format| GivenTensor { name: name.into(), format, shape, values: values.clone() };
+    let wrong = |name: &str, shape: Vec<usize>, format| GivenTensor {
+        name: name.into(),
+        format,
+        shape,
+        values: values.clone(),
+    };
     assert!(matches!(own.give(wrong("model.extra", vec![1], Format::F32)), Err(ModelError::MissingTensor { .. })));
     assert!(matches!(own.give(wrong(&names[0], vec![1], Format::F32)), Err(ModelError::Config { .. })));
     assert!(matches!(own.give(wrong(&names[0], vec![1], Format::Q8_0)), Err(ModelError::UnsupportedFormat { .. })));

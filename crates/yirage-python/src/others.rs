@@ -162,7 +162,11 @@ pub(crate) const OF_VLLM: &[Foreign] = &[
         answer: Refused("guessing is the command line's so far (--speculate); it changes no output"),
     },
     Foreign { name: "limit_mm_per_prompt", neutral: &[Nothing], answer: Refused("models of images are not read") },
-    Foreign { name: "disable_log_stats", neutral: &[Nothing, Flag(true), Flag(false)], answer: Reported("none are logged") },
+    Foreign {
+        name: "disable_log_stats",
+        neutral: &[Nothing, Flag(true), Flag(false)],
+        answer: Reported("none are logged"),
+    },
     Foreign { name: "max_logprobs", neutral: &[Nothing], answer: Reported("128 of a token are given at most") },
 ];
 
@@ -206,10 +210,26 @@ pub(crate) const OF_INFINILM: &[Foreign] = &[
 
 /// Those of its `forward`.
 pub(crate) const OF_FORWARD: &[Foreign] = &[
-    Foreign { name: "input_offsets", neutral: &[Nothing], answer: Refused("rows of a call have one length; their offsets follow") },
-    Foreign { name: "cu_seqlens", neutral: &[Nothing], answer: Refused("rows of a call have one length; their offsets follow") },
-    Foreign { name: "block_tables", neutral: &[Nothing], answer: Refused("row i has the blocks of sequence i, by a static cache") },
-    Foreign { name: "slot_mapping", neutral: &[Nothing], answer: Refused("row i has the blocks of sequence i, by a static cache") },
+    Foreign {
+        name: "input_offsets",
+        neutral: &[Nothing],
+        answer: Refused("rows of a call have one length; their offsets follow"),
+    },
+    Foreign {
+        name: "cu_seqlens",
+        neutral: &[Nothing],
+        answer: Refused("rows of a call have one length; their offsets follow"),
+    },
+    Foreign {
+        name: "block_tables",
+        neutral: &[Nothing],
+        answer: Refused("row i has the blocks of sequence i, by a static cache"),
+    },
+    Foreign {
+        name: "slot_mapping",
+        neutral: &[Nothing],
+        answer: Refused("row i has the blocks of sequence i, by a static cache"),
+    },
     Foreign { name: "pixel_values", neutral: &[Nothing], answer: Refused("models of images are not read") },
     Foreign { name: "image_bound", neutral: &[Nothing], answer: Refused("models of images are not read") },
     Foreign { name: "tgt_sizes", neutral: &[Nothing], answer: Refused("models of images are not read") },

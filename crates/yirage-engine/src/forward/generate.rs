@@ -103,8 +103,10 @@ impl Forward {
             (seqs, Sampler::new(device.clone(), seqs as u32))
         });
         let (_, sampler) = self.sampler.insert(known);
-        let pick = |(row, &(counts, position)): (usize, &(&_, u32))| Pick { row, params, counts, allowed: None, position };
-        let picks: Vec<Pick<'_>> = rows.iter().enumerate().map(pick).collect();
+        let mut picks = Vec::with_capacity(rows.len());
+        for (row, &(counts, position)) in rows.iter().enumerate() {
+            picks.push(Pick { row, params, counts, allowed: None, position });
+        }
         let sampled = sampler.sample_all(Logits::Host(&logits), vocabulary, &picks)?;
         sampled.into_iter().map(|one| Ok(one?.token)).collect()
     }

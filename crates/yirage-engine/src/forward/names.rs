@@ -34,9 +34,6 @@ impl Forward {
         let (wanted, given): (BTreeSet<&str>, BTreeSet<&str>) = (self.tensors().into_iter().collect(), given.collect());
         let owned = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect();
         let extra = given.difference(&wanted).filter(|name| !(self.ties_head && **name == TIED));
-        NameDifferences {
-            missing: owned(wanted.difference(&given).collect()),
-            unexpected: owned(extra.collect()),
-        }
+        NameDifferences { missing: owned(wanted.difference(&given).collect()), unexpected: owned(extra.collect()) }
     }
 }

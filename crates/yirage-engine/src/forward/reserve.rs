@@ -67,7 +67,8 @@ impl Forward {
         let wanted = wanted.ok_or(ForwardError::Rows { rows: sequences, most })?;
         let pool = wanted as usize * blocks as usize;
         let sizes = DeviceSizes::new(&*self.device, &self.model, &self.weights)?;
-        let cache = sizes.blocks.values().fold(0u64, |sum, &block| sum.saturating_add(block.saturating_mul(pool as u64)));
+        let cache =
+            sizes.blocks.values().fold(0u64, |sum, &block| sum.saturating_add(block.saturating_mul(pool as u64)));
         check(&LoadBytes { weights: 0, cache, arena: 0, tables: 0 }, &*self.device)?;
         let mut states = HashMap::new();
         for (name, group) in &self.model.state_group {

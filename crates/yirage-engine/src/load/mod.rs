@@ -10,8 +10,8 @@ mod weights;
 
 pub(crate) use cache::{k_width, state_type};
 pub(crate) use predict::check;
-pub use prepare::{PlannedStep, plan_step};
 pub(crate) use prepare::{Built, Prepared, build, prepare};
+pub use prepare::{PlannedStep, plan_step};
 pub use progress::Progress;
 pub(crate) use sizes::DeviceSizes;
 pub(crate) use weights::{bind, bind_weights};

@@ -93,7 +93,11 @@ pub(crate) fn prepare(
 }
 
 /// Builds the model's graph for a device, as the options say.
-pub(crate) fn build(checkpoint: &Checkpoint, device: &dyn Device, options: &EngineOptions) -> Result<Built, EngineError> {
+pub(crate) fn build(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    options: &EngineOptions,
+) -> Result<Built, EngineError> {
     let config = RawConfig::load(checkpoint)?;
     let trained = config.opt_u32("max_position_embeddings")?;
     let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));

@@ -51,7 +51,8 @@ pub(crate) fn get_template<'py>(
         For::Machine(named, ..) => {
             let other = backend.as_ref().and_then(name_in).filter(|other| other != named);
             if let Some(other) = other {
-                let text = format!("template {name:?} is of {named}, and backend={other:?} is asked for: choose another");
+                let text =
+                    format!("template {name:?} is of {named}, and backend={other:?} is asked for: choose another");
                 return Err(Failure::option(text));
             }
             hardware_of(named)

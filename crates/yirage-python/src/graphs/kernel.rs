@@ -427,7 +427,9 @@ impl KNGraph {
         let mut content = slf.get().content();
         let last = content.customized.last_mut().filter(|last| last.block.is(bgraph.get().shared()));
         let wrong = || {
-            let text = format!("register_task({task_type:?}): give the graph to customized first; the last one there is meant");
+            let text = format!(
+                "register_task({task_type:?}): give the graph to customized first; the last one there is meant"
+            );
             Failure::Ours(Class::Graph, text)
         };
         last.ok_or_else(wrong)?.task = Some(Task { name: task_type.clone(), params: params.unwrap_or_default() });

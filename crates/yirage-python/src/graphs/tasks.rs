@@ -28,7 +28,8 @@ pub(super) fn json(
     let none = || Failure::unsupported("the task graph of this device", "its plans have no task program");
     let program = persistent.or(plan.programs.first()).ok_or_else(none)?;
     let tasks: Vec<Value> = program.tasks.iter().enumerate().map(|(id, _)| task(&plan, program, id)).collect();
-    let events: Vec<Value> = program.totals().iter().enumerate().map(|(id, n)| json!({"id": id, "num_triggers": n})).collect();
+    let events: Vec<Value> =
+        program.totals().iter().enumerate().map(|(id, n)| json!({"id": id, "num_triggers": n})).collect();
     let name = |id| graph.value(id).name.clone();
     let registered = customized.iter().filter_map(|of| Some((of.task.as_ref()?, &of.values)));
     let registered: Vec<Value> = registered

@@ -66,7 +66,8 @@ fn device(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> Outcome<Arc<dyn D
         Err(_) => match wanted(given)?.split_once(':') {
             None => (wanted(given)?, None),
             Some((name, number)) => {
-                let wrong = |e| Failure::option(format!("device={name}:{number}: the number of a device is wanted: {e}"));
+                let wrong =
+                    |e| Failure::option(format!("device={name}:{number}: the number of a device is wanted: {e}"));
                 (name.to_owned(), Some(number.parse().map_err(wrong)?))
             }
         },
@@ -89,7 +90,8 @@ impl InferEngine {
         });
         let (loaded, made) = loaded?;
         if loaded {
-            let text = format!("{}: its weights were loaded at the first call, as nobody had loaded any", self.path.display());
+            let text =
+                format!("{}: its weights were loaded at the first call, as nobody had loaded any", self.path.display());
             say(py, Level::Info, &text)?;
         }
         Ok(made)
@@ -98,7 +100,11 @@ impl InferEngine {
     /// Says what happened beside the result.
     fn tell(&self, py: Python<'_>, step: &ForwardStep) -> Outcome<()> {
         if step.forgot {
-            say(py, Level::Info, "what was cached was forgotten to make room for more rows; reset_cache makes it before")?;
+            say(
+                py,
+                Level::Info,
+                "what was cached was forgotten to make room for more rows; reset_cache makes it before",
+            )?;
         }
         for told in &step.told {
             let level = match told {
@@ -199,10 +205,9 @@ impl InferEngine {
         agree("total_kv_lengths", total.as_deref(), &ends)?;
         let wanted = if choice.is_some() { LogitsWanted::Last } else { LogitsWanted::All };
         let (step, chosen, vocabulary) = self.with(py, |forward| {
-            let row = |(sequence, tokens): (usize, &Vec<u32>)| (sequence, first[sequence], tokens.clone());
-            let given: Vec<(usize, u32, Vec<u32>)> = ids.iter().enumerate().map(row).collect();
-            let row = |(sequence, start, tokens)| ForwardRow { sequence: *sequence, start: *start, tokens };
-            let given: Vec<ForwardRow<'_>> = given.iter().map(|(s, at, tokens)| row((s, at, tokens))).collect();
+            let rows = ids.iter().zip(&first).enumerate();
+            let given: Vec<ForwardRow<'_>> =
+                rows.map(|(sequence, (tokens, &start))| ForwardRow { sequence, start, tokens }).collect();
             let step = forward.forward(&given, wanted)?;
             let vocabulary = forward.vocabulary();
             let chosen = match &choice {
@@ -299,7 +304,10 @@ impl InferEngine {
             let asked = crate::dtype::of(&dtype)?;
             if own.is_none() || crate::dtype::of(&own).ok() != Some(asked) {
                 let own = if own.is_none() { "quantised".to_owned() } else { own.to_string() };
-                let text = format!("dtype={} changes nothing: weights keep the types of their file, {own}", crate::dtype::name(asked));
+                let text = format!(
+                    "dtype={} changes nothing: weights keep the types of their file, {own}",
+                    crate::dtype::name(asked)
+                );
                 say(py, Level::Info, &text)?;
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yirage_call::Array;
 use yirage_dlpack::taken;
 use yirage_hal::Record;
-use yirage_ir::{Dims, DType, Format, Strided};
+use yirage_ir::{DType, Dims, Format, Strided};
 use yirage_model::{Checkpoint, GivenTensor};
 
 /// The elements of an array, where they lie or gathered.
@@ -47,7 +47,8 @@ fn tensor(name: String, array: Array) -> Outcome<GivenTensor> {
     let format = match array.ty().dtype {
         DType::Stored(format) => format,
         other => {
-            let text = format!("state dict: `{name}` has elements of type {other}; float32, float16 or bfloat16 is wanted");
+            let text =
+                format!("state dict: `{name}` has elements of type {other}; float32, float16 or bfloat16 is wanted");
             return Err(Failure::Ours(Class::Array, text));
         }
     };

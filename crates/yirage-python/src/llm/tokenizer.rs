@@ -4,8 +4,8 @@ use super::load::Ready;
 use super::prompt::{conversation, no_texts};
 use crate::failure::{Class, Failure, Outcome};
 use pyo3::prelude::*;
-use std::sync::Arc;
 use std::path::PathBuf;
+use std::sync::Arc;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer as Native};
 use yirage_session::{SessionError, Texts};
@@ -15,7 +15,7 @@ pub(super) enum Source {
     /// With a model that is loaded.
     Model(Arc<Ready>),
     /// By itself.
-    Texts(Texts),
+    Texts(Box<Texts>),
 }
 
 impl Source {
@@ -52,7 +52,7 @@ pub(crate) struct Tokenizer(pub(super) Source);
 pub(crate) fn load_tokenizer(py: Python<'_>, model_path: PathBuf) -> Outcome<Tokenizer> {
     let path = super::found(py, &model_path.to_string_lossy())?;
     let texts = py.detach(|| Texts::load(&Checkpoint::open(&path)?))?;
-    Ok(Tokenizer(Source::Texts(texts.ok_or_else(no_texts)?)))
+    Ok(Tokenizer(Source::Texts(Box::new(texts.ok_or_else(no_texts)?))))
 }
 
 impl Ready {
