@@ -50,8 +50,9 @@ DEVICES = [
     (r"YIRAGE_BACKEND=(cuda|mps)", "YIRAGE_BACKEND=cpu"),
 ]
 
-# What says that a device is absent.
-REFUSALS = ("BackendUnavailableError", "unavailable", "has no device here", "is not available")
+# What says that a device is absent: the class of the exception, and the words of programs.
+PYTHON_REFUSALS = ("BackendUnavailableError",)
+COMMAND_REFUSALS = ("unavailable", "is not available", "has no device here")
 
 
 def changed(source, rules):

@@ -69,7 +69,9 @@ def ran(place):
             own = []
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("YIRAGE_", "XDG_"))}
         path = os.pathsep.join([str(place / "programs"), *own, kept.get("PATH", "")])
-        home = {"HOME": str(place / "home"), "PATH": path, "PYTHONPATH": str(ROOT / "python/compat")}
+        # What is on the way to the tests is on the way to the blocks.
+        known = [str(ROOT / "python/compat"), *kept.get("PYTHONPATH", "").split(os.pathsep)]
+        home = {"HOME": str(place / "home"), "PATH": path, "PYTHONPATH": os.pathsep.join(filter(None, known))}
         return subprocess.run(
             words, cwd=place / folder, env=kept | home, capture_output=True, text=True, timeout=600, check=False
         )
