@@ -27,9 +27,10 @@ def path() -> str:
     return found
 
 
-def run(*arguments: str, **how: Any) -> subprocess.CompletedProcess[Any]:
+def run(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
     """Runs the command with these arguments; ``how`` is ``subprocess.run``'s."""
-    return subprocess.run([path(), *arguments], check=False, **how)
+    ran: subprocess.CompletedProcess[str] = subprocess.run([path(), *arguments], check=False, text=True, **how)
+    return ran
 
 
 def main() -> NoReturn:

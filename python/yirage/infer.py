@@ -146,7 +146,7 @@ class InferEngine:
         if size != 1:
             DistConfig(size)
         cache = cache_config or StaticKVCacheConfig()
-        self._path = os.path.expanduser(os.fspath(model_path))
+        self._path: str = os.path.expanduser(str(model_path))
         self._native = _yirage.InferEngine(
             self._path,
             device,

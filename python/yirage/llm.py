@@ -28,12 +28,17 @@ def _progress(total: int, wanted: bool) -> Any:
 
 
 def _with_progress(run: Any, given: Any, params: Any, wanted: bool) -> list[RequestOutput]:
-    bar = _progress(len(given) if isinstance(given, (list, tuple)) else 1, wanted)
+    several: Any = given
+    bar = _progress(len(several) if isinstance(given, (list, tuple)) else 1, wanted)
     if bar is None:
         outputs: list[RequestOutput] = run(given, params)
         return outputs
     with bar:
-        outputs = run(given, params, lambda _: bar.update(1))
+
+        def finished(output: RequestOutput) -> None:
+            bar.update(1)
+
+        outputs = run(given, params, finished)
         return outputs
 
 

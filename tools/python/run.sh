@@ -12,7 +12,7 @@ most=$((15 * 1000 * 1000))
 
 if [ ! -x "$tools/bin/maturin" ] || [ ! -x "$tools/bin/pyright" ]; then
     python3 -m venv "$tools"
-    "$tools/bin/pip" install --quiet 'maturin>=1.9.4,<2' mypy pyright
+    "$tools/bin/pip" install --quiet 'maturin>=1.9.4,<2' cmake mypy pyright
 fi
 
 rm -rf "$wheels"
@@ -33,8 +33,9 @@ python3 -m venv "$fresh"
 "$fresh/bin/pip" install --quiet "$wheels"/*.whl 'numpy>=1.23' 'pytest>=8'
 "$fresh/bin/yirage" --version
 
+"$tools/bin/pyright" --pythonpath "$fresh/bin/python"
 # From another folder, so that the package is the installed one.
+repository=$PWD
 cd "$wheels"
 "$tools/bin/mypy" --strict --python-executable "$fresh/bin/python" --package yirage
-"$tools/bin/pyright" --pythonpath "$fresh/bin/python" --warnings "$fresh"/lib/python3*/site-packages/yirage
-"$fresh/bin/python" -m pytest --quiet -p no:cacheprovider --rootdir "$OLDPWD/python/tests" "$OLDPWD/python/tests" "$@"
+PATH=$fresh/bin:$PATH:$tools/bin "$fresh/bin/python" -m pytest --quiet -p no:cacheprovider "$repository/python/tests" "$@"
