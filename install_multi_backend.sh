@@ -42,8 +42,6 @@ fi
 arguments=()
 if [ ${#only[@]} -gt 0 ]; then
     features=$(IFS=,; echo "${only[*]}")
-    # By maturin to cargo, for the module; by the variable, for the command.
-    export YIRAGE_BUILD_FEATURES=$features
     arguments=(--config-settings "build-args=--no-default-features --features $features")
 fi
 $run "$python" -m pip install "${arguments[@]}" .

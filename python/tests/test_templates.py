@@ -135,19 +135,6 @@ def test_jiuge(yr, bedtime):
             assert "jiuge.py: " in program("examples/jiuge.py", f"--{name}", "--model_path", bedtime, code=1)
 
 
-def has_command():
-    import yirage.command
-
-    try:
-        return bool(yirage.command.path())
-    except yirage.Unsupported:
-        return False
-
-
-COMMAND = pytest.mark.skipif(not has_command(), reason="the command is not installed here")
-
-
-@COMMAND
 def test_the_manager_of_backends(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -168,14 +155,12 @@ def test_the_manager_of_backends(tmp_path, monkeypatch):
     program(manager, "set", "nonsense", code=2)
 
 
-@COMMAND
 def test_the_perplexity_of_a_text(bedtime, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("Once upon a time there was a king who had a little garden.")
     assert program("examples/jiuge.py", "--model_path", bedtime, "--perplexity", text)
 
 
-@COMMAND
 def test_the_package_is_the_command_as_well():
     ran = subprocess.run([sys.executable, "-m", "yirage", "--version"], capture_output=True, text=True)
     assert ran.returncode == 0 and ran.stdout.startswith("yirage")

@@ -15,6 +15,8 @@ _Path: TypeAlias = str | os.PathLike[str]
 _Dim3: TypeAlias = tuple[int, int, int]
 _Map: TypeAlias = tuple[int, int, int]
 
+def run_command(arguments: Sequence[str]) -> int: ...
+
 class NativeBackend:
     @property
     def value(self) -> str: ...

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Python package as users get it: its wheel is built by its own build backend, installed into a fresh environment, and
+# The Python package as users get it: its wheel is built by pip and maturin, installed into a fresh environment, and
 # tested there. After `cargo test --workspace --locked` this compiles the native module alone. Needs python3 with venv, and
 # a way to PyPI. With --release the wheel is the one that is published: it takes minutes, and its size is checked.
 set -euo pipefail

@@ -61,14 +61,8 @@ def ran(place):
     """Runs words in that place: `ran(words, folder)` gives the process, ended."""
 
     def run(words, folder="."):
-        import yirage.command
-
-        try:
-            own = [str(pathlib.Path(yirage.command.path()).parent)]
-        except yirage.Unsupported:
-            own = []
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("YIRAGE_", "XDG_"))}
-        path = os.pathsep.join([str(place / "programs"), *own, kept.get("PATH", "")])
+        path = os.pathsep.join([str(place / "programs"), kept.get("PATH", "")])
         # What is on the way to the tests is on the way to the blocks.
         known = [str(ROOT / "python/compat"), *kept.get("PYTHONPATH", "").split(os.pathsep)]
         home = {"HOME": str(place / "home"), "PATH": path, "PYTHONPATH": os.pathsep.join(filter(None, known))}

@@ -6,7 +6,6 @@ again with the processor in the device's place, so that its other lines run as w
 
 import importlib.util
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -101,13 +100,3 @@ def test_the_words_of_devices_are_those_of_the_table():
     assert assumed.shorter("benchmark --duration 60") == "benchmark --duration 0.2"
     assert assumed.before("print(batch_size)\nfor b in range(3):\n    print(b)\n") == ["batch_size = 8"]
     assert blocks.statements(">>> a = 1\n>>> for i in x:\n...     i\n2\n") == "a = 1\nfor i in x:\n    i\n"
-
-
-def test_the_programs_need_the_command():
-    import yirage.command
-
-    try:
-        found = yirage.command.path()
-    except yirage.Unsupported:
-        pytest.skip("the command is not installed here")
-    assert subprocess.run([found, "--version"], check=True, capture_output=True).stdout

@@ -62,6 +62,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-plancache",
             "yirage-session",
             "yirage-dlpack",
+            // The package installs the command, which is its own main there.
+            "yirage-process",
+            "yirage",
         ],
     ),
     (
