@@ -385,3 +385,40 @@ if pid == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     assert python(code).stdout == "7\n"
+
+
+def test_tensors_are_shuffled_group_by_group(yr):
+    graph = yr.new_kernel_graph()
+    a, b = graph.new_input([4, 3], dtype="float32"), graph.new_input([8, 3], dtype="float32")
+    graph.mark_output(graph.shuffle_tensors([a, b], shuffled_dim=0, num_groups=4, name="ab"))
+    x, y = np.arange(12, dtype=np.float32).reshape(4, 3), np.arange(24, dtype=np.float32).reshape(8, 3) + 100
+    (got,) = graph(inputs=[x, y])
+    groups = [part for pair in zip(np.split(x, 4), np.split(y, 4), strict=True) for part in pair]
+    np.testing.assert_array_equal(got, np.concatenate(groups))
+    with pytest.raises(yr.GraphError):
+        graph.shuffle_tensors([a, b], 0, 3)
+
+
+def test_a_graph_tells_its_tasks(yr):
+    block = yr.new_threadblock_graph((2, 1, 1), (128, 1, 1), 1, 64)
+    graph = yr.new_kernel_graph()
+    x = graph.new_input([8, 16], dtype="float32")
+    tile = block.new_input(x, (0, -1, -1), -1)
+    block.new_output(block.forloop_accum(block.exp(tile), "sum"), (0, -1, -1))
+    with pytest.raises(yr.GraphError, match="customized"):
+        graph.register_task(block, "exp_task")
+    (y,) = graph.customized([x], block)
+    graph.register_task(block, "exp_task", [1, 2])
+    graph.mark_output(graph.silu(y))
+    made = graph.generate_task_graph(num_gpus=1, my_gpu_id=0)
+    tasks = json.loads(made["json_file"])
+    assert made["cuda_code"] == ""
+    assert [(task["task_type"], task["params"]) for task in tasks["registered_tasks"]] == [("exp_task", [1, 2])]
+    ids = [task["id"] for task in tasks["all_tasks"]]
+    assert ids == list(range(len(ids))) and sorted(sum(tasks["workers"], [])) == ids
+    events = {event["id"]: event["num_triggers"] for event in tasks["all_events"]}
+    triggers = [task["trigger_event"] for task in tasks["all_tasks"]]
+    assert all(triggers.count(event) == count for event, count in events.items())
+    assert all(wait["event"] in events for task in tasks["all_tasks"] for wait in task["dependent_events"])
+    with pytest.raises(yr.Unsupported, match="one device"):
+        graph.generate_task_graph(2, 0)

@@ -1,6 +1,7 @@
 """Models: requests, streams, vectors and what goes wrong, with the small model of the repository."""
 
 import asyncio
+import json
 import os
 import pathlib
 import threading
@@ -210,6 +211,84 @@ def test_models_that_are_not_there_are_told(yr, tmp_path):
 def test_options_out_of_their_range_are_told(yr, bedtime, wrong):
     with pytest.raises(yr.OptionError):
         yr.LLM(bedtime, **wrong)
+
+
+def test_arguments_of_vllm_are_taken_reported_once_or_refused(yr, bedtime, caplog):
+    neutral = {"tensor_parallel_size": 1, "dtype": "auto", "quantization": None, "trust_remote_code": False,
+               "swap_space": 0, "enforce_eager": False, "block_size": 32, "enable_chunked_prefill": True}  # fmt: skip
+    reported = {"dtype": "bfloat16", "gpu_memory_utilization": 0.9, "enforce_eager": True, "swap_space": 4,
+                "trust_remote_code": True, "block_size": 16, "tokenizer_mode": "slow", "quantization": "awq"}  # fmt: skip
+    with caplog.at_level("INFO", "yirage"):
+        yr.LLM(bedtime, **neutral).close()
+        assert not any("changes nothing" in record.getMessage() for record in caplog.records)
+        yr.LLM(bedtime, **reported).close()
+    told = [record.getMessage() for record in caplog.records if "changes nothing" in record.getMessage()]
+    assert len(told) == len(reported)
+    assert all(sum(f" {name}=" in line for line in told) == 1 for name in reported), told
+    for refused in [
+        {"tensor_parallel_size": 2}, {"pipeline_parallel_size": 4}, {"enable_lora": True}, {"cpu_offload_gb": 4},
+        {"revision": "v2"}, {"tokenizer": "other"}, {"load_format": "dummy"}, {"hf_overrides": {"rope_theta": 1}},
+    ]:  # fmt: skip
+        with pytest.raises(yr.Unsupported, match=next(iter(refused))):
+            yr.LLM(bedtime, **refused)
+    with pytest.raises(TypeError, match="colour"):
+        yr.LLM(bedtime, colour="red")
+
+
+def encoder(tmp_path, name):
+    """A tiny encoder with what transformers makes of texts with it, from its recipe."""
+    np = pytest.importorskip("numpy")
+    import importlib.util
+
+    root = pathlib.Path(__file__).resolve().parents[2]
+    rng = importlib.util.spec_from_file_location("counter_rng", root / "tools/oracle/counter_rng.py")
+    made = importlib.util.module_from_spec(rng)
+    rng.loader.exec_module(made)
+    golden = json.loads((root / f"crates/yirage-testkit/fixtures/encoders/{name}.json").read_text())
+    header, at, data = {}, 0, b""
+    for tensor, shape, base, exponent in golden["tensors"]:
+        values = made.weights(golden["seed"], tensor, shape, np.float32(base), exponent)
+        header[tensor] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + values.nbytes]}
+        at, data = at + values.nbytes, data + values.tobytes()
+    text = json.dumps(header).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+    for file, value in (golden["files"] | {"config.json": golden["config"]}).items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(json.dumps(value))
+    return golden, tmp_path
+
+
+def test_a_cross_encoder_scores_as_transformers_does(yr, tmp_path):
+    golden, folder = encoder(tmp_path, "score")
+    cases = golden["cases"]
+    assert len(cases) >= 4 and all(len(case["scores"]) == 1 for case in cases)
+    with yr.LLM(folder, task="score", precision="exact") as model:
+        for case in cases:
+            (got,) = model.score(case["first"], case["second"])
+            assert got.outputs.score == pytest.approx(case["scores"][0], abs=1e-4)
+        together = model.score([case["first"] for case in cases], [case["second"] for case in cases])
+        assert [row.outputs.score for row in together] == pytest.approx([case["scores"][0] for case in cases], abs=1e-4)
+        one_to_all = model.score(cases[0]["first"], [case["second"] for case in cases])
+        assert one_to_all[0].outputs.score == together[0].outputs.score and len(one_to_all) == len(cases)
+        with pytest.raises(ValueError):
+            model.score(["a", "b"], ["c"])
+        for wrong in [lambda: model.generate("a"), lambda: model.embed("a")]:
+            with pytest.raises(yr.Unsupported):
+                wrong()
+
+
+def test_an_encoder_embeds_as_transformers_does(yr, tmp_path):
+    golden, folder = encoder(tmp_path, "embed")
+    texts = [case["text"] for case in golden["cases"]]
+    with yr.LLM(folder, precision="exact") as model:
+        rows = model.embed(texts, pooling="cls", normalize=False)
+        for row, case in zip(rows, golden["cases"], strict=True):
+            position, wanted = case["rows"][0]
+            assert position == 0 and row.outputs.embedding == pytest.approx(wanted, abs=1e-4)
+        whole = model.embed(texts[:3], normalize=True)
+        assert all(sum(x * x for x in row.outputs.embedding) == pytest.approx(1, abs=1e-5) for row in whole)
+        with pytest.raises(yr.Unsupported):
+            model.score("a", "b")
 
 
 def test_a_model_that_is_closed_says_so(yr, bedtime):

@@ -31,3 +31,10 @@ def test_members_and_exceptions_are_of_the_package():
     )
     raised = [value for value in vars(yirage.exceptions).values() if isinstance(value, type)]
     assert len(raised) > 10 and all(issubclass(value, yirage.YirageError) for value in raised)
+
+
+def test_checkers_of_types_see_the_backends_of_the_registry():
+    tree = ast.parse(pathlib.Path(yirage.backends.__file__).read_text())
+    (checked,) = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "BackendType"]
+    named = {line.targets[0].id: line.value.value for line in checked.body if isinstance(line, ast.Assign)}
+    assert named == {name: member.value for name, member in yirage.BackendType.__members__.items()}

@@ -10,21 +10,23 @@
     >>> llm.generate("Once upon a time", yr.SamplingParams(max_tokens=32))[0].outputs[0].text
 """
 
-from . import exceptions
+from . import exceptions as exceptions
 from ._yirage import (
-    DTensor,
-    Equivalence,
-    KNGraph,
-    STensor,
-    TBGraph,
-    Tensor,
-    __version__,
-    equivalent,
-    new_kernel_graph,
-    new_threadblock_graph,
-    search_counters,
+    DTensor as DTensor,
+    Equivalence as Equivalence,
+    KNGraph as KNGraph,
+    STensor as STensor,
+    TBGraph as TBGraph,
+    Tensor as Tensor,
+    __version__ as __version__,
+    equivalent as equivalent,
+    new_kernel_graph as new_kernel_graph,
+    new_threadblock_graph as new_threadblock_graph,
+    search_counters as search_counters,
 )
 from .backends import *  # noqa: F403
 from .dtypes import *  # noqa: F403
 from .exceptions import *  # noqa: F403
+from .infer import *  # noqa: F403
 from .llm import *  # noqa: F403
+from .templates import *  # noqa: F403

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import _yirage
 from .protocols import CommunicationBackend, DeviceInfo, HardwareBackend, KernelCapabilities
@@ -16,16 +16,36 @@ def _missing(cls: Any, value: object) -> Any:
     return None if name is None else cls.__members__.get(name.upper())
 
 
-# The names are the registry's, so that there is one list of them.
-BackendType = enum.Enum(
-    "BackendType",
-    {name.upper(): name for name in [*_yirage.backend_names(), "auto"]},
-    type=str,
-    module=__name__,
-)
-BackendType.__doc__ = "Names of backends. Members are texts; aliases such as ``BackendType('nvidia')`` are taken."
-BackendType._missing_ = classmethod(_missing)  # type: ignore[assignment, method-assign]
-BackendType.__str__ = lambda self: self.value  # type: ignore[method-assign]
+if TYPE_CHECKING:
+    # What the registry names, for those who check types; a test compares both lists.
+    class BackendType(str, enum.Enum):
+        CUDA = "cuda"
+        ASCEND = "ascend"
+        CAMBRICON = "cambricon"
+        HYGON = "hygon"
+        HIP = "hip"
+        METAX = "metax"
+        MOORE = "moore"
+        ILUVATAR = "iluvatar"
+        KUNLUN = "kunlun"
+        QY = "qy"
+        ALI = "ali"
+        MPS = "mps"
+        VULKAN = "vulkan"
+        CPU = "cpu"
+        AUTO = "auto"
+
+else:
+    # The names are the registry's, so that there is one list of them.
+    BackendType = enum.Enum(
+        "BackendType",
+        {name.upper(): name for name in [*_yirage.backend_names(), "auto"]},
+        type=str,
+        module=__name__,
+    )
+    BackendType.__doc__ = "Names of backends. Members are texts; aliases such as ``BackendType('nvidia')`` are taken."
+    BackendType._missing_ = classmethod(_missing)
+    BackendType.__str__ = lambda self: self.value
 
 set_backend = _yirage.set_backend
 set_default_backend = _yirage.set_backend

@@ -40,4 +40,20 @@ bfloat16 = dtype.bfloat16
 float32 = dtype.float32
 float64 = dtype.float64
 
-__all__ = ["dtype", *dtype.__members__]
+__all__ = [
+    "dtype",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "fp8",
+    "fp8_e4m3",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+]

@@ -61,4 +61,20 @@ class EngineError(YirageError, RuntimeError):
     """The engine."""
 
 
-__all__ = [name for name, value in list(globals().items()) if isinstance(value, type)]
+__all__ = [
+    "ArrayError",
+    "BackendError",
+    "BackendUnavailableError",
+    "DeviceError",
+    "EngineError",
+    "ForkError",
+    "GraphError",
+    "InputNotFoundError",
+    "ModelError",
+    "ModelNotFoundError",
+    "OptionError",
+    "RequestError",
+    "UnknownBackendError",
+    "Unsupported",
+    "YirageError",
+]

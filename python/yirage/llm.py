@@ -21,18 +21,25 @@ def _progress(total: int, wanted: bool) -> Any:
     if not wanted or total < 2:
         return None
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         return None
     return tqdm(total=total, desc="Processed prompts", dynamic_ncols=True)
 
 
 def _with_progress(run: Any, given: Any, params: Any, wanted: bool) -> list[RequestOutput]:
-    bar = _progress(len(given) if isinstance(given, (list, tuple)) else 1, wanted)
+    several: Any = given
+    bar = _progress(len(several) if isinstance(given, (list, tuple)) else 1, wanted)
     if bar is None:
-        return run(given, params)
+        outputs: list[RequestOutput] = run(given, params)
+        return outputs
     with bar:
-        return run(given, params, lambda _: bar.update(1))
+
+        def finished(output: RequestOutput) -> None:
+            bar.update(1)
+
+        outputs = run(given, params, finished)
+        return outputs
 
 
 class TextStream:
@@ -41,14 +48,14 @@ class TextStream:
     Read it by ``for`` or by ``async for``. It is cancelled when it is dropped or left as a context.
     """
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, native: _yirage.Stream) -> None:
         self._native = native
 
     def __iter__(self) -> Iterator[RequestOutput]:
         return self
 
     def __next__(self) -> RequestOutput:
-        output = self._native.next()
+        output: RequestOutput | None = self._native.next()
         if output is None:
             raise StopIteration
         return output
@@ -62,7 +69,8 @@ class TextStream:
             more = asyncio.Event()
             ended, output = self._native.poll(lambda: loop.call_soon_threadsafe(more.set))
             if output is not None:
-                return output
+                found: RequestOutput = output
+                return found
             if ended:
                 raise StopAsyncIteration
             await more.wait()

@@ -20,7 +20,7 @@ class DeviceInfo:
     num_cores: int | None = None
     driver_version: str | None = None
     sdk_version: str | None = None
-    properties: dict[str, Any] = dataclasses.field(default_factory=dict)
+    properties: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
 
 @dataclasses.dataclass

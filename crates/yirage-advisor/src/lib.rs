@@ -14,6 +14,7 @@ mod hardware;
 mod loaded;
 mod measured;
 mod notes;
+pub mod templates;
 mod workers;
 mod workload;
 

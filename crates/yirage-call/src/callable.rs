@@ -3,8 +3,9 @@
 use crate::array::Array;
 use crate::error::CallError;
 use crate::interface::{Interface, check};
+use std::collections::HashMap;
 use yirage_compile::{Options, compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, Record, WeightHandle, write_view};
+use yirage_hal::{Bindings, Device, Executor, Record, StateHandle, WeightHandle, write_view};
 use yirage_ir::{Dims, Graph, Type};
 use yirage_plan::{Plan, Precision, Target, VerifiedPlan, WeightEntry};
 
@@ -53,6 +54,11 @@ pub struct Callable {
 pub struct HeldWeights(Vec<(WeightEntry, WeightHandle)>);
 
 impl HeldWeights {
+    /// Weights that somebody has put on the device, each with what it is.
+    pub fn of(entries: Vec<(WeightEntry, WeightHandle)>) -> HeldWeights {
+        HeldWeights(entries)
+    }
+
     /// Each weight with what it is.
     pub fn all(&self) -> impl Iterator<Item = (&WeightEntry, &WeightHandle)> {
         self.0.iter().map(|(entry, handle)| (entry, handle))
@@ -86,6 +92,14 @@ impl HeldWeights {
 /// [`CallError::Compile`], and [`CallError::Unsupported`] for a graph with cache states.
 pub fn planned(graph: &Graph, target: &Target, options: &CallOptions) -> Result<VerifiedPlan, CallError> {
     Interface::of(graph).check_callable()?;
+    planned_with_states(graph, target, options)
+}
+
+/// [`planned`] of a graph that may have cache states, which [`Callable::load_with_states`] is given.
+///
+/// # Errors
+/// [`CallError::Compile`].
+pub fn planned_with_states(graph: &Graph, target: &Target, options: &CallOptions) -> Result<VerifiedPlan, CallError> {
     let weights = plan_weights(graph, target)?;
     Ok(compile(graph, options.bucket(), target, &weights, &options.compiling())?)
 }
@@ -125,13 +139,30 @@ impl Callable {
         dims: Dims,
     ) -> Result<Callable, CallError> {
         interface.check_callable()?;
+        Callable::load_with_states(device, interface, plan, weights, &HashMap::new(), dims)
+    }
+
+    /// [`Callable::load`] of a graph with cache states, by their names. What a call finds in them an earlier one has left
+    /// there: whose turn it is, and which blocks are whose, is the caller's to know.
+    ///
+    /// # Errors
+    /// As [`Callable::load`]; [`CallError::Unsupported`] for a state that is not given.
+    pub fn load_with_states(
+        device: &dyn Device,
+        interface: &Interface,
+        plan: &VerifiedPlan,
+        weights: &HeldWeights,
+        states: &HashMap<String, StateHandle>,
+        dims: Dims,
+    ) -> Result<Callable, CallError> {
+        interface.check_states(|name| states.contains_key(name))?;
         interface.check(plan)?;
         if let Some(sym) = dims.exceeds(&plan.bucket) {
             let (most, wanted) = (plan.bucket.get(sym), dims.get(sym));
             let what = format!("it is made for {} up to {most}, {wanted} are wanted", sym.name());
             return Err(CallError::Plan { graph: interface.graph.clone(), what });
         }
-        let mut bindings = Bindings::default();
+        let mut bindings = Bindings { states: states.clone(), ..Bindings::default() };
         for entry in &plan.weights.entries {
             let held = weights.0.iter().find(|(held, _)| held == entry).map(|(_, handle)| handle);
             let missing = || CallError::Weight { name: entry.name.clone(), why: "it is not on the device" };

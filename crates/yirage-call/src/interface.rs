@@ -39,7 +39,12 @@ impl Interface {
     /// # Errors
     /// [`CallError::Unsupported`] where there are cache states.
     pub fn check_callable(&self) -> Result<(), CallError> {
-        let Some((state, _)) = self.states.first() else { return Ok(()) };
+        self.check_states(|_| false)
+    }
+
+    /// Whether each of its cache states is given.
+    pub(crate) fn check_states(&self, given: impl Fn(&str) -> bool) -> Result<(), CallError> {
+        let Some((state, _)) = self.states.iter().find(|(name, _)| !given(name)) else { return Ok(()) };
         Err(CallError::Unsupported {
             what: format!("calling the graph `{}` with its state `{state}`", self.graph),
             why: "caches are the engine's; a graph that is called has slots and weights alone",

@@ -1,7 +1,7 @@
 //! A graph on a device, called with arrays: compiled and loaded once, run as often as it is called.
 //!
 //! What arrays are is checked before anything runs: their number, types, shapes and strides. This crate deliberately knows
-//! no file, no model and no request; graphs with cache states are the engine's.
+//! no file, no model and no request; which call may see which part of a cache state is the engine's to know.
 #![forbid(unsafe_code)]
 
 mod array;
@@ -10,6 +10,6 @@ mod error;
 mod interface;
 
 pub use array::Array;
-pub use callable::{CallOptions, Callable, HeldWeights, planned};
+pub use callable::{CallOptions, Callable, HeldWeights, planned, planned_with_states};
 pub use error::CallError;
 pub use interface::Interface;

@@ -1,6 +1,7 @@
 //! What can go wrong in an engine, grouped by whose it is.
 
 use crate::encoder_input::EncoderError;
+use crate::forward_error::ForwardError;
 use crate::kv::KvError;
 use crate::memory::LoadBytes;
 use crate::sampling::{ParamError, SampleError};
@@ -10,6 +11,7 @@ use thiserror::Error;
 use yirage_compile::CompileError;
 use yirage_hal::HalError;
 use yirage_model::ModelError;
+use yirage_plancache::CacheError;
 
 /// An error of the engine.
 #[derive(Debug, Error)]
@@ -51,6 +53,12 @@ pub enum EngineError {
     /// What an encoder cannot compute.
     #[error(transparent)]
     Encoder(#[from] EncoderError),
+    /// A forward pass that cannot be computed.
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
+    /// What a kept plan met.
+    #[error(transparent)]
+    Plans(#[from] CacheError),
     /// Hidden states are wanted of a model that was loaded without them.
     #[error("hidden states are asked for, and the engine was loaded without them; load it with the option `hidden`")]
     NoHiddenStates,

@@ -1,5 +1,5 @@
-//! The engine: scheduler, KV manager, sampling, runner, request streams; and the runner of encoders, which has none of
-//! these.
+//! The engine: scheduler, KV manager, sampling, runner, request streams; the runner of encoders, which has none of
+//! these; and a forward pass that is called as its caller likes ([`Forward`]).
 //!
 //! Scheduler, KV manager and stop matching are pure values: no device, clock or input; they are tested by simulation.
 //! [`Engine`] joins them with a model on a device. Texts are the caller's: the engine speaks in token ids.
@@ -11,6 +11,8 @@ mod encoder_input;
 mod engine;
 mod error;
 mod given;
+mod forward;
+mod forward_error;
 pub mod kv;
 pub mod limits;
 mod load;
@@ -31,6 +33,8 @@ pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{Engine, Event, ModelFacts, Request};
 pub use error::EngineError;
 pub use given::GivenModel;
+pub use forward::{Forward, ForwardOptions, ForwardRow, ForwardStep, Generate, NameDifferences};
+pub use forward_error::ForwardError;
 pub use load::{PlannedStep, Progress, plan_step};
 pub use memory::LoadBytes;
 pub use options::{CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl};

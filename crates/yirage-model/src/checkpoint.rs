@@ -5,11 +5,13 @@
 //! the architecture files.
 
 mod gguf_files;
+mod given;
 mod safetensors_files;
 
 use crate::error::ModelError;
 use crate::gguf::{GgmlType, Gguf};
 use crate::safetensors::SafeDtype;
+pub use given::GivenTensor;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -104,6 +106,8 @@ pub struct Checkpoint {
     tensors: Vec<TensorInfo>,
     index: HashMap<String, usize>,
     header: Header,
+    /// What stands for the values of the files, by the tensor's name.
+    given: HashMap<String, given::Values>,
 }
 
 /// What the container says beside tensors.
@@ -148,7 +152,7 @@ impl Checkpoint {
                 });
             }
         }
-        Ok(Checkpoint { files, maps, tensors, index, header })
+        Ok(Checkpoint { files, maps, tensors, index, header, given: HashMap::new() })
     }
 
     /// The container.
@@ -204,12 +208,18 @@ impl Checkpoint {
 
     /// A tensor's bytes, as stored, with no promise about their alignment. `tensor` must be of this checkpoint.
     pub fn bytes(&self, tensor: &TensorInfo) -> &[u8] {
-        &self.maps[tensor.file].bytes()[tensor.range.clone()]
+        match self.given.get(&tensor.name) {
+            Some(values) => values.bytes(),
+            None => &self.maps[tensor.file].bytes()[tensor.range.clone()],
+        }
     }
 
     /// Gives back the memory of the whole pages inside `range` (bytes from the tensor's start, clamped to it); they stay
     /// readable. Returns the bytes given back.
     pub fn release(&self, tensor: &TensorInfo, range: Range<usize>) -> usize {
+        if self.given.contains_key(&tensor.name) {
+            return 0;
+        }
         let end = tensor.range.start.saturating_add(range.end).min(tensor.range.end);
         let start = tensor.range.start.saturating_add(range.start).min(end);
         self.maps[tensor.file].release(start..end)

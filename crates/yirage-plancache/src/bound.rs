@@ -1,19 +1,36 @@
 //! A graph with its weights, checked and named once.
 
 use crate::interface::interface_hash;
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
-use yirage_call::{Array, CallError, Interface};
+use std::sync::atomic::{AtomicU64, Ordering};
+use yirage_call::{Array, CallError, Callable, HeldWeights, Interface};
 use yirage_compile::CompileError;
+use yirage_hal::{Device, StateHandle};
 use yirage_ir::{Dim, Dims, Graph, Sym};
+use yirage_plan::VerifiedPlan;
 
 /// Weights by name, and where they lie: in the process that is who they are.
-pub(crate) type WeightNames = Arc<[(String, usize)]>;
+pub(crate) type WeightNames = Arc<[(String, u64)]>;
+
+/// What the next graph whose weights lie on the device is called in this process.
+static RESIDENT: AtomicU64 = AtomicU64::new(0);
+
+/// What lies on the device for all plans of a graph, and is not the cache's.
+#[derive(Clone, Default)]
+pub struct Resident {
+    /// Every weight of the graph, as plans for the device want it.
+    pub weights: HeldWeights,
+    /// Every cache state of the graph, by name.
+    pub states: HashMap<String, StateHandle>,
+}
 
 /// A graph with its weights, checked and hashed once: what a [`PlanCache`](crate::PlanCache) is called with.
 ///
 /// Two of equal graphs share plans where their weights are the same memory: copies of an [`Array`] are, an array made again
 /// is not. Arrays do not change, so equal memory is equal values.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct BoundGraph {
     pub(crate) graph: Arc<Graph>,
     pub(crate) interface: Arc<Interface>,
@@ -22,8 +39,15 @@ pub struct BoundGraph {
     pub(crate) weights: Arc<[(String, Array)]>,
     /// The weights by name, and where they lie.
     pub(crate) weight_names: WeightNames,
+    pub(crate) resident: Option<Arc<Resident>>,
     /// Sizes of the symbols that no input has.
     others: Dims,
+}
+
+impl fmt::Debug for BoundGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundGraph").field("graph", &self.graph.name).field("weights", &self.weight_names).finish()
+    }
 }
 
 impl BoundGraph {
@@ -37,18 +61,59 @@ impl BoundGraph {
         let interface = Interface::of(&graph);
         interface.check_callable()?;
         interface.check_weights(&weights)?;
-        let address = |(name, array): &(String, Array)| (name.clone(), array.bytes().as_ptr() as usize);
-        let mut weight_names: Vec<(String, usize)> = weights.iter().map(address).collect();
+        let address = |(name, array): &(String, Array)| (name.clone(), array.bytes().as_ptr() as u64);
+        let mut weight_names: Vec<(String, u64)> = weights.iter().map(address).collect();
         weight_names.sort_unstable();
-        Ok(BoundGraph {
+        Ok(BoundGraph::of(graph, interface, weights, weight_names))
+    }
+
+    /// A graph whose weights and cache states lie on the device already. Its plans are its own: another graph with the same
+    /// handles has others. What lies there does not count as the cache's.
+    ///
+    /// # Errors
+    /// [`CallError`]: a graph that is not sound, a weight that is not there.
+    pub fn resident(graph: Graph, resident: Resident) -> Result<BoundGraph, CallError> {
+        yirage_ir::verify(&graph).map_err(CompileError::from)?;
+        let interface = Interface::of(&graph);
+        let held = |name: &String| resident.weights.all().any(|(entry, _)| entry.name == *name);
+        if let Some((name, _)) = interface.weights.iter().find(|(name, _)| !held(name)) {
+            return Err(CallError::Weight { name: name.clone(), why: "it is not on the device" });
+        }
+        let names = vec![("resident".to_owned(), RESIDENT.fetch_add(1, Ordering::Relaxed))];
+        let resident = Some(Arc::new(resident));
+        Ok(BoundGraph { resident, ..BoundGraph::of(graph, interface, Vec::new(), names) })
+    }
+
+    fn of(graph: Graph, interface: Interface, weights: Vec<(String, Array)>, names: Vec<(String, u64)>) -> BoundGraph {
+        BoundGraph {
             hash: graph.structural_hash(),
             interface_hash: interface_hash(&interface),
-            weight_names: weight_names.into(),
+            weight_names: names.into(),
             graph: Arc::new(graph),
             interface: Arc::new(interface),
             weights: weights.into(),
+            resident: None,
             others: Dims::default(),
-        })
+        }
+    }
+
+    /// The weights that lie on the device before any plan of this cache is made.
+    pub(crate) fn held(&self) -> HeldWeights {
+        self.resident.as_ref().map(|resident| resident.weights.clone()).unwrap_or_default()
+    }
+
+    /// A plan on the device.
+    pub(crate) fn load(
+        &self,
+        device: &dyn Device,
+        plan: &VerifiedPlan,
+        weights: &HeldWeights,
+        dims: Dims,
+    ) -> Result<Callable, CallError> {
+        match &self.resident {
+            None => Callable::load(device, &self.interface, plan, weights, dims),
+            Some(own) => Callable::load_with_states(device, &self.interface, plan, weights, &own.states, dims),
+        }
     }
 
     /// The same with sizes of the symbols that no input has, such as the sequences of attention without a cache; otherwise

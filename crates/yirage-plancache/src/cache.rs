@@ -13,7 +13,7 @@ use crate::stats::Stats;
 use crate::told::Told;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use yirage_call::{Array, CallOptions, Callable};
+use yirage_call::{Array, CallOptions, planned_with_states};
 use yirage_hal::Device;
 use yirage_ir::Dims;
 
@@ -109,7 +109,10 @@ impl PlanCache {
 
     fn native(&self, graph: &BoundGraph, inputs: &[Array], dims: Dims) -> Result<Called, CacheError> {
         let options = CallOptions { dims, precision: self.shared.options.precision, fuse: false };
-        let mut callable = Callable::new(&*self.shared.device, &graph.graph, &graph.weights, &options)?;
+        let (device, mut held) = (&*self.shared.device, graph.held());
+        let plan = planned_with_states(&graph.graph, &self.shared.target, &options)?;
+        held.load(device, &plan, &graph.weights)?;
+        let mut callable = graph.load(device, &plan, &held, dims)?;
         Ok(Called { outputs: callable.call(inputs)?, mode: Mode::Native, hit: false, told: Vec::new() })
     }
 

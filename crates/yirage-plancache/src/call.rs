@@ -9,7 +9,7 @@ use crate::mode::Mode;
 use crate::shared::Shared;
 use crate::told::Told;
 use std::sync::{Arc, Mutex};
-use yirage_call::{Array, CallError, CallOptions, Callable, planned};
+use yirage_call::{Array, CallError, CallOptions, planned_with_states};
 use yirage_hal::HalError;
 use yirage_ir::Dims;
 use yirage_plan::VerifiedPlan;
@@ -114,9 +114,12 @@ impl Call<'_> {
             // What was put there is there, also where the rest was refused.
             weights.set_bytes(sum(held.all().map(|(entry, _)| entry).collect())?);
             loaded?;
-            Callable::load(device, &self.graph.interface, &plan, &held, self.dims)?
+            self.graph.load(device, &plan, &held, self.dims)?
         };
         let mut loaded = Loaded { callable, mode, arena: plan.arena, weights };
+        for _ in 0..self.shared.options.warmup {
+            loaded.callable.run(self.inputs)?;
+        }
         let outputs = loaded.callable.call(self.inputs)?;
         Ok((loaded, outputs))
     }
@@ -125,7 +128,7 @@ impl Call<'_> {
     fn plan(&self, fuse: bool, told: &mut Vec<Told>) -> Result<VerifiedPlan, CallError> {
         let (shared, graph) = (self.shared, self.graph);
         let options = CallOptions { dims: self.dims, precision: shared.options.precision, fuse };
-        let compile = || planned(&graph.graph, &shared.target, &options);
+        let compile = || planned_with_states(&graph.graph, &shared.target, &options);
         let before = told.len();
         let (plan, origin) = match &shared.options.folder {
             None => (compile()?, Origin::Compiled),

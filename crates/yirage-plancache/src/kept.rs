@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use yirage_call::{Array, Callable, HeldWeights};
 use yirage_ir::Dims;
+use yirage_ir::hash::fnv128;
 
 /// What a kept plan belongs to in the process. The device, the precision and the compiler are the cache's.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,6 +30,14 @@ impl CallKey {
             fuse,
         }
     }
+
+    /// A number for people, the same in every process: of all but the weights.
+    fn id(&self) -> u64 {
+        let words = [self.graph, self.interface, u128::from(self.fuse)];
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+        let sizes = self.sizes.iter().flat_map(|size| size.to_le_bytes());
+        fnv128(&bytes.chain(sizes).collect::<Vec<u8>>()) as u64
+    }
 }
 
 /// Weights on the device, for all plans that read the same arrays.
@@ -36,6 +45,8 @@ pub(crate) struct WeightSet {
     /// As long as they live no other array has their memory, which is their name.
     arrays: Arc<[(String, Array)]>,
     held: Mutex<HeldWeights>,
+    /// Whether somebody else put them there, who keeps them as long as he wants.
+    lent: bool,
     bytes: AtomicU64,
 }
 
@@ -54,7 +65,7 @@ impl WeightSet {
     }
 
     pub(crate) fn set_bytes(&self, bytes: u64) {
-        self.bytes.store(bytes, Ordering::Relaxed);
+        self.bytes.store(if self.lent { 0 } else { bytes }, Ordering::Relaxed);
     }
 }
 
@@ -129,8 +140,8 @@ impl Kept {
         if let Some(set) = self.sets.get(&graph.weight_names).and_then(Weak::upgrade) {
             return set;
         }
-        let set =
-            Arc::new(WeightSet { arrays: graph.weights.clone(), held: Mutex::default(), bytes: AtomicU64::new(0) });
+        let (held, lent) = (Mutex::new(graph.held()), graph.resident.is_some());
+        let set = Arc::new(WeightSet { arrays: graph.weights.clone(), held, lent, bytes: AtomicU64::new(0) });
         self.sets.insert(graph.weight_names.clone(), Arc::downgrade(&set));
         set
     }
@@ -156,7 +167,7 @@ impl Kept {
         let (graph, dims) = (shown.0.to_owned(), shown.1);
         let steps = loaded.callable.kernels().len();
         entry.plan = Some(Made {
-            shown: CachedPlan { graph, dims, mode: loaded.mode, steps },
+            shown: CachedPlan { id: key.id(), graph, dims, mode: loaded.mode, steps },
             arena: loaded.arena,
             weights: loaded.weights.clone(),
         });

@@ -14,7 +14,8 @@
 //! which every op is a step of its own; an error that this one meets too is the caller's. Nothing is answered with what was
 //! not computed.
 //!
-//! The method is that of InfiniLM's FusedInferEngine, with its modes and counters. This crate knows no model and no request.
+//! **Cache states** and weights that somebody else has put on the device are lent with the graph ([`BoundGraph::resident`]);
+//! they are no part of a plan. The method is that of InfiniLM's FusedInferEngine, with its modes and counters. This crate knows no model and no request.
 #![forbid(unsafe_code)]
 
 mod bound;
@@ -35,7 +36,7 @@ mod shared;
 mod stats;
 mod told;
 
-pub use bound::BoundGraph;
+pub use bound::{BoundGraph, Resident};
 pub use cache::{Called, PlanCache};
 pub use error::{CacheError, PlanFileError};
 pub use file::{PlanFile, ProvedFile};

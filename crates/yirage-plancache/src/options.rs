@@ -14,6 +14,9 @@ pub struct CacheOptions {
     pub fallback_on_error: bool,
     /// How closely products are computed.
     pub precision: Precision,
+    /// Runs of a new plan before the one that answers its first call. They change nothing else: what a call leaves in cache
+    /// states it leaves there again.
+    pub warmup: u32,
     /// Most bytes that kept plans take on the device, weights included. Those used longest ago go first; with 0 nothing is
     /// kept.
     pub bytes: u64,
@@ -36,6 +39,7 @@ impl Default for CacheOptions {
             enable_fusion: true,
             fallback_on_error: true,
             precision: Precision::Exact,
+            warmup: 0,
             bytes: CACHE_BYTES,
             max_graph_size: None,
             min_tensor_elements: 1024,

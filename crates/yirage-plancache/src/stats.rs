@@ -45,6 +45,8 @@ pub struct Stats {
 /// A kept plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CachedPlan {
+    /// A number that names graph, sizes and whether fusion was wanted; the same in every process.
+    pub id: u64,
     /// Its graph's name.
     pub graph: String,
     /// The sizes of its calls.

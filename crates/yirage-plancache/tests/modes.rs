@@ -252,3 +252,20 @@ fn a_graph_with_a_cache_is_refused() {
     assert!(graph.inputs_of(Source::State).next().is_some());
     assert!(matches!(BoundGraph::new(graph, Vec::new()), Err(CallError::Unsupported { .. })));
 }
+
+#[test]
+fn a_new_plan_runs_so_often_before_its_first_call() {
+    for warmup in [0, 1, 3] {
+        let left = 100;
+        let device = Faulty::new(cpu(), |_| true, ALWAYS, left);
+        let options = CacheOptions { warmup, ..CacheOptions::default() };
+        let (cache, graph) = (PlanCache::new(device.clone(), options), bound(block()));
+        let call = || bits(&cache.call(&graph, &inputs(graph.graph(), &tokens(3), 1), Mode::Fusion).unwrap().outputs);
+        let ran = || left - device.steps.load(std::sync::atomic::Ordering::SeqCst);
+        let first = call();
+        assert_eq!(ran(), 1 + warmup as usize);
+        assert_eq!(call(), first);
+        assert_eq!(ran(), 2 + warmup as usize, "only a new plan");
+        assert_eq!((cache.stats().cache_hits, cache.stats().cache_misses), (1, 1), "calls are counted, not runs");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::failure::{Class, Failure, Outcome};
 use pyo3::prelude::*;
 use yirage_dlpack::parse;
-use yirage_ir::DType;
+use yirage_ir::{DType, Format};
 
 /// The element type that an object of Python means: a name, one of `yirage`'s, NumPy's or PyTorch's types.
 ///
@@ -25,4 +25,19 @@ pub(crate) fn of(object: &Bound<'_, PyAny>) -> Outcome<DType> {
 /// Its name; what NumPy has no name for keeps ours.
 pub(crate) fn name(dtype: DType) -> String {
     yirage_dlpack::name_of(dtype).map_or_else(|| dtype.to_string(), str::to_owned)
+}
+
+/// The format of cached keys and values; none is what the model's weights and the precision say.
+pub(crate) fn of_cache(name: &str) -> Outcome<Option<Format>> {
+    match name {
+        "auto" => Ok(None),
+        "float32" | "f32" => Ok(Some(Format::F32)),
+        "float16" | "f16" => Ok(Some(Format::F16)),
+        "bfloat16" | "bf16" => Ok(Some(Format::BF16)),
+        "q8_0" | "int8" => Ok(Some(Format::Q8_0)),
+        other => {
+            let taken = "'auto', 'float32', 'float16', 'bfloat16' and 'q8_0' are taken";
+            Err(Failure::option(format!("kv_cache_dtype={other:?}: {taken}")))
+        }
+    }
 }

@@ -6,15 +6,17 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use yirage_advisor::AdvisorError;
+use yirage_advisor::templates::TemplateError;
 use yirage_call::CallError;
 use yirage_compile::CompileError;
 use yirage_dlpack::ArrayError;
-use yirage_engine::EngineError;
+use yirage_engine::{EngineError, ForwardError};
 use yirage_explain::ExplainError;
 use yirage_graph::{GraphError, JsonError};
 use yirage_hal::HalError;
 use yirage_hub::HubError;
 use yirage_model::ModelError;
+use yirage_plancache::CacheError;
 use yirage_registry::RegistryError;
 use yirage_session::SessionError;
 use yirage_tune::TuneError;
@@ -143,11 +145,28 @@ fn of_model(error: &ModelError) -> Class {
     }
 }
 
+fn of_call(error: &CallError) -> Class {
+    match error {
+        CallError::Unsupported { .. } => Class::Unsupported,
+        CallError::Compile(error) => of_compile(error),
+        CallError::Device(error) => of_hal(error),
+        CallError::Count { .. } => Class::Inputs,
+        _ => Class::Array,
+    }
+}
+
 fn of_engine(error: &EngineError) -> Class {
     match error {
         EngineError::Device(error) => of_hal(error),
         EngineError::Model(error) => of_model(error),
         EngineError::Compile(error) => of_compile(error),
+        EngineError::Forward(error) => match error {
+            ForwardError::NoWeights => Class::Engine,
+            ForwardError::Names { .. } | ForwardError::OtherModel { .. } => Class::Model,
+            _ => Class::Request,
+        },
+        EngineError::Plans(CacheError::Call(error)) => of_call(error),
+        EngineError::Plans(CacheError::Both { .. }) | EngineError::WouldNotFit { .. } => Class::Device,
         _ => Class::Request,
     }
 }
@@ -158,13 +177,7 @@ ours! {
         _ => Class::Graph,
     };
     JsonError => |_| Class::Graph;
-    CallError => |error| match error {
-        CallError::Unsupported { .. } => Class::Unsupported,
-        CallError::Compile(error) => of_compile(error),
-        CallError::Device(error) => of_hal(error),
-        CallError::Count { .. } => Class::Inputs,
-        _ => Class::Array,
-    };
+    CallError => of_call;
     CompileError => of_compile;
     HalError => of_hal;
     RegistryError => |error| match error {
@@ -186,6 +199,7 @@ ours! {
         AdvisorError::Compile(error) => of_compile(error),
         _ => Class::BackendUnavailable,
     };
+    TemplateError => |_| Class::Option;
     HubError => |_| Class::ModelNotFound;
     ModelError => of_model;
     EngineError => of_engine;

@@ -1,25 +1,36 @@
-//! The Python package's native module: backends, kernel graphs and models, as Python calls them.
+//! The Python package's native module: backends, kernel graphs, models and their forward passes, as Python calls them.
 //!
 //! It turns arguments into values of the crates below and their errors into exceptions; what is computed is theirs. The
 //! package `yirage` around it (`python/yirage`) has names and shells alone. Pointers between Python and us are
-//! `yirage-dlpack`'s; this crate has none.
+//! `yirage-dlpack`'s; this crate has none. The command is in it as well, so that a wheel has one copy of the engine.
 #![forbid(unsafe_code)]
 
 mod backends;
+mod command;
 mod dtype;
 mod failure;
 mod graphs;
+mod infer;
+mod kind;
 mod llm;
 mod log;
+mod others;
 mod process;
 
 use pyo3::prelude::*;
+use yirage_process::last_resort;
+
+// The system's, which notes what it refuses: only the command, once it owns the process, makes anything of that.
+#[global_allocator]
+static ALLOCATOR: last_resort::Allocator = last_resort::Allocator;
 
 /// The native module of the package ``yirage``.
 #[pymodule]
 fn _yirage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    command::add(module)?;
     backends::add(module)?;
     graphs::add(module)?;
-    llm::add(module)
+    llm::add(module)?;
+    infer::add(module)
 }

@@ -8,7 +8,6 @@ use serde_json::json;
 use std::error::Error as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use thiserror::Error;
 use yirage_advisor::AdvisorError;
 use yirage_call::CallError;
@@ -212,11 +211,11 @@ pub(crate) fn no_thread(which: &str, error: &io::Error) -> Failure {
 }
 
 /// Writes the failure to standard error, as text or (with `--json`) as one JSON object, and gives the exit code.
-pub(crate) fn report(failure: &Failure, json: bool) -> ExitCode {
+pub(crate) fn report(failure: &Failure, json: bool) -> u8 {
     let (code, kind) = failure.code();
     if let (Failure::Clap(help), 0) = (failure, code) {
         let printed = standard_output().and_then(|_| help.print().map_err(Failure::Closed));
-        return printed.map_or_else(|failure| report(&failure, json), |()| ExitCode::SUCCESS);
+        return printed.map_or_else(|failure| report(&failure, json), |()| 0);
     }
     // Nobody is left to tell when standard error itself fails.
     let _ = match failure {
@@ -229,5 +228,5 @@ pub(crate) fn report(failure: &Failure, json: bool) -> ExitCode {
         }
         _ => writeln!(io::stderr(), "error: {}", visible(&failure.chain())),
     };
-    ExitCode::from(code)
+    code
 }

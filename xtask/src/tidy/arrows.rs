@@ -73,8 +73,12 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-model",
             "yirage-hub",
             "yirage-engine",
+            "yirage-plancache",
             "yirage-session",
             "yirage-dlpack",
+            // The package installs the command, which is its own main there.
+            "yirage-process",
+            "yirage",
         ],
     ),
     (

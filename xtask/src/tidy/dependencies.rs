@@ -33,7 +33,8 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     }
     for manifest in manifest::members(tree, &mut Vec::new()) {
         for name in manifest.dependencies() {
-            if !name.starts_with("yirage-") && !names.contains(&&name) {
+            let own = name == "yirage" || name.starts_with("yirage-");
+            if !own && !names.contains(&&name) {
                 let message =
                     format!("`{name}` is not taken from the workspace: add it to its [workspace.dependencies]");
                 findings.push(Finding::new(manifest.path, 0, message));

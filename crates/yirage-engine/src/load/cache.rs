@@ -72,14 +72,14 @@ pub(super) fn group_configs(model: &Model, blocks: &[u64]) -> Result<Vec<GroupCo
 }
 
 /// The type of a state's blocks in the model's graph.
-pub(super) fn state_type(model: &Model, name: &str) -> Result<Type, EngineError> {
+pub(crate) fn state_type(model: &Model, name: &str) -> Result<Type, EngineError> {
     let id = model.graph.inputs_of(Source::State).find(|&id| model.graph.value(id).name == name);
     let missing = || ModelError::Unsupported { what: format!("state `{name}`"), why: "the graph has none".into() };
     Ok(model.graph.ty(id.ok_or_else(missing)?).clone())
 }
 
 /// Elements of a head's key in a block of the state.
-pub(super) fn k_width(group: &arch::CacheGroup) -> u32 {
+pub(crate) fn k_width(group: &arch::CacheGroup) -> u32 {
     match *group {
         arch::CacheGroup::Paged { k_width, .. } => k_width,
         arch::CacheGroup::Latent { rank, rope } => rank + rope,

@@ -8,9 +8,10 @@ mod progress;
 mod sizes;
 mod weights;
 
+pub(crate) use cache::{k_width, state_type};
 pub(crate) use predict::check;
+pub(crate) use prepare::{Built, Prepared, build, prepare, prepare_given};
 pub use prepare::{PlannedStep, plan_step};
-pub(crate) use prepare::{Prepared, prepare, prepare_given};
 pub use progress::Progress;
 pub(crate) use sizes::DeviceSizes;
 pub(crate) use weights::{bind, bind_given, bind_weights};

@@ -34,12 +34,12 @@ pub(crate) struct Prepared {
 }
 
 /// A model's graph and where its weights go.
-struct Built {
-    model: Model,
+pub(crate) struct Built {
+    pub(crate) model: Model,
     target: Target,
-    weights: WeightPlan,
-    context: u32,
-    kv: Format,
+    pub(crate) weights: WeightPlan,
+    pub(crate) context: u32,
+    pub(crate) kv: Format,
 }
 
 /// The plan of one step of a model, which no device has loaded.
@@ -121,7 +121,11 @@ fn prepared(
 }
 
 /// Builds the model's graph for a device, as the options say.
-fn build(checkpoint: &Checkpoint, device: &dyn Device, options: &EngineOptions) -> Result<Built, EngineError> {
+pub(crate) fn build(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    options: &EngineOptions,
+) -> Result<Built, EngineError> {
     let config = RawConfig::load(checkpoint)?;
     let trained = config.opt_u32("max_position_embeddings")?;
     let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));

@@ -12,7 +12,7 @@ use yirage_plan::work::Sizes;
 /// Bytes of each weight and of a block of each state, by their names.
 pub(crate) struct DeviceSizes {
     pub(crate) weights: HashMap<String, u64>,
-    pub(super) blocks: HashMap<String, u64>,
+    pub(crate) blocks: HashMap<String, u64>,
 }
 
 impl DeviceSizes {

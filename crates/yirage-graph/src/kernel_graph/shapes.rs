@@ -59,6 +59,17 @@ impl KernelGraph {
         self.parts("chunk", a, dim, &vec![size / chunks; chunks as usize])
     }
 
+    /// Values joined along `dim` group by group: each is cut into `groups` parts, and the parts of a group stand together, in
+    /// the order of `list`. Heads of queries, keys and values are fused so, and rows of a gate and its product interleaved.
+    ///
+    /// # Errors
+    /// As those of [`KernelGraph::chunk`] and [`KernelGraph::concat`].
+    pub fn interleave(&mut self, list: &[ValueId], groups: u32, dim: u32) -> Made {
+        let parts = list.iter().map(|&a| self.chunk(a, groups, dim)).collect::<Result<Vec<_>, _>>()?;
+        let of_group = |group: usize| parts.iter().map(move |parts| parts[group]);
+        self.concat(&(0..groups as usize).flat_map(of_group).collect::<Vec<_>>(), dim)
+    }
+
     /// The elements of A in row-major order in another shape. Mirage's graphs have no such operation.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use yirage_advisor::{Hardware, OfDevice, Sizes, advise, workers};
 use yirage_hal::{DeviceInfo, OpenOptions};
 
 /// The backend that an argument means; the current one without it.
-fn meant(py: Python<'_>, backend: Option<&Bound<'_, PyAny>>) -> Outcome<Chosen> {
+pub(super) fn meant(py: Python<'_>, backend: Option<&Bound<'_, PyAny>>) -> Outcome<Chosen> {
     match backend {
         Some(object) => table::select(py, &wanted(object)?),
         None => table::current(py),
@@ -20,7 +20,7 @@ fn meant(py: Python<'_>, backend: Option<&Bound<'_, PyAny>>) -> Outcome<Chosen> 
 }
 
 /// The devices of a backend of ours.
-fn devices(py: Python<'_>, chosen: &Chosen) -> Outcome<Vec<DeviceInfo>> {
+pub(super) fn devices(py: Python<'_>, chosen: &Chosen) -> Outcome<Vec<DeviceInfo>> {
     let backend = table::backend(py, chosen)?;
     let found = py.detach(|| backend.probe());
     found.map_err(|why| Failure::Ours(Class::BackendUnavailable, why.to_string()))

@@ -4,6 +4,7 @@ mod advice;
 mod facts;
 mod native;
 mod table;
+mod templates;
 
 pub(crate) use facts::wanted;
 pub(crate) use native::NativeBackend;
@@ -18,6 +19,9 @@ use yirage_hal::OpenOptions;
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeBackend>()?;
     module.add_function(wrap_pyfunction!(backend_names, module)?)?;
+    module.add_function(wrap_pyfunction!(templates::list_templates, module)?)?;
+    module.add_function(wrap_pyfunction!(templates::get_template, module)?)?;
+    module.add_function(wrap_pyfunction!(templates::recommended_template, module)?)?;
     module.add_function(wrap_pyfunction!(canonical_backend, module)?)?;
     module.add_function(wrap_pyfunction!(set_backend, module)?)?;
     module.add_function(wrap_pyfunction!(get_backend, module)?)?;

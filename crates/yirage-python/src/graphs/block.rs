@@ -25,6 +25,11 @@ pub(crate) fn new_threadblock_graph(
 }
 
 impl TBGraph {
+    /// The graph, by which it is known again.
+    pub(super) fn shared(&self) -> &Shared<Block> {
+        &self.0
+    }
+
     /// The graph as it is.
     pub(super) fn block(&self) -> BlockGraph {
         self.with(|block| block.graph.clone())

@@ -21,6 +21,8 @@ pub(super) struct Content {
     pub(super) version: u64,
     /// What was said of the way here.
     pub(super) notes: Vec<String>,
+    /// The graphs of thread blocks in it, in order.
+    pub(super) customized: Vec<Customized>,
     /// Arguments without a meaning here that were reported.
     pub(super) reported: Vec<String>,
     /// Why it cannot be called, once that is known.
@@ -29,7 +31,8 @@ pub(super) struct Content {
 
 impl Content {
     pub(super) fn new(form: Form, notes: Vec<String>) -> Content {
-        Content { form, attached: Vec::new(), version: 0, notes, reported: Vec::new(), problem: None }
+        let (attached, customized, reported) = (Vec::new(), Vec::new(), Vec::new());
+        Content { form, attached, version: 0, notes, customized, reported, problem: None }
     }
 
     /// The builder.
@@ -63,6 +66,23 @@ impl Content {
         let attached = |id: &ValueId| self.attached.iter().any(|(own, _)| own == id);
         graph.inputs_of(Source::Slot).filter(|id| !attached(id)).collect()
     }
+}
+
+/// A graph of a thread block that is part of a kernel graph.
+#[derive(Clone)]
+pub(super) struct Customized {
+    pub(super) block: Shared<Block>,
+    /// Its results.
+    pub(super) values: Vec<ValueId>,
+    /// What was registered for it.
+    pub(super) task: Option<Task>,
+}
+
+/// What a task is called, and numbers for a generator of code.
+#[derive(Clone)]
+pub(super) struct Task {
+    pub(super) name: String,
+    pub(super) params: Vec<i64>,
 }
 
 /// The graph of a thread block, and the names of its operations.

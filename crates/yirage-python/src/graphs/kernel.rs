@@ -1,14 +1,15 @@
 //! `KNGraph`: a kernel graph, by the names and arguments of Mirage.
 
 use super::block::TBGraph;
-use super::content::{Content, Form, Shared};
+use super::content::{Content, Customized, Form, Shared, Task};
 use super::explain::{Equivalence, compared, explain};
-use super::loaded::{Handle, Kind, Loaded};
+use super::loaded::{Handle, Loaded};
 use super::search::{Arguments, superoptimize};
 use super::values::DTensor;
 use crate::backends::{self, Chosen, wanted};
 use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
+use crate::kind::Kind;
 use crate::log::{Level, say};
 use crate::process;
 use pyo3::prelude::*;
@@ -353,7 +354,12 @@ impl KNGraph {
                 slf.get().content().reported.push(note);
             }
         }
-        KNGraph::several(slf, "customized", &inputs.iter().collect::<Vec<_>>(), |g, i| g.customized(i, &block))
+        let ins: Vec<_> = inputs.iter().collect();
+        let made = KNGraph::several(slf, "customized", &ins, |g, i| g.customized(i, &block))?;
+        let values = made.iter().map(|value| value.id).collect();
+        let block = bgraph.get().shared().clone();
+        slf.get().content().customized.push(Customized { block, values, task: None });
+        Ok(made)
     }
 
     /// Gives an input an array for all calls, which then leave it out. The array is read where it lies, at each call.
@@ -379,24 +385,74 @@ impl KNGraph {
         Ok(())
     }
 
-    /// Tensors joined along ``fused_dim`` group by group: each is cut into ``num_groups`` parts, and the parts of a group
-    /// stand together.
-    #[pyo3(signature = (inputs, fused_dim, num_groups, name = None))]
+    /// Tensors joined along ``fuse_dim`` group by group: each is cut into ``num_groups`` parts, and the parts of a group
+    /// stand together. ``name`` is nobody's here: names belong to inputs and outputs.
+    #[pyo3(signature = (input, fuse_dim, num_groups, name = None))]
     fn fuse_tensors(
         slf: &Bound<'_, Self>,
-        inputs: Vec<Bound<'_, DTensor>>,
-        fused_dim: u32,
+        input: Vec<Bound<'_, DTensor>>,
+        fuse_dim: u32,
         num_groups: u32,
         name: Option<String>,
     ) -> Outcome<DTensor> {
-        // Names of values belong to inputs and outputs here.
         let _ = name;
-        KNGraph::made(slf, "fuse_tensors", &inputs.iter().collect::<Vec<_>>(), |g, ids| {
-            let parts = ids.iter().map(|&i| g.chunk(i, num_groups, fused_dim)).collect::<Result<Vec<_>, _>>()?;
-            let order: Vec<ValueId> =
-                (0..num_groups as usize).flat_map(|group| parts.iter().map(move |p| p[group])).collect();
-            g.concat(&order, fused_dim)
-        })
+        let interleave = |g: &mut KernelGraph, ids: &[ValueId]| g.interleave(ids, num_groups, fuse_dim);
+        KNGraph::made(slf, "fuse_tensors", &input.iter().collect::<Vec<_>>(), interleave)
+    }
+
+    /// Tensors whose parts take turns along ``shuffled_dim``: part i of each, in the order of the list, then part i + 1. So
+    /// a task that has neighbouring rows has those of a gate and of its product.
+    #[pyo3(signature = (input, shuffled_dim, num_groups, name = None))]
+    fn shuffle_tensors(
+        slf: &Bound<'_, Self>,
+        input: Vec<Bound<'_, DTensor>>,
+        shuffled_dim: u32,
+        num_groups: u32,
+        name: Option<String>,
+    ) -> Outcome<DTensor> {
+        let _ = name;
+        let interleave = |g: &mut KernelGraph, ids: &[ValueId]| g.interleave(ids, num_groups, shuffled_dim);
+        KNGraph::made(slf, "shuffle_tensors", &input.iter().collect::<Vec<_>>(), interleave)
+    }
+
+    /// Says which task the thread block's graph that was last given to ``customized`` is, for ``generate_task_graph``.
+    /// ``params`` are numbers for a code generator; they stand in the task graph and change nothing.
+    #[pyo3(signature = (bgraph, task_type, params = None))]
+    fn register_task(
+        slf: &Bound<'_, Self>,
+        bgraph: &Bound<'_, TBGraph>,
+        task_type: String,
+        params: Option<Vec<i64>>,
+    ) -> Outcome<()> {
+        let mut content = slf.get().content();
+        let last = content.customized.last_mut().filter(|last| last.block.is(bgraph.get().shared()));
+        let wrong = || {
+            let text = format!(
+                "register_task({task_type:?}): give the graph to customized first; the last one there is meant"
+            );
+            Failure::Ours(Class::Graph, text)
+        };
+        last.ok_or_else(wrong)?.task = Some(Task { name: task_type.clone(), params: params.unwrap_or_default() });
+        Ok(())
+    }
+
+    /// The tasks that the graph is cut into for its backend, of which each says what it waits for.
+    ///
+    /// Returns:
+    ///     a ``dict``: ``json_file`` is JSON with ``all_tasks``, ``all_events`` and the tasks of each worker;
+    ///     ``cuda_code`` is empty, as backends take plans and no source.
+    #[pyo3(signature = (num_gpus = 1, my_gpu_id = 0))]
+    fn generate_task_graph<'py>(&self, py: Python<'py>, num_gpus: u32, my_gpu_id: u32) -> Outcome<Bound<'py, PyDict>> {
+        let (graph, tasks) = {
+            let content = self.content();
+            (content.graph()?, content.customized.clone())
+        };
+        let device = backends::device(py, &self.chosen, 0)?;
+        let json = py.detach(|| super::tasks::json(&graph, &*device, &tasks, num_gpus, my_gpu_id))?;
+        let found = PyDict::new(py);
+        found.set_item("json_file", json)?;
+        found.set_item("cuda_code", "")?;
+        Ok(found)
     }
 
     /// Memory of CUDA devices.

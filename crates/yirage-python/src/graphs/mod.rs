@@ -6,6 +6,7 @@ mod explain;
 mod kernel;
 mod loaded;
 mod search;
+mod tasks;
 mod values;
 
 use pyo3::prelude::*;

@@ -4,10 +4,10 @@ use crate::backends;
 use crate::failure::{Class, Failure, Outcome};
 use crate::log::{Level, all, say};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use yirage_engine::{CacheSize, EncoderOptions, EngineError, EngineOptions, PackedOptions};
 use yirage_hal::OpenOptions;
 use yirage_hub::{Hub, HubEnv, Quiet};
-use yirage_ir::Format;
 use yirage_model::{Checkpoint, ModelError};
 use yirage_plan::Precision;
 use yirage_session::{Found, Loaded, Model, SessionError, TextEncoder};
@@ -43,17 +43,7 @@ pub(super) enum Ready {
 impl Wanted {
     fn options(&self) -> Outcome<EngineOptions> {
         let usual = EngineOptions::default();
-        let kv = match self.kv_cache_dtype.as_str() {
-            "auto" => None,
-            "float32" | "f32" => Some(Format::F32),
-            "float16" | "f16" => Some(Format::F16),
-            "bfloat16" | "bf16" => Some(Format::BF16),
-            "q8_0" | "int8" => Some(Format::Q8_0),
-            other => {
-                let taken = "'auto', 'float32', 'float16', 'bfloat16' and 'q8_0' are taken";
-                return Err(Failure::option(format!("kv_cache_dtype={other:?}: {taken}")));
-            }
-        };
+        let kv = crate::dtype::of_cache(&self.kv_cache_dtype)?;
         let cache = self.kv_cache_memory_bytes.map_or(CacheSize::Sequences(CACHED), CacheSize::Bytes);
         let env = HubEnv::from_env();
         let packed = (!env.homeless).then(|| PackedOptions { folder: env.packed_weights(), limit: PACKED });
@@ -98,13 +88,10 @@ impl Wanted {
             Some(0) => return Err(Failure::option("threads=0: one or more")),
             threads => backends::device_with(py, &chosen, 0, OpenOptions { threads, ..OpenOptions::default() })?,
         };
-        let found = py.detach(|| self.find())?;
-        if found.fetched {
-            say(py, Level::Info, &format!("fetched {} to {}", found.name, found.path.display()))?;
-        }
+        let path = found(py, &self.model)?;
         let encoder = EncoderOptions { precision: options.precision, ..EncoderOptions::default() };
         let (ready, notes) = py.detach(|| {
-            let checkpoint = Checkpoint::open(&found.path)?;
+            let checkpoint = Checkpoint::open(&path)?;
             let mut notes = Vec::new();
             let encode = || {
                 TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {})
@@ -132,16 +119,24 @@ impl Wanted {
         }
         Ok(ready)
     }
+}
 
-    fn find(&self) -> Outcome<Found> {
-        if let Some(found) = Found::here(&self.model, None) {
-            return Ok(found);
-        }
-        Found::by_hub(&self.model, &Hub::new(HubEnv::from_env()), &Quiet).map_err(|error| {
-            let text = format!("the model {:?} is neither a path nor known: {error}", self.model);
+/// The files of a model: a path, a name of the catalogue or of a repository.
+///
+/// # Errors
+/// A `ModelNotFoundError` that says where it was looked for.
+pub(crate) fn found(py: Python<'_>, name: &str) -> Outcome<PathBuf> {
+    let found = py.detach(|| match Found::here(name, None) {
+        Some(found) => Ok(found),
+        None => Found::by_hub(name, &Hub::new(HubEnv::from_env()), &Quiet).map_err(|error| {
+            let text = format!("the model {name:?} is neither a path nor known: {error}");
             Failure::Ours(Class::ModelNotFound, text)
-        })
+        }),
+    })?;
+    if found.fetched {
+        say(py, Level::Info, &format!("fetched {} to {}", found.name, found.path.display()))?;
     }
+    Ok(found.path)
 }
 
 fn is_unsupported(error: &SessionError) -> bool {

@@ -8,6 +8,8 @@ mod prompt;
 mod stream;
 mod tokenizer;
 
+pub(crate) use load::found;
+
 use pyo3::prelude::*;
 
 /// Adds the classes of models to the module.
@@ -15,5 +17,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<params::SamplingParams>()?;
     module.add_class::<model::Llm>()?;
     module.add_class::<stream::Stream>()?;
-    module.add_class::<tokenizer::Tokenizer>()
+    module.add_class::<tokenizer::Tokenizer>()?;
+    module.add_function(wrap_pyfunction!(tokenizer::load_tokenizer, module)?)
 }

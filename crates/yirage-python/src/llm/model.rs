@@ -3,11 +3,12 @@
 use super::answer::Running;
 use super::load::{Ready, Wanted};
 use super::params::SamplingParams;
-use super::prompt::{Prompt, conversation, job, prompts};
+use super::prompt::{Prompt, conversation, job, no_texts, prompts};
 use super::stream::{LOOK_UP, Stream, request_output};
-use super::tokenizer::Tokenizer;
+use super::tokenizer::{Source, Tokenizer};
 use crate::backends::wanted;
 use crate::failure::{Class, Failure, Outcome};
+use crate::others::{self, OF_VLLM};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -93,7 +94,7 @@ impl Llm {
     #[new]
     #[pyo3(signature = (model, *, task = "auto".to_owned(), backend = None, threads = None, precision = "fast".to_owned(),
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
-        kv_cache_memory_bytes = None, enable_prefix_caching = true, seed = 0))]
+        kv_cache_memory_bytes = None, enable_prefix_caching = true, seed = 0, **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -109,7 +110,9 @@ impl Llm {
         kv_cache_memory_bytes: Option<u64>,
         enable_prefix_caching: bool,
         seed: u64,
+        others: Option<Bound<'_, PyDict>>,
     ) -> Outcome<Llm> {
+        others::take(py, "LLM", &[OF_VLLM], others.as_ref())?;
         let asked = Wanted {
             model: model.to_string_lossy().into_owned(),
             task,
@@ -156,10 +159,11 @@ impl Llm {
     ) -> Outcome<Bound<'py, PyList>> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
+        let texts = model.texts().ok_or_else(no_texts)?;
         let list = messages.cast::<PyList>().map_err(PyErr::from)?;
         let many = list.iter().next().is_some_and(|first| first.is_instance_of::<PyList>());
         let one =
-            |messages: &Bound<'py, PyAny>| Outcome::Ok(Prompt { text: None, ids: conversation(py, model, messages)? });
+            |messages: &Bound<'py, PyAny>| Outcome::Ok(Prompt { text: None, ids: conversation(py, texts, messages)? });
         let given = if many {
             list.iter().map(|messages| one(&messages)).collect::<Outcome<Vec<_>>>()?
         } else {
@@ -181,7 +185,7 @@ impl Llm {
         let ready = self.ready()?;
         let model = generates(&ready)?;
         let given = if chat {
-            vec![Prompt { text: None, ids: conversation(py, model, prompt)? }]
+            vec![Prompt { text: None, ids: conversation(py, model.texts().ok_or_else(no_texts)?, prompt)? }]
         } else {
             prompts(prompt, model.texts())?
         };
@@ -254,7 +258,7 @@ impl Llm {
     fn get_tokenizer(&self) -> Outcome<Tokenizer> {
         let ready = self.ready()?;
         ready.tokenizer()?;
-        Ok(Tokenizer(ready))
+        Ok(Tokenizer(Source::Model(ready)))
     }
 
     /// What a request has without parameters: vLLM's defaults, and what the model's makers suggest.

@@ -75,8 +75,7 @@ pub(super) fn no_texts() -> Failure {
 ///
 /// # Errors
 /// A model without tokenizer or template, and messages that the template refuses.
-pub(super) fn conversation(py: Python<'_>, model: &Model, messages: &Bound<'_, PyAny>) -> Outcome<Vec<u32>> {
-    let texts = model.texts().ok_or_else(no_texts)?;
+pub(super) fn conversation(py: Python<'_>, texts: &Texts, messages: &Bound<'_, PyAny>) -> Outcome<Vec<u32>> {
     let text: String = py.import("json")?.call_method1("dumps", (messages,))?.extract()?;
     let wrong = |why: String| Failure::Ours(Class::Request, format!("messages: {why}"));
     let messages: Vec<serde_json::Value> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;

@@ -4,13 +4,56 @@ use super::load::Ready;
 use super::prompt::{conversation, no_texts};
 use crate::failure::{Class, Failure, Outcome};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use std::sync::Arc;
+use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer as Native};
-use yirage_session::SessionError;
+use yirage_session::{SessionError, Texts};
+
+/// Where a tokenizer is.
+pub(super) enum Source {
+    /// With a model that is loaded.
+    Model(Arc<Ready>),
+    /// By itself.
+    Texts(Box<Texts>),
+}
+
+impl Source {
+    fn tokenizer(&self) -> Outcome<&Native> {
+        match self {
+            Source::Model(ready) => ready.tokenizer(),
+            Source::Texts(texts) => Ok(&texts.tokenizer),
+        }
+    }
+
+    /// Tokenizer and templates.
+    fn texts(&self) -> Outcome<&Texts> {
+        match self {
+            Source::Texts(texts) => Ok(texts),
+            Source::Model(ready) => match &**ready {
+                Ready::Generates(model) => model.texts().ok_or_else(no_texts),
+                Ready::Encodes(_) => {
+                    Err(Failure::unsupported("a chat template of an encoder", "it continues no conversation"))
+                }
+            },
+        }
+    }
+}
 
 /// The tokenizer of a model.
 #[pyclass(frozen, module = "yirage")]
-pub(crate) struct Tokenizer(pub(super) Arc<Ready>);
+pub(crate) struct Tokenizer(pub(super) Source);
+
+/// The tokenizer of a model's files, of which no weight is read.
+///
+/// Raises:
+///     ModelError, RequestError: files without a tokenizer.
+#[pyfunction]
+pub(crate) fn load_tokenizer(py: Python<'_>, model_path: PathBuf) -> Outcome<Tokenizer> {
+    let path = super::found(py, &model_path.to_string_lossy())?;
+    let texts = py.detach(|| Texts::load(&Checkpoint::open(&path)?))?;
+    Ok(Tokenizer(Source::Texts(Box::new(texts.ok_or_else(no_texts)?))))
+}
 
 impl Ready {
     /// The tokenizer.
@@ -57,10 +100,7 @@ impl Tokenizer {
         messages: &Bound<'py, PyAny>,
         tokenize: bool,
     ) -> Outcome<Bound<'py, PyAny>> {
-        let Ready::Generates(model) = &*self.0 else {
-            return Err(Failure::unsupported("a chat template of an encoder", "it continues no conversation"));
-        };
-        let ids = conversation(py, model, messages)?;
+        let ids = conversation(py, self.0.texts()?, messages)?;
         if tokenize {
             return Ok(ids.into_pyobject(py)?.into_any());
         }

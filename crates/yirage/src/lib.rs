@@ -1,5 +1,8 @@
 //! The `yirage` command: options are parsed, then resolved to typed settings, then a command runs.
 //!
+//! It is a library for its two programs alone: the one of this crate, and the one that the Python package installs. Both own
+//! their process, and have [`yirage_process::last_resort::Allocator`] as the global allocator.
+//!
 //! Standard output carries results and nothing else; notes, progress and errors go to standard error. This crate is
 //! the only one that reads options, their environment variables and the configuration file. It names no backend.
 #![forbid(unsafe_code)]
@@ -22,25 +25,24 @@ mod settings;
 
 use failure::Failure;
 use options::{Command, Invocation};
-use std::process::ExitCode;
+use std::ffi::OsString;
 use std::time::Instant;
 use yirage_process::last_resort;
 
-#[global_allocator]
-static ALLOCATOR: last_resort::Allocator = last_resort::Allocator;
-
-fn main() -> ExitCode {
+/// Runs the command with these arguments, of which the first is the program's name, and gives the exit code. The process
+/// is the command's own from then on: what a limit or too little memory does to it is decided here.
+pub fn main(arguments: Vec<OsString>) -> u8 {
     let started = Instant::now();
     yirage_process::file_size_limits_are_errors();
     last_resort::install(failure::WOULD_NOT_FIT);
-    let arguments: Vec<_> = std::env::args_os().collect();
+    let json = options::wants_json(arguments.iter().cloned());
     let invocation = match options::parse(arguments) {
         Ok(invocation) => invocation,
-        Err(failure) => return failure::report(&failure, options::wants_json(std::env::args_os())),
+        Err(failure) => return failure::report(&failure, json),
     };
     let json = invocation.layers.is_on("json");
     match run(&invocation, started) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => failure::report(&failure, json),
     }
 }

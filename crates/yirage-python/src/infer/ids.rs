@@ -1,0 +1,54 @@
+//! Token ids and positions of a call: tensors of anybody's, or nested lists.
+
+use crate::failure::{Class, Failure, Outcome};
+use pyo3::prelude::*;
+
+fn wrong(what: String) -> Failure {
+    Failure::Ours(Class::Request, what)
+}
+
+/// Rows of numbers; one row where there is one dimension.
+///
+/// # Errors
+/// A `RequestError` for what is none, and for rows of several lengths.
+pub(super) fn rows(given: &Bound<'_, PyAny>, what: &str) -> Outcome<Vec<Vec<u32>>> {
+    let list = if given.hasattr("tolist")? { given.call_method0("tolist")? } else { given.clone() };
+    let one = list.extract::<Vec<u32>>().map(|row| vec![row]);
+    let rows = one.or_else(|_| list.extract::<Vec<Vec<u32>>>()).map_err(|_| {
+        let kind = given.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        wrong(format!("{what} is a `{kind}`: whole numbers from 0 on of shape [rows, tokens] or [tokens] are wanted"))
+    })?;
+    match rows.iter().find(|row| row.len() != rows[0].len()) {
+        Some(other) => {
+            let (first, other) = (rows[0].len(), other.len());
+            Err(wrong(format!("{what} has rows of {first} and of {other}: all rows of a call have one length")))
+        }
+        None => Ok(rows),
+    }
+}
+
+/// The first position of each row, from all of them: one row of positions is for all rows.
+///
+/// # Errors
+/// A `RequestError` for positions of another shape, and for those that leave some out.
+pub(super) fn starts(positions: &[Vec<u32>], ids: &[Vec<u32>]) -> Outcome<Vec<u32>> {
+    let (rows, tokens) = (ids.len(), ids.first().map_or(0, Vec::len));
+    let shape = [positions.len(), positions.first().map_or(0, Vec::len)];
+    if shape != [rows, tokens] && shape != [1, tokens] {
+        return Err(wrong(format!("pos has the shape {shape:?}, and input_ids {:?}", [rows, tokens])));
+    }
+    let start = |(row, positions): (usize, &Vec<u32>)| {
+        let first = positions.first().copied().unwrap_or(0);
+        let expected = |at: usize| u32::try_from(at).ok().and_then(|at| first.checked_add(at));
+        match positions.iter().enumerate().find(|&(at, &position)| expected(at) != Some(position)) {
+            Some((at, position)) => Err(wrong(format!(
+                "pos of row {row} is {position} at place {at} behind a first of {first}: the positions of a row count on"
+            ))),
+            None => Ok(first),
+        }
+    };
+    let mut starts = positions.iter().enumerate().map(start).collect::<Outcome<Vec<u32>>>()?;
+    let last = starts.last().copied().unwrap_or(0);
+    starts.resize(rows, last);
+    Ok(starts)
+}

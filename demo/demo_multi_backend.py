@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""A kernel graph on each backend that is here: the same results, and how long they take."""
+
+import argparse
+import statistics
+import sys
+import time
+
+import yirage as yr
+
+ROWS, WIDTH = 64, 256
+
+
+def graph_of(backend):
+    """A gated layer: silu(norm(x) @ w)."""
+    graph = yr.new_kernel_graph(backend=backend)
+    x, w = (graph.new_input(dims, dtype=yr.float32) for dims in ([ROWS, WIDTH], [WIDTH, WIDTH]))
+    graph.mark_output(graph.silu(graph.matmul(graph.rms_norm(x, [WIDTH]), w)))
+    return graph
+
+
+def numbers(rows, width):
+    """The same numbers on every machine."""
+    values = [((i * 7919) % 2001 - 1000) / 1000 for i in range(rows * width)]
+    view = memoryview(bytearray(4 * len(values))).cast("f")
+    for at, value in enumerate(values):
+        view[at] = value
+    return view.cast("B").cast("f", [rows, width])
+
+
+def shown(backend, iterations):
+    """Runs the graph, and gives its first row."""
+    yr.set_backend(backend)
+    print(f"== {yr.get_backend().value}")
+    graph, inputs = graph_of(backend), [numbers(ROWS, WIDTH), numbers(WIDTH, WIDTH)]
+    (result,) = graph(inputs=inputs)
+    times = []
+    for _ in range(iterations):
+        began = time.perf_counter()
+        graph(inputs=inputs)
+        times.append(time.perf_counter() - began)
+    if times:
+        print(f"  silu(norm(x) @ w), {ROWS} x {WIDTH} x {WIDTH}: median {statistics.median(times) * 1e3:.3f} ms")
+    print(f"  memory: {yr.get_memory_info(backend)}")
+    return result.tolist()[0]
+
+
+def persistent(backend):
+    """A persistent kernel, where the package has them."""
+    kernel = getattr(yr, "PersistentKernel", None)
+    if kernel is None:
+        print("  PersistentKernel: this package has none yet")
+        return
+    config = yr.auto_configure_backend(backend)
+    print(f"  {kernel(**config)}")
+
+
+def main(given=None):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", default="all", help="a backend, or all that are here")
+    parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--skip-persistent", action="store_true", help="kernel graphs alone")
+    asked = parser.parse_args(given)
+    backends = yr.list_available_backends() if asked.backend == "all" else [asked.backend]
+    first, failed = {}, 0
+    for backend in backends:
+        try:
+            first[backend] = shown(backend, asked.iterations)
+            if not asked.skip_persistent:
+                persistent(backend)
+        except yr.YirageError as error:
+            failed += 1
+            print(f"{backend}: {error}", file=sys.stderr)
+    rows = list(first.values())
+    off = max((abs(a - b) for row in rows[1:] for a, b in zip(rows[0], row, strict=True)), default=0.0)
+    print(f"{len(first)} backends; largest difference between them: {off:g}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""How much is cached."""
+
+from yirage import StaticKVCacheConfig
+
+__all__ = ["StaticKVCacheConfig"]

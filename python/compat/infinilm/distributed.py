@@ -1,0 +1,5 @@
+"""Over how many devices a model is spread."""
+
+from yirage import DistConfig
+
+__all__ = ["DistConfig"]

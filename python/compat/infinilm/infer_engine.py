@@ -1,0 +1,5 @@
+"""Forward passes."""
+
+from yirage import GenerationConfig, InferEngine
+
+__all__ = ["GenerationConfig", "InferEngine"]

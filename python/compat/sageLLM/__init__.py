@@ -1,0 +1,1 @@
+"""sageLLM by its documented names, over `yirage`."""

@@ -1,0 +1,5 @@
+"""``python -m yirage`` is the ``yirage`` command."""
+
+from .command import main
+
+main()
