@@ -27,7 +27,7 @@ mod vocabulary;
 
 pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
 pub use encoder_input::{EncoderError, EncoderInput};
-pub use engine::{Engine, Event, ModelFacts, Request};
+pub use engine::{Engine, Event, ModelFacts, Occupancy, Request};
 pub use error::EngineError;
 pub use load::{PlannedStep, Progress, plan_step};
 pub use memory::LoadBytes;

@@ -1,0 +1,5 @@
+//! Anthropic's interface.
+
+mod answer;
+mod history;
+pub(crate) mod messages;
