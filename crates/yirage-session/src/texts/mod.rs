@@ -53,11 +53,7 @@ impl Texts {
     ///
     /// # Errors
     /// [`SessionError::Chat`].
-    pub fn render<'a>(
-        &'a self,
-        template: &ChatTemplate,
-        inputs: ChatInputs<'a>,
-    ) -> Result<RenderedChat, SessionError> {
+    pub fn render<'a>(&'a self, template: &ChatTemplate, inputs: ChatInputs<'a>) -> Result<RenderedChat, SessionError> {
         let piece = |id: Option<u32>| id.and_then(|id| self.tokenizer.piece(id)).unwrap_or_default();
         Ok(template.render(&ChatInputs {
             bos_token: piece(self.tokenizer.bos()),
