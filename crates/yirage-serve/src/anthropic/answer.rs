@@ -1,6 +1,6 @@
 //! Answers of /v1/messages, whole and in parts.
 
-use super::messages::Message;
+use super::begun::Message;
 use crate::error::ApiError;
 use crate::generate::{End, Ending, Said, StopCause};
 use crate::reply;

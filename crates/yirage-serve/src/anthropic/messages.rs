@@ -1,12 +1,13 @@
 //! POST /v1/messages and /v1/messages/count_tokens.
 
 use super::answer::{stream, whole};
+use super::begun::Message;
 use super::history;
 use crate::app::App;
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
-use crate::generate::{Asked, Conversing, Talk, converse};
+use crate::generate::{Asked, Talk, converse};
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use axum::extract::State;
@@ -40,14 +41,6 @@ const OWN: &[Field] = &[
 
 /// The fields of /v1/messages.
 pub(crate) const MESSAGES: Table = &[SHARED, OWN];
-
-/// A conversation whose answer has begun.
-pub(super) struct Message {
-    pub(super) conversing: Conversing,
-    pub(super) id: String,
-    stream: bool,
-    ignored: Vec<String>,
-}
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {

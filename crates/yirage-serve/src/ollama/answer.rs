@@ -1,7 +1,7 @@
 //! Answers of /api/chat and /api/generate, whole and in parts.
 
+use super::begun::Begun;
 use super::clock;
-use super::generate::Begun;
 use crate::error::ApiError;
 use crate::generate::{End, Ending, Said};
 use crate::reply;

@@ -2,6 +2,7 @@
 
 use super::answer::{stream, whole};
 use super::asked::{SHARED, asked, grammar, think, unloads, untagged};
+use super::begun::Begun;
 use super::clock;
 use crate::app::App;
 use crate::call::{Call, Posted};
@@ -40,14 +41,6 @@ const TEXT: &[Field] = &[
 
 /// The fields of /api/generate.
 pub(crate) const GENERATE: Table = &[SHARED, TEXT];
-
-/// An answer that has begun.
-pub(super) struct Begun {
-    pub(super) turns: Turns,
-    /// Whether it is a message, or the text of one.
-    pub(super) as_message: bool,
-    pub(super) began: Instant,
-}
 
 /// What a request is for.
 enum Wanted {

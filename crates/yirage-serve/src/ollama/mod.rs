@@ -2,6 +2,7 @@
 
 mod answer;
 mod asked;
+mod begun;
 mod clock;
 pub(crate) mod embed;
 pub(crate) mod generate;

@@ -1,5 +1,6 @@
 //! POST /v1/chat/completions.
 
+use super::begun::Chat;
 use super::chat_answer::{stream, whole};
 use super::chat_fields::{CHAT, STREAM_OPTIONS};
 use crate::app::{App, now};
@@ -7,30 +8,17 @@ use crate::call::{Call, Posted};
 use crate::conversation;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::generate::{Asked, Conversing, Talk, converse};
+use crate::generate::{Asked, Talk, converse};
 use crate::grammar::Grammar;
 use crate::reply::with_ignored;
 use crate::sse::{self, Framing};
 use crate::tools::{Tool, ToolUse, unenforced};
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::Value;
 use std::sync::Arc;
 
 /// Log-probabilities beside each token, at most.
 const MAX_TOP: u32 = 20;
-
-/// A conversation whose answers have begun.
-pub(super) struct Chat {
-    pub(super) conversing: Conversing,
-    pub(super) id: String,
-    pub(super) created: u64,
-    pub(super) stream: bool,
-    pub(super) include_usage: bool,
-    pub(super) logprobs: bool,
-    pub(super) token_ids: bool,
-    ignored: Vec<String>,
-}
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
@@ -110,14 +98,4 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
         grammar,
         ..Talk::new(messages)
     })
-}
-
-/// The type of whatever is in an object, for tests and documents alike.
-pub(super) const WHOLE: &str = "chat.completion";
-/// The type of a part of it.
-pub(super) const PART: &str = "chat.completion.chunk";
-
-/// What a client is told of the engine that answered.
-pub(super) fn fingerprint() -> Value {
-    Value::from(concat!("yirage-", env!("CARGO_PKG_VERSION")))
 }

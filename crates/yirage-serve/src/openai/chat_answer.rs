@@ -1,6 +1,6 @@
 //! Answers of /v1/chat/completions, whole and in parts.
 
-use super::chat::{Chat, PART, WHOLE, fingerprint};
+use super::begun::{Chat, PART, WHOLE, fingerprint};
 use super::logprobs;
 use crate::error::ApiError;
 use crate::generate::{End, Ending, Said, SeenToken, StopCause, Usage};

@@ -1,5 +1,6 @@
 //! POST /v1/completions.
 
+use super::begun::Completions;
 use super::chat::include_usage;
 use super::completions_answer::{stream, whole};
 use crate::app::{App, now};
@@ -49,22 +50,6 @@ const OWN: &[Field] = &[
 
 /// All fields of it.
 pub(crate) const COMPLETIONS: &[&[Field]] = &[OWN, SAMPLING];
-
-/// Texts whose continuations have begun.
-pub(super) struct Completions {
-    pub(super) turns: Turns,
-    /// The prompts, by the order of their answers.
-    pub(super) prompts: Vec<Vec<u32>>,
-    pub(super) n: usize,
-    pub(super) id: String,
-    pub(super) created: u64,
-    pub(super) stream: bool,
-    pub(super) include_usage: bool,
-    pub(super) logprobs: bool,
-    pub(super) echo: bool,
-    pub(super) token_ids: bool,
-    ignored: Vec<String>,
-}
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {

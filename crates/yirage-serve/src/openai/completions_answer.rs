@@ -1,8 +1,7 @@
 //! Answers of /v1/completions, whole and in parts.
 
-use super::chat::fingerprint;
+use super::begun::{Completions, fingerprint};
 use super::chat_answer::{finish_reason, stop_reason, usage};
-use super::completions::Completions;
 use super::logprobs::Lists;
 use crate::error::ApiError;
 use crate::generate::{End, Said, SeenToken};

@@ -1,7 +1,7 @@
 //! Answers of /v1/responses, whole and in parts.
 
+use super::begun::Begun;
 use super::output::Output;
-use super::post::Begun;
 use crate::error::ApiError;
 use crate::generate::{End, Ending, Said};
 use crate::reply;

@@ -1,12 +1,13 @@
 //! POST /v1/responses and /v1/responses/input_tokens.
 
 use super::answer::{stream, whole};
+use super::begun::Begun;
 use super::items;
 use crate::app::{App, now};
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
-use crate::generate::{Asked, Conversing, Talk, converse};
+use crate::generate::{Asked, Talk, converse};
 use crate::grammar::Grammar;
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
@@ -53,20 +54,6 @@ pub(crate) const RESPONSES: Table = &[OWN];
 const REASONING: Table = &[&[honoured("effort", "{}"), ignored("summary", "{}"), ignored("generate_summary", "{}")]];
 
 const TEXT: Table = &[&[honoured("format", "{}"), refused("verbosity", "say it in the prompt", &["\"medium\""])]];
-
-/// A response that has begun.
-pub(super) struct Begun {
-    pub(super) app: Arc<App>,
-    pub(super) conversing: Conversing,
-    pub(super) id: String,
-    /// What the response says of its request.
-    pub(super) echoed: Value,
-    /// The conversation, to be kept with the answer; none where nothing is to be kept.
-    pub(super) kept: Option<Vec<Value>>,
-    pub(super) owner: String,
-    stream: bool,
-    ignored: Vec<String>,
-}
 
 /// What a request says.
 struct Read {
