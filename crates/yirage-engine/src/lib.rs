@@ -30,7 +30,7 @@ mod vocabulary;
 
 pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
 pub use encoder_input::{EncoderError, EncoderInput};
-pub use engine::{Engine, Event, ModelFacts, Request};
+pub use engine::{Engine, Event, ModelFacts, Occupancy, Request};
 pub use error::EngineError;
 pub use given::GivenModel;
 pub use forward::{Forward, ForwardOptions, ForwardRow, ForwardStep, Generate, NameDifferences};

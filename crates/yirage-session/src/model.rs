@@ -152,6 +152,16 @@ impl Model {
         given.recv().map_err(|_| self.gone())
     }
 
+    /// What the engine's thread died of, where it has.
+    pub fn death(&self) -> Option<String> {
+        let ended = |thread: &JoinHandle<_>| thread.is_finished();
+        let has_ended = self.thread.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(ended);
+        has_ended.then(|| self.gone()).and_then(|gone| match gone {
+            SessionError::Gone { why } => Some(why),
+            _ => None,
+        })
+    }
+
     fn send(&self, command: Command) -> Result<(), SessionError> {
         self.commands.send(command).map_err(|_| self.gone())
     }

@@ -25,6 +25,7 @@ use yirage_model::tokenizer::TokenizerError;
 use yirage_packed::PackedError;
 use yirage_plancache::PlanFileError;
 use yirage_registry::RegistryError;
+use yirage_serve::ServeError;
 use yirage_session::SessionError;
 
 /// The exit code of what does not fit into memory.
@@ -107,6 +108,9 @@ pub(crate) enum Failure {
     /// A graph that was to be drawn.
     #[error(transparent)]
     Picture(#[from] TooLarge),
+    /// A server that cannot be.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// A file that could not be written, or a folder.
     #[error("{}: {source}", path.display())]
     Io {
@@ -141,6 +145,7 @@ impl Failure {
         match self {
             Failure::Usage(_) | Failure::Stop(_) | Failure::Device(HalError::Option { .. }) => (2, "usage"),
             Failure::Hub(HubError::Malformed { .. }) => (2, "usage"),
+            Failure::Serve(ServeError::Open { .. } | ServeError::NoModel | ServeError::Name { .. }) => (2, "usage"),
             Failure::Backend(RegistryError::Unknown { .. }) => (2, "usage"),
             Failure::Backend(_) => UNSUPPORTED,
             Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),

@@ -60,6 +60,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
     match invocation.command {
         Command::Run => commands::run::run(layers, &console, started),
         Command::Chat => commands::chat::run(layers, &console, started),
+        Command::Serve => commands::serve::run(layers, &console, &invocation.positional),
         Command::Logits => commands::logits::run(layers, &console, started),
         Command::Perplexity => commands::perplexity::run(layers, &console, started),
         Command::Embed => commands::embed::run(layers, &console),

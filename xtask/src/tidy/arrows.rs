@@ -55,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("yirage-conformance", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile"]),
     ("yirage-session", &["yirage-hal", "yirage-mmap", "yirage-model", "yirage-engine", "yirage-hub"]),
+    ("yirage-serve", &["yirage-engine", "yirage-model", "yirage-session"]),
     ("yirage-dlpack", &["yirage-ir", "yirage-hal", "yirage-call"]),
     (
         "yirage-python",
@@ -102,6 +103,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-hub",
             "yirage-engine",
             "yirage-session",
+            "yirage-serve",
             "yirage-conformance",
         ],
     ),

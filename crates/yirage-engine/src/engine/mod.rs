@@ -23,3 +23,4 @@ pub use self::core::Engine;
 pub use event::Event;
 pub use facts::ModelFacts;
 pub use request::Request;
+pub use statistics::Occupancy;

@@ -14,6 +14,17 @@ use yirage_ir::Dims;
 use yirage_plan::work::{Span, Work};
 use yirage_plan::{ExecutorKind, WeightPlan};
 
+/// What an engine is busy with at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Occupancy {
+    /// Sequences that hold blocks of the cache.
+    pub running: usize,
+    /// Sequences that wait to be admitted, or to be admitted again.
+    pub waiting: usize,
+    /// The share of the cache's blocks that sequences hold, from 0 to 1; of several groups, that of the fullest.
+    pub cache_usage: f64,
+}
+
 impl Engine {
     /// What was loaded.
     pub fn facts(&self) -> &ModelFacts {
@@ -53,6 +64,17 @@ impl Engine {
     /// Counters of the scheduler.
     pub fn stats(&self) -> Stats {
         self.scheduler.stats()
+    }
+
+    /// What the engine is busy with.
+    pub fn occupancy(&self) -> Occupancy {
+        let kv = self.scheduler.kv();
+        let share = |group| kv.blocks_in_use(group) as f64 / kv.total_blocks(group).max(1) as f64;
+        Occupancy {
+            running: self.scheduler.running(),
+            waiting: self.scheduler.waiting(),
+            cache_usage: (0..kv.groups().len()).map(share).fold(0.0, f64::max),
+        }
     }
 
     /// What decoding steps of each size took so far, where tokens are guessed: the cost of verifying.

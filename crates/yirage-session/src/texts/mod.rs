@@ -6,7 +6,7 @@ use crate::error::SessionError;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use yirage_model::Checkpoint;
-use yirage_model::chat::{ChatInputs, ChatTemplate, Templates};
+use yirage_model::chat::{ChatInputs, ChatTemplate, RenderedChat, Templates};
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
 
 /// A tokenizer with the model's chat templates.
@@ -46,14 +46,28 @@ impl Texts {
     /// # Errors
     /// [`SessionError::Chat`], [`SessionError::Tokenizer`].
     pub fn encode_chat(&self, template: &ChatTemplate, messages: &[Value]) -> Result<Vec<u32>, SessionError> {
+        self.encode_rendered(&self.render(template, ChatInputs::new(messages))?)
+    }
+
+    /// Renders what `inputs` say of a conversation; the texts of the special tokens and the time are put in here.
+    ///
+    /// # Errors
+    /// [`SessionError::Chat`].
+    pub fn render<'a>(&'a self, template: &ChatTemplate, inputs: ChatInputs<'a>) -> Result<RenderedChat, SessionError> {
         let piece = |id: Option<u32>| id.and_then(|id| self.tokenizer.piece(id)).unwrap_or_default();
-        let inputs = ChatInputs {
+        Ok(template.render(&ChatInputs {
             bos_token: piece(self.tokenizer.bos()),
             eos_token: piece(self.tokenizer.eos()),
             now: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64),
-            ..ChatInputs::new(messages)
-        };
-        let rendered = template.render(&inputs)?;
+            ..inputs
+        })?)
+    }
+
+    /// Encodes what a template made; BOS stands at the front once at most.
+    ///
+    /// # Errors
+    /// [`SessionError::Tokenizer`].
+    pub fn encode_rendered(&self, rendered: &RenderedChat) -> Result<Vec<u32>, SessionError> {
         if rendered.starts_with_bos {
             let options = EncodeOptions { add_special: false, parse_special: true };
             return Ok(self.tokenizer.encode(&rendered.text, options)?);

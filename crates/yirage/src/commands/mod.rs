@@ -26,4 +26,5 @@ pub(crate) mod rerank;
 pub(crate) mod rm;
 pub(crate) mod run;
 mod score;
+pub(crate) mod serve;
 pub(crate) mod tokenize;

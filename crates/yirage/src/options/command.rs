@@ -15,6 +15,8 @@ pub(crate) enum Command {
     Logits,
     /// How well a model predicts a text.
     Perplexity,
+    /// Models over HTTP.
+    Serve,
     /// Vectors of texts.
     Embed,
     /// How well texts answer a query.
@@ -100,6 +102,7 @@ impl Command {
     pub(crate) const ALL: &'static [Command] = &[
         Command::Run,
         Command::Chat,
+        Command::Serve,
         Command::Logits,
         Command::Perplexity,
         Command::Embed,
@@ -157,6 +160,7 @@ impl Command {
         match self {
             Command::Run => "run",
             Command::Chat => "chat",
+            Command::Serve => "serve",
             Command::Logits => "logits",
             Command::Perplexity => "perplexity",
             Command::Embed => "embed",
@@ -197,6 +201,9 @@ impl Command {
         match self {
             Command::Run => "Answer one prompt; the text streams to standard output",
             Command::Chat => "Talk with a model; /help shows what can be done besides",
+            Command::Serve => {
+                "Serve models over HTTP, as clients of OpenAI, Anthropic, llama.cpp, vLLM and ollama ask for them"
+            }
             Command::Logits => "Print what a model computes for the given token ids",
             Command::Perplexity => "Measure how well a model predicts a text",
             Command::Embed => "Print vectors of texts by an encoder",
@@ -271,6 +278,10 @@ impl Command {
             Command::GraphRun | Command::GraphShow | Command::GraphCheck => Some(file.help("JSON file of the graph")),
             Command::PlanSave => Some(file.help("File of the graph, NAME.json or NAME.graph")),
             Command::PlanShow | Command::PlanCheck | Command::PlanRun => Some(file.help("Plan file")),
+            Command::Serve => {
+                let help = "GGUF files, safetensors folders, catalogue names, or hf:org/repo[:quant]";
+                Some(Arg::new(POSITIONAL).value_name("MODEL").num_args(0..).help(help))
+            }
             Command::Pull => Some(model),
             Command::Rm => Some(model.required(true)),
             Command::Cache => {

@@ -3,24 +3,25 @@
 use super::command::Command::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, Cache, Chat, Doctor, Embed,
     Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave, Pull, Rerank,
-    Rm, Run, Tokenize,
+    Rm, Run, Serve, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
 use Kind::{Choice, Number, Repeated, Switch, Text, Texts};
 
 /// Commands that compute steps of a model.
-const STEPS: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
+const STEPS: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
 /// Commands that make plans whose precision is for the user to choose.
-const PRECISE: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
+const PRECISE: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
 /// Commands that compute with a model that generates text.
-const COMPUTE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain];
+const COMPUTE: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain];
 /// Commands that compile graphs.
-const FUSE: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain, PlanSave];
+const FUSE: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain, PlanSave];
 /// Commands that choose a device.
 const DEVICE: &[Command] = &[
     Run,
     Chat,
+    Serve,
     Logits,
     Perplexity,
     Embed,
@@ -42,6 +43,7 @@ const DEVICE: &[Command] = &[
 const OPEN: &[Command] = &[
     Run,
     Chat,
+    Serve,
     Logits,
     Perplexity,
     Embed,
@@ -60,22 +62,41 @@ const OPEN: &[Command] = &[
     PlanRun,
 ];
 /// Commands that compute what the user asks for, not what measures best.
-const ANSWER: &[Command] = &[Run, Chat, Logits, Perplexity];
+const ANSWER: &[Command] = &[Run, Chat, Serve, Logits, Perplexity];
 /// Commands that compute texts or prompts in pieces.
-const PIECES: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank];
+const PIECES: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank];
 /// Commands that run encoders.
 const ENCODE: &[Command] = &[Embed, Rerank];
 /// Commands that look after kept weights, and those that make them.
-const KEPT: &[Command] = &[Run, Chat, Logits, Perplexity, Bench, Doctor, Explain, Cache];
+const KEPT: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
 const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
 /// Commands that may fetch a model.
-const FETCH: &[Command] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain, Pull, Rm, Command::List];
+const FETCH: &[Command] = &[
+    Run,
+    Chat,
+    Serve,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Tokenize,
+    Inspect,
+    Bench,
+    Doctor,
+    Explain,
+    Pull,
+    Rm,
+    Command::List,
+];
 /// The command that measures.
 const BENCH: &[Command] = &[Bench];
 /// Commands that generate text.
 const GENERATE: &[Command] = &[Run, Chat];
+/// Commands that hold conversations and may guess ahead.
+const TALK: &[Command] = &[Run, Chat, Serve];
+/// The command that serves.
+const SERVE: &[Command] = &[Serve];
 /// Commands that take one prompt.
 const PROMPT: &[Command] = &[Run];
 /// Commands that take token ids.
@@ -225,7 +246,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "chat-template",
         Text("NAME"),
         Described("the model's default"),
-        GENERATE,
+        TALK,
         "Name of the chat template to apply, of those that `yirage inspect` shows",
     ),
     // How to choose tokens.
@@ -277,7 +298,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "speculate",
         Choice(&["auto", "lookup", "draft", "off"]),
         Value("auto"),
-        GENERATE,
+        TALK,
         "Guess tokens and verify several at once, as far as measurements say it pays; the text is the same. lookup: from \
          the text so far; draft: by --draft-model; auto: by all there are",
     ),
@@ -285,10 +306,10 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "draft-model",
         Text("MODEL"),
         Described("none"),
-        GENERATE,
+        TALK,
         "A smaller model of the same vocabulary that guesses, named as for --model",
     ),
-    option("draft-max", Number("N"), Value("15"), GENERATE, "Guessed tokens that one step verifies at most"),
+    option("draft-max", Number("N"), Value("15"), TALK, "Guessed tokens that one step verifies at most"),
     option("ignore-eos", Switch, Value("false"), GENERATE, "Go on past tokens that end a text"),
     // Token ids, texts and what to show of them.
     option("ids", Text("IDS"), Described("none"), IDS, "Token ids: 1,2,3"),
@@ -379,6 +400,64 @@ pub(crate) const OPTIONS: &[Spec] = &[
         Described("none"),
         BENCH,
         "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
+    ),
+    // Whom to serve, and how much.
+    option(
+        "host",
+        Text("NAME"),
+        Value("127.0.0.1"),
+        SERVE,
+        "Address to listen at; others than this machine need a key",
+    ),
+    option("port", Number("N"), Value("8080"), SERVE, "Port to listen at; 0 takes any that is free"),
+    option(
+        "served-model-name",
+        Texts("NAME"),
+        Described("the model as it was given, and the last part of it"),
+        SERVE,
+        "Names of the model for clients; NAME=MODEL where there are several models",
+    ),
+    option("api-key-file", Text("FILE"), Described("none"), SERVE, "File of keys, a line each: NAME sha256:HASH"),
+    option("insecure", Switch, Value("false"), SERVE, "Listen to other machines without a key"),
+    option("allowed-host", Texts("HOST"), Described("this machine"), SERVE, "Further names in the Host header"),
+    option("allowed-origin", Texts("ORIGIN"), Described("none"), SERVE, "Web pages that may ask: https://example.org"),
+    option("max-seqs", Number("N"), Value("16"), SERVE, "Sequences that run at once"),
+    option(
+        "max-queued",
+        Number("N"),
+        Value("256"),
+        SERVE,
+        "Requests that may wait; further ones are sent away with 429",
+    ),
+    option(
+        "max-step-ms",
+        Number("MS"),
+        Described("none"),
+        SERVE,
+        "How long a step may take in which answers wait for their next token; prompts take what is left",
+    ),
+    option(
+        "kv-memory",
+        Number("GIB"),
+        Described("what four sequences of full length take"),
+        SERVE,
+        "Memory for cached keys and values",
+    ),
+    option(
+        "models-memory",
+        Number("GIB"),
+        Described("none: all models are loaded at the start"),
+        SERVE,
+        "Memory of all models; they are loaded when wanted, and the one used longest ago goes",
+    ),
+    option("request-time", Number("S"), Described("none"), SERVE, "Seconds that one request may take"),
+    option("drain-time", Number("S"), Value("30"), SERVE, "Seconds that open requests get when the server is to end"),
+    option(
+        "stuck-after",
+        Number("S"),
+        Value("60"),
+        SERVE,
+        "Seconds without a token, while requests run, after which /health/progress fails",
     ),
     // Which graphs to measure.
     option("batch", Texts("N,.."), Described("1"), &[BenchGraph], "Batches: how many times the rows or heads of one"),

@@ -6,6 +6,7 @@ mod engine;
 mod packed;
 mod prompt;
 mod sampling;
+mod serve;
 mod template;
 
 pub(crate) use device::{DeviceSettings, open_options, threads};
@@ -14,4 +15,5 @@ pub(crate) use engine::{EngineSettings, precision};
 pub(crate) use packed::{kept_plans, weight_cache_folder};
 pub(crate) use prompt::{PromptSource, read_input};
 pub(crate) use sampling::Choosing;
+pub(crate) use serve::{serve, serve_engine};
 pub(crate) use template::template;

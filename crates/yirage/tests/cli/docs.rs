@@ -71,7 +71,7 @@ fn in_folder(argument: &str, folder: &Path) -> String {
     if path.is_file() || argument.ends_with(".plan") { path.to_str().unwrap().to_owned() } else { argument.to_owned() }
 }
 
-fn commands(text: &str) -> Vec<(String, String)> {
+pub(crate) fn commands(text: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut inside = false;
     for line in text.lines() {
@@ -93,15 +93,16 @@ fn commands(text: &str) -> Vec<(String, String)> {
 }
 
 /// Splits like a shell, as far as the examples need it.
-fn words(command: &str) -> Vec<String> {
+pub(crate) fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
-    let mut quoted = false;
+    let mut quoted = None;
     let mut word = String::new();
     for c in command.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ' ' if !quoted => words.push(std::mem::take(&mut word)),
-            c => word.push(c),
+        match (c, quoted) {
+            ('"' | '\'', None) => quoted = Some(c),
+            (c, Some(quote)) if c == quote => quoted = None,
+            (' ', None) => words.push(std::mem::take(&mut word)),
+            (c, _) => word.push(c),
         }
     }
     words.push(word);
@@ -110,7 +111,7 @@ fn words(command: &str) -> Vec<String> {
 }
 
 /// Whether `text` is `pattern` with each `...` replaced by something.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     let parts: Vec<&str> = pattern.split("...").collect();
     let [first, .., last] = parts.as_slice() else { return pattern == text };
     let Some(mut rest) = text.strip_prefix(first).and_then(|t| t.strip_suffix(last)) else { return false };

@@ -28,5 +28,6 @@ mod limits;
 mod output;
 mod plan;
 mod positional;
+mod serve;
 mod support;
 mod template;

@@ -1,0 +1,173 @@
+//! Answers of /v1/messages, whole and in parts.
+
+use super::begun::Message;
+use crate::error::ApiError;
+use crate::generate::{End, Ending, Said, StopCause};
+use crate::reply;
+use crate::speech::Piece;
+use crate::sse::{Gone, Writer};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+/// The kind of a content block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Thinking,
+    Text,
+    ToolUse,
+}
+
+impl Kind {
+    fn of(piece: &Piece) -> Kind {
+        match piece {
+            Piece::Reasoning(_) => Kind::Thinking,
+            Piece::Content(_) => Kind::Text,
+            Piece::Call(_) => Kind::ToolUse,
+        }
+    }
+}
+
+impl Message {
+    fn object(&self, content: Vec<Value>, end: Option<&End>) -> Value {
+        json!({
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.conversing.turns.held().entry.name(),
+            "content": content,
+            "stop_reason": end.map(stop_reason),
+            "stop_sequence": end.map_or(Value::Null, stop_sequence),
+            "usage": self.usage(end),
+        })
+    }
+
+    /// Tokens that were read from the cache are not among those of the input, as Anthropic counts.
+    fn usage(&self, end: Option<&End>) -> Value {
+        let (cached, new) = end.map_or((0, 0), |end| (end.finished.usage.cached_tokens, end.finished.usage.new_tokens));
+        json!({
+            "input_tokens": self.conversing.prompt.len().saturating_sub(cached),
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": cached,
+            "output_tokens": new,
+        })
+    }
+
+    fn call_id(&self, at: usize) -> String {
+        format!("toolu_{}_{at}", self.id.trim_start_matches("msg-"))
+    }
+}
+
+fn stop_reason(end: &End) -> &'static str {
+    match (end.ending, &end.stop) {
+        (Ending::Calls, _) => "tool_use",
+        (Ending::Length, _) => "max_tokens",
+        (Ending::Stop, Some(_)) => "stop_sequence",
+        (Ending::Stop, None) => "end_turn",
+    }
+}
+
+fn stop_sequence(end: &End) -> Value {
+    match &end.stop {
+        Some(StopCause::Text(text)) => text.as_str().into(),
+        _ => Value::Null,
+    }
+}
+
+/// Arguments as an object again.
+fn input(arguments: &str) -> Value {
+    serde_json::from_str(arguments).unwrap_or_else(|_| json!({}))
+}
+
+fn parts(said: Said) -> (Vec<Piece>, Option<Box<End>>) {
+    match said {
+        Said::Pieces { pieces, .. } => (pieces, None),
+        Said::Ended { pieces, end, .. } => (pieces, Some(end)),
+        Said::Prompt { .. } => (Vec::new(), None),
+    }
+}
+
+/// The response of a request without a stream.
+///
+/// # Errors
+/// What the answer ended with.
+pub(super) async fn whole(mut message: Message) -> Result<Response, ApiError> {
+    let mut all: Vec<Piece> = Vec::new();
+    let mut ended = None;
+    while let Some(said) = message.conversing.turns.next().await? {
+        let (pieces, end) = parts(said);
+        for piece in pieces {
+            match (all.last_mut(), piece) {
+                (Some(Piece::Content(a)), Piece::Content(b)) | (Some(Piece::Reasoning(a)), Piece::Reasoning(b)) => {
+                    a.push_str(&b);
+                }
+                (_, piece) => all.push(piece),
+            }
+        }
+        ended = end.or(ended);
+    }
+    let block = |(at, piece): (usize, Piece)| match piece {
+        Piece::Reasoning(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
+        Piece::Content(text) => json!({"type": "text", "text": text}),
+        Piece::Call(call) => {
+            json!({"type": "tool_use", "id": message.call_id(at), "name": call.name, "input": input(&call.arguments)})
+        }
+    };
+    let content = all.into_iter().enumerate().map(block).collect();
+    Ok(reply::json(&message.object(content, ended.as_deref())))
+}
+
+/// Writes the stream of a request.
+///
+/// # Errors
+/// [`Gone`].
+pub(super) async fn stream(mut message: Message, writer: Writer) -> Result<(), Gone> {
+    let start = json!({"type": "message_start", "message": message.object(Vec::new(), None)});
+    writer.event("message_start", &start).await?;
+    let (mut at, mut open) = (0, None);
+    loop {
+        let said = match message.conversing.turns.next_for(&writer).await? {
+            Ok(Some(said)) => said,
+            Ok(None) => break,
+            Err(error) => return writer.event("error", &error.anthropic()).await,
+        };
+        let (pieces, end) = parts(said);
+        for piece in pieces {
+            let kind = Kind::of(&piece);
+            // A call is a block of its own, and pieces of one kind share theirs.
+            if open.is_some_and(|open| open != kind || kind == Kind::ToolUse) {
+                writer.event("content_block_stop", &json!({"type": "content_block_stop", "index": at})).await?;
+                (at, open) = (at + 1, None);
+            }
+            if open.is_none() {
+                begin(&message, &writer, at, &piece).await?;
+                open = Some(kind);
+            }
+            let delta = match piece {
+                Piece::Reasoning(text) => json!({"type": "thinking_delta", "thinking": text}),
+                Piece::Content(text) => json!({"type": "text_delta", "text": text}),
+                Piece::Call(call) => json!({"type": "input_json_delta", "partial_json": call.arguments}),
+            };
+            let event = json!({"type": "content_block_delta", "index": at, "delta": delta});
+            writer.event("content_block_delta", &event).await?;
+        }
+        if let Some(end) = end {
+            if open.take().is_some() {
+                writer.event("content_block_stop", &json!({"type": "content_block_stop", "index": at})).await?;
+            }
+            let delta = json!({"stop_reason": stop_reason(&end), "stop_sequence": stop_sequence(&end)});
+            let event = json!({"type": "message_delta", "delta": delta, "usage": message.usage(Some(&end))});
+            writer.event("message_delta", &event).await?;
+        }
+    }
+    writer.event("message_stop", &json!({"type": "message_stop"})).await
+}
+
+async fn begin(message: &Message, writer: &Writer, at: usize, piece: &Piece) -> Result<(), Gone> {
+    let block = match piece {
+        Piece::Reasoning(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
+        Piece::Content(_) => json!({"type": "text", "text": ""}),
+        Piece::Call(call) => json!({"type": "tool_use", "id": message.call_id(at), "name": call.name, "input": {}}),
+    };
+    let event = json!({"type": "content_block_start", "index": at, "content_block": block});
+    writer.event("content_block_start", &event).await
+}

@@ -1,0 +1,6 @@
+//! Anthropic's interface.
+
+mod answer;
+mod begun;
+mod history;
+pub(crate) mod messages;

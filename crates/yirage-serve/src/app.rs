@@ -1,0 +1,83 @@
+//! What all requests share.
+
+use crate::error::ApiError;
+use crate::figures::Live;
+use crate::limits::WORKERS;
+use crate::models::Models;
+use crate::options::ServeOptions;
+use crate::store::Store;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::Semaphore;
+
+/// A server's state.
+pub(crate) struct App {
+    pub(crate) options: ServeOptions,
+    pub(crate) models: Models,
+    pub(crate) live: Arc<Live>,
+    pub(crate) stored: Store,
+    draining: AtomicBool,
+    ids: AtomicU64,
+    random: RandomState,
+    workers: Semaphore,
+}
+
+impl App {
+    pub(crate) fn new(options: ServeOptions, models: Models) -> App {
+        App {
+            options,
+            models,
+            live: Arc::default(),
+            stored: Store::default(),
+            draining: AtomicBool::new(false),
+            ids: AtomicU64::new(0),
+            random: RandomState::new(),
+            workers: Semaphore::new(WORKERS),
+        }
+    }
+
+    /// Runs what takes time on a thread that serves no connection.
+    ///
+    /// # Errors
+    /// What `f` says; a panic in it.
+    pub(crate) async fn work<R, F>(self: &Arc<Self>, f: F) -> Result<R, ApiError>
+    where
+        R: Send + 'static,
+        F: FnOnce(&Arc<App>) -> Result<R, ApiError> + Send + 'static,
+    {
+        let closed = |_| ApiError::ours("the server has ended");
+        let _worker = self.workers.acquire().await.map_err(closed)?;
+        let app = self.clone();
+        let run = tokio::task::spawn_blocking(move || f(&app)).await;
+        run.map_err(|e| {
+            tracing::error!(error = %e, "a request broke its handler");
+            ApiError::ours("the request broke its handler; please report this")
+        })?
+    }
+
+    /// A number that was not given before, and that cannot be guessed.
+    pub(crate) fn unique(&self) -> u64 {
+        self.random.hash_one(self.ids.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// An id of this kind, `chatcmpl` for example.
+    pub(crate) fn id(&self, kind: &str) -> String {
+        format!("{kind}-{:016x}{:08x}", self.unique(), self.unique() >> 32)
+    }
+
+    /// From now on nothing new is taken.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,321 @@
+//! The fields of a request's body: taken one by one into typed values; what nobody took is refused or reported.
+//!
+//! Tables say of each field of a protocol whether it is honoured, accepted without effect, or refused and why. Parsing, the
+//! header that names ignored fields and /openapi.json read the same tables. A field that no table has is refused by name.
+
+use crate::error::ApiError;
+use serde_json::{Map, Value};
+
+/// What becomes of a field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Treatment {
+    /// It does what it says.
+    Honoured,
+    /// It is taken and changes nothing here, which the response says in a header.
+    Ignored,
+    /// It is refused for this reason, but for these values, as JSON, that ask for nothing.
+    Refused(&'static str, &'static [&'static str]),
+}
+
+/// A field of a protocol.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    /// Its JSON schema.
+    pub(crate) schema: &'static str,
+    pub(crate) treatment: Treatment,
+}
+
+/// A field that is honoured.
+pub(crate) const fn honoured(name: &'static str, schema: &'static str) -> Field {
+    Field { name, schema, treatment: Treatment::Honoured }
+}
+
+/// A field that changes nothing here.
+pub(crate) const fn ignored(name: &'static str, schema: &'static str) -> Field {
+    Field { name, schema, treatment: Treatment::Ignored }
+}
+
+/// A field that is refused unless its value asks for nothing.
+pub(crate) const fn refused(name: &'static str, why: &'static str, except: &'static [&'static str]) -> Field {
+    Field { name, schema: "{}", treatment: Treatment::Refused(why, except) }
+}
+
+/// The tables of one body: its own fields, and those it shares with others.
+pub(crate) type Table = &'static [&'static [Field]];
+
+/// What is left of a body.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    left: Map<String, Value>,
+    table: Table,
+}
+
+impl Fields {
+    /// The fields of a body.
+    ///
+    /// # Errors
+    /// What is no JSON, or no object.
+    pub(crate) fn parse(body: &[u8], table: Table) -> Result<Fields, ApiError> {
+        let value: Value = serde_json::from_slice(body).map_err(|e| {
+            let (line, column) = (e.line(), e.column());
+            ApiError::invalid(format!("the body is no JSON: {e} (line {line}, column {column})"))
+        })?;
+        Fields::of(value, table, "the body")
+    }
+
+    /// The fields of a value that should be an object.
+    ///
+    /// # Errors
+    /// Another value, named `what`.
+    pub(crate) fn of(value: Value, table: Table, what: &str) -> Result<Fields, ApiError> {
+        match value {
+            Value::Object(left) => Ok(Fields { left, table }),
+            other => Err(ApiError::field(what, format!("{what} has to be an object, not {}", kind(&other)))),
+        }
+    }
+
+    /// Takes a field; null is none.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        debug_assert!(self.table.iter().copied().flatten().any(|f| f.name == name), "{name} is in no table");
+        self.left.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Leaves a field out whose value asks for nothing.
+    pub(crate) fn leave_out(&mut self, name: &str, value: &Value) {
+        if self.left.get(name) == Some(value) {
+            self.left.remove(name);
+        }
+    }
+
+    /// Takes a field that has to be there.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(crate) fn need<T>(&mut self, name: &str, value: Option<T>) -> Result<T, ApiError> {
+        value.ok_or_else(|| ApiError::field(name, format!("`{name}` is missing")))
+    }
+
+    /// Takes a text.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(name, "a string", &other)),
+        }
+    }
+
+    /// Takes a switch.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn switch(&mut self, name: &str) -> Result<Option<bool>, ApiError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Bool(on)) => Ok(Some(on)),
+            Some(other) => Err(wrong(name, "true or false", &other)),
+        }
+    }
+
+    /// Takes a number.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn number(&mut self, name: &str) -> Result<Option<f32>, ApiError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        value.as_f64().map(|x| Some(x as f32)).ok_or_else(|| wrong(name, "a number", &value))
+    }
+
+    /// Takes a whole number that fits into `T`.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn whole<T: TryFrom<i64>>(&mut self, name: &str, expected: &str) -> Result<Option<T>, ApiError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let number = value.as_i64().and_then(|n| T::try_from(n).ok());
+        number.map(Some).ok_or_else(|| wrong(name, expected, &value))
+    }
+
+    /// Takes a list.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, ApiError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Array(list)) => Ok(Some(list)),
+            Some(other) => Err(wrong(name, "a list", &other)),
+        }
+    }
+
+    /// Takes an object.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(map)),
+            Some(other) => Err(wrong(name, "an object", &other)),
+        }
+    }
+
+    /// Takes the fields of an object.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn fields(&mut self, name: &str, table: Table) -> Result<Option<Fields>, ApiError> {
+        Ok(self.object(name)?.map(|left| Fields { left, table }))
+    }
+
+    /// Takes one text or a list of them.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, ApiError> {
+        match self.take(name) {
+            None => Ok(Vec::new()),
+            Some(Value::String(text)) => Ok(vec![text]),
+            Some(Value::Array(list)) => list
+                .into_iter()
+                .map(|item| match item {
+                    Value::String(text) => Ok(text),
+                    other => Err(wrong(name, "a string or a list of strings", &other)),
+                })
+                .collect(),
+            Some(other) => Err(wrong(name, "a string or a list of strings", &other)),
+        }
+    }
+
+    /// Takes a list of token ids.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn ids(&mut self, name: &str) -> Result<Option<Vec<u32>>, ApiError> {
+        self.list(name)?.map(|list| token_ids(name, &list)).transpose()
+    }
+
+    /// Looks at what nobody took: the names that change nothing.
+    ///
+    /// # Errors
+    /// A field that is refused, or that no table has.
+    pub(crate) fn finish(self) -> Result<Vec<String>, ApiError> {
+        let (names, unused) = self.rest()?;
+        match unused.first() {
+            None => Ok(names),
+            Some(name) => {
+                let what = format!("`{name}` has no effect beside the other fields; leave it out");
+                Err(ApiError::field(name, what))
+            }
+        }
+    }
+
+    /// The same where a body is used in part: what another endpoint would honour changes nothing here.
+    ///
+    /// # Errors
+    /// As [`Fields::finish`].
+    pub(crate) fn finish_part(self) -> Result<Vec<String>, ApiError> {
+        let (names, unused) = self.rest()?;
+        Ok([names, unused].concat())
+    }
+
+    /// Names that change nothing, and names that would elsewhere.
+    fn rest(self) -> Result<(Vec<String>, Vec<String>), ApiError> {
+        let mut unused = Vec::new();
+        let mut names = Vec::new();
+        for (name, value) in self.left.into_iter().filter(|(_, value)| !value.is_null()) {
+            let Some(field) = self.table.iter().copied().flatten().find(|field| field.name == name) else {
+                let what = format!("`{name}` is no field that this server knows; leave it out");
+                return Err(ApiError { code: Some("unknown_parameter"), ..ApiError::field(name, what) });
+            };
+            match field.treatment {
+                Treatment::Refused(why, except) => {
+                    let text = value.to_string();
+                    if !except.contains(&text.as_str()) {
+                        return Err(ApiError::unsupported(&name, why));
+                    }
+                }
+                Treatment::Ignored => names.push(name),
+                Treatment::Honoured => unused.push(name),
+            }
+        }
+        Ok((names, unused))
+    }
+}
+
+/// Token ids of a list of numbers.
+///
+/// # Errors
+/// Anything else in it, by its place.
+pub(crate) fn token_ids(name: &str, list: &[Value]) -> Result<Vec<u32>, ApiError> {
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    let mut ids = Vec::with_capacity(list.len());
+    for (at, value) in list.iter().enumerate() {
+        let place = || format!("{name}[{at}]");
+        ids.push(id(value).ok_or_else(|| wrong(&place(), "a token id, a whole number below 2^32", value))?);
+    }
+    Ok(ids)
+}
+
+/// The error for a value of the wrong kind. What was sent is shown where it is short: it may be somebody's text.
+pub(crate) fn wrong(name: &str, expected: &str, value: &Value) -> ApiError {
+    let shown = match value {
+        Value::Number(_) | Value::Bool(_) => value.to_string(),
+        other => kind(other).to_owned(),
+    };
+    ApiError::field(name, format!("`{name}`: expected {expected}, not {shown}"))
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: Table = &[&[
+        honoured("a", "{}"),
+        honoured("n", "{}"),
+        ignored("user", "{}"),
+        refused("audio", "there is no sound", &["[]", "false"]),
+    ]];
+
+    fn fields(text: &str) -> Fields {
+        Fields::parse(text.as_bytes(), TABLE).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_took_is_ignored_refused_or_unknown() {
+        assert_eq!(fields(r#"{"user": "u", "audio": [], "b": null}"#).finish().unwrap(), ["user"]);
+        let refused = fields(r#"{"audio": {}}"#).finish().unwrap_err();
+        assert_eq!(refused.param.as_deref(), Some("audio"));
+        assert!(refused.message.contains("there is no sound"));
+        assert_eq!(fields(r#"{"b": 1}"#).finish().unwrap_err().code, Some("unknown_parameter"));
+        assert!(fields(r#"{"a": 1}"#).finish().is_err(), "a field that nobody looked at");
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_named() {
+        let error = fields(r#"{"a": [1, "secret"]}"#).text("a").unwrap_err();
+        assert_eq!((error.param.as_deref(), error.message.as_str()), (Some("a"), "`a`: expected a string, not a list"));
+        assert!(fields(r#"{"a": 1.5}"#).whole::<u32>("a", "a whole number").is_err());
+        assert!(fields(r#"{"a": -1}"#).whole::<u32>("a", "a whole number").is_err());
+        assert_eq!(fields(r#"{"a": 7}"#).whole::<u32>("a", "a whole number").unwrap(), Some(7));
+        assert_eq!(fields(r#"{"a": [1, -2]}"#).ids("a").unwrap_err().param.as_deref(), Some("a[1]"));
+        assert!(fields(r#"{"a": null}"#).text("a").unwrap().is_none());
+        for text in ["", "[]", "{", "{\"a\":1}x", "nul", "\u{7f}"] {
+            assert!(Fields::parse(text.as_bytes(), TABLE).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What is counted of a model's requests.
+
+use super::histogram::Histogram;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use yirage_engine::scheduler::FinishReason;
+use yirage_session::Finished;
+
+/// Seconds to a first token, of whole answers and of their parts.
+const LONG: &[f64] =
+    &[0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+/// Seconds between two tokens.
+const SHORT: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0];
+
+/// How answers end, in the words of vLLM's figures.
+pub(crate) const ENDS: [&str; 4] = ["stop", "length", "abort", "error"];
+
+/// Figures of one model since the server started.
+pub(crate) struct ModelFigures {
+    pub(crate) prompt_tokens: AtomicU64,
+    pub(crate) cached_tokens: AtomicU64,
+    pub(crate) generation_tokens: AtomicU64,
+    pub(crate) preemptions: AtomicU64,
+    pub(crate) drafted: AtomicU64,
+    pub(crate) accepted: AtomicU64,
+    pub(crate) verifications: AtomicU64,
+    pub(crate) ends: [AtomicU64; 4],
+    pub(crate) first_token: Histogram,
+    pub(crate) between_tokens: Histogram,
+    pub(crate) per_token: Histogram,
+    pub(crate) prefill: Histogram,
+    pub(crate) decode: Histogram,
+    pub(crate) whole: Histogram,
+}
+
+impl Default for ModelFigures {
+    fn default() -> ModelFigures {
+        let zero = || AtomicU64::new(0);
+        ModelFigures {
+            prompt_tokens: zero(),
+            cached_tokens: zero(),
+            generation_tokens: zero(),
+            preemptions: zero(),
+            drafted: zero(),
+            accepted: zero(),
+            verifications: zero(),
+            ends: [zero(), zero(), zero(), zero()],
+            first_token: Histogram::new(LONG),
+            between_tokens: Histogram::new(SHORT),
+            per_token: Histogram::new(SHORT),
+            prefill: Histogram::new(LONG),
+            decode: Histogram::new(LONG),
+            whole: Histogram::new(LONG),
+        }
+    }
+}
+
+impl ModelFigures {
+    /// An answer has ended.
+    pub(crate) fn finished(&self, end: &Finished) {
+        let usage = &end.usage;
+        let add = |to: &AtomicU64, n: usize| to.fetch_add(n as u64, Ordering::Relaxed);
+        add(&self.prompt_tokens, usage.prompt_tokens);
+        add(&self.cached_tokens, usage.cached_tokens);
+        add(&self.preemptions, usage.preemptions as usize);
+        add(&self.drafted, usage.drafted);
+        add(&self.accepted, usage.accepted);
+        add(&self.verifications, usage.verifications);
+        self.prefill.add(end.prefill);
+        self.decode.add(end.decode);
+        self.whole.add(end.prefill + end.decode);
+        if let Some(gaps) = u32::try_from(usage.new_tokens).ok().and_then(|n| n.checked_sub(1)).filter(|n| *n > 0) {
+            self.per_token.add(end.decode / gaps);
+        }
+        let at = match end.reason {
+            FinishReason::StopId(_) | FinishReason::StopText => 0,
+            FinishReason::Length => 1,
+            FinishReason::Cancelled | FinishReason::Deadline => 2,
+            FinishReason::NothingAllowed | FinishReason::Error(_) => 3,
+        };
+        self.ends[at].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request ended without an end of its answer.
+    pub(crate) fn broke_off(&self, error: bool) {
+        self.ends[if error { 3 } else { 2 }].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How long a request that comes when `open` are open will wait, as far as those before it tell, with `at_once`
+    /// running at once.
+    pub(crate) fn wait(&self, open: usize, at_once: usize) -> Duration {
+        let mean = self.whole.mean().unwrap_or(Duration::from_secs(1));
+        let rounds = (open / at_once.max(1)).max(1);
+        let wait = mean.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX));
+        wait.clamp(Duration::from_secs(1), Duration::from_secs(600))
+    }
+}

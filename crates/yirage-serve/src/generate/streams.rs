@@ -1,0 +1,228 @@
+//! The answers of one request, as one stream of events.
+
+use super::asked::Asked;
+use crate::app::App;
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::figures::Ticket;
+use crate::limits::{FIRST_EVENT, MAX_CHOICES};
+use crate::models::{Generator, Held};
+use futures_core::Stream;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+use yirage_engine::Request;
+use yirage_engine::sampling::{Constraint, SamplingParams};
+use yirage_engine::scheduler::AdmissionError;
+use yirage_session::{Answer, Event, Job, SessionError};
+
+/// The answers of a request. Dropped, all of them are cancelled.
+pub(crate) struct Streams {
+    held: Held,
+    answers: Vec<One>,
+    /// Whose turn it is, so that none is read before all others.
+    turn: usize,
+    early: VecDeque<(usize, Event)>,
+    started: Instant,
+    ticket: Ticket,
+}
+
+struct One {
+    /// None once it has ended.
+    answer: Option<Answer>,
+    last: Option<Instant>,
+}
+
+/// Makes the grammar of an answer, one for each.
+pub(crate) type MakeConstraint<'a> = &'a dyn Fn() -> Option<Box<dyn Constraint>>;
+
+/// Submits a job for each prompt and choice: those of the first prompt come first.
+///
+/// # Errors
+/// A request that the model cannot take; too many that are open.
+pub(crate) fn start(
+    app: &App,
+    call: &Call,
+    held: &Held,
+    prompts: &[Vec<u32>],
+    asked: &Asked,
+    constraint: MakeConstraint<'_>,
+) -> Result<Streams, ApiError> {
+    let generator = held.generator()?;
+    let count = prompts.len().saturating_mul(asked.n as usize);
+    if count > MAX_CHOICES {
+        let what = format!("{count} answers are asked for, prompts times `n`; {MAX_CHOICES} are taken");
+        return Err(ApiError::field("n", what));
+    }
+    check_room(app, held, generator, count)?;
+    let ticket = app.live.enter(&call.id, held.entry.name());
+    let mut answers = Vec::with_capacity(count);
+    for prompt in prompts {
+        check_length(generator, prompt, asked)?;
+        for choice in 0..asked.n {
+            let request = request(app, call, generator, prompt, asked, choice)?;
+            let deadline = app.options.request_time.map(|time| Instant::now() + time);
+            let job = Job { request, stops: asked.stops.clone(), constraint: constraint(), deadline };
+            answers.push(One { answer: Some(generator.model().submit(job)?), last: None });
+        }
+    }
+    let early = VecDeque::new();
+    Ok(Streams { held: held.clone(), answers, turn: 0, early, started: Instant::now(), ticket })
+}
+
+/// Refuses what would wait behind too many others.
+fn check_room(app: &App, held: &Held, generator: &Generator, count: usize) -> Result<(), ApiError> {
+    let (open, at_once) = (generator.model().open_jobs(), generator.max_seqs());
+    let most = at_once.saturating_add(app.options.max_queued);
+    if open.saturating_add(count) > most {
+        let what = format!("{open} requests are open and {count} more are asked for; {most} are taken at once");
+        return Err(ApiError::busy(what, held.entry.figures.wait(open.saturating_sub(at_once), at_once)));
+    }
+    Ok(())
+}
+
+/// Refuses a length that the engine would refuse, before anything is queued.
+fn check_length(generator: &Generator, prompt: &[u32], asked: &Asked) -> Result<(), ApiError> {
+    let max_context = generator.model().facts().context as usize;
+    let max_new = asked.max_tokens.unwrap_or(1) as usize;
+    let total = prompt.len().saturating_add(max_new);
+    if total > max_context {
+        let refused = AdmissionError::ExceedsContext { prompt: prompt.len(), max_new, total, max_context };
+        return Err(yirage_engine::EngineError::Admission(refused).into());
+    }
+    Ok(())
+}
+
+fn request(
+    app: &App,
+    call: &Call,
+    generator: &Generator,
+    prompt: &[u32],
+    asked: &Asked,
+    choice: u32,
+) -> Result<Request, ApiError> {
+    let model = generator.model();
+    let sampling = SamplingParams { choice, ..asked.sampling.clone() };
+    sampling.clone().checked(model.facts().vocabulary as usize)?;
+    let mut stop_ids = asked.stop_ids.clone();
+    if !asked.ignore_ends {
+        stop_ids.extend(model.ends().iter().filter(|id| !asked.stop_ids.contains(id)));
+    }
+    let mut cache_salt = call.caller.salt.clone();
+    cache_salt.extend_from_slice(asked.cache_salt.as_bytes());
+    if !asked.cache_prompt {
+        // A salt that nobody else has finds nothing.
+        cache_salt = [&b"once\0"[..], &app.unique().to_le_bytes()].concat();
+    }
+    Ok(Request {
+        prompt: prompt.to_vec(),
+        max_new_tokens: asked.max_tokens,
+        min_new_tokens: asked.min_tokens,
+        stop_ids,
+        sampling,
+        allowed_tokens: asked.allowed.clone(),
+        prompt_logprobs: asked.prompt_logprobs,
+        cache_salt,
+        key: call.caller.account,
+        ..Request::greedy(Vec::new(), 0)
+    })
+}
+
+impl Streams {
+    /// The model that answers.
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// How many answers there are.
+    pub(crate) fn count(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// Waits for the first event, but not for ever: a refusal comes at once, a first token may take long.
+    ///
+    /// # Errors
+    /// What an answer ended with.
+    pub(crate) async fn first(&mut self) -> Result<(), ApiError> {
+        let Ok(next) = tokio::time::timeout(FIRST_EVENT, self.next()).await else { return Ok(()) };
+        self.early.extend(next?);
+        Ok(())
+    }
+
+    /// The next event and the answer it is of; none when all have ended.
+    ///
+    /// # Errors
+    /// What an answer ended with, by which all end.
+    pub(crate) async fn next(&mut self) -> Result<Option<(usize, Event)>, ApiError> {
+        if let Some(early) = self.early.pop_front() {
+            return Ok(Some(early));
+        }
+        match poll_fn(|context| self.poll(context)).await {
+            None => Ok(None),
+            Some((at, Ok(event))) => {
+                self.count_event(at, &event);
+                Ok(Some((at, event)))
+            }
+            Some((at, Err(error))) => {
+                self.held.entry.figures.broke_off(true);
+                self.answers.iter_mut().for_each(|one| one.answer = None);
+                tracing::warn!(answer = at, error = %error, "an answer ended in an error");
+                Err(error.into())
+            }
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, Result<Event, SessionError>)>> {
+        let count = self.answers.len();
+        let mut open = false;
+        for step in 0..count {
+            let at = (self.turn + step) % count;
+            let Some(one) = self.answers.get_mut(at) else { continue };
+            let Some(answer) = one.answer.as_mut() else { continue };
+            match Pin::new(answer).poll_next(context) {
+                Poll::Ready(Some(event)) => {
+                    self.turn = (at + 1) % count;
+                    return Poll::Ready(Some((at, event)));
+                }
+                Poll::Ready(None) => one.answer = None,
+                Poll::Pending => open = true,
+            }
+        }
+        if open { Poll::Pending } else { Poll::Ready(None) }
+    }
+
+    fn count_event(&mut self, at: usize, event: &Event) {
+        use std::sync::atomic::Ordering;
+        let figures = &self.held.entry.figures;
+        match event {
+            Event::Token { .. } => {
+                let now = Instant::now();
+                figures.generation_tokens.fetch_add(1, Ordering::Relaxed);
+                self.ticket.token();
+                if let Some(one) = self.answers.get_mut(at) {
+                    match one.last.replace(now) {
+                        None => figures.first_token.add(now - self.started),
+                        Some(last) => figures.between_tokens.add(now - last),
+                    }
+                }
+            }
+            Event::Finished(end) => {
+                figures.finished(end);
+                // What comes behind the end is nothing.
+                if let Some(one) = self.answers.get_mut(at) {
+                    one.answer = None;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        let open = self.answers.iter().filter(|one| one.answer.is_some()).count();
+        (0..open).for_each(|_| self.held.entry.figures.broke_off(false));
+    }
+}

@@ -1,0 +1,122 @@
+//! All answers of a request, as what was said in them.
+
+use super::speaker::{End, SeenToken, Speaker};
+use super::streams::Streams;
+use crate::error::ApiError;
+use crate::limits::KEEP_ALIVE;
+use crate::models::Held;
+use crate::speech::Piece;
+use crate::sse::{Gone, Writer};
+use yirage_engine::sampling::Logprobs;
+use yirage_session::Event;
+
+/// Something of an answer.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// Text or calls, with the tokens that came until then.
+    Pieces { choice: usize, pieces: Vec<Piece>, tokens: Vec<SeenToken> },
+    /// The log-probability of a token of the prompt, of each but the first.
+    Prompt { choice: usize, logprobs: Logprobs },
+    /// The end of an answer, with what was left of it.
+    Ended { choice: usize, pieces: Vec<Piece>, tokens: Vec<SeenToken>, end: Box<End> },
+}
+
+/// Tokens of a whole request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Tokens of all prompts, each counted once.
+    pub(crate) prompt: usize,
+    /// Of those, the ones that were cached.
+    pub(crate) cached: usize,
+    /// Tokens of all answers.
+    pub(crate) new: usize,
+    /// Of those, the ones of thoughts.
+    pub(crate) reasoning: usize,
+}
+
+/// The answers of a request.
+pub(crate) struct Turns {
+    streams: Streams,
+    speakers: Vec<Speaker>,
+    /// Answers to each prompt.
+    n: usize,
+    usage: Usage,
+}
+
+impl Turns {
+    /// The answers of `streams`, `n` to each prompt, each spoken by one of `speaker`.
+    pub(crate) fn new(streams: Streams, n: u32, mut speaker: impl FnMut() -> Speaker) -> Turns {
+        let speakers = (0..streams.count()).map(|_| speaker()).collect();
+        Turns { streams, speakers, n: n.max(1) as usize, usage: Usage::default() }
+    }
+
+    /// The model that answers.
+    pub(crate) fn held(&self) -> &Held {
+        self.streams.held()
+    }
+
+    /// How many answers there are.
+    pub(crate) fn count(&self) -> usize {
+        self.speakers.len()
+    }
+
+    /// Tokens of the answers that have ended.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Waits for the first event, as far as a status line may wait.
+    ///
+    /// # Errors
+    /// A refusal.
+    pub(crate) async fn first(&mut self) -> Result<(), ApiError> {
+        self.streams.first().await
+    }
+
+    /// What comes next; none when all have ended.
+    ///
+    /// # Errors
+    /// What an answer ended with, by which all end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Said>, ApiError> {
+        loop {
+            let Some((choice, event)) = self.streams.next().await? else { return Ok(None) };
+            if let Event::PromptLogprobs { logprobs, .. } = event {
+                return Ok(Some(Said::Prompt { choice, logprobs }));
+            }
+            let Some(speaker) = self.speakers.get_mut(choice) else { continue };
+            let (pieces, end) = speaker.take(self.streams.held().generator()?, event)?;
+            if let Some(end) = end {
+                let tokens = speaker.tokens();
+                self.count_end(choice, &end);
+                return Ok(Some(Said::Ended { choice, pieces, tokens, end: Box::new(end) }));
+            }
+            if !pieces.is_empty() {
+                return Ok(Some(Said::Pieces { choice, pieces, tokens: speaker.tokens() }));
+            }
+        }
+    }
+
+    fn count_end(&mut self, choice: usize, end: &End) {
+        let usage = &end.finished.usage;
+        if choice.is_multiple_of(self.n) {
+            self.usage.prompt += usage.prompt_tokens;
+            self.usage.cached += usage.cached_tokens;
+        }
+        self.usage.new += usage.new_tokens;
+        self.usage.reasoning += end.reasoning;
+    }
+
+    /// The same for a stream: while nothing comes the connection is kept open, and a reader that is gone ends it.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub(crate) async fn next_for(&mut self, writer: &Writer) -> Result<Result<Option<Said>, ApiError>, Gone> {
+        loop {
+            tokio::select! {
+                said = self.next() => return Ok(said),
+                () = writer.closed() => return Err(Gone),
+                () = tokio::time::sleep(KEEP_ALIVE) => writer.ping().await?,
+            }
+        }
+    }
+}

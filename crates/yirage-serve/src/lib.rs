@@ -1,0 +1,46 @@
+//! Models over HTTP: the protocols that clients of language models speak.
+//!
+//! [`Server::bind`] takes [`ServeOptions`] and models ([`ModelEntry`]), [`Server::start`] serves them on threads of its own,
+//! [`Server::run_until_signal`] until the process is asked to end. Every field of a request is honoured, refused by its name
+//! with a 400, or ignored and named in the header `x-yirage-ignored`. An answer whose client goes away is cancelled.
+//!
+//! Unknown here: how models are found and on which device they run ([`Opener`] brings them), and what a model computes.
+#![forbid(unsafe_code)]
+
+mod anthropic;
+mod app;
+mod call;
+mod conversation;
+mod error;
+mod fields;
+mod figures;
+mod generate;
+mod grammar;
+mod guard;
+mod keys;
+mod limits;
+mod llamacpp;
+mod models;
+mod ollama;
+mod openai;
+mod openapi;
+mod ops;
+mod options;
+mod prompt;
+mod reply;
+mod responses;
+mod router;
+mod server;
+mod speech;
+mod sse;
+mod store;
+mod tools;
+mod unstalled;
+mod vectors;
+mod vocabulary;
+
+pub use keys::{Keys, KeysError};
+pub use limits::MAX_BODY;
+pub use models::{Generator, ModelEntry, Opener, Served};
+pub use options::ServeOptions;
+pub use server::{Drained, Running, ServeError, Server};

@@ -1,0 +1,179 @@
+//! POST /completion: llama.cpp's own form of continuing a text.
+
+use crate::app::App;
+use crate::call::{Call, Posted};
+use crate::error::ApiError;
+use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
+use crate::generate::{Asked, End, Ending, SAMPLING, Said, Speaker, StopCause, Turns, start};
+use crate::grammar::Grammar;
+use crate::prompt::prompts;
+use crate::reply::{self, with_ignored};
+use crate::speech::Piece;
+use crate::sse::{self, Framing, Gone, Writer};
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const OWN: &[Field] = &[
+    honoured("model", r#"{"type":["string","null"]}"#),
+    honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
+    honoured("n_predict", r#"{"type":"integer","minimum":-1}"#),
+    honoured("max_tokens", r#"{"type":"integer","minimum":-1}"#),
+    honoured("stream", r#"{"type":"boolean"}"#),
+    honoured("repeat_penalty", r#"{"type":"number","minimum":0.01,"maximum":100}"#),
+    honoured("json_schema", r#"{"type":"object"}"#),
+    honoured("return_tokens", r#"{"type":"boolean"}"#),
+    ignored("id_slot", r#"{"type":"integer"}"#),
+    ignored("timings_per_token", r#"{"type":"boolean"}"#),
+    ignored("n_keep", r#"{"type":"integer"}"#),
+    ignored("repeat_last_n", r#"{"type":"integer"}"#),
+    refused("n_probs", "use /v1/completions with `logprobs`", &["0"]),
+    refused("grammar", "use `json_schema`", &["\"\""]),
+    refused("samplers", "the order of samplers is fixed", &[]),
+    refused("image_data", "only text is understood", &["[]"]),
+    refused("lora", "there are no adapters", &["[]"]),
+    refused("n_indent", "text is not shaped", &["0"]),
+    refused("t_max_predict_ms", "give a number of tokens", &["0"]),
+];
+
+/// The fields of it.
+pub(crate) const COMPLETION: Table = &[OWN, SAMPLING];
+
+struct Completion {
+    turns: Turns,
+    prompt: Vec<u32>,
+    stream: bool,
+    tokens: bool,
+    ignored: Vec<String>,
+}
+
+/// The endpoint.
+pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    let mut of = app.work(move |app| begin(app, &call, &body)).await?;
+    of.turns.first().await?;
+    let ignored = std::mem::take(&mut of.ignored);
+    let response = match of.stream {
+        true => sse::stream(Framing::Events, |writer| stream(of, writer)),
+        false => whole(of).await?,
+    };
+    Ok(with_ignored(response, &ignored))
+}
+
+fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completion, ApiError> {
+    let mut fields = Fields::parse(body, COMPLETION)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let generator = held.generator()?;
+    // Here -1 asks for any seed.
+    fields.leave_out("seed", &json!(-1));
+    let mut asked = Asked::suggested(generator.model().generation(), app.unique()).read(&mut fields)?;
+    if asked.n != 1 {
+        return Err(ApiError::unsupported("n", "use /v1/completions"));
+    }
+    if let Some(penalty) = fields.number("repeat_penalty")? {
+        asked.sampling.repetition_penalty = penalty;
+    }
+    let most = fields.whole::<i64>("n_predict", "a whole number, -1 for as many as fit")?;
+    let most = most.or(fields.whole::<i64>("max_tokens", "a whole number, -1 for as many as fit")?);
+    // -1 and -2 are llama.cpp's words for as many as fit.
+    asked.max_tokens = most.and_then(|most| u32::try_from(most).ok());
+    let tokens = fields.switch("return_tokens")?.unwrap_or(false);
+    let stream = fields.switch("stream")?.unwrap_or(false);
+    let prompt = fields.take("prompt");
+    let sent = prompts("prompt", fields.need("prompt", prompt)?, 1)?;
+    let grammar = fields.take("json_schema").map_or(Grammar::Free, Grammar::Schema);
+    let ignored = fields.finish()?;
+    let texts = generator.model().texts();
+    let prompts = sent.iter().map(|prompt| prompt.ids(texts, Some(true))).collect::<Result<Vec<_>, _>>()?;
+    let compiled = grammar.compile(generator)?;
+    let streams = start(app, call, &held, &prompts, &asked, &|| compiled.constraint())?;
+    let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, tokens));
+    Ok(Completion { turns, prompt: prompts.into_iter().flatten().collect(), stream, tokens, ignored })
+}
+
+/// Text and ids of what was said, and the end where it is one.
+fn parts(said: Said) -> (String, Vec<u32>, Option<Box<End>>) {
+    let (pieces, tokens, end) = match said {
+        Said::Pieces { pieces, tokens, .. } => (pieces, tokens, None),
+        Said::Ended { pieces, tokens, end, .. } => (pieces, tokens, Some(end)),
+        Said::Prompt { .. } => return (String::new(), Vec::new(), None),
+    };
+    let text = |piece| if let Piece::Content(text) = piece { text } else { String::new() };
+    (pieces.into_iter().map(text).collect(), tokens.iter().map(|token| token.id).collect(), end)
+}
+
+async fn whole(mut of: Completion) -> Result<Response, ApiError> {
+    let (mut text, mut ids, mut ended) = (String::new(), Vec::new(), None);
+    while let Some(said) = of.turns.next().await? {
+        let (more, tokens, end) = parts(said);
+        text.push_str(&more);
+        ids.extend(tokens);
+        ended = end.or(ended);
+    }
+    let mut object = of.last(ended.as_deref());
+    object["content"] = text.into();
+    if of.tokens {
+        object["tokens"] = json!(ids);
+    }
+    Ok(reply::json(&object))
+}
+
+async fn stream(mut of: Completion, writer: Writer) -> Result<(), Gone> {
+    loop {
+        let said = match of.turns.next_for(&writer).await? {
+            Ok(Some(said)) => said,
+            Ok(None) => return Ok(()),
+            Err(error) => return writer.data(&error.openai()).await,
+        };
+        let (text, ids, end) = parts(said);
+        let mut object = match &end {
+            Some(end) => of.last(Some(end)),
+            None => json!({"index": 0, "stop": false}),
+        };
+        object["content"] = text.into();
+        if of.tokens {
+            object["tokens"] = json!(ids);
+        }
+        writer.data(&object).await?;
+    }
+}
+
+impl Completion {
+    /// What the last object says.
+    fn last(&self, end: Option<&End>) -> Value {
+        let mut object = json!({
+            "index": 0,
+            "model": self.turns.held().entry.name(),
+            "stop": true,
+            "tokens": [],
+            "tokens_evaluated": self.prompt.len(),
+            "truncated": false,
+        });
+        let Some(end) = end else { return object };
+        let (finished, word) = (&end.finished, matches!(&end.stop, Some(StopCause::Text(_))));
+        let usage = &finished.usage;
+        object["stop_type"] = match end.ending {
+            Ending::Length => "limit",
+            _ if word => "word",
+            _ => "eos",
+        }
+        .into();
+        object["stopping_word"] =
+            if let Some(StopCause::Text(text)) = &end.stop { text.as_str().into() } else { "".into() };
+        object["tokens_predicted"] = usage.new_tokens.into();
+        object["tokens_cached"] = usage.cached_tokens.into();
+        let rate = |tokens: usize, seconds: f64| if seconds > 0.0 { tokens as f64 / seconds } else { 0.0 };
+        let (prefill, decode) = (finished.prefill.as_secs_f64(), finished.decode.as_secs_f64());
+        let computed = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
+        object["timings"] = json!({
+            "prompt_n": computed,
+            "prompt_ms": prefill * 1e3,
+            "prompt_per_second": rate(computed, prefill),
+            "predicted_n": usage.new_tokens,
+            "predicted_ms": decode * 1e3,
+            "predicted_per_second": rate(usage.new_tokens.saturating_sub(1), decode),
+        });
+        object
+    }
+}

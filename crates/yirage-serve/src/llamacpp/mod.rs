@@ -1,0 +1,5 @@
+//! What llama.cpp's server has beside OpenAI's interface; /tokenize in vLLM's form as well.
+
+pub(crate) mod completion;
+pub(crate) mod props;
+pub(crate) mod tokenize;

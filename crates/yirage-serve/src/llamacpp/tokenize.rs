@@ -1,0 +1,158 @@
+//! POST /tokenize, /detokenize and /apply-template.
+
+use crate::app::App;
+use crate::call::Posted;
+use crate::error::ApiError;
+use crate::fields::{Field, Fields, Table, honoured, ignored};
+use crate::models::{Held, Served};
+use crate::openai::CHAT;
+use crate::openai::chat::talk;
+use crate::reply::{self, with_ignored};
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
+
+const MODEL: Field = honoured("model", r#"{"type":["string","null"]}"#);
+const SWITCH: &str = r#"{"type":["boolean","null"]}"#;
+
+/// The fields of llama.cpp's form.
+pub(crate) const TOKENIZE: Table = &[&[
+    MODEL,
+    honoured("content", r#"{"type":"string"}"#),
+    honoured("add_special", SWITCH),
+    honoured("parse_special", SWITCH),
+    honoured("with_pieces", SWITCH),
+]];
+
+/// The fields of vLLM's form for a text.
+const VLLM: Table = &[&[
+    MODEL,
+    honoured("prompt", r#"{"type":"string"}"#),
+    honoured("add_special_tokens", SWITCH),
+    honoured("return_token_strs", SWITCH),
+]];
+
+/// What vLLM's form for a conversation has beside the fields of one.
+const STRINGS: &[Field] = &[honoured("return_token_strs", SWITCH), ignored("add_special_tokens", SWITCH)];
+
+/// vLLM's form for a conversation.
+const CONVERSATION: Table = &[CHAT[0], CHAT[1], STRINGS];
+
+/// The fields of /detokenize.
+pub(crate) const DETOKENIZE: Table = &[&[MODEL, honoured("tokens", r#"{"type":"array","items":{"type":"integer"}}"#)]];
+
+fn tokenizer(held: &Held) -> Result<&Tokenizer, ApiError> {
+    match &*held.served {
+        Served::Generator(generator) => Ok(&generator.texts()?.tokenizer),
+        Served::Encoder(encoder) => Ok(encoder.tokenizer()),
+    }
+}
+
+/// POST /tokenize; which form it is its fields say.
+pub(crate) async fn tokenize(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
+    app.work(move |app| {
+        let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if sent.get("messages").is_some() {
+            return of_conversation(app, &body);
+        }
+        if sent.get("prompt").is_some() { of_prompt(app, &body) } else { of_content(app, &body) }
+    })
+    .await
+}
+
+fn of_content(app: &App, body: &[u8]) -> Result<Response, ApiError> {
+    let mut fields = Fields::parse(body, TOKENIZE)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let content = fields.text("content")?;
+    let content = fields.need("content", content)?;
+    let add_special = fields.switch("add_special")?.unwrap_or(false);
+    let parse_special = fields.switch("parse_special")?.unwrap_or(true);
+    let with_pieces = fields.switch("with_pieces")?.unwrap_or(false);
+    fields.finish()?;
+    let tokenizer = tokenizer(&held)?;
+    let ids = encode(tokenizer, &content, EncodeOptions { add_special, parse_special }, "content")?;
+    let piece = |&id: &u32| {
+        let bytes = tokenizer.token_bytes(id).unwrap_or_default();
+        // What is no text by itself is given as bytes.
+        let piece = std::str::from_utf8(&bytes).map_or_else(|_| json!(bytes), Value::from);
+        json!({"id": id, "piece": piece})
+    };
+    let tokens: Value = if with_pieces { ids.iter().map(piece).collect() } else { json!(ids) };
+    Ok(reply::json(&json!({"tokens": tokens})))
+}
+
+fn encode(tokenizer: &Tokenizer, text: &str, options: EncodeOptions, field: &str) -> Result<Vec<u32>, ApiError> {
+    tokenizer.encode(text, options).map_err(|e| ApiError::field(field, e.to_string()))
+}
+
+fn of_prompt(app: &App, body: &[u8]) -> Result<Response, ApiError> {
+    let mut fields = Fields::parse(body, VLLM)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let prompt = fields.text("prompt")?;
+    let prompt = fields.need("prompt", prompt)?;
+    let add_special = fields.switch("add_special_tokens")?.unwrap_or(true);
+    let strings = fields.switch("return_token_strs")?.unwrap_or(false);
+    fields.finish()?;
+    let tokenizer = tokenizer(&held)?;
+    let ids = encode(tokenizer, &prompt, EncodeOptions { add_special, parse_special: true }, "prompt")?;
+    counted(&held, tokenizer, &ids, strings)
+}
+
+fn of_conversation(app: &App, body: &[u8]) -> Result<Response, ApiError> {
+    let mut fields = Fields::parse(body, CONVERSATION)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let strings = fields.switch("return_token_strs")?.unwrap_or(false);
+    let talk = talk(&mut fields)?;
+    let ignored = fields.finish_part()?;
+    let (_, ids) = talk.render(held.generator()?)?;
+    Ok(with_ignored(counted(&held, tokenizer(&held)?, &ids, strings)?, &ignored))
+}
+
+fn counted(held: &Held, tokenizer: &Tokenizer, ids: &[u32], strings: bool) -> Result<Response, ApiError> {
+    let pieces = || ids.iter().map(|&id| tokenizer.piece(id)).collect::<Vec<_>>();
+    Ok(reply::json(&json!({
+        "count": ids.len(),
+        "max_model_len": held.served.context(),
+        "tokens": ids,
+        "token_strs": if strings { json!(pieces()) } else { Value::Null },
+    })))
+}
+
+/// POST /detokenize: the text under llama.cpp's name and under vLLM's.
+pub(crate) async fn detokenize(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
+    app.work(move |app| {
+        let mut fields = Fields::parse(&body, DETOKENIZE)?;
+        let model = fields.text("model")?;
+        let held = app.models.hold(model.as_deref())?;
+        let ids = fields.ids("tokens")?;
+        let ids = fields.need("tokens", ids)?;
+        fields.finish()?;
+        let tokenizer = tokenizer(&held)?;
+        if let Some(at) = ids.iter().position(|&id| tokenizer.piece(id).is_none()) {
+            let what = format!("`tokens[{at}]`: the model has no token {}", ids[at]);
+            return Err(ApiError::field(format!("tokens[{at}]"), what));
+        }
+        let text = tokenizer.decode(&ids, false);
+        Ok(reply::json(&json!({"content": text, "prompt": text})))
+    })
+    .await
+}
+
+/// POST /apply-template: the text that a conversation becomes.
+pub(crate) async fn apply(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
+    app.work(move |app| {
+        let mut fields = Fields::parse(&body, CHAT)?;
+        let model = fields.text("model")?;
+        let held = app.models.hold(model.as_deref())?;
+        let talk = talk(&mut fields)?;
+        let ignored = fields.finish_part()?;
+        let (text, _) = talk.render(held.generator()?)?;
+        Ok(with_ignored(reply::json(&json!({"prompt": text})), &ignored))
+    })
+    .await
+}

@@ -1,0 +1,96 @@
+//! A model that generates text, with what a conversation needs.
+
+use crate::error::ApiError;
+use crate::speech::Family;
+use crate::vocabulary::Vocabulary;
+use std::sync::{Arc, OnceLock};
+use yirage_model::chat::{ChatInputs, ChatTemplate};
+use yirage_session::{Model, SessionError, Texts};
+
+/// A model with its chat templates, parsed once.
+pub struct Generator {
+    model: Model,
+    chat: Option<Template>,
+    /// The one for conversations with tools, where the model has one of its own.
+    tools: Option<Template>,
+    /// Sequences it runs at once.
+    max_seqs: usize,
+    /// Its tokens for grammars, made when one is first wanted; or why there are none.
+    vocabulary: OnceLock<Result<Arc<Vocabulary>, String>>,
+}
+
+/// A chat template with what its source says of the model.
+pub(crate) struct Template {
+    pub(crate) template: ChatTemplate,
+    pub(crate) source: String,
+    pub(crate) family: Family,
+}
+
+impl Generator {
+    /// A model that runs `max_seqs` sequences at once, with the chat template called `name`, else its default.
+    ///
+    /// # Errors
+    /// [`SessionError::Chat`] for a template that is broken or not there.
+    pub fn new(model: Model, max_seqs: usize, name: Option<&str>) -> Result<Generator, SessionError> {
+        let of = |with_tools| -> Result<Option<Template>, SessionError> {
+            let Some(texts) = model.texts() else { return Ok(None) };
+            let Some((name, source)) = texts.templates.choose(name, with_tools)? else { return Ok(None) };
+            let (template, source) = (ChatTemplate::new(name, source)?, source.to_owned());
+            Ok(Some(Template { template, family: Family::of(&source), source }))
+        };
+        let chat = of(false)?;
+        let tools = of(true)?.filter(|tools| chat.as_ref().is_none_or(|chat| chat.source != tools.source));
+        Ok(Generator { model, chat, tools, max_seqs, vocabulary: OnceLock::new() })
+    }
+
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Its tokens for grammars.
+    ///
+    /// # Errors
+    /// Why there can be no grammar.
+    pub(crate) fn vocabulary(&self) -> Result<&Arc<Vocabulary>, &String> {
+        self.vocabulary.get_or_init(|| Vocabulary::new(&self.model)).as_ref()
+    }
+
+    pub(crate) fn max_seqs(&self) -> usize {
+        self.max_seqs
+    }
+
+    /// Tokenizer and templates.
+    ///
+    /// # Errors
+    /// A model without a tokenizer, which takes and gives token ids alone.
+    pub(crate) fn texts(&self) -> Result<&Texts, ApiError> {
+        self.model.texts().ok_or_else(|| ApiError::invalid("the model has no tokenizer: send token ids as the prompt"))
+    }
+
+    /// The template of a conversation with or without tools.
+    ///
+    /// # Errors
+    /// A model without any.
+    pub(crate) fn template(&self, with_tools: bool) -> Result<&Template, ApiError> {
+        let template = self.tools.as_ref().filter(|_| with_tools).or(self.chat.as_ref());
+        template.ok_or_else(|| {
+            ApiError::field("messages", "the model has no chat template; send its prompt to /v1/completions")
+        })
+    }
+
+    /// The template's source, where there is one.
+    pub(crate) fn template_source(&self) -> Option<&str> {
+        self.chat.as_ref().map(|chat| chat.source.as_str())
+    }
+
+    /// The text that a template makes of a conversation, and its tokens.
+    ///
+    /// # Errors
+    /// [`SessionError::Chat`], [`SessionError::Tokenizer`].
+    pub(crate) fn render(&self, of: &Template, inputs: ChatInputs<'_>) -> Result<(String, Vec<u32>), ApiError> {
+        let texts = self.texts()?;
+        let rendered = texts.render(&of.template, inputs)?;
+        let ids = texts.encode_rendered(&rendered)?;
+        Ok((rendered.text, ids))
+    }
+}

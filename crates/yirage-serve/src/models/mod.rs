@@ -1,0 +1,227 @@
+//! The models of a server: found by name, opened when first wanted or when told, and unloaded within a budget.
+//!
+//! Unknown here: how a model is found and on which device it is opened. Whoever starts the server brings that.
+
+mod generator;
+mod served;
+
+pub use generator::Generator;
+pub use served::Served;
+
+use crate::error::ApiError;
+use crate::figures::ModelFigures;
+use axum::http::StatusCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Opens a model; the error is for operators and clients.
+pub type Opener = Box<dyn Fn() -> Result<Served, String> + Send + Sync>;
+
+/// A model that a server has, opened or not.
+pub struct ModelEntry {
+    names: Vec<String>,
+    open: Opener,
+    bytes: u64,
+    slot: Mutex<Option<Arc<Served>>>,
+    /// When it was used last, in calls.
+    used: AtomicU64,
+    created: u64,
+    pub(crate) figures: ModelFigures,
+}
+
+impl ModelEntry {
+    /// A model under one or several names, the first of which answers carry; `bytes` is about what it will take.
+    pub fn new(names: Vec<String>, bytes: u64, open: Opener) -> ModelEntry {
+        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let (slot, used) = (Mutex::new(None), AtomicU64::new(0));
+        ModelEntry { names, open, bytes, slot, used, created, figures: ModelFigures::default() }
+    }
+
+    /// The name that answers carry.
+    pub(crate) fn name(&self) -> &str {
+        self.names.first().map_or("", String::as_str)
+    }
+
+    /// All names.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Seconds since 1970 when the server took it.
+    pub(crate) fn created(&self) -> u64 {
+        self.created
+    }
+
+    /// The model, where it is open.
+    pub(crate) fn opened(&self) -> Option<Arc<Served>> {
+        self.slot().clone()
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Served>>> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the model out where nobody uses it.
+    fn close(&self) -> Closing {
+        let mut slot = self.slot();
+        match slot.as_ref() {
+            None => Closing::WasClosed,
+            // Others get it under this lock alone, so nobody can take it from here on.
+            Some(served) if Arc::strong_count(served) == 1 => {
+                let served = slot.take();
+                drop(slot);
+                drop(served);
+                Closing::Done
+            }
+            Some(_) => Closing::InUse,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    Done,
+    WasClosed,
+    InUse,
+}
+
+/// A model while it is used: it is not unloaded.
+#[derive(Clone)]
+pub(crate) struct Held {
+    pub(crate) entry: Arc<ModelEntry>,
+    pub(crate) served: Arc<Served>,
+}
+
+impl Held {
+    /// The model, which has to generate text.
+    ///
+    /// # Errors
+    /// One that does not.
+    pub(crate) fn generator(&self) -> Result<&Generator, ApiError> {
+        match &*self.served {
+            Served::Generator(generator) => Ok(generator),
+            Served::Encoder(_) => {
+                let what = format!("the model `{}` generates no text: it gives vectors or scores", self.entry.name());
+                Err(ApiError::field("model", what))
+            }
+        }
+    }
+}
+
+/// All models of a server.
+pub(crate) struct Models {
+    entries: Vec<Arc<ModelEntry>>,
+    budget: Option<u64>,
+    clock: AtomicU64,
+    /// One model is opened at a time, so that what they take together is known.
+    opening: Mutex<()>,
+}
+
+impl Models {
+    pub(crate) fn new(entries: Vec<ModelEntry>, budget: Option<u64>) -> Models {
+        let entries = entries.into_iter().map(Arc::new).collect();
+        Models { entries, budget, clock: AtomicU64::new(0), opening: Mutex::new(()) }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ModelEntry>> {
+        self.entries.iter()
+    }
+
+    /// The entry of a name. Without a name it is the only one.
+    ///
+    /// # Errors
+    /// No such model; no name where there are several.
+    pub(crate) fn entry(&self, name: Option<&str>) -> Result<&Arc<ModelEntry>, ApiError> {
+        let known = || self.entries.iter().map(|entry| entry.name()).collect::<Vec<_>>();
+        match (name, self.entries.as_slice()) {
+            (Some(name), entries) => {
+                let has = |entry: &&Arc<ModelEntry>| entry.names.iter().any(|known| known == name);
+                entries.iter().find(has).ok_or_else(|| ApiError::no_model(name, &known()))
+            }
+            (None, [only]) => Ok(only),
+            (None, _) => {
+                let what = format!("`model` is missing; this server has: {}", known().join(", "));
+                Err(ApiError::field("model", what))
+            }
+        }
+    }
+
+    /// The model of a name, opened where it is not. It may take long: not for threads that serve connections.
+    ///
+    /// # Errors
+    /// As [`Models::entry`]; a model that cannot be opened, or that does not fit beside those that are used.
+    pub(crate) fn hold(&self, name: Option<&str>) -> Result<Held, ApiError> {
+        let entry = self.entry(name)?;
+        entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if let Some(served) = entry.opened() {
+            return Ok(Held { entry: entry.clone(), served });
+        }
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(served) = entry.opened() {
+            return Ok(Held { entry: entry.clone(), served });
+        }
+        self.make_room(entry)?;
+        let opened = (entry.open)();
+        let served = opened.map_err(|why| {
+            let what = format!("the model `{}` cannot be loaded: {why}", entry.name());
+            ApiError { code: Some("model_not_loaded"), ..ApiError::unavailable(what, None) }
+        })?;
+        let served = Arc::new(served);
+        *entry.slot() = Some(served.clone());
+        Ok(Held { entry: entry.clone(), served })
+    }
+
+    /// Closes models, the one used longest ago first, until `entry` fits.
+    fn make_room(&self, entry: &ModelEntry) -> Result<(), ApiError> {
+        let Some(budget) = self.budget else { return Ok(()) };
+        if entry.bytes > budget {
+            let (name, bytes) = (entry.name(), entry.bytes);
+            let what =
+                format!("the model `{name}` takes about {bytes} bytes, and all models together may take {budget}");
+            return Err(ApiError::unavailable(what, None));
+        }
+        let mut open: Vec<(u64, u64, &Arc<ModelEntry>)> = Vec::new();
+        for other in &self.entries {
+            if let Some(served) = other.opened() {
+                open.push((other.used.load(Ordering::Relaxed), served.bytes(), other));
+            }
+        }
+        open.sort_by_key(|(used, ..)| *used);
+        let mut taken: u64 = open.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, bytes, other) in open {
+            if taken.saturating_add(entry.bytes) <= budget {
+                break;
+            }
+            if other.close() == Closing::Done {
+                tracing::info!(model = other.name(), bytes, "unloaded for another model");
+                taken -= bytes;
+            }
+        }
+        if taken.saturating_add(entry.bytes) > budget {
+            let what = format!(
+                "the model `{}` takes about {} bytes beside {taken} of models that are in use, and all may take {budget}",
+                entry.name(),
+                entry.bytes
+            );
+            return Err(ApiError::unavailable(what, Some(Duration::from_secs(5))));
+        }
+        Ok(())
+    }
+
+    /// Unloads the model of a name; false where it was not loaded.
+    ///
+    /// # Errors
+    /// As [`Models::entry`]; 409 while it is used.
+    pub(crate) fn unload(&self, name: Option<&str>) -> Result<bool, ApiError> {
+        let entry = self.entry(name)?;
+        match entry.close() {
+            Closing::Done => Ok(true),
+            Closing::WasClosed => Ok(false),
+            Closing::InUse => {
+                let what = format!("the model `{}` is in use; unload it when its requests have ended", entry.name());
+                Err(ApiError::status(StatusCode::CONFLICT, what))
+            }
+        }
+    }
+}

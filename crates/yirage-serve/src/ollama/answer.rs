@@ -1,0 +1,112 @@
+//! Answers of /api/chat and /api/generate, whole and in parts.
+
+use super::begun::Begun;
+use super::clock;
+use crate::error::ApiError;
+use crate::generate::{End, Ending, Said};
+use crate::reply;
+use crate::speech::Piece;
+use crate::sse::{Gone, Writer};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+/// What was said, all or a part of it.
+#[derive(Default)]
+struct Part {
+    text: String,
+    thought: String,
+    calls: Vec<Value>,
+}
+
+impl Part {
+    fn add(&mut self, piece: Piece) {
+        match piece {
+            Piece::Content(text) => self.text.push_str(&text),
+            Piece::Reasoning(text) => self.thought.push_str(&text),
+            Piece::Call(call) => {
+                // Here arguments are an object, not its text.
+                let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+                self.calls.push(json!({"function": {"name": call.name, "arguments": arguments}}));
+            }
+        }
+    }
+}
+
+impl Begun {
+    fn object(&self, part: Part, end: Option<&End>) -> Value {
+        let mut object = json!({
+            "model": self.turns.held().entry.name(),
+            "created_at": clock::now(),
+            "done": end.is_some(),
+        });
+        if self.as_message {
+            let mut message = json!({"role": "assistant", "content": part.text});
+            if !part.thought.is_empty() {
+                message["thinking"] = part.thought.into();
+            }
+            if !part.calls.is_empty() {
+                message["tool_calls"] = part.calls.into();
+            }
+            object["message"] = message;
+        } else {
+            object["response"] = part.text.into();
+            if !part.thought.is_empty() {
+                object["thinking"] = part.thought.into();
+            }
+        }
+        let Some(end) = end else { return object };
+        let (usage, finished) = (&end.finished.usage, &end.finished);
+        let nanoseconds = |duration: std::time::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        object["done_reason"] = if end.ending == Ending::Length { "length" } else { "stop" }.into();
+        object["total_duration"] = nanoseconds(self.began.elapsed()).into();
+        object["load_duration"] = 0.into();
+        object["prompt_eval_count"] = usage.prompt_tokens.into();
+        object["prompt_eval_duration"] = nanoseconds(finished.prefill).into();
+        object["eval_count"] = usage.new_tokens.into();
+        object["eval_duration"] = nanoseconds(finished.decode).into();
+        object
+    }
+}
+
+fn parts(said: Said) -> (Part, Option<Box<End>>) {
+    let (pieces, end) = match said {
+        Said::Pieces { pieces, .. } => (pieces, None),
+        Said::Ended { pieces, end, .. } => (pieces, Some(end)),
+        Said::Prompt { .. } => (Vec::new(), None),
+    };
+    let mut part = Part::default();
+    pieces.into_iter().for_each(|piece| part.add(piece));
+    (part, end)
+}
+
+/// The response of a request without a stream.
+///
+/// # Errors
+/// What the answer ended with.
+pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
+    let (mut all, mut ended) = (Part::default(), None);
+    while let Some(said) = begun.turns.next().await? {
+        let (part, end) = parts(said);
+        all.text.push_str(&part.text);
+        all.thought.push_str(&part.thought);
+        all.calls.extend(part.calls);
+        ended = end.or(ended);
+    }
+    Ok(reply::json(&begun.object(all, ended.as_deref())))
+}
+
+/// Writes the lines of a request.
+///
+/// # Errors
+/// [`Gone`].
+pub(super) async fn stream(mut begun: Begun, writer: Writer) -> Result<(), Gone> {
+    loop {
+        let said = match begun.turns.next_for(&writer).await? {
+            Ok(Some(said)) => said,
+            Ok(None) => return Ok(()),
+            Err(error) => return writer.data(&error.ollama()).await,
+        };
+        let (part, end) = parts(said);
+        writer.data(&begun.object(part, end.as_deref())).await?;
+    }
+}

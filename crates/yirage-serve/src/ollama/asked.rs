@@ -1,0 +1,149 @@
+//! How ollama's clients ask for tokens: `options`, `format`, `keep_alive`.
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
+use crate::generate::Asked;
+use crate::grammar::Grammar;
+use crate::models::Generator;
+use serde_json::{Value, json};
+
+/// The fields that every request has.
+pub(super) const SHARED: &[Field] = &[
+    honoured("model", r#"{"type":"string"}"#),
+    honoured("stream", r#"{"type":["boolean","null"]}"#),
+    honoured("format", r#"{"anyOf":[{"type":["string","null"]},{"type":"object"}]}"#),
+    honoured("options", r#"{"type":["object","null"]}"#),
+    honoured("think", r#"{"type":["boolean","string","null"]}"#),
+    honoured("keep_alive", r#"{"type":["string","number","null"]}"#),
+    refused("logprobs", "use /v1/chat/completions", &["false"]),
+    refused("top_logprobs", "use /v1/chat/completions", &["0"]),
+    refused("images", "only text is understood", &["[]"]),
+    ignored("truncate", r#"{"type":"boolean"}"#),
+    ignored("shift", r#"{"type":"boolean"}"#),
+];
+
+const OPTIONS: Table = &[&[
+    honoured("temperature", "{}"),
+    honoured("top_k", "{}"),
+    honoured("top_p", "{}"),
+    honoured("min_p", "{}"),
+    honoured("seed", "{}"),
+    honoured("num_predict", "{}"),
+    honoured("stop", "{}"),
+    honoured("repeat_penalty", "{}"),
+    honoured("presence_penalty", "{}"),
+    honoured("frequency_penalty", "{}"),
+    honoured("num_ctx", "{}"),
+    ignored("num_keep", "{}"),
+    ignored("num_batch", "{}"),
+    ignored("num_gpu", "{}"),
+    ignored("main_gpu", "{}"),
+    ignored("num_thread", "{}"),
+    ignored("use_mmap", "{}"),
+    ignored("use_mlock", "{}"),
+    ignored("low_vram", "{}"),
+    ignored("numa", "{}"),
+    ignored("repeat_last_n", "{}"),
+    refused("typical_p", "give top_p or min_p", &["1", "1.0"]),
+    refused("tfs_z", "give top_p or min_p", &["1", "1.0"]),
+    refused("mirostat", "give temperature, top_p or min_p", &["0"]),
+    ignored("mirostat_tau", "{}"),
+    ignored("mirostat_eta", "{}"),
+    ignored("penalize_newline", "{}"),
+]];
+
+/// The tokens that are asked for, and the options that change nothing.
+///
+/// # Errors
+/// An option that makes no sense; a context longer than the model has here, which is never passed over in silence.
+pub(super) fn asked(app: &App, generator: &Generator, fields: &mut Fields) -> Result<(Asked, Vec<String>), ApiError> {
+    let mut asked = Asked::suggested(generator.model().generation(), app.unique());
+    let Some(mut options) = fields.fields("options", OPTIONS)? else { return Ok((asked, Vec::new())) };
+    let sampling = &mut asked.sampling;
+    let numbers = [
+        ("temperature", &mut sampling.temperature),
+        ("top_p", &mut sampling.top_p),
+        ("min_p", &mut sampling.min_p),
+        ("repeat_penalty", &mut sampling.repetition_penalty),
+        ("presence_penalty", &mut sampling.presence_penalty),
+        ("frequency_penalty", &mut sampling.frequency_penalty),
+    ];
+    for (name, place) in numbers {
+        if let Some(value) = options.number(name)? {
+            *place = value;
+        }
+    }
+    if let Some(k) = options.whole("top_k", "a whole number, 0 for all")? {
+        sampling.top_k = k;
+    }
+    options.leave_out("seed", &json!(-1));
+    if let Some(seed) = options.whole::<i64>("seed", "a whole number")? {
+        sampling.seed = seed as u64;
+    }
+    let most = options.whole::<i64>("num_predict", "a whole number, -1 for as many as fit")?;
+    asked.max_tokens = most.and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
+    asked.stops = options.texts("stop")?;
+    let context = generator.model().facts().context;
+    if let Some(wanted) = options.whole::<u32>("num_ctx", "a whole number")?
+        && wanted > context
+    {
+        let what = format!(
+            "`num_ctx` is {wanted}, and the model was loaded with {context}; start the server with --context {wanted}"
+        );
+        return Err(ApiError::field("num_ctx", what));
+    }
+    let ignored = options.finish()?;
+    Ok((asked, ignored.into_iter().map(|name| format!("options.{name}")).collect()))
+}
+
+/// The form that `format` asks for.
+///
+/// # Errors
+/// Another word than json.
+pub(super) fn grammar(fields: &mut Fields) -> Result<Grammar, ApiError> {
+    match fields.take("format") {
+        None => Ok(Grammar::Free),
+        Some(Value::String(word)) if word.is_empty() => Ok(Grammar::Free),
+        Some(Value::String(word)) if word == "json" => Ok(Grammar::Object),
+        Some(schema @ Value::Object(_)) => Ok(Grammar::Schema(schema)),
+        Some(_) => Err(ApiError::field("format", "`format`: expected json or a schema")),
+    }
+}
+
+/// Whether the model is to think, and how hard.
+///
+/// # Errors
+/// What is neither.
+pub(super) fn think(fields: &mut Fields) -> Result<(Option<bool>, Option<String>), ApiError> {
+    match fields.take("think") {
+        None => Ok((None, None)),
+        Some(Value::Bool(on)) => Ok((Some(on), None)),
+        Some(Value::String(effort)) => Ok((Some(true), Some(effort))),
+        Some(_) => Err(ApiError::field("think", "`think`: expected true, false or a word")),
+    }
+}
+
+/// Whether the model is to be unloaded behind the request. How long it stays otherwise the server decides.
+///
+/// # Errors
+/// What is no time.
+pub(super) fn unloads(fields: &mut Fields) -> Result<bool, ApiError> {
+    match fields.take("keep_alive") {
+        None => Ok(false),
+        Some(Value::Number(n)) => Ok(n.as_f64() == Some(0.0)),
+        Some(Value::String(text)) => Ok(matches!(text.as_str(), "0" | "0s" | "0m" | "0h")),
+        Some(_) => {
+            Err(ApiError::field("keep_alive", "`keep_alive`: expected a number of seconds or a time such as 5m"))
+        }
+    }
+}
+
+/// A model's name without the tag that clients put behind it.
+pub(super) fn untagged(app: &App, name: Option<String>) -> Option<String> {
+    let name = name?;
+    match name.strip_suffix(":latest") {
+        Some(short) if app.models.entry(Some(&name)).is_err() => Some(short.to_owned()),
+        _ => Some(name),
+    }
+}

@@ -1,0 +1,78 @@
+//! POST /api/embed and the older /api/embeddings.
+
+use super::asked::untagged;
+use crate::app::App;
+use crate::call::Posted;
+use crate::error::ApiError;
+use crate::fields::{Fields, Table, honoured, ignored, refused};
+use crate::limits::MAX_INPUTS;
+use crate::prompt::{Prompt, prompts};
+use crate::reply::{self, with_ignored};
+use crate::vectors::embed;
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The fields of /api/embed.
+pub(crate) const EMBED: Table = &[&[
+    honoured("model", r#"{"type":"string"}"#),
+    honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}"#),
+    ignored("keep_alive", "{}"),
+    ignored("options", "{}"),
+    ignored("truncate", r#"{"type":"boolean"}"#),
+    refused("dimensions", "a vector has as many as the model gives", &[]),
+]];
+
+/// The fields of /api/embeddings.
+pub(crate) const OLD: Table = &[&[
+    honoured("model", r#"{"type":"string"}"#),
+    honoured("prompt", r#"{"type":"string"}"#),
+    ignored("keep_alive", "{}"),
+    ignored("options", "{}"),
+]];
+
+/// POST /api/embed.
+pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    app.work(move |app| {
+        let began = Instant::now();
+        let mut fields = Fields::parse(&body, EMBED)?;
+        let model = untagged(app, fields.text("model")?);
+        let held = app.models.hold(model.as_deref())?;
+        let inputs = match fields.take("input") {
+            None => return Err(ApiError::field("input", "`input` is missing")),
+            Some(Value::Array(list)) if list.is_empty() => Vec::new(),
+            Some(input) => prompts("input", input, MAX_INPUTS)?,
+        };
+        let ignored = fields.finish()?;
+        let _open = app.live.enter(&call.id, held.entry.name());
+        let (vectors, tokens) = embed(&held, &inputs)?;
+        let object = json!({
+            "model": held.entry.name(),
+            "embeddings": vectors,
+            "total_duration": u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            "load_duration": 0,
+            "prompt_eval_count": tokens,
+        });
+        Ok(with_ignored(reply::json(&object), &ignored))
+    })
+    .await
+}
+
+/// POST /api/embeddings: one text, one vector.
+pub(crate) async fn old(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    app.work(move |app| {
+        let mut fields = Fields::parse(&body, OLD)?;
+        let model = untagged(app, fields.text("model")?);
+        let held = app.models.hold(model.as_deref())?;
+        let prompt = fields.text("prompt")?;
+        let prompt = fields.need("prompt", prompt)?;
+        let ignored = fields.finish()?;
+        let _open = app.live.enter(&call.id, held.entry.name());
+        let (vectors, _) = embed(&held, &[Prompt::Text(prompt)])?;
+        let object = json!({"embedding": vectors.first()});
+        Ok(with_ignored(reply::json(&object), &ignored))
+    })
+    .await
+}

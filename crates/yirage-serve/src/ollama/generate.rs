@@ -1,0 +1,192 @@
+//! POST /api/chat and /api/generate.
+
+use super::answer::{stream, whole};
+use super::asked::{SHARED, asked, grammar, think, unloads, untagged};
+use super::begun::Begun;
+use super::clock;
+use crate::app::App;
+use crate::call::{Call, Posted};
+use crate::conversation;
+use crate::error::ApiError;
+use crate::fields::{Field, Fields, Table, honoured, refused};
+use crate::generate::{Asked, Conversing, Speaker, Talk, Turns, converse, start};
+use crate::grammar::Grammar;
+use crate::models::Held;
+use crate::reply::{self, with_ignored};
+use crate::sse::{self, Framing};
+use crate::tools::{Tool, ToolUse};
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The fields of /api/chat.
+pub(crate) const CHAT: Table = &[
+    SHARED,
+    &[
+        honoured("messages", r#"{"type":"array","items":{"type":"object"}}"#),
+        honoured("tools", r#"{"type":["array","null"]}"#),
+    ],
+];
+
+const TEXT: &[Field] = &[
+    honoured("prompt", r#"{"type":["string","null"]}"#),
+    honoured("system", r#"{"type":["string","null"]}"#),
+    honoured("raw", r#"{"type":["boolean","null"]}"#),
+    refused("suffix", "the model continues a text; it does not fill one in", &["\"\""]),
+    refused("template", "the model's own template is applied; send `raw` without one", &["\"\""]),
+    refused("context", "send the conversation to /api/chat", &["[]"]),
+];
+
+/// The fields of /api/generate.
+pub(crate) const GENERATE: Table = &[SHARED, TEXT];
+
+/// What a request is for.
+enum Wanted {
+    Answer(Box<Begun>),
+    /// Nothing was asked: the model is loaded or unloaded.
+    Only {
+        model: String,
+        reason: &'static str,
+    },
+}
+
+struct Read {
+    wanted: Wanted,
+    stream: bool,
+    ignored: Vec<String>,
+}
+
+/// POST /api/chat.
+pub(crate) async fn chat(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    let read = app.work(move |app| begin_chat(app, &call, &body)).await?;
+    respond(read, true).await
+}
+
+/// POST /api/generate.
+pub(crate) async fn generate(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    let read = app.work(move |app| begin_text(app, &call, &body)).await?;
+    respond(read, false).await
+}
+
+async fn respond(read: Read, as_message: bool) -> Result<Response, ApiError> {
+    let response = match read.wanted {
+        Wanted::Only { model, reason } => {
+            let mut object = json!({"model": model, "created_at": clock::now(), "done": true, "done_reason": reason});
+            match as_message {
+                true => object["message"] = json!({"role": "assistant", "content": ""}),
+                false => object["response"] = "".into(),
+            }
+            reply::json(&object)
+        }
+        Wanted::Answer(mut begun) => {
+            begun.turns.first().await?;
+            match read.stream {
+                true => sse::stream(Framing::Lines, |writer| stream(*begun, writer)),
+                false => whole(*begun).await?,
+            }
+        }
+    };
+    Ok(with_ignored(response, &read.ignored))
+}
+
+/// What both kinds of requests begin with.
+struct Opened {
+    held: Held,
+    stream: bool,
+    unload: bool,
+    asked: Asked,
+    grammar: Grammar,
+    thinking: Option<bool>,
+    effort: Option<String>,
+    ignored: Vec<String>,
+}
+
+fn open(app: &App, fields: &mut Fields) -> Result<Opened, ApiError> {
+    let model = untagged(app, fields.text("model")?);
+    let held = app.models.hold(model.as_deref())?;
+    let (asked, ignored) = asked(app, held.generator()?, fields)?;
+    let (thinking, effort) = think(fields)?;
+    let stream = fields.switch("stream")?.unwrap_or(true);
+    let (unload, grammar) = (unloads(fields)?, grammar(fields)?);
+    Ok(Opened { held, stream, unload, asked, grammar, thinking, effort, ignored })
+}
+
+impl Opened {
+    /// The response to a request that asks nothing.
+    fn only(self, app: &App, more: Vec<String>) -> Result<Read, ApiError> {
+        let model = self.held.entry.name().to_owned();
+        let reason = if self.unload { "unload" } else { "load" };
+        drop(self.held);
+        if self.unload {
+            app.models.unload(Some(&model))?;
+        }
+        let ignored = [self.ignored, more].concat();
+        Ok(Read { wanted: Wanted::Only { model, reason }, stream: false, ignored })
+    }
+
+    fn begun(mut self, turns: Turns, as_message: bool, more: Vec<String>) -> Read {
+        self.ignored.extend(more);
+        if self.unload {
+            self.ignored.push("keep_alive".into());
+        }
+        let begun = Box::new(Begun { turns, as_message, began: Instant::now() });
+        Read { wanted: Wanted::Answer(begun), stream: self.stream, ignored: self.ignored }
+    }
+
+    fn talk(&self, messages: Vec<Value>) -> Talk {
+        Talk {
+            grammar: self.grammar.clone(),
+            thinking: self.thinking,
+            reasoning_effort: self.effort.clone(),
+            ..Talk::new(messages)
+        }
+    }
+}
+
+fn begin_chat(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
+    let mut fields = Fields::parse(body, CHAT)?;
+    let opened = open(app, &mut fields)?;
+    let messages = fields.list("messages")?.unwrap_or_default();
+    let tools = Tool::list(&fields.list("tools")?.unwrap_or_default())?;
+    let ignored = fields.finish()?;
+    if messages.is_empty() {
+        return opened.only(app, ignored);
+    }
+    let tools = ToolUse::new(tools, None, true)?;
+    let talk = Talk { tools, ..opened.talk(conversation::messages(messages)?) };
+    let Conversing { turns, .. } = converse(app, call, &opened.held, &opened.asked, &talk)?;
+    Ok(opened.begun(turns, true, ignored))
+}
+
+fn begin_text(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
+    let mut fields = Fields::parse(body, GENERATE)?;
+    let opened = open(app, &mut fields)?;
+    let prompt = fields.text("prompt")?.unwrap_or_default();
+    let system = fields.text("system")?.unwrap_or_default();
+    let raw = fields.switch("raw")?.unwrap_or(false);
+    let ignored = fields.finish()?;
+    if prompt.is_empty() {
+        return opened.only(app, ignored);
+    }
+    let generator = opened.held.generator()?;
+    if raw || generator.template_source().is_none() {
+        if !system.is_empty() {
+            return Err(ApiError::field("system", "`system` needs a chat template, and none is applied"));
+        }
+        let ids = generator.texts()?.encode_raw(&prompt, Some(true))?;
+        let compiled = opened.grammar.compile(generator)?;
+        let asked = &opened.asked;
+        let streams = start(app, call, &opened.held, &[ids], asked, &|| compiled.constraint())?;
+        let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &[], false));
+        return Ok(opened.begun(turns, false, ignored));
+    }
+    let mut messages = Vec::new();
+    if !system.is_empty() {
+        messages.push(yirage_session::message("system", &system));
+    }
+    messages.push(yirage_session::message("user", &prompt));
+    let Conversing { turns, .. } = converse(app, call, &opened.held, &opened.asked, &opened.talk(messages))?;
+    Ok(opened.begun(turns, false, ignored))
+}

@@ -1,0 +1,101 @@
+//! POST /v1/chat/completions.
+
+use super::begun::Chat;
+use super::chat_answer::{stream, whole};
+use super::chat_fields::{CHAT, STREAM_OPTIONS};
+use crate::app::{App, now};
+use crate::call::{Call, Posted};
+use crate::conversation;
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::generate::{Asked, Talk, converse};
+use crate::grammar::Grammar;
+use crate::reply::with_ignored;
+use crate::sse::{self, Framing};
+use crate::tools::{Tool, ToolUse, unenforced};
+use axum::extract::State;
+use axum::response::Response;
+use std::sync::Arc;
+
+/// Log-probabilities beside each token, at most.
+const MAX_TOP: u32 = 20;
+
+/// The endpoint.
+pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    let mut chat = app.work(move |app| begin(app, &call, &body)).await?;
+    chat.conversing.turns.first().await?;
+    let ignored = std::mem::take(&mut chat.ignored);
+    let response = match chat.stream {
+        true => sse::stream(Framing::Events, |writer| stream(chat, writer)),
+        false => whole(chat).await?,
+    };
+    Ok(with_ignored(response, &ignored))
+}
+
+fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Chat, ApiError> {
+    let mut fields = Fields::parse(body, CHAT)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let generator = held.generator()?;
+    let mut asked = Asked::suggested(generator.model().generation(), app.unique()).read(&mut fields)?;
+    let new = fields.whole("max_completion_tokens", "a whole number from 1")?;
+    let old = fields.whole("max_tokens", "a whole number from 1")?;
+    asked.max_tokens = new.or(old);
+    if asked.max_tokens == Some(0) {
+        return Err(ApiError::field("max_tokens", "`max_tokens` is 0; it must be 1 or above"));
+    }
+    let logprobs = fields.switch("logprobs")?.unwrap_or(false);
+    let top = fields.whole::<u32>("top_logprobs", "a whole number from 0 to 20")?;
+    if top.is_some_and(|top| top > MAX_TOP) {
+        return Err(ApiError::field("top_logprobs", format!("`top_logprobs` is above {MAX_TOP}")));
+    }
+    if top.is_some_and(|top| top > 0) && !logprobs {
+        return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
+    }
+    asked.sampling.logprobs = logprobs.then(|| top.unwrap_or(0));
+    let token_ids = fields.switch("return_token_ids")?.unwrap_or(false);
+    let stream = fields.switch("stream")?.unwrap_or(false);
+    let include_usage = include_usage(&mut fields, stream)?;
+    let talk = Talk { keeps_tokens: logprobs || token_ids, ..talk(&mut fields)? };
+    let ignored = [fields.finish()?, talk.ignored.clone()].concat();
+    let conversing = converse(app, call, &held, &asked, &talk)?;
+    Ok(Chat { conversing, id: app.id("chatcmpl"), created: now(), stream, include_usage, logprobs, token_ids, ignored })
+}
+
+/// Whether a stream is to end with its usage.
+///
+/// # Errors
+/// The option without a stream.
+pub(super) fn include_usage(fields: &mut Fields, stream: bool) -> Result<bool, ApiError> {
+    let Some(mut options) = fields.fields("stream_options", STREAM_OPTIONS)? else { return Ok(false) };
+    if !stream {
+        return Err(ApiError::field("stream_options", "`stream_options` needs `stream`: true"));
+    }
+    let include = options.switch("include_usage")?.unwrap_or(false);
+    options.finish()?;
+    Ok(include)
+}
+
+/// The conversation of a body.
+pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
+    let messages = fields.list("messages")?;
+    let messages = conversation::messages(fields.need("messages", messages)?)?;
+    let list = fields.list("tools")?.unwrap_or_default();
+    let choice = fields.take("tool_choice");
+    let parallel = fields.switch("parallel_tool_calls")?.unwrap_or(true);
+    let tools = ToolUse::new(Tool::list(&list)?, choice.as_ref(), parallel)?;
+    let kwargs = fields.object("chat_template_kwargs")?.unwrap_or_default();
+    let reasoning_effort = fields.text("reasoning_effort")?;
+    let grammar = Grammar::of_fields(fields.take("response_format"), fields.take("structured_outputs"))?;
+    Ok(Talk {
+        ignored: unenforced(&list, tools.as_ref()).into_iter().collect(),
+        tools,
+        documents: fields.list("documents")?,
+        thinking: reasoning_effort.as_deref().map(|effort| effort != "none"),
+        reasoning_effort,
+        kwargs,
+        add_generation_prompt: fields.switch("add_generation_prompt")?.unwrap_or(true),
+        grammar,
+        ..Talk::new(messages)
+    })
+}

@@ -1,0 +1,223 @@
+//! Answers of /v1/chat/completions, whole and in parts.
+
+use super::begun::{Chat, PART, WHOLE, fingerprint};
+use super::logprobs;
+use crate::error::ApiError;
+use crate::generate::{End, Ending, Said, SeenToken, StopCause, Usage};
+use crate::reply;
+use crate::speech::Piece;
+use crate::sse::{Gone, Writer};
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+
+/// An answer as it grows.
+#[derive(Default)]
+struct Message {
+    content: String,
+    reasoning: String,
+    calls: Vec<Value>,
+    tokens: Vec<SeenToken>,
+    end: Option<Box<End>>,
+}
+
+/// The response of a request without a stream.
+///
+/// # Errors
+/// What an answer ended with.
+pub(super) async fn whole(mut chat: Chat) -> Result<Response, ApiError> {
+    let count = chat.conversing.turns.count();
+    let mut messages: Vec<Message> = (0..count).map(|_| Message::default()).collect();
+    while let Some(said) = chat.conversing.turns.next().await? {
+        let (choice, pieces, tokens, end) = parts(said);
+        let Some(message) = messages.get_mut(choice) else { continue };
+        for piece in pieces {
+            match piece {
+                Piece::Content(text) => message.content.push_str(&text),
+                Piece::Reasoning(text) => message.reasoning.push_str(&text),
+                Piece::Call(call) => message.calls.push(json!({
+                    "id": chat.call_id(choice, message.calls.len()),
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                })),
+            }
+        }
+        message.tokens.extend(tokens);
+        message.end = end.or(message.end.take());
+    }
+    let choices: Vec<Value> = messages.iter().enumerate().map(|(at, message)| chat.choice(at, message)).collect();
+    let mut object = chat.object(WHOLE, choices);
+    object["usage"] = usage(chat.conversing.turns.usage());
+    if chat.token_ids {
+        object["prompt_token_ids"] = json!(chat.conversing.prompt);
+    }
+    Ok(reply::json(&object))
+}
+
+fn parts(said: Said) -> (usize, Vec<Piece>, Vec<SeenToken>, Option<Box<End>>) {
+    match said {
+        Said::Pieces { choice, pieces, tokens } => (choice, pieces, tokens, None),
+        Said::Ended { choice, pieces, tokens, end } => (choice, pieces, tokens, Some(end)),
+        Said::Prompt { choice, .. } => (choice, Vec::new(), Vec::new(), None),
+    }
+}
+
+/// What all of OpenAI's answers say of tokens.
+pub(super) fn usage(of: Usage) -> Value {
+    json!({
+        "prompt_tokens": of.prompt,
+        "completion_tokens": of.new,
+        "total_tokens": of.prompt + of.new,
+        "prompt_tokens_details": {"cached_tokens": of.cached},
+        "completion_tokens_details": {"reasoning_tokens": of.reasoning},
+    })
+}
+
+/// The word for an ending.
+pub(super) fn finish_reason(end: &End) -> &'static str {
+    match end.ending {
+        Ending::Stop => "stop",
+        Ending::Length => "length",
+        Ending::Calls => "tool_calls",
+    }
+}
+
+/// vLLM's field for the stop that a client asked for.
+pub(super) fn stop_reason(end: &End) -> Value {
+    match &end.stop {
+        Some(StopCause::Text(text)) => Value::from(text.as_str()),
+        Some(StopCause::Token(id)) => Value::from(*id),
+        None => Value::Null,
+    }
+}
+
+impl Chat {
+    fn call_id(&self, choice: usize, at: usize) -> String {
+        format!("call_{}_{choice}_{at}", self.id.trim_start_matches("chatcmpl-"))
+    }
+
+    fn object(&self, kind: &str, choices: Vec<Value>) -> Value {
+        json!({
+            "id": self.id,
+            "object": kind,
+            "created": self.created,
+            "model": self.conversing.turns.held().entry.name(),
+            "system_fingerprint": fingerprint(),
+            "choices": choices,
+        })
+    }
+
+    fn logprobs(&self, tokens: &[SeenToken]) -> Value {
+        let texts = self.conversing.turns.held().generator().ok().and_then(|generator| generator.model().texts());
+        match texts.filter(|_| self.logprobs) {
+            Some(texts) => logprobs::of_chat(&texts.tokenizer, tokens),
+            None => Value::Null,
+        }
+    }
+
+    fn choice(&self, at: usize, message: &Message) -> Value {
+        let called = !message.calls.is_empty();
+        let content = if called && message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
+        let mut said = json!({"role": "assistant", "content": content, "refusal": null});
+        if called {
+            said["tool_calls"] = message.calls.clone().into();
+        }
+        if !message.reasoning.is_empty() {
+            said["reasoning_content"] = message.reasoning.as_str().into();
+        }
+        let mut choice = json!({
+            "index": at,
+            "message": said,
+            "logprobs": self.logprobs(&message.tokens),
+            "finish_reason": message.end.as_ref().map(|end| finish_reason(end)),
+            "stop_reason": message.end.as_ref().map_or(Value::Null, |end| stop_reason(end)),
+        });
+        if self.token_ids {
+            choice["token_ids"] = ids(&message.tokens);
+        }
+        choice
+    }
+
+    /// A part of a stream.
+    fn part(&self, choice: usize, delta: Value, tokens: &[SeenToken], end: Option<&End>) -> Value {
+        let mut part = json!({
+            "index": choice,
+            "delta": delta,
+            "logprobs": if tokens.is_empty() { Value::Null } else { self.logprobs(tokens) },
+            "finish_reason": end.map(finish_reason),
+        });
+        if let Some(end) = end {
+            part["stop_reason"] = stop_reason(end);
+        }
+        if self.token_ids && !tokens.is_empty() {
+            part["token_ids"] = ids(tokens);
+        }
+        let mut object = self.object(PART, vec![part]);
+        if self.include_usage {
+            object["usage"] = Value::Null;
+        }
+        object
+    }
+}
+
+fn ids(tokens: &[SeenToken]) -> Value {
+    tokens.iter().map(|token| Value::from(token.id)).collect()
+}
+
+/// Writes the stream of a request.
+///
+/// # Errors
+/// [`Gone`].
+pub(super) async fn stream(mut chat: Chat, writer: Writer) -> Result<(), Gone> {
+    let count = chat.conversing.turns.count();
+    let mut calls = vec![0; count];
+    for choice in 0..count {
+        let mut part = chat.part(choice, json!({"role": "assistant", "content": ""}), &[], None);
+        if chat.token_ids {
+            part["prompt_token_ids"] = json!(chat.conversing.prompt);
+        }
+        writer.data(&part).await?;
+    }
+    loop {
+        let said = match chat.conversing.turns.next_for(&writer).await? {
+            Ok(Some(said)) => said,
+            Ok(None) => break,
+            Err(error) => return writer.data(&error.openai()).await,
+        };
+        let (choice, pieces, tokens, end) = parts(said);
+        // Tokens go with the first piece that they made known.
+        let mut tokens = Some(tokens);
+        for piece in pieces {
+            let delta = chat.delta(choice, piece, &mut calls);
+            writer.data(&chat.part(choice, delta, &tokens.take().unwrap_or_default(), None)).await?;
+        }
+        if let Some(end) = end {
+            let tokens = tokens.take().unwrap_or_default();
+            writer.data(&chat.part(choice, Value::Object(Map::new()), &tokens, Some(&end))).await?;
+        }
+    }
+    if chat.include_usage {
+        let mut last = chat.object(PART, Vec::new());
+        last["usage"] = usage(chat.conversing.turns.usage());
+        writer.data(&last).await?;
+    }
+    writer.done().await
+}
+
+impl Chat {
+    fn delta(&self, choice: usize, piece: Piece, calls: &mut [usize]) -> Value {
+        match piece {
+            Piece::Content(text) => json!({"content": text}),
+            Piece::Reasoning(text) => json!({"reasoning_content": text}),
+            Piece::Call(call) => {
+                let mut at = 0;
+                if let Some(count) = calls.get_mut(choice) {
+                    at = *count;
+                    *count += 1;
+                }
+                let function = json!({"name": call.name, "arguments": call.arguments});
+                let id = self.call_id(choice, at);
+                json!({"tool_calls": [{"index": at, "id": id, "type": "function", "function": function}]})
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! POST /v1/completions.
+
+use super::begun::Completions;
+use super::chat::include_usage;
+use super::completions_answer::{stream, whole};
+use crate::app::{App, now};
+use crate::call::{Call, Posted};
+use crate::error::ApiError;
+use crate::fields::{Field, Fields, honoured, ignored, refused};
+use crate::generate::{Asked, SAMPLING, Speaker, Turns, start};
+use crate::grammar::Grammar;
+use crate::limits::MAX_CHOICES;
+use crate::prompt::prompts;
+use crate::reply::with_ignored;
+use crate::sse::{self, Framing};
+use axum::extract::State;
+use axum::response::Response;
+use std::sync::Arc;
+
+/// New tokens where nobody says how many, as OpenAI's interface has it.
+const TOKENS: u32 = 16;
+
+/// Log-probabilities beside each token, at most. OpenAI takes 5, vLLM and those who measure models more.
+const MAX_TOP: u32 = 20;
+
+const OWN: &[Field] = &[
+    honoured("model", r#"{"type":"string"}"#),
+    honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
+    honoured("max_tokens", r#"{"type":["integer","null"],"minimum":0}"#),
+    honoured("stream", r#"{"type":["boolean","null"]}"#),
+    honoured("stream_options", r#"{"type":["object","null"]}"#),
+    honoured("logprobs", r#"{"type":["integer","null"],"minimum":0,"maximum":20}"#),
+    honoured("echo", r#"{"type":["boolean","null"]}"#),
+    honoured("best_of", r#"{"type":["integer","null"]}"#),
+    honoured("response_format", r#"{"type":["object","null"]}"#),
+    honoured("structured_outputs", r#"{"type":["object","null"]}"#),
+    honoured("return_token_ids", r#"{"type":["boolean","null"]}"#),
+    honoured("parse_special", r#"{"type":["boolean","null"]}"#),
+    ignored("user", r#"{"type":["string","null"]}"#),
+    ignored("metadata", r#"{"type":["object","null"]}"#),
+    refused("suffix", "the model continues a text; it does not fill one in", &["\"\""]),
+    refused("add_special_tokens", "the tokens that the model wants in front are always added; send ids", &["true"]),
+    refused("prompt_logprobs", "use `echo` with `logprobs`", &[]),
+    refused("guided_json", "use `response_format` or `structured_outputs`", &[]),
+    refused("guided_regex", "use `structured_outputs`", &[]),
+    refused("guided_choice", "use `structured_outputs`", &[]),
+    refused("guided_grammar", "use `structured_outputs`", &[]),
+    refused("grammar", "use `structured_outputs`", &["\"\""]),
+];
+
+/// All fields of it.
+pub(crate) const COMPLETIONS: &[&[Field]] = &[OWN, SAMPLING];
+
+/// The endpoint.
+pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    let mut of = app.work(move |app| begin(app, &call, &body)).await?;
+    of.turns.first().await?;
+    let ignored = std::mem::take(&mut of.ignored);
+    let response = match of.stream {
+        true => sse::stream(Framing::Events, |writer| stream(of, writer)),
+        false => whole(of).await?,
+    };
+    Ok(with_ignored(response, &ignored))
+}
+
+fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
+    let mut fields = Fields::parse(body, COMPLETIONS)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let generator = held.generator()?;
+    let mut asked = Asked::suggested(generator.model().generation(), app.unique()).read(&mut fields)?;
+    asked.max_tokens = Some(fields.whole("max_tokens", "a whole number")?.unwrap_or(TOKENS));
+    if fields.whole("best_of", "a whole number")?.is_some_and(|best: u32| best != asked.n) {
+        let why = "answers are not compared with each other; send `n` alone";
+        return Err(ApiError::unsupported("best_of", why));
+    }
+    let logprobs = fields.whole::<u32>("logprobs", "a whole number from 0 to 20")?;
+    if logprobs.is_some_and(|top| top > MAX_TOP) {
+        return Err(ApiError::field("logprobs", format!("`logprobs` is above {MAX_TOP}")));
+    }
+    let echo = fields.switch("echo")?.unwrap_or(false);
+    asked.sampling.logprobs = logprobs;
+    asked.prompt_logprobs = logprobs.filter(|_| echo);
+    let token_ids = fields.switch("return_token_ids")?.unwrap_or(false);
+    let stream = fields.switch("stream")?.unwrap_or(false);
+    let include_usage = include_usage(&mut fields, stream)?;
+    let parse_special = fields.switch("parse_special")?;
+    let prompt = fields.take("prompt");
+    let sent = prompts("prompt", fields.need("prompt", prompt)?, MAX_CHOICES)?;
+    let grammar = Grammar::of_fields(fields.take("response_format"), fields.take("structured_outputs"))?;
+    let ignored = fields.finish()?;
+    let texts = generator.model().texts();
+    let prompts = sent.iter().map(|prompt| prompt.ids(texts, parse_special)).collect::<Result<Vec<_>, _>>()?;
+    let compiled = grammar.compile(generator)?;
+    let streams = start(app, call, &held, &prompts, &asked, &|| compiled.constraint())?;
+    let keeps = logprobs.is_some() || token_ids;
+    let turns = Turns::new(streams, asked.n, || Speaker::plain(&asked.stops, &asked.stop_ids, keeps));
+    Ok(Completions {
+        turns,
+        prompts,
+        n: asked.n as usize,
+        id: app.id("cmpl"),
+        created: now(),
+        stream,
+        include_usage,
+        logprobs: logprobs.is_some(),
+        echo,
+        token_ids,
+        ignored,
+    })
+}

@@ -1,0 +1,150 @@
+//! Answers of /v1/completions, whole and in parts.
+
+use super::begun::{Completions, fingerprint};
+use super::chat_answer::{finish_reason, stop_reason, usage};
+use super::logprobs::Lists;
+use crate::error::ApiError;
+use crate::generate::{End, Said, SeenToken};
+use crate::reply;
+use crate::speech::Piece;
+use crate::sse::{Gone, Writer};
+use axum::response::Response;
+use serde_json::{Value, json};
+use yirage_session::Texts;
+
+/// An answer as it grows: what was not given out yet.
+#[derive(Default)]
+struct Text {
+    text: String,
+    lists: Lists,
+    ids: Vec<u32>,
+    end: Option<Box<End>>,
+}
+
+/// The response of a request without a stream.
+///
+/// # Errors
+/// What an answer ended with.
+pub(super) async fn whole(mut of: Completions) -> Result<Response, ApiError> {
+    let mut texts = of.begun();
+    while let Some(said) = of.turns.next().await? {
+        of.add(&mut texts, said);
+    }
+    let choices: Vec<Value> = texts.iter_mut().enumerate().map(|(at, text)| of.choice(at, text)).collect();
+    let mut object = of.object(choices);
+    object["usage"] = usage(of.turns.usage());
+    Ok(reply::json(&object))
+}
+
+/// Writes the stream of a request.
+///
+/// # Errors
+/// [`Gone`].
+pub(super) async fn stream(mut of: Completions, writer: Writer) -> Result<(), Gone> {
+    let mut texts = of.begun();
+    loop {
+        let said = match of.turns.next_for(&writer).await? {
+            Ok(Some(said)) => said,
+            Ok(None) => break,
+            Err(error) => return writer.data(&error.openai()).await,
+        };
+        // What is known of the prompt goes with the first piece behind it.
+        let known = matches!(said, Said::Prompt { .. });
+        let choice = of.add(&mut texts, said);
+        let Some(text) = texts.get_mut(choice).filter(|_| !known) else { continue };
+        let choice = of.choice(choice, text);
+        let mut object = of.object(vec![choice]);
+        if of.include_usage {
+            object["usage"] = Value::Null;
+        }
+        writer.data(&object).await?;
+    }
+    if of.include_usage {
+        let mut last = of.object(Vec::new());
+        last["usage"] = usage(of.turns.usage());
+        writer.data(&last).await?;
+    }
+    writer.done().await
+}
+
+impl Completions {
+    fn texts(&self) -> Option<&Texts> {
+        self.turns.held().generator().ok()?.model().texts()
+    }
+
+    /// The answers, with the prompt in front where that is wanted.
+    fn begun(&self) -> Vec<Text> {
+        let one = |at: usize| {
+            let mut text = Text::default();
+            let prompt = self.prompts.get(at / self.n.max(1)).filter(|_| self.echo);
+            if let (Some(prompt), Some(texts)) = (prompt, self.texts()) {
+                text.text = texts.tokenizer.decode(prompt, true);
+                if let (Some(&first), true) = (prompt.first(), self.logprobs) {
+                    text.lists.first(&texts.tokenizer, first);
+                }
+            }
+            text
+        };
+        (0..self.turns.count()).map(one).collect()
+    }
+
+    /// Adds what was said to its answer, whose number it gives.
+    fn add(&self, texts: &mut [Text], said: Said) -> usize {
+        let (choice, pieces, tokens, end) = match said {
+            Said::Pieces { choice, pieces, tokens } => (choice, pieces, tokens, None),
+            Said::Ended { choice, pieces, tokens, end } => (choice, pieces, tokens, Some(end)),
+            Said::Prompt { choice, logprobs } => {
+                if let (Some(text), Some(of)) = (texts.get_mut(choice), self.texts()) {
+                    text.lists.add(&of.tokenizer, &logprobs);
+                }
+                return choice;
+            }
+        };
+        let Some(text) = texts.get_mut(choice) else { return choice };
+        for piece in pieces {
+            if let Piece::Content(more) = piece {
+                text.text.push_str(&more);
+            }
+        }
+        self.add_tokens(text, &tokens);
+        text.end = end.or(text.end.take());
+        choice
+    }
+
+    fn add_tokens(&self, text: &mut Text, tokens: &[SeenToken]) {
+        text.ids.extend(tokens.iter().map(|token| token.id));
+        if let Some(of) = self.texts().filter(|_| self.logprobs) {
+            tokens
+                .iter()
+                .filter_map(|token| token.logprobs.as_ref())
+                .for_each(|one| text.lists.add(&of.tokenizer, one));
+        }
+    }
+
+    /// What came of an answer since the last call.
+    fn choice(&self, at: usize, text: &mut Text) -> Value {
+        let mut choice = json!({
+            "index": at,
+            "text": std::mem::take(&mut text.text),
+            "logprobs": if self.logprobs { text.lists.take() } else { Value::Null },
+            "finish_reason": text.end.as_ref().map(|end| finish_reason(end)),
+            "stop_reason": text.end.as_ref().map_or(Value::Null, |end| stop_reason(end)),
+        });
+        if self.token_ids {
+            choice["token_ids"] = json!(std::mem::take(&mut text.ids));
+            choice["prompt_token_ids"] = json!(self.prompts.get(at / self.n.max(1)));
+        }
+        choice
+    }
+
+    fn object(&self, choices: Vec<Value>) -> Value {
+        json!({
+            "id": self.id,
+            "object": "text_completion",
+            "created": self.created,
+            "model": self.turns.held().entry.name(),
+            "system_fingerprint": fingerprint(),
+            "choices": choices,
+        })
+    }
+}

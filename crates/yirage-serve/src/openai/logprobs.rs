@@ -1,0 +1,75 @@
+//! Log-probabilities in the two forms of OpenAI's interface.
+
+use crate::generate::SeenToken;
+use serde_json::{Value, json};
+use yirage_engine::sampling::{Logprobs, TokenLogprob};
+use yirage_model::tokenizer::Tokenizer;
+
+/// Below every logarithm that matters: JSON has no infinity.
+const LEAST: f32 = -9999.0;
+
+/// What a token is called: its text, which is a part of a character at times.
+pub(super) fn name(tokenizer: &Tokenizer, id: u32) -> String {
+    tokenizer.decode_continuation(&[id], false)
+}
+
+fn number(logprob: f32) -> f32 {
+    logprob.max(LEAST)
+}
+
+fn entry(tokenizer: &Tokenizer, of: &TokenLogprob) -> Value {
+    let bytes = tokenizer.token_bytes(of.token).unwrap_or_default();
+    json!({"token": name(tokenizer, of.token), "logprob": number(of.logprob), "bytes": bytes})
+}
+
+/// The form of conversations: `{"content": [{token, logprob, bytes, top_logprobs}], "refusal": null}`.
+pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[SeenToken]) -> Value {
+    let one = |logprobs: &Logprobs| {
+        let mut entry_of = entry(tokenizer, &logprobs.chosen);
+        entry_of["top_logprobs"] = logprobs.top.iter().map(|top| entry(tokenizer, top)).collect();
+        entry_of
+    };
+    let content: Vec<Value> = tokens.iter().filter_map(|token| token.logprobs.as_ref()).map(one).collect();
+    json!({"content": content, "refusal": null})
+}
+
+/// The form of completions: parallel lists. Offsets count characters from the text's beginning.
+#[derive(Default)]
+pub(super) struct Lists {
+    tokens: Vec<String>,
+    logprobs: Vec<Value>,
+    top: Vec<Value>,
+    offsets: Vec<usize>,
+    /// Characters so far.
+    characters: usize,
+}
+
+impl Lists {
+    /// Adds a token of which nothing is known: the first one of a prompt.
+    pub(super) fn first(&mut self, tokenizer: &Tokenizer, id: u32) {
+        self.push(tokenizer, id, Value::Null, Value::Null);
+    }
+
+    /// Adds a token.
+    pub(super) fn add(&mut self, tokenizer: &Tokenizer, of: &Logprobs) {
+        let top = of.top.iter().map(|top| (name(tokenizer, top.token), Value::from(number(top.logprob)))).collect();
+        self.push(tokenizer, of.chosen.token, Value::from(number(of.chosen.logprob)), Value::Object(top));
+    }
+
+    fn push(&mut self, tokenizer: &Tokenizer, id: u32, logprob: Value, top: Value) {
+        self.offsets.push(self.characters);
+        // Control tokens have a name and are no text.
+        self.characters += tokenizer.decode_continuation(&[id], true).chars().count();
+        self.tokens.push(name(tokenizer, id));
+        self.logprobs.push(logprob);
+        self.top.push(top);
+    }
+
+    /// Takes what was added since the last call.
+    pub(super) fn take(&mut self) -> Value {
+        let tokens = std::mem::take(&mut self.tokens);
+        let (logprobs, top) = (std::mem::take(&mut self.logprobs), std::mem::take(&mut self.top));
+        let offsets = std::mem::take(&mut self.offsets);
+        json!({"tokens": tokens, "token_logprobs": logprobs, "top_logprobs": top, "text_offset": offsets})
+    }
+}

@@ -1,0 +1,12 @@
+//! OpenAI's interface, with the fields that vLLM and llama.cpp add to it.
+
+mod begun;
+pub(crate) mod chat;
+mod chat_answer;
+mod chat_fields;
+pub(crate) mod completions;
+mod completions_answer;
+mod logprobs;
+pub(crate) mod models;
+
+pub(crate) use chat_fields::CHAT;

@@ -1,0 +1,48 @@
+//! What an operator decides.
+
+use crate::keys::Keys;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Options of a server.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Where it listens; port 0 takes any that is free.
+    pub address: SocketAddr,
+    /// Who may ask. Without any key everybody may, and then only this machine is listened to.
+    pub keys: Keys,
+    /// Listen to other machines without a key.
+    pub insecure: bool,
+    /// Names in the `Host` header beside those of this machine, where no key is wanted.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may ask, as `https://example.org`.
+    pub allowed_origins: Vec<String>,
+    /// Requests of a model that may be open beyond those it runs at once; further ones are told when to come again.
+    pub max_queued: usize,
+    /// How long one request may take; none is for ever.
+    pub request_time: Option<Duration>,
+    /// How long open requests may go on when the server is told to end.
+    pub drain_time: Duration,
+    /// After how long without a token, while requests run, the server calls itself stuck.
+    pub stuck_after: Duration,
+    /// Bytes that all loaded models may take; beyond them the one used longest ago is unloaded. None is no limit.
+    pub memory: Option<u64>,
+}
+
+impl Default for ServeOptions {
+    /// This machine alone, port 8080, no key.
+    fn default() -> ServeOptions {
+        ServeOptions {
+            address: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            keys: Keys::default(),
+            insecure: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_queued: 256,
+            request_time: None,
+            drain_time: Duration::from_secs(30),
+            stuck_after: Duration::from_secs(60),
+            memory: None,
+        }
+    }
+}

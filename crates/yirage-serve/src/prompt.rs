@@ -1,0 +1,76 @@
+//! Prompts without a conversation: text or token ids, one or several.
+
+use crate::error::ApiError;
+use crate::fields::{token_ids, wrong};
+use serde_json::Value;
+use yirage_session::Texts;
+
+/// A prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Prompt {
+    /// Text.
+    Text(String),
+    /// Token ids, used as they are.
+    Ids(Vec<u32>),
+}
+
+/// The prompts of a field: a string, strings, ids, or lists of ids.
+///
+/// # Errors
+/// Anything else; none; more than `most`.
+pub(crate) fn prompts(name: &str, value: Value, most: usize) -> Result<Vec<Prompt>, ApiError> {
+    const EXPECTED: &str = "a string, strings, token ids, or lists of token ids";
+    let list = match value {
+        Value::String(text) => return Ok(vec![Prompt::Text(text)]),
+        Value::Array(list) => list,
+        other => return Err(wrong(name, EXPECTED, &other)),
+    };
+    if list.is_empty() {
+        return Err(ApiError::field(name, format!("`{name}` is empty")));
+    }
+    if list.iter().all(Value::is_number) {
+        return Ok(vec![Prompt::Ids(token_ids(name, &list)?)]);
+    }
+    if list.len() > most {
+        return Err(ApiError::field(name, format!("`{name}` has {} entries; {most} are taken", list.len())));
+    }
+    let one = |(at, value): (usize, Value)| match value {
+        Value::String(text) => Ok(Prompt::Text(text)),
+        Value::Array(ids) => Ok(Prompt::Ids(token_ids(&format!("{name}[{at}]"), &ids)?)),
+        other => Err(wrong(&format!("{name}[{at}]"), EXPECTED, &other)),
+    };
+    list.into_iter().enumerate().map(one).collect()
+}
+
+impl Prompt {
+    /// Its ids. Of a text the tokens that the model wants in front are added.
+    ///
+    /// # Errors
+    /// A text for a model without a tokenizer.
+    pub(crate) fn ids(&self, texts: Option<&Texts>, parse_special: Option<bool>) -> Result<Vec<u32>, ApiError> {
+        match self {
+            Prompt::Ids(ids) => Ok(ids.clone()),
+            Prompt::Text(text) => {
+                let missing = || ApiError::invalid("the model has no tokenizer: send token ids as the prompt");
+                Ok(texts.ok_or_else(missing)?.encode_raw(text, parse_special)?)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn prompts_of_every_kind() {
+        let of = |value| prompts("prompt", value, 3);
+        assert_eq!(of(json!("a")).unwrap(), [Prompt::Text("a".into())]);
+        assert_eq!(of(json!([1, 2, 3, 4])).unwrap(), [Prompt::Ids(vec![1, 2, 3, 4])]);
+        assert_eq!(of(json!(["a", [1]])).unwrap(), [Prompt::Text("a".into()), Prompt::Ids(vec![1])]);
+        for wrong in [json!(1), json!([]), json!([-1]), json!([[1], 2]), json!(["a", "b", "c", "d"]), json!([1, 1.5])] {
+            assert!(of(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+}

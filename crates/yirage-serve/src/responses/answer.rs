@@ -1,0 +1,133 @@
+//! Answers of /v1/responses, whole and in parts.
+
+use super::begun::Begun;
+use super::output::Output;
+use crate::error::ApiError;
+use crate::generate::{End, Ending, Said};
+use crate::reply;
+use crate::speech::Piece;
+use crate::sse::{Gone, Writer};
+use crate::store::Kept;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+fn parts(said: Said) -> (Vec<Piece>, Option<Box<End>>) {
+    match said {
+        Said::Pieces { pieces, .. } => (pieces, None),
+        Said::Ended { pieces, end, .. } => (pieces, Some(end)),
+        Said::Prompt { .. } => (Vec::new(), None),
+    }
+}
+
+impl Begun {
+    fn object(&self, status: &str, output: &Output, error: Option<&ApiError>) -> Value {
+        let mut object = self.echoed.clone();
+        let usage = self.conversing.turns.usage();
+        let ended = status == "completed" || status == "incomplete";
+        let usage = ended.then(|| {
+            json!({
+                "input_tokens": usage.prompt,
+                "input_tokens_details": {"cached_tokens": usage.cached},
+                "output_tokens": usage.new,
+                "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+                "total_tokens": usage.prompt + usage.new,
+            })
+        });
+        let incomplete = (status == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
+        for (name, value) in [
+            ("id", json!(self.id)),
+            ("object", json!("response")),
+            ("status", json!(status)),
+            ("error", json!(error.map(|error| json!({"code": error.kind(), "message": error.message})))),
+            ("incomplete_details", json!(incomplete)),
+            ("output", json!(output.items())),
+            ("usage", json!(usage)),
+        ] {
+            object[name] = value;
+        }
+        object
+    }
+
+    /// The response when all was said; it is kept where that is wanted.
+    fn ended(&mut self, output: &Output, end: Option<&End>) -> Value {
+        let cut = end.is_some_and(|end| end.ending == Ending::Length);
+        let object = self.object(if cut { "incomplete" } else { "completed" }, output, None);
+        if let Some(mut messages) = self.kept.take() {
+            messages.push(output.message());
+            self.app.stored.keep(&self.id, &self.owner, Kept { response: object.clone(), messages });
+        }
+        object
+    }
+
+    fn output(&self) -> Output {
+        Output::new(self.id.trim_start_matches("resp_"))
+    }
+}
+
+/// The response of a request without a stream.
+///
+/// # Errors
+/// What the answer ended with.
+pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
+    let (mut output, mut ended) = (begun.output(), None);
+    while let Some(said) = begun.conversing.turns.next().await? {
+        let (pieces, end) = parts(said);
+        // Whoever does not stream hears of the items alone.
+        pieces.into_iter().for_each(|piece| drop(output.push(piece)));
+        ended = end.or(ended);
+    }
+    output.close();
+    let mut object = begun.ended(&output, ended.as_deref());
+    object["output_text"] = output.text().into();
+    Ok(reply::json(&object))
+}
+
+/// Events with their numbers.
+struct Numbered {
+    writer: Writer,
+    next: u64,
+}
+
+impl Numbered {
+    async fn event(&mut self, name: &str, mut value: Value) -> Result<(), Gone> {
+        value["type"] = name.into();
+        value["sequence_number"] = self.next.into();
+        self.next += 1;
+        self.writer.event(name, &value).await
+    }
+}
+
+/// Writes the stream of a request.
+///
+/// # Errors
+/// [`Gone`].
+pub(super) async fn stream(mut begun: Begun, writer: Writer) -> Result<(), Gone> {
+    let (mut output, mut ended) = (begun.output(), None);
+    let mut to = Numbered { writer, next: 0 };
+    for name in ["response.created", "response.in_progress"] {
+        to.event(name, json!({"response": begun.object("in_progress", &output, None)})).await?;
+    }
+    loop {
+        let said = match begun.conversing.turns.next_for(&to.writer).await? {
+            Ok(Some(said)) => said,
+            Ok(None) => break,
+            Err(error) => {
+                let failed = json!({"response": begun.object("failed", &output, Some(&error))});
+                return to.event("response.failed", failed).await;
+            }
+        };
+        let (pieces, end) = parts(said);
+        for piece in pieces {
+            for (name, event) in output.push(piece) {
+                to.event(name, event).await?;
+            }
+        }
+        ended = end.or(ended);
+    }
+    for (name, event) in output.close() {
+        to.event(name, event).await?;
+    }
+    let object = begun.ended(&output, ended.as_deref());
+    let name = if object["status"] == "completed" { "response.completed" } else { "response.incomplete" };
+    to.event(name, json!({"response": object})).await
+}

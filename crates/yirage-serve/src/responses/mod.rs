@@ -1,0 +1,8 @@
+//! OpenAI's responses: conversations as items, and answers that can be kept.
+
+mod answer;
+mod begun;
+mod items;
+mod output;
+pub(crate) mod post;
+pub(crate) mod stored;

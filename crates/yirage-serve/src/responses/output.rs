@@ -1,0 +1,170 @@
+//! The items of an answer as they grow, and the events that tell of it.
+
+use crate::speech::Piece;
+use serde_json::{Value, json};
+
+/// An event: its name and what it says.
+pub(super) type Event = (&'static str, Value);
+
+/// The items of one answer.
+pub(super) struct Output {
+    /// What ids of items end with.
+    id: String,
+    items: Vec<Value>,
+    /// The item that grows, with its text.
+    open: Option<(Kind, String)>,
+    text: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Message,
+    Reasoning,
+}
+
+impl Kind {
+    /// The names of its events, of its parts and of their text.
+    fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Kind::Message => ("response.output_text.delta", "response.output_text.done", "output_text"),
+            Kind::Reasoning => ("response.reasoning_text.delta", "response.reasoning_text.done", "reasoning_text"),
+        }
+    }
+}
+
+impl Output {
+    pub(super) fn new(id: &str) -> Output {
+        Output { id: id.to_owned(), items: Vec::new(), open: None, text: String::new() }
+    }
+
+    /// The items that are whole.
+    pub(super) fn items(&self) -> &[Value] {
+        &self.items
+    }
+
+    /// All that was said.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn item_id(&self, kind: &str) -> String {
+        format!("{kind}_{}_{}", self.id, self.items.len())
+    }
+
+    fn item(&self, kind: Kind, text: Option<&str>) -> Value {
+        match kind {
+            Kind::Message => json!({
+                "id": self.item_id("msg"),
+                "type": "message",
+                "role": "assistant",
+                "status": if text.is_some() { "completed" } else { "in_progress" },
+                "content": text.map(|text| part(kind, text)).into_iter().collect::<Vec<_>>(),
+            }),
+            Kind::Reasoning => json!({
+                "id": self.item_id("rs"),
+                "type": "reasoning",
+                "summary": [],
+                "content": text.map(|text| part(kind, text)).into_iter().collect::<Vec<_>>(),
+            }),
+        }
+    }
+
+    /// Takes a piece.
+    pub(super) fn push(&mut self, piece: Piece) -> Vec<Event> {
+        let (kind, text) = match piece {
+            Piece::Content(text) => (Kind::Message, text),
+            Piece::Reasoning(text) => (Kind::Reasoning, text),
+            Piece::Call(call) => {
+                let mut events = self.close();
+                events.extend(self.call(&call.name, &call.arguments));
+                return events;
+            }
+        };
+        let mut events = Vec::new();
+        if self.open.as_ref().is_none_or(|(open, _)| *open != kind) {
+            events = self.close();
+            let (item, index) = (self.item(kind, None), self.items.len());
+            let id = item["id"].clone();
+            events.push(("response.output_item.added", json!({"output_index": index, "item": item})));
+            let added = json!({"item_id": id, "output_index": index, "content_index": 0, "part": part(kind, "")});
+            events.push(("response.content_part.added", added));
+            self.open = Some((kind, String::new()));
+        }
+        let id = self.item(kind, None)["id"].clone();
+        let delta = json!({"item_id": id, "output_index": self.items.len(), "content_index": 0, "delta": text});
+        events.push((kind.names().0, delta));
+        if let Some((_, all)) = &mut self.open {
+            all.push_str(&text);
+        }
+        if kind == Kind::Message {
+            self.text.push_str(&text);
+        }
+        events
+    }
+
+    /// Ends the item that grows.
+    pub(super) fn close(&mut self) -> Vec<Event> {
+        let Some((kind, text)) = self.open.take() else { return Vec::new() };
+        let (item, index) = (self.item(kind, Some(&text)), self.items.len());
+        let of = |more: Value| {
+            let mut event = json!({"item_id": item["id"], "output_index": index, "content_index": 0});
+            if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
+                event.extend(more);
+            }
+            event
+        };
+        let events = vec![
+            (kind.names().1, of(json!({"text": text}))),
+            ("response.content_part.done", of(json!({"part": part(kind, &text)}))),
+            ("response.output_item.done", json!({"output_index": index, "item": item})),
+        ];
+        self.items.push(item);
+        events
+    }
+
+    fn call(&mut self, name: &str, arguments: &str) -> Vec<Event> {
+        let (id, index) = (self.item_id("fc"), self.items.len());
+        let call_id = format!("call_{}_{index}", self.id);
+        let item = |arguments: &str, status: &str| {
+            json!({
+                "id": id, "type": "function_call", "call_id": call_id, "name": name, "arguments": arguments,
+                "status": status,
+            })
+        };
+        let done = item(arguments, "completed");
+        let delta = json!({"item_id": id, "output_index": index, "delta": arguments});
+        let whole = json!({"item_id": id, "output_index": index, "arguments": arguments, "name": name});
+        let events = vec![
+            ("response.output_item.added", json!({"output_index": index, "item": item("", "in_progress")})),
+            ("response.function_call_arguments.delta", delta),
+            ("response.function_call_arguments.done", whole),
+            ("response.output_item.done", json!({"output_index": index, "item": done})),
+        ];
+        self.items.push(done);
+        events
+    }
+
+    /// The message that a later request goes on from.
+    pub(super) fn message(&self) -> Value {
+        let function = |item: &Value| {
+            let arguments: Value =
+                item["arguments"].as_str().and_then(|a| serde_json::from_str(a).ok()).unwrap_or(json!({}));
+            let function = json!({"name": item["name"], "arguments": arguments});
+            json!({"id": item["call_id"], "type": "function", "function": function})
+        };
+        let calls: Vec<Value> =
+            self.items.iter().filter(|item| item["type"] == "function_call").map(function).collect();
+        let mut message = json!({"role": "assistant", "content": self.text});
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        message
+    }
+}
+
+fn part(kind: Kind, text: &str) -> Value {
+    match kind {
+        Kind::Message => json!({"type": kind.names().2, "text": text, "annotations": [], "logprobs": []}),
+        Kind::Reasoning => json!({"type": kind.names().2, "text": text}),
+    }
+}

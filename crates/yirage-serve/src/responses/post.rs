@@ -1,0 +1,177 @@
+//! POST /v1/responses and /v1/responses/input_tokens.
+
+use super::answer::{stream, whole};
+use super::begun::Begun;
+use super::items;
+use crate::app::{App, now};
+use crate::call::{Call, Posted};
+use crate::error::ApiError;
+use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
+use crate::generate::{Asked, Talk, converse};
+use crate::grammar::Grammar;
+use crate::reply::{self, with_ignored};
+use crate::sse::{self, Framing};
+use crate::tools::{Tool, ToolUse, unenforced};
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const OWN: &[Field] = &[
+    honoured("model", r#"{"type":"string"}"#),
+    honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
+    honoured("instructions", r#"{"type":["string","null"]}"#),
+    honoured("tools", r#"{"type":["array","null"],"items":{"type":"object"}}"#),
+    honoured("tool_choice", r#"{"anyOf":[{"type":["string","null"]},{"type":"object"}]}"#),
+    honoured("parallel_tool_calls", r#"{"type":["boolean","null"]}"#),
+    honoured("text", r#"{"type":["object","null"]}"#),
+    honoured("reasoning", r#"{"type":["object","null"]}"#),
+    honoured("max_output_tokens", r#"{"type":["integer","null"],"minimum":1}"#),
+    honoured("temperature", r#"{"type":["number","null"],"minimum":0,"maximum":100}"#),
+    honoured("top_p", r#"{"type":["number","null"],"exclusiveMinimum":0,"maximum":1}"#),
+    honoured("stream", r#"{"type":["boolean","null"]}"#),
+    honoured("store", r#"{"type":["boolean","null"]}"#),
+    honoured("previous_response_id", r#"{"type":["string","null"]}"#),
+    honoured("metadata", r#"{"type":["object","null"]}"#),
+    ignored("user", r#"{"type":["string","null"]}"#),
+    ignored("safety_identifier", r#"{"type":["string","null"]}"#),
+    ignored("prompt_cache_key", r#"{"type":["string","null"]}"#),
+    ignored("prompt_cache_retention", r#"{"type":["string","null"]}"#),
+    ignored("service_tier", r#"{"type":["string","null"]}"#),
+    ignored("include", r#"{"type":["array","null"]}"#),
+    ignored("stream_options", r#"{"type":["object","null"]}"#),
+    refused("truncation", "a conversation is never shortened", &["\"disabled\""]),
+    refused("background", "responses are computed while they are waited for", &["false"]),
+    refused("conversation", "use `previous_response_id`", &[]),
+    refused("prompt", "there are no stored prompts", &[]),
+    refused("top_logprobs", "use /v1/chat/completions", &["0"]),
+    refused("max_tool_calls", "tools are called by the client", &[]),
+];
+
+/// The fields of it.
+pub(crate) const RESPONSES: Table = &[OWN];
+
+const REASONING: Table = &[&[honoured("effort", "{}"), ignored("summary", "{}"), ignored("generate_summary", "{}")]];
+
+const TEXT: Table = &[&[honoured("format", "{}"), refused("verbosity", "say it in the prompt", &["\"medium\""])]];
+
+/// What a request says.
+struct Read {
+    talk: Talk,
+    /// The conversation without instructions.
+    messages: Vec<Value>,
+    echoed: Value,
+    ignored: Vec<String>,
+}
+
+/// The endpoint.
+pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    let mut begun = app.work(move |app| begin(app, &call, &body)).await?;
+    begun.conversing.turns.first().await?;
+    let ignored = std::mem::take(&mut begun.ignored);
+    let response = match begun.stream {
+        true => sse::stream(Framing::Events, |writer| stream(begun, writer)),
+        false => whole(begun).await?,
+    };
+    Ok(with_ignored(response, &ignored))
+}
+
+/// The endpoint that counts.
+pub(crate) async fn count(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    app.work(move |app| {
+        let mut fields = Fields::parse(&body, RESPONSES)?;
+        let model = fields.text("model")?;
+        let held = app.models.hold(model.as_deref())?;
+        let read = read(app, &call, &mut fields)?;
+        let (_, ids) = read.talk.render(held.generator()?)?;
+        let object = json!({"object": "response.input_tokens", "input_tokens": ids.len()});
+        Ok(with_ignored(reply::json(&object), &[read.ignored, fields.finish_part()?].concat()))
+    })
+    .await
+}
+
+fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
+    let mut fields = Fields::parse(body, RESPONSES)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let mut asked = Asked::suggested(held.generator()?.model().generation(), app.unique());
+    if let Some(temperature) = fields.number("temperature")? {
+        asked.sampling.temperature = temperature;
+    }
+    if let Some(top_p) = fields.number("top_p")? {
+        asked.sampling.top_p = top_p;
+    }
+    asked.max_tokens = fields.whole("max_output_tokens", "a whole number from 1")?;
+    if asked.max_tokens == Some(0) {
+        return Err(ApiError::field("max_output_tokens", "`max_output_tokens` is 0; it must be 1 or above"));
+    }
+    let stream = fields.switch("stream")?.unwrap_or(false);
+    let store = fields.switch("store")?.unwrap_or(true);
+    let Read { talk, messages, mut echoed, ignored } = read(app, call, &mut fields)?;
+    let ignored = [ignored, fields.finish()?].concat();
+    for (name, value) in [
+        ("model", json!(held.entry.name())),
+        ("created_at", json!(now())),
+        ("temperature", json!(asked.sampling.temperature)),
+        ("top_p", json!(asked.sampling.top_p)),
+        ("max_output_tokens", json!(asked.max_tokens)),
+        ("store", json!(store)),
+    ] {
+        echoed[name] = value;
+    }
+    let conversing = converse(app, call, &held, &asked, &talk)?;
+    let (kept, owner) = (store.then_some(messages), call.caller.name.clone());
+    let id = format!("resp_{}", app.id("").trim_start_matches('-'));
+    Ok(Begun { app: app.clone(), conversing, id, echoed, kept, owner, stream, ignored })
+}
+
+/// The conversation of a request, behind the one that it goes on from.
+fn read(app: &App, call: &Call, fields: &mut Fields) -> Result<Read, ApiError> {
+    let mut messages = Vec::new();
+    let previous = fields.text("previous_response_id")?;
+    if let Some(id) = &previous {
+        let kept = app.stored.get(id, &call.caller.name).ok_or_else(|| {
+            let what = format!("there is no response `{id}`; it may have been too old to be kept");
+            ApiError { param: Some("previous_response_id".into()), ..ApiError::not_found(what) }
+        })?;
+        messages.extend(kept.messages.iter().cloned());
+    }
+    let input = fields.take("input");
+    messages.extend(items::messages(fields.need("input", input)?)?);
+    let instructions = fields.text("instructions")?;
+    let mut all: Vec<Value> = instructions.iter().map(|text| json!({"role": "system", "content": text})).collect();
+    all.extend(messages.iter().cloned());
+    let list = fields.list("tools")?.unwrap_or_default();
+    let choice = fields.take("tool_choice");
+    let parallel = fields.switch("parallel_tool_calls")?.unwrap_or(true);
+    let mut ignored = Vec::new();
+    let mut effort = None;
+    if let Some(mut reasoning) = fields.fields("reasoning", REASONING)? {
+        effort = reasoning.text("effort")?;
+        ignored.extend(reasoning.finish()?.into_iter().map(|name| format!("reasoning.{name}")));
+    }
+    let (mut grammar, mut format) = (Grammar::Free, json!({"type": "text"}));
+    if let Some(mut text) = fields.fields("text", TEXT)? {
+        if let Some(wanted) = text.take("format") {
+            grammar = Grammar::of_response_format(&wanted)?;
+            format = wanted;
+        }
+        text.finish()?;
+    }
+    let echoed = json!({
+        "instructions": instructions,
+        "metadata": fields.take("metadata").unwrap_or_else(|| json!({})),
+        "parallel_tool_calls": parallel,
+        "previous_response_id": previous,
+        "reasoning": {"effort": effort, "summary": null},
+        "text": {"format": format},
+        "tool_choice": choice.clone().unwrap_or_else(|| json!("auto")),
+        "tools": list,
+        "truncation": "disabled",
+    });
+    let tools = ToolUse::new(Tool::list(&list)?, choice.as_ref(), parallel)?;
+    ignored.extend(unenforced(&list, tools.as_ref()));
+    let thinking = effort.as_deref().map(|effort| effort != "none");
+    let talk = Talk { tools, reasoning_effort: effort, thinking, grammar, ..Talk::new(all) };
+    Ok(Read { talk, messages, echoed, ignored })
+}

@@ -1,0 +1,335 @@
+//! A server: listens, serves connections within limits, and ends in order.
+
+use crate::app::App;
+use crate::limits::{HEAD_TIME, MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
+use crate::models::{ModelEntry, Models};
+use crate::options::ServeOptions;
+use crate::router::router;
+use crate::unstalled::Unstalled;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Threads that serve connections: what they do is short, and the processors are for models.
+const THREADS: usize = 2;
+
+/// How often the end of open requests is looked for while the server ends.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long connections may take to write out what is finished, once nothing is open.
+const WRITE_OUT: Duration = Duration::from_secs(2);
+
+/// How long nothing is accepted after the system refused a connection.
+const REFUSED: Duration = Duration::from_millis(50);
+
+/// Why there is no server.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// Other machines would be listened to, and everybody there could ask.
+    #[error(
+        "{address} is open to other machines and there is no key: give --api-key-file, or --insecure to let everybody in"
+    )]
+    Open {
+        /// Where it would listen.
+        address: SocketAddr,
+    },
+    /// There is no model.
+    #[error("there is no model to serve")]
+    NoModel,
+    /// Two models under one name, or one without a name.
+    #[error("the name {name:?} is that of two models; give each a name of its own")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The address cannot be listened to.
+    #[error("{address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gives no threads.
+    #[error("no threads to serve connections: {0}")]
+    Threads(io::Error),
+    /// The server's threads broke.
+    #[error("the server has broken down; please report this")]
+    Broken,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drained {
+    /// Requests that were cut off at the deadline.
+    pub cut: usize,
+}
+
+/// A server that listens and does not answer yet.
+pub struct Server {
+    app: Arc<App>,
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+}
+
+/// A server that answers, on threads of its own. Dropped, it ends without waiting for open requests.
+pub struct Running {
+    address: SocketAddr,
+    stop: watch::Sender<Stop>,
+    thread: Option<JoinHandle<Result<Drained, ServeError>>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    No,
+    /// When open requests have ended, or at the deadline.
+    InOrder,
+    Now,
+}
+
+impl Server {
+    /// Listens. Nobody is answered yet.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub fn bind(options: ServeOptions, models: Vec<ModelEntry>) -> Result<Server, ServeError> {
+        let address = options.address;
+        if !address.ip().is_loopback() && options.keys.is_empty() && !options.insecure {
+            return Err(ServeError::Open { address });
+        }
+        check_names(&models)?;
+        let failed = |source| ServeError::Bind { address, source };
+        let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let models = Models::new(models, options.memory);
+        Ok(Server { app: Arc::new(App::new(options, models)), listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Opens the models of these names, so that the first request need not wait.
+    ///
+    /// # Errors
+    /// What the first that cannot be opened says.
+    pub fn open(&self, names: &[String]) -> Result<(), String> {
+        names.iter().try_for_each(|name| self.app.models.hold(Some(name)).map(drop).map_err(|error| error.message))
+    }
+
+    /// Answers, on threads of its own.
+    ///
+    /// # Errors
+    /// [`ServeError::Threads`].
+    pub fn start(self) -> Result<Running, ServeError> {
+        let (stop, stopped) = watch::channel(Stop::No);
+        let address = self.address;
+        let thread = std::thread::Builder::new().name("yirage-serve".into());
+        let thread = thread.spawn(move || self.run(stopped)).map_err(ServeError::Threads)?;
+        Ok(Running { address, stop, thread: Some(thread) })
+    }
+
+    /// Answers until the process is asked to end (SIGTERM, SIGINT, Ctrl-C); a second such request ends it at once.
+    ///
+    /// # Errors
+    /// [`ServeError::Threads`].
+    pub fn run_until_signal(self) -> Result<Drained, ServeError> {
+        let (stop, stopped) = watch::channel(Stop::No);
+        let runtime = runtime()?;
+        runtime.spawn(async move {
+            for next in [Stop::InOrder, Stop::Now] {
+                if asked_to_end().await.is_err() {
+                    return;
+                }
+                stop.send_replace(next);
+            }
+            std::future::pending::<()>().await;
+        });
+        let drained = self.serve_on(&runtime, stopped);
+        runtime.shutdown_background();
+        drained
+    }
+
+    fn run(self, stopped: watch::Receiver<Stop>) -> Result<Drained, ServeError> {
+        let runtime = runtime()?;
+        let drained = self.serve_on(&runtime, stopped);
+        runtime.shutdown_timeout(WRITE_OUT);
+        drained
+    }
+
+    fn serve_on(self, runtime: &Runtime, stopped: watch::Receiver<Stop>) -> Result<Drained, ServeError> {
+        let Server { app, listener, address } = self;
+        runtime.block_on(async move {
+            let listener = TcpListener::from_std(listener).map_err(|source| ServeError::Bind { address, source })?;
+            Ok(serve(app, listener, stopped).await)
+        })
+    }
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes nothing new, waits for what is open up to the deadline, and ends.
+    ///
+    /// # Errors
+    /// [`ServeError::Broken`].
+    pub fn stop(mut self) -> Result<Drained, ServeError> {
+        self.stop.send_replace(Stop::InOrder);
+        let thread = self.thread.take().ok_or(ServeError::Broken)?;
+        thread.join().map_err(|_| ServeError::Broken)?
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.send_replace(Stop::Now);
+        if let Some(thread) = self.thread.take() {
+            // How it ended is told to whoever stops it.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn check_names(models: &[ModelEntry]) -> Result<(), ServeError> {
+    let mut seen = BTreeSet::new();
+    if models.is_empty() {
+        return Err(ServeError::NoModel);
+    }
+    for model in models {
+        if model.names().is_empty() {
+            return Err(ServeError::Name { name: String::new() });
+        }
+        for name in model.names() {
+            if name.is_empty() || !seen.insert(name) {
+                return Err(ServeError::Name { name: name.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn runtime() -> Result<Runtime, ServeError> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    // A few more than requests may use, for what asks the engine.
+    builder.worker_threads(THREADS).max_blocking_threads(WORKERS + 8).thread_name("yirage-http").enable_all();
+    builder.build().map_err(ServeError::Threads)
+}
+
+/// Waits until the process is asked to end.
+#[cfg(unix)]
+async fn asked_to_end() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    Ok(())
+}
+
+/// Waits until the process is asked to end.
+#[cfg(not(unix))]
+async fn asked_to_end() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+/// Serves until it is told to stop, then until nothing is open.
+async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<Stop>) -> Drained {
+    let router = router(app.clone());
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let (closing, closed) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    let mut deadline: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            // Others are told that the server ends, as long as it has not.
+            accepted = accept(&listener, &room) => match accepted {
+                Some((stream, permit)) => {
+                    let served = connection(stream, router.clone(), closed.clone());
+                    connections.spawn(async move {
+                        served.await;
+                        drop(permit);
+                    });
+                }
+                None => tokio::time::sleep(REFUSED).await,
+            },
+            told = stop.changed(), if deadline.is_none() || *stop.borrow() != Stop::Now => {
+                let now = told.is_err() || *stop.borrow() == Stop::Now;
+                app.drain();
+                let time = if now { Duration::ZERO } else { app.options.drain_time };
+                deadline = Some(Instant::now() + time);
+            }
+            () = tokio::time::sleep(LOOK), if deadline.is_some() => {}
+        }
+        while connections.try_join_next().is_some() {}
+        if deadline.is_some_and(|deadline| app.live.count() == 0 || Instant::now() >= deadline) {
+            break;
+        }
+    }
+    drop(listener);
+    let cut = app.live.count();
+    closing.send_replace(true);
+    let left = deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(Instant::now()));
+    let written_out = async { while connections.join_next().await.is_some() {} };
+    // What is left at the deadline is dropped, by which its answers are cancelled.
+    let _ = tokio::time::timeout(left.min(WRITE_OUT), written_out).await;
+    connections.shutdown().await;
+    Drained { cut }
+}
+
+/// A connection with its place among those that may be; none where the system refused it.
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = room.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => {
+            // Tokens are small, and each is to be seen at once.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "a connection gathers small writes");
+            }
+            Some((stream, permit))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a connection was not accepted");
+            None
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(MAX_HEAD).max_headers(MAX_HEADERS);
+    let mut served =
+        pin!(http.serve_connection(TokioIo::new(Unstalled::new(stream)), TowerToHyperService::new(router)));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        _ = closing.changed() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
+    }
+}

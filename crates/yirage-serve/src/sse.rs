@@ -1,0 +1,110 @@
+//! Answers that are written while they are computed: server-sent events, and lines of JSON.
+//!
+//! A task writes, the connection reads. A reader that takes nothing for too long ends the answer, and so does one that
+//! goes away; either drops what the task holds, by which the engine stops.
+
+use crate::limits::{FRAMES, STALLED};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use futures_core::Stream;
+use serde_json::Value;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+/// The form of a streamed answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Framing {
+    /// `data: {...}` (WHATWG HTML, server-sent events).
+    Events,
+    /// An object a line.
+    Lines,
+}
+
+/// Nobody reads any more.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+/// The writing end.
+pub(crate) struct Writer {
+    framing: Framing,
+    to: mpsc::Sender<Bytes>,
+}
+
+struct Frames(mpsc::Receiver<Bytes>);
+
+impl Stream for Frames {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|frame| frame.map(Ok))
+    }
+}
+
+/// A response whose body `write` writes.
+pub(crate) fn stream<F>(framing: Framing, write: impl FnOnce(Writer) -> F) -> Response
+where
+    F: Future<Output = Result<(), Gone>> + Send + 'static,
+{
+    let (to, from) = mpsc::channel(FRAMES);
+    // Where nobody reads any more there is nobody to tell.
+    tokio::spawn({
+        let written = write(Writer { framing, to });
+        async move { drop(written.await) }
+    });
+    let mut response = Response::new(Body::from_stream(Frames(from)));
+    *response.status_mut() = StatusCode::OK;
+    let kind = match framing {
+        Framing::Events => "text/event-stream",
+        Framing::Lines => "application/x-ndjson",
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that gather an answer before they pass it on are asked not to.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+impl Writer {
+    /// Writes an object.
+    pub(crate) async fn data(&self, value: &Value) -> Result<(), Gone> {
+        self.send(match self.framing {
+            Framing::Events => format!("data: {value}\n\n"),
+            Framing::Lines => format!("{value}\n"),
+        })
+        .await
+    }
+
+    /// Writes an object as an event with a name.
+    pub(crate) async fn event(&self, name: &str, value: &Value) -> Result<(), Gone> {
+        self.send(format!("event: {name}\ndata: {value}\n\n")).await
+    }
+
+    /// Writes the end as OpenAI's interface marks it.
+    pub(crate) async fn done(&self) -> Result<(), Gone> {
+        self.send("data: [DONE]\n\n".into()).await
+    }
+
+    /// Writes a comment, which keeps the connection open. Lines have none.
+    pub(crate) async fn ping(&self) -> Result<(), Gone> {
+        match self.framing {
+            Framing::Events => self.send(": ping\n\n".into()).await,
+            Framing::Lines => Ok(()),
+        }
+    }
+
+    /// Waits until nobody reads any more.
+    pub(crate) async fn closed(&self) {
+        self.to.closed().await;
+    }
+
+    async fn send(&self, frame: String) -> Result<(), Gone> {
+        match self.to.send_timeout(Bytes::from(frame), STALLED).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Gone),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Responses that are kept, in memory alone: so many at most, for so long at most, each for its own key.
+
+use crate::limits::{MAX_STORED, STORED_BYTES, STORED_TIME};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// A response with the conversation that it ends.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) response: Value,
+    /// The conversation, the answer included and the instructions not.
+    pub(crate) messages: Vec<Value>,
+}
+
+struct Entry {
+    id: String,
+    owner: String,
+    since: Instant,
+    bytes: usize,
+    kept: Arc<Kept>,
+}
+
+/// The responses that are kept, the oldest first.
+#[derive(Default)]
+pub(crate) struct Store(Mutex<VecDeque<Entry>>);
+
+impl Store {
+    /// The entries that are not too old.
+    fn fresh(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while entries.front().is_some_and(|entry| entry.since.elapsed() > STORED_TIME) {
+            entries.pop_front();
+        }
+        entries
+    }
+
+    /// Keeps a response of `owner`. The oldest ones make room.
+    pub(crate) fn keep(&self, id: &str, owner: &str, kept: Kept) {
+        let bytes = kept.response.to_string().len() + kept.messages.iter().map(|m| m.to_string().len()).sum::<usize>();
+        let mut entries = self.fresh();
+        let entry =
+            Entry { id: id.to_owned(), owner: owner.to_owned(), since: Instant::now(), bytes, kept: Arc::new(kept) };
+        entries.push_back(entry);
+        let mut taken: usize = entries.iter().map(|entry| entry.bytes).sum();
+        while entries.len() > MAX_STORED || taken > STORED_BYTES {
+            let Some(oldest) = entries.pop_front() else { break };
+            taken -= oldest.bytes;
+        }
+    }
+
+    /// The response of this id, where it is the owner's.
+    pub(crate) fn get(&self, id: &str, owner: &str) -> Option<Arc<Kept>> {
+        let entries = self.fresh();
+        let found = entries.iter().find(|entry| entry.id == id && entry.owner == owner);
+        found.map(|entry| entry.kept.clone())
+    }
+
+    /// Forgets a response; false where there is none.
+    pub(crate) fn delete(&self, id: &str, owner: &str) -> bool {
+        let mut entries = self.fresh();
+        let before = entries.len();
+        entries.retain(|entry| entry.id != id || entry.owner != owner);
+        entries.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn responses_are_their_owners_and_bounded() {
+        let store = Store::default();
+        let kept = |text: String| Kept { response: json!(text), messages: Vec::new() };
+        store.keep("a", "ann", kept("x".into()));
+        assert!(store.get("a", "ann").is_some() && store.get("a", "bob").is_none());
+        assert!(!store.delete("a", "bob") && store.delete("a", "ann") && store.get("a", "ann").is_none());
+        (0..=MAX_STORED).for_each(|i| store.keep(&i.to_string(), "ann", kept("x".into())));
+        assert!(store.get("0", "ann").is_none() && store.get("1", "ann").is_some());
+        store.keep("large", "ann", kept("x".repeat(STORED_BYTES - 2)));
+        assert!(store.get("large", "ann").is_some() && store.get("5", "ann").is_none());
+        store.keep("too large", "ann", kept("x".repeat(STORED_BYTES)));
+        assert!(store.get("too large", "ann").is_none(), "nothing larger than all may be is kept");
+    }
+}

@@ -1,0 +1,72 @@
+//! A connection whose other end has to read: one that takes nothing for too long is given up.
+
+use crate::limits::STALLED;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+/// A connection, and since when its other end takes nothing.
+pub(crate) struct Unstalled {
+    stream: TcpStream,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Unstalled {
+    pub(crate) fn new(stream: TcpStream) -> Unstalled {
+        Unstalled { stream, stalled: None }
+    }
+
+    fn watched<R>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED)));
+        match stalled.as_mut().poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => {
+                let what = format!("the other end took nothing for {} s", STALLED.as_secs());
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, what)))
+            }
+        }
+    }
+}
+
+impl AsyncRead for Unstalled {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, to)
+    }
+}
+
+impl AsyncWrite for Unstalled {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, from);
+        self.watched(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, from);
+        self.watched(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.watched(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let closed = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.watched(context, closed)
+    }
+}

@@ -1,0 +1,60 @@
+//! POST /v1/embeddings.
+
+use super::encode::embed;
+use crate::app::App;
+use crate::call::{Call, Posted};
+use crate::error::ApiError;
+use crate::fields::{Field, Fields, honoured, ignored, refused};
+use crate::limits::MAX_INPUTS;
+use crate::prompt::prompts;
+use crate::reply::{self, with_ignored};
+use axum::extract::State;
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The fields of it.
+pub(crate) const EMBEDDINGS: &[&[Field]] = &[&[
+    honoured("model", r#"{"type":"string"}"#),
+    honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
+    honoured("encoding_format", r#"{"enum":["float","base64",null]}"#),
+    ignored("user", r#"{"type":["string","null"]}"#),
+    refused("dimensions", "a vector has as many as the model gives", &[]),
+    refused("truncate_prompt_tokens", "texts are never cut; shorten them", &[]),
+]];
+
+/// The endpoint.
+pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    app.work(move |app| answer(app, &call, &body)).await
+}
+
+fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
+    let mut fields = Fields::parse(body, EMBEDDINGS)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let input = fields.take("input");
+    let inputs = prompts("input", fields.need("input", input)?, MAX_INPUTS)?;
+    let packed = match fields.text("encoding_format")?.as_deref() {
+        None | Some("float") => false,
+        Some("base64") => true,
+        Some(_) => return Err(ApiError::field("encoding_format", "`encoding_format`: expected float or base64")),
+    };
+    let ignored = fields.finish()?;
+    let _open = app.live.enter(&call.id, held.entry.name());
+    let (vectors, tokens) = embed(&held, &inputs)?;
+    let data: Vec<Value> = vectors.iter().enumerate().map(|(index, vector)| one(index, vector, packed)).collect();
+    let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
+    let object = json!({"object": "list", "data": data, "model": held.entry.name(), "usage": usage});
+    Ok(with_ignored(reply::json(&object), &ignored))
+}
+
+fn one(index: usize, vector: &[f32], packed: bool) -> Value {
+    let embedding = match packed {
+        // Little-endian f32, as OpenAI's clients unpack it.
+        true => STANDARD.encode(vector.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()).into(),
+        false => json!(vector),
+    };
+    json!({"object": "embedding", "index": index, "embedding": embedding})
+}

@@ -1,0 +1,43 @@
+//! A model's tokens as grammars see them.
+
+use llguidance::ParserFactory;
+use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
+use std::sync::Arc;
+use yirage_session::Model;
+
+/// Before the text of a special token, so that no text of a grammar is one.
+const SPECIAL: u8 = 0xff;
+
+/// A model's tokens as grammars see them.
+pub(crate) struct Vocabulary {
+    pub(crate) factory: ParserFactory,
+    /// All tokens that end a text; the first one stands for them.
+    pub(crate) ends: Vec<u32>,
+}
+
+impl Vocabulary {
+    /// The tokens of a model.
+    ///
+    /// # Errors
+    /// Why a model cannot be held to a form.
+    pub(crate) fn new(model: &Model) -> Result<Arc<Vocabulary>, String> {
+        let tokenizer = &model.texts().ok_or("the model has no tokenizer")?.tokenizer;
+        let ends = model.ends().to_vec();
+        let size = model.facts().vocabulary;
+        let end = ends.first().copied().filter(|end| *end < size).ok_or("the model has no token that ends a text")?;
+        let word = |id| {
+            let bytes = tokenizer.token_bytes(id).unwrap_or_default();
+            if tokenizer.is_special(id) || ends.contains(&id) {
+                [&[SPECIAL], &*bytes].concat()
+            } else {
+                bytes.into_owned()
+            }
+        };
+        let words: Vec<Vec<u8>> = (0..size).map(word).collect();
+        let trie = TokTrie::from(&TokRxInfo::new(size, end), &words);
+        let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
+        let mut factory = ParserFactory::new_simple(&environment).map_err(|e| e.to_string())?;
+        factory.quiet();
+        Ok(Arc::new(Vocabulary { factory, ends }))
+    }
+}

@@ -1,0 +1,205 @@
+//! What is refused: every field by its name, bodies of any bytes, too much of anything. Nothing of it harms the server.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+mod support;
+
+use serde_json::{Value, json};
+use std::io::Write;
+use support::{Answered, connect, get, ok, options, post, raw, read, request, serve, serve_with};
+use yirage_engine::EngineOptions;
+use yirage_serve::ServeOptions;
+use yirage_testkit::rng::Rng;
+
+fn with(base: &Value, more: &Value) -> Value {
+    let mut body = base.clone();
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+fn refused(answered: &Answered, param: &str) {
+    assert_eq!(answered.status, 400, "{param}: {}", answered.text());
+    let error = &answered.json()["error"];
+    assert_eq!(error["param"], param, "{error}");
+    assert_eq!(error["type"], "invalid_request_error");
+    assert!(error["message"].as_str().is_some_and(|text| text.len() > 10), "{error}");
+}
+
+#[test]
+fn fields_are_refused_by_name() {
+    let server = serve();
+    let chat = json!({"model": "story", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2});
+    for (more, param) in [
+        (json!({"guided_json": {}}), "guided_json"),
+        (json!({"temprature": 1}), "temprature"),
+        (json!({"temperature": 101}), "temperature"),
+        (json!({"temperature": "hot"}), "temperature"),
+        (json!({"top_p": 0}), "top_p"),
+        (json!({"top_k": -2}), "top_k"),
+        (json!({"min_p": 2}), "min_p"),
+        (json!({"presence_penalty": 3}), "presence_penalty"),
+        (json!({"frequency_penalty": -3}), "frequency_penalty"),
+        (json!({"repetition_penalty": 0}), "repetition_penalty"),
+        (json!({"seed": 1.5}), "seed"),
+        (json!({"n": 0}), "n"),
+        (json!({"n": 1000}), "n"),
+        (json!({"stop": 3}), "stop"),
+        (json!({"stop": [""]}), "stop"),
+        (json!({"logit_bias": {"x": 1}}), "logit_bias"),
+        (json!({"logit_bias": {"99999": 1}}), "logit_bias"),
+        (json!({"logit_bias": {"3": 101}}), "logit_bias.3"),
+        (json!({"max_tokens": 0}), "max_tokens"),
+        (json!({"max_tokens": -1}), "max_tokens"),
+        (json!({"top_logprobs": 2}), "top_logprobs"),
+        (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs"),
+        (json!({"stream_options": {"include_usage": true}}), "stream_options"),
+        (json!({"stream": true, "stream_options": {"x": true}}), "x"),
+        (json!({"store": true}), "store"),
+        (json!({"audio": {"voice": "a"}}), "audio"),
+        (json!({"modalities": ["audio"]}), "modalities"),
+        (json!({"web_search_options": {}}), "web_search_options"),
+        (json!({"functions": [{}]}), "functions"),
+        (json!({"priority": 3}), "priority"),
+        (json!({"use_beam_search": true}), "use_beam_search"),
+        (json!({"tools": [{"type": "code_interpreter"}]}), "tools[0]"),
+        (json!({"tool_choice": "required"}), "tool_choice"),
+        (json!({"response_format": {"type": "yaml"}}), "response_format"),
+        (json!({"messages": "hello"}), "messages"),
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}),
+            "messages[0].content[0]",
+        ),
+        (json!({"messages": [{"role": "king", "content": "x"}]}), "messages[0].role"),
+        (json!({"allowed_token_ids": [512]}), "allowed_token_ids"),
+        (json!({"min_tokens": 5}), "min_tokens"),
+    ] {
+        refused(&post(server.address(), "/v1/chat/completions", &with(&chat, &more)), param);
+    }
+    let text = json!({"model": "story", "prompt": "Once", "max_tokens": 2});
+    for (more, param) in [
+        (json!({"suffix": "end"}), "suffix"),
+        (json!({"best_of": 3}), "best_of"),
+        (json!({"logprobs": 21}), "logprobs"),
+        (json!({"prompt": []}), "prompt"),
+        (json!({"prompt": [1, "a"]}), "prompt[0]"),
+        (json!({"prompt": null}), "prompt"),
+        (json!({"messages": []}), "messages"),
+    ] {
+        refused(&post(server.address(), "/v1/completions", &with(&text, &more)), param);
+    }
+    // What asks for nothing is taken, and what changes nothing is named.
+    let more = json!({"store": false, "user": "u", "metadata": {"a": "b"}, "audio": null, "modalities": ["text"], "functions": []});
+    let answered = post(server.address(), "/v1/chat/completions", &with(&chat, &more));
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    assert_eq!(answered.header("x-yirage-ignored"), Some("metadata,user"));
+}
+
+#[test]
+fn lengths_beyond_the_context_are_refused_with_numbers() {
+    let server = serve();
+    for stream in [false, true] {
+        let body = json!({"model": "story", "prompt": vec![5; 250], "max_tokens": 10, "stream": stream});
+        let answered = post(server.address(), "/v1/completions", &body);
+        let error = answered.json()["error"].clone();
+        assert_eq!((answered.status, &error["code"]), (400, &json!("context_length_exceeded")));
+        assert!(error["message"].as_str().unwrap().contains("260 exceed the context of 256 by 4"), "{error}");
+    }
+    let unknown = post(server.address(), "/v1/completions", &json!({"model": "story", "prompt": [1, 512]}));
+    assert_eq!(unknown.status, 400, "{}", unknown.text());
+}
+
+#[test]
+fn bodies_of_any_bytes() {
+    let server = serve();
+    let good =
+        json!({"model": "story", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}).to_string();
+    let mut rng = Rng::new(7);
+    let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
+    let mut bodies: Vec<Vec<u8>> = vec![vec![], b"null".to_vec(), b"[]".to_vec(), b"\xff\xfe".to_vec(), deep];
+    for _ in 0..200 {
+        let mut bytes = good.clone().into_bytes();
+        for _ in 0..=rng.below(3) {
+            let at = rng.below(bytes.len() as u64) as usize;
+            match rng.below(3) {
+                0 => bytes[at] = rng.below(256) as u8,
+                1 => bytes.truncate(at.max(1)),
+                _ => bytes.insert(at, b"\"{}[]:,0"[rng.below(8) as usize]),
+            }
+        }
+        bodies.push(bytes);
+    }
+    for path in ["/v1/chat/completions", "/v1/completions"] {
+        for body in &bodies {
+            let answered = raw(server.address(), &request("POST", path, &[], body));
+            assert!(
+                matches!(answered.status, 200 | 400 | 404),
+                "{} for {:?}",
+                answered.status,
+                String::from_utf8_lossy(body)
+            );
+        }
+    }
+    ok(server.address(), "/v1/chat/completions", &serde_json::from_str(&good).unwrap());
+}
+
+#[test]
+fn methods_paths_and_types_of_content() {
+    let server = serve();
+    assert_eq!(get(server.address(), "/v1/nowhere").status, 404);
+    let wrong = get(server.address(), "/v1/chat/completions");
+    assert_eq!((wrong.status, wrong.header("allow")), (405, Some("POST")));
+    assert!(wrong.json()["error"]["message"].is_string());
+    let xml = raw(server.address(), &request("POST", "/v1/completions", &[("content-type", "text/xml")], b"<a/>"));
+    assert_eq!(xml.status, 415);
+    assert!(raw(server.address(), b"NONSENSE\r\n\r\n").status == 400);
+}
+
+#[test]
+fn too_much_is_refused() {
+    let server = serve();
+    let length = yirage_serve::MAX_BODY + 1;
+    let head = format!("POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
+    assert_eq!(raw(server.address(), head.as_bytes()).status, 413);
+    // Without a length it is counted.
+    let mut stream = connect(server.address());
+    stream
+        .write_all(b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
+        .unwrap();
+    let chunk = [b"100000\r\n".to_vec(), vec![b' '; 0x10_0000], b"\r\n".to_vec()].concat();
+    while stream.write_all(&chunk).is_ok() {}
+    ok(server.address(), "/v1/completions", &json!({"model": "story", "prompt": "a", "max_tokens": 1}));
+    let flood: String = (0..200).map(|i| format!("x-{i}: y\r\n")).collect();
+    let flood = format!("GET /health HTTP/1.1\r\nhost: localhost\r\n{flood}\r\n");
+    assert_eq!(raw(server.address(), flood.as_bytes()).status, 431);
+    let long = format!("GET /health HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(100_000));
+    let long = raw(server.address(), long.as_bytes());
+    assert!(matches!(long.status, 400 | 431), "{} {}", long.status, long.text());
+    assert_eq!(get(server.address(), "/health").status, 200);
+}
+
+#[test]
+fn what_would_wait_too_long_is_told_when_to_come_again() {
+    let engine = EngineOptions { max_seqs: 1, context: Some(512), ..support::engine_options() };
+    let server = serve_with(ServeOptions { max_queued: 1, ..options() }, vec![support::story(engine)]);
+    let long = json!({"model": "story", "prompt": "Once", "max_tokens": 500, "ignore_eos": true, "stream": true});
+    let mut open: Vec<_> = (0..2).map(|_| connect(server.address())).collect();
+    for stream in &mut open {
+        stream.write_all(&request("POST", "/v1/completions", &[], long.to_string().as_bytes())).unwrap();
+    }
+    // Both are open once the first has sent something and the second waits.
+    let started = std::time::Instant::now();
+    loop {
+        let answered = post(server.address(), "/v1/completions", &json!({"model": "story", "prompt": "a", "n": 2}));
+        if answered.status == 429 {
+            assert!(answered.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+            assert!(answered.header("retry-after-ms").is_some());
+            assert_eq!(answered.header("x-should-retry"), Some("true"));
+            assert_eq!(answered.json()["error"]["type"], "rate_limit_error");
+            break;
+        }
+        assert!(started.elapsed().as_secs() < 30, "never refused");
+    }
+    for mut stream in open {
+        let events = read(&mut stream);
+        assert_eq!(events.status, 200, "{}", events.text());
+    }
+}

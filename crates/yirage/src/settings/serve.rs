@@ -1,0 +1,76 @@
+//! Whom a server listens to, and how much it takes at once.
+
+use crate::failure::Failure;
+use crate::options::Layers;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+use yirage_engine::limits::MAX_SEQS;
+use yirage_engine::{CacheSize, EngineOptions};
+use yirage_serve::{Keys, ServeOptions};
+
+/// Bytes of a GiB.
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// Sequences of full length that the cache holds where nobody says how much it may take.
+const SEQUENCES: u32 = 4;
+
+/// Options of a server, and what the user should know of them.
+///
+/// # Errors
+/// [`Failure::Usage`] naming the option.
+pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), Failure> {
+    let (keys, notes) = match layers.text("api-key-file") {
+        None => (Keys::default(), Vec::new()),
+        Some(path) => {
+            Keys::read(Path::new(path)).map_err(|e| Failure::Usage(format!("{}: {e}", layers.label("api-key-file"))))?
+        }
+    };
+    let usual = ServeOptions::default();
+    let options = ServeOptions {
+        address: address(layers)?,
+        keys,
+        insecure: layers.switch("insecure")?,
+        allowed_hosts: layers.texts("allowed-host").to_vec(),
+        allowed_origins: layers.texts("allowed-origin").to_vec(),
+        max_queued: layers.number("max-queued", "a whole number", |_| true)?.unwrap_or(usual.max_queued),
+        request_time: seconds(layers, "request-time")?,
+        drain_time: seconds(layers, "drain-time")?.unwrap_or(usual.drain_time),
+        stuck_after: seconds(layers, "stuck-after")?.unwrap_or(usual.stuck_after),
+        memory: gibibytes(layers, "models-memory")?,
+    };
+    Ok((options, notes))
+}
+
+/// The engine's options for many requests at once.
+///
+/// # Errors
+/// As [`serve`].
+pub(crate) fn serve_engine(layers: &Layers, options: EngineOptions) -> Result<EngineOptions, Failure> {
+    let expected = format!("a number from 1 to {MAX_SEQS}");
+    let max_seqs = layers.number("max-seqs", &expected, |n| (1..=MAX_SEQS).contains(n))?.unwrap_or(options.max_seqs);
+    let step = layers.number::<f64>("max-step-ms", "a number above 0", |ms| *ms > 0.0 && *ms <= 1e9)?;
+    let cache = gibibytes(layers, "kv-memory")?.map_or(CacheSize::Sequences(SEQUENCES), CacheSize::Bytes);
+    let max_step = step.map(|ms| Duration::from_secs_f64(ms / 1e3));
+    Ok(EngineOptions { max_seqs, max_step, cache, ..options })
+}
+
+fn address(layers: &Layers) -> Result<SocketAddr, Failure> {
+    let port = layers.number::<u16>("port", "a number from 0 to 65535", |_| true)?.unwrap_or(0);
+    let host = layers.text("host").unwrap_or_default();
+    if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Ok(SocketAddr::from((address, port)));
+    }
+    let found = (host, port).to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| layers.wrong("host", "an address such as 127.0.0.1, or a name of this machine"))
+}
+
+fn seconds(layers: &Layers, name: &str) -> Result<Option<Duration>, Failure> {
+    let given = layers.number::<f64>(name, "a number of seconds", |s| (0.0..=1e9).contains(s))?;
+    Ok(given.map(Duration::from_secs_f64))
+}
+
+fn gibibytes(layers: &Layers, name: &str) -> Result<Option<u64>, Failure> {
+    let given = layers.number::<f64>(name, "a number of GiB above 0", |gib| *gib > 0.0 && *gib <= 1e6)?;
+    Ok(given.map(|gib| (gib * GIB) as u64))
+}

@@ -1,0 +1,239 @@
+//! `yirage serve`: its options, its end, and the examples of its page.
+
+use crate::docs::{commands, fits, words};
+use crate::support::{Ran, bedtime, yirage};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// A server of the small model.
+struct Serving {
+    child: Child,
+    address: String,
+}
+
+impl Serving {
+    fn new(more: &[&str]) -> Serving {
+        let model = bedtime();
+        let run = yirage(&[&["serve", &model, "--port", "0", "--json", "--threads", "2"], more].concat());
+        let mut child = run.reading();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let Ok(said) = serde_json::from_str::<Value>(&line) else {
+            let output = child.wait_with_output().unwrap();
+            panic!("{}", String::from_utf8_lossy(&output.stderr));
+        };
+        let address = said["address"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+        Serving { child, address }
+    }
+
+    /// Status and body of a request.
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = self.connect();
+        stream.write_all(self.request(method, path, headers, body).as_bytes()).unwrap();
+        let mut all = String::new();
+        stream.read_to_string(&mut all).unwrap();
+        let (head, body) = all.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn connect(&self) -> TcpStream {
+        let address = self.address.replace("0.0.0.0", "127.0.0.1");
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
+        let host = if headers.contains("host:") { "" } else { "host: localhost\r\n" };
+        let length = body.len();
+        format!("{method} {path} HTTP/1.0\r\n{host}{headers}content-length: {length}\r\n\r\n{body}")
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = self.ask("GET", path, "", "");
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn status(&self, path: &str, headers: &str) -> u16 {
+        self.ask("GET", path, headers, "").0
+    }
+
+    /// A stream that goes on for a while, once its first bytes are there.
+    fn long(&self) -> TcpStream {
+        let body =
+            json!({"prompt": "Once", "max_tokens": 500, "ignore_eos": true, "n": 16, "stream": true}).to_string();
+        let mut stream = self.connect();
+        stream.write_all(self.request("POST", "/v1/completions", "", &body).as_bytes()).unwrap();
+        stream.read_exact(&mut [0; 200]).unwrap();
+        stream
+    }
+
+    /// Ends it as an operator does.
+    fn ended(mut self) -> Ran {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let mut err = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        let code = self.child.wait().unwrap().code().unwrap();
+        Ran { code, out: String::new(), err }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A run that does not come to serve.
+fn refused(more: &[&str]) -> Ran {
+    let model = bedtime();
+    yirage(&[&["serve", &model, "--port", "0"], more].concat()).ran()
+}
+
+pub(crate) fn host() {
+    let open = refused(&["--host", "0.0.0.0"]);
+    assert!(open.code == 2 && open.err.contains("--insecure"), "{}", open.err);
+    assert_eq!(refused(&["--host", "no such host"]).code, 2);
+    assert!(Serving::new(&["--host", "0.0.0.0", "--insecure"]).address.starts_with("0.0.0.0:"));
+}
+
+pub(crate) fn port() {
+    let free = Serving::new(&[]).address.rsplit(':').next().unwrap().to_owned();
+    assert!(Serving::new(&["--port", &free]).address.ends_with(&free));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let refused = refused(&["--port", &port]);
+    assert!(refused.code == 1 && refused.err.contains(&port), "{}", refused.err);
+}
+
+pub(crate) fn served_model_name() {
+    let names = |more: &[&str]| {
+        let list = Serving::new(more).get("/v1/models");
+        list["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|model| model["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--served-model-name", "a", "--served-model-name", "b/c"]), ["a", "b/c"]);
+    assert_eq!(names(&[]).last().unwrap(), "bedtime-f32.gguf");
+    let model = bedtime();
+    let two = yirage(&["serve", &model, &model, "--port", "0", "--served-model-name", "a"]).ran();
+    assert!(two.code == 2 && two.err.contains("NAME=MODEL"), "{}", two.err);
+}
+
+pub(crate) fn api_key_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys");
+    std::fs::write(&file, "ann secret\n").unwrap();
+    let server = Serving::new(&["--api-key-file", file.to_str().unwrap()]);
+    assert_eq!(server.status("/v1/models", ""), 401);
+    assert_eq!(server.status("/v1/models", "authorization: Bearer secret\r\n"), 200);
+    let ended = server.ended();
+    assert!(ended.err.contains("plain text") && !ended.err.contains("secret"), "{}", ended.err);
+    assert_eq!(refused(&["--api-key-file", "/no/such/file"]).code, 2);
+}
+
+pub(crate) fn insecure() {
+    let server = Serving::new(&["--host", "0.0.0.0", "--insecure"]);
+    assert_eq!(server.status("/v1/models", "host: any.example\r\n"), 200);
+}
+
+pub(crate) fn allowed_host() {
+    let status = |more: &[&str]| Serving::new(more).status("/v1/models", "host: proxy.example\r\n");
+    assert_eq!((status(&[]), status(&["--allowed-host", "proxy.example"])), (403, 200));
+}
+
+pub(crate) fn allowed_origin() {
+    let status = |more: &[&str]| Serving::new(more).status("/v1/models", "origin: https://page.example\r\n");
+    assert_eq!((status(&[]), status(&["--allowed-origin", "https://page.example"])), (403, 200));
+}
+
+pub(crate) fn max_seqs() {
+    assert_eq!(Serving::new(&["--max-seqs", "3"]).get("/props")["total_slots"], 3);
+}
+
+pub(crate) fn max_queued() {
+    let two = r#"{"prompt": "a", "n": 2, "max_tokens": 1}"#;
+    let status = |queued| {
+        let server = Serving::new(&["--max-seqs", "1", "--max-queued", queued]);
+        server.ask("POST", "/v1/completions", "", two).0
+    };
+    assert_eq!((status("0"), status("1")), (429, 200));
+}
+
+pub(crate) fn max_step_ms() {
+    let said = |more: &[&str]| Serving::new(&[&["--log-level", "debug"], more].concat()).ended().err;
+    assert!(said(&["--max-step-ms", "5"]).contains("max_step=Some(5ms)"));
+    assert!(said(&[]).contains("max_step=None"));
+}
+
+pub(crate) fn kv_memory() {
+    let small = refused(&["--kv-memory", "0.000001"]);
+    assert!(small.code != 0 && small.err.contains("the cache may take 1073 bytes"), "{}", small.err);
+}
+
+pub(crate) fn models_memory() {
+    let status = |more: &[&str]| Serving::new(more).get("/v1/models")["data"][0]["status"]["value"].clone();
+    assert_eq!((status(&[]), status(&["--models-memory", "1"])), (json!("loaded"), json!("unloaded")));
+}
+
+pub(crate) fn request_time() {
+    let server = Serving::new(&["--request-time", "0"]);
+    let (status, body) = server.ask("POST", "/v1/completions", "", r#"{"prompt": "a", "max_tokens": 300}"#);
+    assert!(status == 503 && body.contains("timeout"), "{status} {body}");
+}
+
+pub(crate) fn drain_time() {
+    let server = Serving::new(&["--drain-time", "0"]);
+    let _open = server.long();
+    let ended = server.ended();
+    assert!(ended.code == 0 && ended.err.contains("were cut off at the deadline"), "{}", ended.err);
+}
+
+pub(crate) fn stuck_after() {
+    let stuck = |seconds| {
+        let server = Serving::new(&["--stuck-after", seconds]);
+        let _open = server.long();
+        server.status("/health/progress", "")
+    };
+    assert_eq!((stuck("0"), stuck("60")), (503, 200));
+}
+
+#[test]
+fn a_server_that_is_told_to_end_finishes_what_is_open() {
+    let server = Serving::new(&[]);
+    let mut open = server.long();
+    let ended = server.ended();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let mut rest = String::new();
+    open.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("data: [DONE]"), "the answer was cut");
+}
+
+#[test]
+fn examples_of_the_server_give_what_they_show() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/server.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let server = Serving::new(&["--served-model-name", "story", "--precision", "exact"]);
+    let mut examples = 0;
+    for (command, shown) in commands(&page).into_iter().filter(|(command, _)| command.starts_with("curl ")) {
+        let words = words(&command);
+        let path = words.iter().find_map(|word| word.strip_prefix("localhost:8080")).unwrap();
+        let body = words.iter().position(|word| word == "-d").map(|at| words[at + 1].as_str());
+        let (_, answer) = server.ask(if body.is_some() { "POST" } else { "GET" }, path, "", body.unwrap_or_default());
+        let answer = if answer.ends_with('\n') { answer } else { format!("{answer}\n") };
+        assert!(fits(&shown, &answer), "{command}\nshown:\n{shown}\nis:\n{answer}");
+        examples += 1;
+    }
+    assert!(examples >= 8, "only {examples} examples were found");
+}
