@@ -106,7 +106,7 @@ fn kv() {
 fn fuse() {
     let with = |fuse| EngineOptions { fuse, ..base() };
     let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap();
-    let checkpoint = Checkpoint::open(&model()).unwrap();
+    let checkpoint = Checkpoint::open(model()).unwrap();
     let steps = |fuse| {
         let planned = yirage_engine::plan_step(&checkpoint, &*device, &with(fuse), 4, &mut Vec::new()).unwrap();
         planned.plan.graph.nodes.len()

@@ -26,7 +26,7 @@ pub(super) struct Multiply<E> {
 impl<E: Copy> Multiply<E> {
     /// What is left from a panel's first column on.
     #[inline(always)]
-    pub(super) fn from_column(&self, c: usize) -> Multiply<E> {
+    pub(super) fn panel_at(&self, c: usize) -> Multiply<E> {
         Multiply {
             b: self.b.wrapping_add(c / PANEL * self.panel),
             sums: self.sums.wrapping_add(c),
@@ -42,7 +42,7 @@ impl WithLanes for Multiply<f32> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         for c in (0..self.columns).step_by(PANEL) {
-            let panel = self.from_column(c);
+            let panel = self.panel_at(c);
             // SAFETY: who makes a `Multiply` vouches for both blocks and the sums.
             unsafe {
                 if V::WIDE && panel.columns > LANES {
