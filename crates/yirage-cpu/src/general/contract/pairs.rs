@@ -6,7 +6,7 @@
 //! below the normal range: it takes and gives zeros. [`Range::is_plain`] says for which numbers none can come up, for the
 //! others the products are those of f32.
 
-use super::split::{LINE, PANEL};
+use super::split::PANEL;
 use crate::isa::Isa;
 use crate::memory::prefetch;
 use crate::simd::{LANES, Lanes, WithLanes};
@@ -273,9 +273,9 @@ pub(super) type Pair = u32;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::split::tile_rows;
+    use super::super::split::{LINE, tile_rows};
     use super::super::tile::Multiply;
-    use super::{LINE, PANEL, Pair};
+    use super::{PANEL, Pair};
     use crate::simd::LANES;
     use std::arch::x86_64::*;
 
