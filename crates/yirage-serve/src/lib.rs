@@ -1,7 +1,7 @@
 //! Models over HTTP: the protocols that clients of language models speak.
 //!
 //! [`Server::bind`] takes [`ServeOptions`] and models ([`ModelEntry`]), [`Server::start`] serves them on threads of its own,
-//! [`Server::run_until_signal`] until the process is asked to end. Every field of a request is honoured, refused by its name
+//! [`Server::until_signal`] until the process is asked to end. Every field of a request is honoured, refused by its name
 //! with a 400, or ignored and named in the header `x-yirage-ignored`. An answer whose client goes away is cancelled.
 //!
 //! Unknown here: how models are found and on which device they run ([`Opener`] brings them), and what a model computes.
@@ -31,6 +31,7 @@ mod reply;
 mod responses;
 mod router;
 mod server;
+mod signals;
 mod speech;
 mod sse;
 mod store;
@@ -43,4 +44,4 @@ pub use keys::{Keys, KeysError};
 pub use limits::MAX_BODY;
 pub use models::{Generator, ModelEntry, Opener, Served};
 pub use options::ServeOptions;
-pub use server::{Drained, Running, ServeError, Server};
+pub use server::{Drained, Running, ServeError, Server, UntilSignal};

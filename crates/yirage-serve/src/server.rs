@@ -5,6 +5,7 @@ use crate::limits::{HEAD_TIME, MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
 use crate::models::{ModelEntry, Models};
 use crate::options::ServeOptions;
 use crate::router::router;
+use crate::signals::Signals;
 use crate::unstalled::Unstalled;
 use axum::Router;
 use hyper::server::conn::http1;
@@ -67,6 +68,9 @@ pub enum ServeError {
     /// The system gives no threads.
     #[error("no threads to serve connections: {0}")]
     Threads(io::Error),
+    /// The system does not tell the process that it is to end.
+    #[error("requests to end cannot be taken: {0}")]
+    Signals(io::Error),
     /// The server's threads broke.
     #[error("the server has broken down; please report this")]
     Broken,
@@ -91,6 +95,13 @@ pub struct Running {
     address: SocketAddr,
     stop: watch::Sender<Stop>,
     thread: Option<JoinHandle<Result<Drained, ServeError>>>,
+}
+
+/// A server that answers on the caller's thread, until the process is asked to end.
+pub struct UntilSignal {
+    server: Server,
+    runtime: Runtime,
+    stopped: watch::Receiver<Stop>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,25 +156,26 @@ impl Server {
         Ok(Running { address, stop, thread: Some(thread) })
     }
 
-    /// Answers until the process is asked to end (SIGTERM, SIGINT, Ctrl-C); a second such request ends it at once.
+    /// Takes the process's requests to end (SIGTERM, SIGINT, Ctrl-C) from now on, so that whoever is told the address
+    /// may send one at once.
     ///
     /// # Errors
-    /// [`ServeError::Threads`].
-    pub fn run_until_signal(self) -> Result<Drained, ServeError> {
+    /// [`ServeError::Threads`], [`ServeError::Signals`].
+    pub fn until_signal(self) -> Result<UntilSignal, ServeError> {
         let (stop, stopped) = watch::channel(Stop::No);
         let runtime = runtime()?;
+        let mut signals = {
+            let _within = runtime.enter();
+            Signals::taken().map_err(ServeError::Signals)?
+        };
         runtime.spawn(async move {
             for next in [Stop::InOrder, Stop::Now] {
-                if asked_to_end().await.is_err() {
-                    return;
-                }
+                signals.next().await;
                 stop.send_replace(next);
             }
             std::future::pending::<()>().await;
         });
-        let drained = self.serve_on(&runtime, stopped);
-        runtime.shutdown_background();
-        drained
+        Ok(UntilSignal { server: self, runtime, stopped })
     }
 
     fn run(self, stopped: watch::Receiver<Stop>) -> Result<Drained, ServeError> {
@@ -179,6 +191,18 @@ impl Server {
             let listener = TcpListener::from_std(listener).map_err(|source| ServeError::Bind { address, source })?;
             Ok(serve(app, listener, stopped).await)
         })
+    }
+}
+
+impl UntilSignal {
+    /// Answers until the process is asked to end; a second such request ends it at once.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub fn run(self) -> Result<Drained, ServeError> {
+        let drained = self.server.serve_on(&self.runtime, self.stopped);
+        self.runtime.shutdown_background();
+        drained
     }
 }
 
@@ -232,24 +256,6 @@ fn runtime() -> Result<Runtime, ServeError> {
     // A few more than requests may use, for what asks the engine.
     builder.worker_threads(THREADS).max_blocking_threads(WORKERS + 8).thread_name("yirage-http").enable_all();
     builder.build().map_err(ServeError::Threads)
-}
-
-/// Waits until the process is asked to end.
-#[cfg(unix)]
-async fn asked_to_end() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
-    Ok(())
-}
-
-/// Waits until the process is asked to end.
-#[cfg(not(unix))]
-async fn asked_to_end() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
 }
 
 /// Serves until it is told to stop, then until nothing is open.

@@ -56,11 +56,12 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
         server.open(&first).map_err(Failure::Other)?;
     }
     let address = format!("http://{}", server.address());
+    let server = server.until_signal()?;
     match console.json {
         true => console.value(&json!({"address": address, "models": names}))?,
         false => console.line(&format!("listening at {address}"))?,
     }
-    let drained = server.run_until_signal()?;
+    let drained = server.run()?;
     if drained.cut > 0 {
         console.note(&format!("{} requests were cut off at the deadline", drained.cut));
     }

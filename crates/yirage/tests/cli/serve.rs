@@ -63,7 +63,7 @@ impl Serving {
         self.ask("GET", path, headers, "").0
     }
 
-    /// A stream that goes on for a while, once its first bytes are there.
+    /// A stream that goes on for a while (long, where one answer is computed at a time), once its first bytes are there.
     fn long(&self) -> TcpStream {
         let body =
             json!({"prompt": "Once", "max_tokens": 500, "ignore_eos": true, "n": 16, "stream": true}).to_string();
@@ -79,7 +79,8 @@ impl Serving {
         assert!(sent.success());
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        let code = self.child.wait().unwrap().code().unwrap();
+        let status = self.child.wait().unwrap();
+        let code = status.code().unwrap_or_else(|| panic!("{status}: {err}"));
         Ran { code, out: String::new(), err }
     }
 }
@@ -194,7 +195,7 @@ pub(crate) fn request_time() {
 }
 
 pub(crate) fn drain_time() {
-    let server = Serving::new(&["--drain-time", "0"]);
+    let server = Serving::new(&["--drain-time", "0", "--max-seqs", "1"]);
     let _open = server.long();
     let ended = server.ended();
     assert!(ended.code == 0 && ended.err.contains("were cut off at the deadline"), "{}", ended.err);
@@ -202,7 +203,7 @@ pub(crate) fn drain_time() {
 
 pub(crate) fn stuck_after() {
     let stuck = |seconds| {
-        let server = Serving::new(&["--stuck-after", seconds]);
+        let server = Serving::new(&["--stuck-after", seconds, "--max-seqs", "1"]);
         let _open = server.long();
         server.status("/health/progress", "")
     };
