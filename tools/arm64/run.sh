@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # What is run: every kernel against its oracle, every op and case at every level, and the decoders that both are compared
 # with. What has nothing of a processor in it (plans that are spoilt, the pool's protocol) is left to the ordinary tests. A
 # tiny model against its golden file is run with `tools/arm64/run.sh model`, which builds the engine for it.
-cpu_tests=(attention_dense attention_paged general_contract general_copy general_forms general_map general_moves)
+cpu_tests=(attention_dense attention_paged device_probe general_contract general_copy general_forms general_map general_moves)
 cpu_tests+=(general_reduce levels linear_bfdot linear_kernels linear_pack rows_choice rows_reference)
 conformance_tests=(backends bound contract copies operands random tiled views)
 # Both together wherever one is built: which features their dependencies have goes by what is built with them.
