@@ -77,7 +77,7 @@ impl Cache {
             }
             // SAFETY: the slot exists, the caller vouches for the rows.
             unsafe {
-                (self.shape.kv.write)(self, slot, k.row(token), v.row(token));
+                (self.shape.kv.0.write)(self, slot, k.row(token), v.row(token));
             }
         }
         Ok(())

@@ -43,9 +43,12 @@ pub const SPLIT: usize = 256;
 /// Most rows (tokens x query heads) an item works on together.
 pub(crate) const MAX_ROWS: usize = 64;
 
-/// How the cache stores its values: a format, and what reads and writes it.
+/// How the cache stores its values.
 #[derive(Clone, Copy)]
-pub struct KvType {
+pub struct KvType(&'static Stored);
+
+/// A format, and what reads and writes it.
+struct Stored {
     format: Format,
     /// Elements that share a scale; 1 where none do.
     block: usize,
@@ -53,52 +56,60 @@ pub struct KvType {
     write: cache::WriteFn,
 }
 
+impl Stored {
+    const fn plain<C: cell::Cell>(format: Format) -> Stored {
+        Stored { format, block: 1, run: run::item::<C>, write: Cache::write::<C> }
+    }
+}
+
+// Statics, since a crate that named a constant with these functions would compile them once more.
+static F32: Stored = Stored::plain::<cell::F32>(Format::F32);
+static F16: Stored = Stored::plain::<cell::F16>(Format::F16);
+static BF16: Stored = Stored::plain::<cell::Bf16>(Format::BF16);
+static Q8_0: Stored = Stored {
+    format: Format::Q8_0,
+    block: cell::CODES,
+    run: run::item::<cell::Q8>,
+    write: Cache::write_blocks::<cell::Q8>,
+};
+
 impl KvType {
     /// As computed.
-    pub const F32: KvType = KvType::plain::<cell::F32>(Format::F32);
+    pub const F32: KvType = KvType(&F32);
     /// IEEE half precision.
-    pub const F16: KvType = KvType::plain::<cell::F16>(Format::F16);
+    pub const F16: KvType = KvType(&F16);
     /// The upper half of an f32, rounded to nearest even.
-    pub const BF16: KvType = KvType::plain::<cell::Bf16>(Format::BF16);
+    pub const BF16: KvType = KvType(&BF16);
     /// Int8 codes with an f16 scale for each 32 elements of a head's key and of its value; their widths are multiples
     /// of 32.
-    pub const Q8_0: KvType = KvType {
-        format: Format::Q8_0,
-        block: cell::CODES,
-        run: run::item::<cell::Q8>,
-        write: Cache::write_blocks::<cell::Q8>,
-    };
+    pub const Q8_0: KvType = KvType(&Q8_0);
     /// All of them.
     pub const ALL: [KvType; 4] = [KvType::F32, KvType::F16, KvType::BF16, KvType::Q8_0];
 
-    const fn plain<C: cell::Cell>(format: Format) -> KvType {
-        KvType { format, block: 1, run: run::item::<C>, write: Cache::write::<C> }
-    }
-
     /// That of a stored format; `None` for one that no cache is kept in.
     pub fn of(format: Format) -> Option<KvType> {
-        KvType::ALL.into_iter().find(|kv| kv.format == format)
+        KvType::ALL.into_iter().find(|kv| kv.0.format == format)
     }
 
     /// The format that a value is rounded to.
     pub fn format(self) -> Format {
-        self.format
+        self.0.format
     }
 
     /// Elements that are encoded together.
     pub fn block(self) -> usize {
-        self.block
+        self.0.block
     }
 
     /// Bytes of `elems` elements, whole blocks, with their scales.
     pub fn bytes(self, elems: usize) -> usize {
-        self.format.info().row_bytes(elems)
+        self.0.format.info().row_bytes(elems)
     }
 }
 
 impl PartialEq for KvType {
     fn eq(&self, other: &KvType) -> bool {
-        self.format == other.format
+        self.0.format == other.0.format
     }
 }
 
@@ -106,13 +117,13 @@ impl Eq for KvType {}
 
 impl Hash for KvType {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.format.hash(state);
+        self.0.format.hash(state);
     }
 }
 
 impl fmt::Debug for KvType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.format.info().name)
+        f.write_str(self.0.format.info().name)
     }
 }
 

@@ -63,7 +63,7 @@ pub unsafe fn run_item(isa: Isa, call: &Call<'_>, item: usize, scratch: &mut [f3
     assert!(item < call.plan.items.len(), "item {item} of {}", call.plan.items.len());
     let needed = Scratch::floats(call.cache.shape());
     assert!(scratch.len() >= needed, "attention needs {needed} floats of scratch, {} given", scratch.len());
-    (call.cache.shape().kv.run)(isa, call, item, scratch);
+    (call.cache.shape().kv.0.run)(isa, call, item, scratch);
 }
 
 /// [`run_item`] of a storage type.
