@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod bytes;
 mod choice;
 mod config;
 mod declared;
@@ -35,6 +36,7 @@ mod test_mode;
 mod wire;
 
 pub use builder::KernelBuilder;
+pub use bytes::{Bytes, Owner};
 pub use config::{KernelConfig, KernelMode, PromptLookup};
 pub use elements::Elements;
 pub use error::PersistentError;
