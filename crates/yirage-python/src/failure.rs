@@ -209,6 +209,7 @@ ours! {
         PersistentError::Request { .. } | PersistentError::Sampling(_) => Class::Request,
         PersistentError::Compile(error) => of_compile(error),
         PersistentError::Engine(error) => of_engine(error),
+        PersistentError::Model(error) => of_model(error),
         PersistentError::Device(error) => of_hal(error),
         _ => Class::Kernel,
     };

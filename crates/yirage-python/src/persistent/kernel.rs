@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use yirage_dlpack::{InPlace, Tensor};
+use yirage_model::Checkpoint;
 use yirage_persistent::{Elements, PersistentKernel as Kernel};
 
 /// How often a call on the main thread looks for Ctrl-C.
@@ -215,6 +216,21 @@ impl PersistentKernel {
             let id = builder.shuffle_tensors(&ids, shuffled_dim, num_groups, name)?;
             KernelTensor::shown(shared(slf), builder, id, name)
         })
+    }
+
+    /// Attaches the weights of a model's safetensors by their names, and adds its layers: Llama, Mistral and Qwen3, dense or
+    /// with experts. The last one takes the largest logit, with ``seed`` it draws by ``sampling_params``. The epsilon of norms
+    /// is the model's from then on.
+    ///
+    /// Raises:
+    ///     ModelNotFoundError, ModelError
+    ///     Unsupported: another architecture, quantised weights, and what layer methods do not have.
+    #[pyo3(signature = (model_path, *, seed = None))]
+    fn build_model(slf: &Bound<'_, Self>, model_path: PathBuf, seed: Option<u64>) -> Outcome<()> {
+        let (py, shared) = (slf.py(), shared(slf));
+        let path = crate::llm::found(py, &model_path.to_string_lossy())?;
+        let checkpoint = Arc::new(py.detach(|| Checkpoint::open(&path))?);
+        shared.building(py, "build_model", |builder| Ok(builder.build_model(&checkpoint, seed)?))
     }
 
     /// Compiles the layers and loads their weights; a kernel that cannot be compiled stays as it was. With ``output_dir`` the
