@@ -14,6 +14,7 @@ mod graphs;
 mod infer;
 mod kind;
 mod llm;
+mod lock;
 mod log;
 mod others;
 mod persistent;

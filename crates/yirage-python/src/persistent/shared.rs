@@ -2,12 +2,13 @@
 
 use super::buffers::MetaBuffers;
 use crate::failure::{Class, Failure, Outcome};
+use crate::lock::held;
 use crate::log::{Level, say};
 use crate::process;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_dlpack::InPlace;
 use yirage_hal::Device;
 use yirage_persistent::{KernelBuilder, KernelNotice, PersistentKernel, TensorId};
@@ -62,15 +63,9 @@ impl Shared {
         })
     }
 
-    /// What it is, once nobody else works on it. Python's lock is not held while this waits: whoever works may want it.
+    /// What it is, once nobody else works on it.
     pub(super) fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
-        loop {
-            match self.state.try_lock() {
-                Ok(state) => return state,
-                Err(TryLockError::Poisoned(held)) => return held.into_inner(),
-                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.alone())),
-            }
-        }
+        held(py, &self.state)
     }
 
     /// What it is, for who holds no lock of Python's.
