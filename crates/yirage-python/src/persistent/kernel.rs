@@ -107,9 +107,10 @@ fn become_ready(
         let Some(mut kernel) = made else { return Ok(Vec::new()) };
         let notices = kernel.notices();
         *state = State::Ready(Box::new(kernel));
+        shared.compiled.store(true, Ordering::Relaxed);
         Ok(notices)
     })?;
-    if let State::Ready(_) = &*shared.state(py) {
+    if shared.compiled.load(Ordering::Relaxed) {
         // What was attached is on the device now.
         let attached = std::mem::take(&mut *shared.attached.lock().unwrap_or_else(PoisonError::into_inner));
         drop(attached);
@@ -325,7 +326,7 @@ impl PersistentKernel {
     }
 
     /// Gives a row a new prompt, in place of what it has: written into ``tokens``, ``step`` and ``prompt_lengths``. It runs
-    /// with the next call.
+    /// with the next call. This waits for a call that runs on another thread.
     ///
     /// Raises:
     ///     RequestError: no such row, one that runs, a prompt that does not fit.
@@ -389,6 +390,7 @@ impl PersistentKernel {
         shared.cancelled.store(true, Ordering::Relaxed);
         slf.py().detach(|| {
             let before = std::mem::replace(&mut *shared.alone(), State::Gone);
+            shared.compiled.store(false, Ordering::Relaxed);
             drop(before);
         });
         let attached = std::mem::take(&mut *shared.attached.lock().unwrap_or_else(PoisonError::into_inner));
@@ -431,7 +433,7 @@ impl PersistentKernel {
     /// Whether it can be called.
     #[getter]
     fn is_compiled(slf: &Bound<'_, Self>) -> bool {
-        matches!(&*shared(slf).state(slf.py()), State::Ready(_))
+        shared(slf).compiled.load(Ordering::Relaxed)
     }
 
     /// Blocks of 32 positions of the cache: ``total``, ``in_use``, ``free``, and ``cached`` beginnings that may be used again.

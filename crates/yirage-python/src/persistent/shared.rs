@@ -30,6 +30,8 @@ pub(super) struct Shared {
     pub(super) buffers: MetaBuffers,
     /// Arrays of the program that were attached, which a layer may write in test mode.
     pub(super) attached: Mutex<HashMap<TensorId, Arc<InPlace>>>,
+    /// Whether it can be called, for those who do not wait.
+    pub(super) compiled: AtomicBool,
     /// Says to a running call that it ends behind its step.
     pub(super) cancelled: AtomicBool,
     pub(super) profiled: Option<Profiled>,
@@ -57,6 +59,7 @@ impl Shared {
             device,
             buffers,
             attached: Mutex::new(HashMap::new()),
+            compiled: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             profiled,
             test_mode,
