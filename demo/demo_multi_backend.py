@@ -2,6 +2,9 @@
 """A kernel graph on each backend that is here: the same results, and how long they take."""
 
 import argparse
+import array
+import math
+import random
 import statistics
 import sys
 import time
@@ -46,13 +49,33 @@ def shown(backend, iterations):
 
 
 def persistent(backend):
-    """A persistent kernel, where the package has them."""
-    kernel = getattr(yr, "PersistentKernel", None)
-    if kernel is None:
-        print("  PersistentKernel: this package has none yet")
-        return
-    config = yr.auto_configure_backend(backend)
-    print(f"  {kernel(**config)}")
+    """A model of one layer with made-up weights, as a persistent kernel: its tokens, and the time of one."""
+    words, width, head, rows = 64, 32, 16, 8
+    kernel = yr.PersistentKernel(**yr.auto_configure_backend(backend), max_seq_length=64, max_num_batched_tokens=rows)
+    drawn = random.Random(0)
+
+    def given(name, *sizes):
+        values = array.array("f", (drawn.gauss(0, 0.2) for _ in range(math.prod(sizes))))
+        return kernel.attach_input(memoryview(values).cast("B").cast("f", sizes), name)
+
+    def made(name, size, dtype=yr.float32):
+        return kernel.new_tensor((rows, size), dtype=dtype, name=name)
+
+    table, ids, x = given("table", words, width), made("ids", 1, yr.int64), made("x", width)
+    qkv, attended, y, logits = made("qkv", 3 * width), made("attended", width), made("y", width), made("logits", words)
+    kernel.embed_layer(ids, table, x)
+    kernel.rmsnorm_linear_layer(x, given("norm", width), given("w_qkv", 3 * width, width), qkv)
+    caches = [given(name, 1, 64, width // head, head) for name in ["keys", "values"]]
+    kernel.attention_layer(qkv, *caches, None, None, None, None, attended)
+    kernel.linear_with_residual_layer(attended, given("w_out", width, width), x, y)
+    kernel.rmsnorm_linear_layer(y, given("norm_out", width), table, logits)
+    kernel.argmax_layer(logits, made("next", 1, yr.int64))
+    kernel.compile()
+    began = time.perf_counter()
+    report = kernel()
+    milliseconds = (time.perf_counter() - began) * 1e3 / report.new_tokens
+    tokens = kernel.meta_tensors["tokens"].tolist()[0]
+    print(f"  PersistentKernel: {report.new_tokens} tokens, {milliseconds:.3f} ms each: {tokens[:8]} ..")
 
 
 def main(given=None):

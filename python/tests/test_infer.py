@@ -426,3 +426,18 @@ def test_engines_come_and_go_without_growth(yr, bedtime):
     before = resident()
     [once() for _ in range(20)]
     assert resident() < before + (32 << 20)
+
+
+def test_questions_wait_for_a_generation_of_another_thread(python, bedtime):
+    code = f"""
+import threading
+import yirage as yr
+with yr.InferEngine({str(bedtime)!r}) as engine:
+    thread = threading.Thread(target=lambda: engine.generate([[1]], max_new_tokens=300, temperature=0.0, stop_on_eos=False))
+    thread.start()
+    while thread.is_alive():
+        engine.cached_lengths, engine.state_dict_keyname()
+    print("over")
+"""
+    ran = python(code)
+    assert ran.stdout.strip() == "over", ran.stderr

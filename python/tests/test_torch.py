@@ -50,3 +50,47 @@ def test_results_are_torchs_own(yr):
     results = [graph(inputs=[torch.full((2,), float(i))])[0] for i in range(4)]
     results[0].add_(1)
     torch.testing.assert_close(torch.stack(results[1:]), torch.exp(torch.tensor([[1.0] * 2, [2.0] * 2, [3.0] * 2])))
+
+
+def test_a_kernel_writes_into_tensors(yr):
+    pytest.importorskip("numpy", reason="NumPy is not installed here")
+    from layer_models import golden, made
+
+    case = golden("llama")["cases"][1]
+    prompt, wanted = case["ids"], case["greedy16"]
+    positions = len(prompt) + len(wanted)
+    step = torch.tensor([len(prompt) - 1], dtype=torch.int32)
+    tokens = torch.zeros((1, positions), dtype=torch.long)
+    tokens[0, : len(prompt)] = torch.tensor(prompt)
+    before = tokens.data_ptr()
+    kernel, _ = made(yr, "llama", [prompt], positions, meta=[step, tokens])
+    assert kernel().finished
+    assert tokens.tolist() == [prompt + wanted] and step.tolist() == [positions - 1] and tokens.data_ptr() == before
+    kernel.load_new_request(0, torch.tensor(prompt))
+    assert step.item() == len(prompt) - 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_layers_of_tensors_equal_those_of_torch(yr, dtype):
+    torch.manual_seed(2)
+    kernel = yr.PersistentKernel(test_mode=True, precision="exact")
+    x, w, norm = torch.randn(4, 32), torch.randn(8, 32).to(dtype), torch.rand(32).to(dtype)
+    out = torch.zeros(4, 8, dtype=dtype)
+    tensors = [kernel.attach_input(t, name) for t, name in [(x, "x"), (norm, "norm"), (w, "w"), (out, "out")]]
+    assert tensors[2].dtype == str(dtype).removeprefix("torch.")
+    kernel.rmsnorm_linear_layer(*tensors)
+    for _ in range(2):
+        found = kernel.run_test_mode()["out"].torch()
+        wanted = torch.nn.functional.rms_norm(x, (32,), norm.float(), 1e-6) @ w.float().T
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(out, wanted.to(dtype), rtol=1e-2, atol=1e-2)
+        x.mul_(-2).add_(1)  # what is attached is read anew, where it lies
+
+
+def test_columns_of_a_matrix_are_attached_as_they_lie(yr):
+    kernel = yr.PersistentKernel(test_mode=True)
+    x, w = torch.randn(4, 6), torch.randn(6, 5).t()
+    assert not w.is_contiguous()
+    y = kernel.new_tensor((4, 5), dtype=torch.float32, name="y")
+    kernel.linear_layer(kernel.attach_input(x, "x"), kernel.attach_input(w, "w"), y, (1, 1, 1), (128, 1, 1))
+    torch.testing.assert_close(kernel.run_test_mode()["y"].torch(), x @ w.t(), rtol=1e-5, atol=1e-5)

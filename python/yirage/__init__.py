@@ -29,4 +29,5 @@ from .dtypes import *  # noqa: F403
 from .exceptions import *  # noqa: F403
 from .infer import *  # noqa: F403
 from .llm import *  # noqa: F403
+from .persistent import *  # noqa: F403
 from .templates import *  # noqa: F403

@@ -1,8 +1,8 @@
 """The native module. Shapes are outermost first; errors are classes of ``yirage.exceptions``."""
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypeAlias, overload
 
 from .backends import BackendType, BenchmarkResults
 from .infer import ModelConfig
@@ -53,6 +53,8 @@ def is_backend_available(backend: object) -> bool: ...
 def get_backend_info(backend: _Backend | None = None) -> dict[str, Any]: ...
 def get_memory_info(backend: _Backend | None = None) -> dict[str, dict[str, float]]: ...
 def auto_configure_backend(backend: _Backend | None = None) -> dict[str, Any]: ...
+def get_configurations_from_gpu(rank: int = 0, *, backend: _Backend | None = None) -> tuple[int, int]: ...
+def get_configurations_from_cpu() -> tuple[int, int]: ...
 def benchmark_backends(
     duration_seconds: float = 10.0, backends: Sequence[_Backend] | None = None
 ) -> BenchmarkResults: ...
@@ -246,6 +248,412 @@ def new_threadblock_graph(
 ) -> TBGraph: ...
 def equivalent(a: KNGraph, b: KNGraph) -> Equivalence: ...
 def search_counters() -> dict[str, int]: ...
+
+class KernelTensor:
+    @property
+    def name(self) -> str: ...
+    @property
+    def dims(self) -> tuple[int, ...]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def num_dims(self) -> int: ...
+    def dim(self, dim: int) -> int: ...
+
+class KernelLayers:
+    def embed_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        input_source: int = 0,
+    ) -> None: ...
+    def rmsnorm_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def rmsnorm_linear_layer(
+        self,
+        input: KernelTensor,
+        weight_norm: KernelTensor,
+        weight_linear: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def linear_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def splitk_linear_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def linear_with_residual_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        residual: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def silu_mul_layer(
+        self, input: KernelTensor, output: KernelTensor, grid_dim: _Dim3 | None = None, block_dim: _Dim3 | None = None
+    ) -> None: ...
+    def silu_mul_linear_with_residual_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        residual: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def identity_layer(
+        self,
+        input: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        dependent_tensor: KernelTensor | None = None,
+    ) -> None: ...
+    def elementwise_add_layer(
+        self,
+        input_a: KernelTensor,
+        input_b: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def allreduce_layer(
+        self,
+        input: KernelTensor,
+        buffer: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def attention_layer(
+        self,
+        input: KernelTensor,
+        k_cache: KernelTensor,
+        v_cache: KernelTensor,
+        q_norm: KernelTensor | None,
+        k_norm: KernelTensor | None,
+        cos_pos_embed: KernelTensor | None,
+        sin_pos_embed: KernelTensor | None,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def single_batch_extend_attention_layer(
+        self,
+        input: KernelTensor,
+        k_cache: KernelTensor,
+        v_cache: KernelTensor,
+        q_norm: KernelTensor | None,
+        k_norm: KernelTensor | None,
+        cos_pos_embed: KernelTensor | None,
+        sin_pos_embed: KernelTensor | None,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def paged_attention_layer(
+        self,
+        input: KernelTensor,
+        k_cache: KernelTensor,
+        v_cache: KernelTensor,
+        q_norm: KernelTensor | None,
+        k_norm: KernelTensor | None,
+        cos_pos_embed: KernelTensor | None,
+        sin_pos_embed: KernelTensor | None,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def moe_topk_softmax_routing_layer(
+        self,
+        input: KernelTensor,
+        output: Sequence[KernelTensor],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def moe_topk_sigmoid_routing_layer(
+        self,
+        input: KernelTensor,
+        bias: KernelTensor | None,
+        output: Sequence[KernelTensor],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        num_groups: int = 8,
+        topk_group: int = 4,
+        routed_scaling_factor: float = 2.5,
+    ) -> None: ...
+    def moe_w13_linear_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        moe_routing_indices: KernelTensor,
+        moe_mask: KernelTensor | None,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def moe_silu_mul_layer(
+        self, input: KernelTensor, output: KernelTensor, grid_dim: _Dim3 | None = None, block_dim: _Dim3 | None = None
+    ) -> None: ...
+    def moe_w2_linear_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        moe_routing_indices: KernelTensor,
+        moe_mask: KernelTensor | None,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def moe_mul_sum_add_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        residual: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def argmax_layer(
+        self, input: KernelTensor, output: KernelTensor, grid_dim: _Dim3 | None = None, block_dim: _Dim3 | None = None
+    ) -> None: ...
+    def argmax_partial_layer(
+        self,
+        input: KernelTensor,
+        output: Sequence[KernelTensor],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def argmax_reduce_layer(
+        self,
+        input: Sequence[KernelTensor],
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def sampling_layer(
+        self,
+        logits: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        seed: int = 42,
+    ) -> None: ...
+    def sampling_sm100_layer(
+        self,
+        logits: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        seed: int = 42,
+    ) -> None: ...
+    def find_ngram_partial_layer(
+        self,
+        input: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        ngram_size: int = 3,
+    ) -> None: ...
+    def find_ngram_global_layer(
+        self,
+        input: Sequence[KernelTensor],
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        ngram_size: int = 3,
+        spec_length: int = 5,
+    ) -> None: ...
+    def prompt_lookup_spec_handler(
+        self,
+        spec_decode_config: Any,
+        tokens: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> KernelTensor: ...
+    def draft_forward_layer_dispatcher(
+        self,
+        spec_decode_config: Any,
+        tokens: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> KernelTensor: ...
+    def target_verify_greedy_layer(
+        self,
+        input: Sequence[KernelTensor],
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def prompt_lookup_verify_handler(
+        self,
+        spec_decode_config: Any,
+        spec_tokens: KernelTensor,
+        target_output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> KernelTensor: ...
+    def verify_layer_dispatcher(
+        self,
+        spec_decode_config: Any,
+        spec_tokens: KernelTensor,
+        target_output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> KernelTensor: ...
+
+class PersistentKernel(KernelLayers):
+    @overload
+    def __init__(
+        self,
+        world_size: int | None = 1,
+        mpi_rank: int | None = 0,
+        num_workers: int | None = None,
+        num_local_schedulers: int | None = 0,
+        num_remote_schedulers: int | None = 0,
+        max_seq_length: int | None = None,
+        eos_token_id: int | None = -1,
+        meta_tensors: Sequence[Any] | Mapping[str, Any] | None = None,
+        profiler_tensor: Any = None,
+        spec_decode_config: Any = None,
+        backend: _Backend | None = None,
+        test_mode: bool | None = False,
+        *,
+        mode: str | None = "offline",
+        max_num_batched_requests: int | None = None,
+        max_num_batched_tokens: int | None = None,
+        max_num_pages: int | None = None,
+        page_size: int | None = 64,
+        trace_name: str | None = None,
+        use_cutlass_kernel: bool | None = None,
+        device_id: int | None = 0,
+        rms_norm_eps: float | None = 1e-6,
+        sampling_params: SamplingParams | None = None,
+        precision: str | None = "fast",
+        executor: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        mode: str,
+        world_size: int | None = 1,
+        mpi_rank: int | None = 0,
+        num_workers: int | None = None,
+        num_local_schedulers: int | None = 0,
+        num_remote_schedulers: int | None = 0,
+        max_seq_length: int | None = None,
+        max_num_batched_requests: int | None = None,
+        max_num_batched_tokens: int | None = None,
+        max_num_pages: int | None = None,
+        page_size: int | None = 64,
+        eos_token_id: int | None = -1,
+        meta_tensors: Sequence[Any] | Mapping[str, Any] | None = None,
+        profiler_tensor: Any = None,
+        trace_name: str | None = None,
+        spec_decode_config: Any = None,
+        use_cutlass_kernel: bool | None = None,
+        test_mode: bool | None = False,
+        *,
+        backend: _Backend | None = None,
+        device_id: int | None = 0,
+        rms_norm_eps: float | None = 1e-6,
+        sampling_params: SamplingParams | None = None,
+        precision: str | None = "fast",
+        executor: str | None = None,
+    ) -> None: ...
+    def attach_input(self, torch_tensor: Any, name: str | None = None) -> KernelTensor: ...
+    def new_tensor(
+        self,
+        dims: Sequence[int],
+        strides: Sequence[int] | None = None,
+        dtype: Any = None,
+        name: str | None = None,
+        *,
+        io_category: str | None = "cuda_tensor",
+    ) -> KernelTensor: ...
+    def fuse_tensors(
+        self, inputs: Sequence[KernelTensor], fused_dim: int, num_groups: int, name: str | None = None
+    ) -> KernelTensor: ...
+    def shuffle_tensors(
+        self, inputs: Sequence[KernelTensor], shuffled_dim: int, num_groups: int, name: str | None = None
+    ) -> KernelTensor: ...
+    def build_model(self, model_path: _Path, *, seed: int | None = None) -> None: ...
+    def compile(self, output_dir: _Path | None = None, *, eos_token_id: int | None = None) -> None: ...
+    def load_mpk_kernel(self, output_dir: _Path, skip_validation: bool = False) -> None: ...
+    def save(self, output_dir: _Path) -> None: ...
+    def __call__(self, max_steps: int | None = None, *, stream: Any = None, default_stream: Any = None) -> CallReport: ...
+    def cancel(self) -> None: ...
+    def load_new_request(self, request: int, prompt: Any) -> None: ...
+    def run_test_mode(self) -> dict[str, Tensor]: ...
+    def write_trace(self, file_name: _Path) -> None: ...
+    def finalize(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exception: object) -> None: ...
+    @classmethod
+    def get_default_init_parameters(cls) -> dict[str, Any]: ...
+    @property
+    def meta_tensors(self) -> dict[str, Any]: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def num_workers(self) -> int: ...
+    @property
+    def is_compiled(self) -> bool: ...
+    def cache_stats(self) -> dict[str, int]: ...
+    def plan_counts(self) -> dict[str, int]: ...
+
+class EndedRequest:
+    @property
+    def request(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def new_tokens(self) -> int: ...
+    @property
+    def drafted(self) -> int: ...
+    @property
+    def accepted(self) -> int: ...
+
+class CallReport:
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def tokens_run(self) -> int: ...
+    @property
+    def new_tokens(self) -> int: ...
+    @property
+    def drafted(self) -> int: ...
+    @property
+    def accepted(self) -> int: ...
+    @property
+    def ended(self) -> list[EndedRequest]: ...
 
 class SamplingParams:
     n: int

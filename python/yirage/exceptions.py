@@ -33,8 +33,12 @@ class GraphError(YirageError, ValueError):
     """A graph that cannot be built, read or written."""
 
 
+class KernelError(YirageError, ValueError):
+    """A persistent kernel that cannot be built, saved, loaded or used so."""
+
+
 class ArrayError(YirageError, TypeError, ValueError):
-    """An array that a graph does not take: its shape, its strides, the type of its elements."""
+    """An array that a graph or kernel does not take: its shape, its strides, the type of its elements."""
 
 
 class InputNotFoundError(YirageError, LookupError, ValueError):
@@ -70,6 +74,7 @@ __all__ = [
     "ForkError",
     "GraphError",
     "InputNotFoundError",
+    "KernelError",
     "ModelError",
     "ModelNotFoundError",
     "OptionError",

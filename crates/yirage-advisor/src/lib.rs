@@ -24,6 +24,6 @@ pub use error::AdvisorError;
 pub use hardware::Hardware;
 pub use loaded::Rates;
 pub use measured::{Ceiling, Latency, Measurement, latency, measure};
-pub use workers::{Workers, workers};
+pub use workers::{Workers, workers, workers_of_multiprocessors};
 pub use workload::Sizes;
 pub use yirage_tune::Timing;

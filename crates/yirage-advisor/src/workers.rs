@@ -17,6 +17,12 @@ pub struct Workers {
     pub reason: String,
 }
 
+/// Mirage's numbers: for GPUs of at least so many multiprocessors, those that run tasks. Each of the others has four
+/// schedulers.
+const BY_MULTIPROCESSORS: [(u32, u32); 5] = [(160, 144), (132, 128), (108, 96), (68, 64), (40, 30)];
+/// Of GPUs with fewer.
+const FEW: u32 = 20;
+
 /// What a device's numbers follow from.
 enum Rule {
     /// The processors that a process may use.
@@ -42,6 +48,16 @@ pub fn workers(hardware: &Hardware) -> Workers {
         Rule::Shared => shared(hardware.processors),
         Rule::Memory => by_memory(hardware.memory_bytes),
     }
+}
+
+/// Mirage's numbers for a GPU, by its multiprocessors. One is always left for schedulers: for a GPU of 20 or fewer its own
+/// code has none, or fewer than none.
+pub fn workers_of_multiprocessors(count: u32) -> Workers {
+    let row = BY_MULTIPROCESSORS.iter().find(|&&(least, _)| count >= least);
+    let most = count.saturating_sub(1).max(1);
+    let workers = row.map_or(FEW, |&(_, workers)| workers).min(most);
+    let reason = format!("{workers} of {count} multiprocessors run tasks, each of the others has four schedulers");
+    Workers { workers, schedulers: count.saturating_sub(workers).max(1).saturating_mul(4), reason }
 }
 
 /// Whether the numbers are those of a processor's threads.
@@ -145,6 +161,18 @@ mod tests {
             let got = workers(&machine(backend, processors, memory));
             assert_eq!((got.workers, got.schedulers), wanted, "{backend} {processors:?} {memory:?}");
             assert!(!got.reason.is_empty());
+        }
+    }
+
+    #[test]
+    fn mirages_numbers_by_multiprocessors() {
+        // An H200, an A100, an A10, small ones, and what no GPU has.
+        let table = [(160, 144, 64), (148, 128, 80), (132, 128, 16), (108, 96, 48), (72, 64, 32), (40, 30, 40)];
+        let small =
+            [(39, 20, 76), (24, 20, 16), (20, 19, 4), (2, 1, 4), (1, 1, 4), (0, 1, 4), (u32::MAX, 144, u32::MAX)];
+        for (count, workers, schedulers) in table.into_iter().chain(small) {
+            let got = workers_of_multiprocessors(count);
+            assert_eq!((got.workers, got.schedulers), (workers, schedulers), "{count}");
         }
     }
 

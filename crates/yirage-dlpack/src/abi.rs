@@ -15,6 +15,8 @@ pub(crate) const CUDA_HOST: i32 = 3;
 
 /// The version that is written. A reader takes any minor version of its major one.
 pub(crate) const VERSION: Version = Version { major: 1, minor: 1 };
+/// The flag of elements that must not be written.
+pub(crate) const READ_ONLY: u64 = 1;
 /// The flag of elements that were copied for this export.
 pub(crate) const IS_COPIED: u64 = 1 << 1;
 

@@ -1,4 +1,5 @@
-//! The element types that both sides have, under each protocol's name for them: one row a type.
+//! The element types that both sides have, under each protocol's name for them: one row a type. Whole numbers of 8 bytes,
+//! with which no graph computes, have rows of their own.
 
 use crate::abi::ElementType;
 use std::ffi::CStr;
@@ -13,6 +14,23 @@ struct Row {
     bits: u8,
     /// The character of `struct`; none where PEP 3118 has no such type.
     format: Option<&'static CStr>,
+}
+
+/// Whole numbers of 8 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wide {
+    I64,
+    U64,
+}
+
+/// The type of elements as it was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Element {
+    /// One that graphs compute with.
+    Known(DType),
+    Wide(Wide),
+    /// Any other, as its protocol says it.
+    Other(String),
 }
 
 const SIGNED: u8 = 0;
@@ -47,9 +65,16 @@ pub fn parse(name: &str) -> Option<DType> {
     ROWS.iter().find(|row| row.name == name).map(|row| row.dtype)
 }
 
-pub(crate) fn of_dlpack(given: ElementType) -> Option<DType> {
+pub(crate) fn of_dlpack(given: ElementType) -> Element {
     let is = |row: &&Row| given == ElementType { code: row.code, bits: row.bits, lanes: 1 };
-    ROWS.iter().find(is).map(|row| row.dtype)
+    match (ROWS.iter().find(is), given) {
+        (Some(row), _) => Element::Known(row.dtype),
+        (None, ElementType { code: SIGNED, bits: 64, lanes: 1 }) => Element::Wide(Wide::I64),
+        (None, ElementType { code: UNSIGNED, bits: 64, lanes: 1 }) => Element::Wide(Wide::U64),
+        (None, ElementType { code, bits, lanes }) => {
+            Element::Other(format!("code {code}, {bits} bits, {lanes} lanes (DLPack)"))
+        }
+    }
 }
 
 pub(crate) fn to_dlpack(dtype: DType) -> Option<ElementType> {
@@ -57,8 +82,8 @@ pub(crate) fn to_dlpack(dtype: DType) -> Option<ElementType> {
     Some(ElementType { code: row.code, bits: row.bits, lanes: 1 })
 }
 
-/// The type of a buffer's elements: what stands behind the mark of native order, and `l` where that has four bytes.
-pub(crate) fn of_format(format: &CStr, bytes: usize) -> Option<DType> {
+/// The type of a buffer's elements: what stands behind the mark of native order; `l` has as many bytes as the items.
+pub(crate) fn of_format(format: &CStr, bytes: usize) -> Element {
     let text = format.to_bytes();
     let text = match text {
         [b'@' | b'=', rest @ ..] => rest,
@@ -67,11 +92,14 @@ pub(crate) fn of_format(format: &CStr, bytes: usize) -> Option<DType> {
         all => all,
     };
     match (text, bytes) {
-        (b"l", 4) => Some(DType::I32),
-        (b"L", 4) => Some(DType::U32),
+        (b"l", 4) => Element::Known(DType::I32),
+        (b"L", 4) => Element::Known(DType::U32),
+        (b"l" | b"q", 8) => Element::Wide(Wide::I64),
+        (b"L" | b"Q", 8) => Element::Wide(Wide::U64),
         _ => {
             let is = |row: &&Row| row.format.is_some_and(|f| f.to_bytes() == text) && row.bits as usize == bytes * 8;
-            ROWS.iter().find(is).map(|row| row.dtype)
+            let known = ROWS.iter().find(is).map(|row| Element::Known(row.dtype));
+            known.unwrap_or_else(|| Element::Other(format.to_string_lossy().into_owned()))
         }
     }
 }

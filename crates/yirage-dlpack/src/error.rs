@@ -26,6 +26,16 @@ pub enum ArrayError {
         /// The type as the protocol has it.
         given: String,
     },
+    /// Elements that are no numbers of a kernel's tensors.
+    #[error(
+        "{what} has elements of type {given}, and float32, float16, bfloat16, int32, int64 and uint64 are taken: convert it"
+    )]
+    Number {
+        /// Which argument.
+        what: String,
+        /// The type as the protocol has it.
+        given: String,
+    },
     /// Memory that the host cannot read.
     #[error("{what} lies on DLPack device {kind}:{id}, and memory of the host is read: move it there")]
     Device {

@@ -1,8 +1,9 @@
-//! From an object of Python to an array that is read where it lies.
+//! From an object of Python to elements that are read where they lie.
 
 use crate::abi::{self, Managed, Versioned, View};
-use crate::dtype::{of_dlpack, of_format};
+use crate::dtype::{Element, Wide, of_dlpack, of_format};
 use crate::error::ArrayError;
+use crate::found::{Found, row_major};
 use crate::memory::{Foreign, Keeper};
 use crate::tensor::Tensor;
 use pyo3::buffer::PyUntypedBuffer;
@@ -26,6 +27,29 @@ pub fn taken(object: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayError>
     if let Ok(tensor) = object.cast::<Tensor>() {
         return Ok(tensor.get().array().clone());
     }
+    let found = found(object, what)?;
+    let other = |given: String| ArrayError::DType { what: what.to_owned(), given };
+    let dtype = match found.element {
+        Element::Known(dtype) => dtype,
+        Element::Wide(Wide::I64) => return Err(other("int64".into())),
+        Element::Wide(Wide::U64) => return Err(other("uint64".into())),
+        Element::Other(given) => return Err(other(given)),
+    };
+    let ty = placed(dtype, &found.shape, &found.strides).map_err(|why| ArrayError::Places {
+        what: what.to_owned(),
+        shape: found.shape.clone(),
+        strides: found.strides.clone(),
+        why,
+    })?;
+    let held = ty.held_bytes(&Dims::default());
+    // SAFETY: sizes and strides, none of which is negative, are those of `ty`, so that as many bytes are there until the
+    // keeper lets go of them.
+    let memory = unsafe { Foreign::new(found.at, held, found.keeper) };
+    Ok(Array::of(ty, Arc::new(memory))?)
+}
+
+/// The elements of `object` by whichever protocol it has.
+pub(crate) fn found(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, ArrayError> {
     match PyUntypedBuffer::get(object) {
         Ok(buffer) => return of_buffer(buffer, None, what),
         Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {}
@@ -33,7 +57,7 @@ pub fn taken(object: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayError>
             let bits = object.call_method1(intern!(object.py(), "view"), (intern!(object.py(), "uint16"),));
             let bits = bits.and_then(|bits| PyUntypedBuffer::get(&bits));
             let bits = bits.map_err(|_| raised(what, error))?;
-            return of_buffer(bits, Some(DType::Stored(Format::BF16)), what);
+            return of_buffer(bits, Some(Element::Known(DType::Stored(Format::BF16))), what);
         }
         Err(error) if error.is_instance_of::<PyBufferError>(object.py()) => {}
         Err(error) => return Err(raised(what, error)),
@@ -52,29 +76,24 @@ fn of_ml_dtypes(object: &Bound<'_, PyAny>) -> bool {
     name.and_then(|name| name.extract::<String>()).is_ok_and(|name| name == "bfloat16")
 }
 
-fn of_buffer(buffer: PyUntypedBuffer, dtype: Option<DType>, what: &str) -> Result<Array, ArrayError> {
+fn of_buffer(buffer: PyUntypedBuffer, element: Option<Element>, what: &str) -> Result<Found, ArrayError> {
     let size = buffer.item_size();
-    let unknown = || ArrayError::DType { what: what.to_owned(), given: buffer.format().to_string_lossy().into_owned() };
-    let dtype = dtype.or_else(|| of_format(buffer.format(), size)).ok_or_else(unknown)?;
     let shape: Vec<i64> = buffer.shape().iter().map(|&n| n as i64).collect();
     let bytes: Vec<i64> = buffer.strides().iter().map(|&s| s as i64).collect();
-    let strides: Vec<i64> = bytes.iter().map(|&s| s / size as i64).collect();
+    let strides: Vec<i64> = bytes.iter().map(|&s| s / size.max(1) as i64).collect();
     let wrong = |why| ArrayError::Places { what: what.to_owned(), shape: shape.clone(), strides: strides.clone(), why };
     if buffer.suboffsets().is_some() {
         return Err(wrong("its rows are behind pointers, and one piece of memory is wanted"));
     }
-    if bytes.iter().any(|s| s % size as i64 != 0) {
+    if size == 0 || bytes.iter().any(|s| s % size as i64 != 0) {
         return Err(wrong("its neighbours are no whole number of elements apart"));
     }
-    let ty = placed(dtype, &shape, &strides).map_err(wrong)?;
-    let held = ty.held_bytes(&Dims::default());
-    // SAFETY: the buffer's sizes and strides, none of which is negative, are those of `ty`, so its owner has as many bytes
-    // there until the view is released.
-    let memory = unsafe { Foreign::new(buffer.buf_ptr().cast_const().cast(), held, Keeper::Buffer(buffer)) };
-    Ok(Array::of(ty, Arc::new(memory))?)
+    let element = element.unwrap_or_else(|| of_format(buffer.format(), size));
+    let (at, writable) = (buffer.buf_ptr().cast_const().cast(), !buffer.readonly());
+    Ok(Found { at, element, shape, strides, writable, keeper: Keeper::Buffer(buffer) })
 }
 
-fn of_dlpack_object(object: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayError> {
+fn of_dlpack_object(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, ArrayError> {
     let py = object.py();
     let not_an_array = || ArrayError::NotAnArray { what: what.to_owned(), given: type_name(object) };
     let ask = object.getattr(intern!(py, "__dlpack_device__")).map_err(|_| not_an_array())?;
@@ -99,7 +118,7 @@ fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())
 }
 
-fn of_capsule(capsule: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayError> {
+fn of_capsule(capsule: &Bound<'_, PyAny>, what: &str) -> Result<Found, ArrayError> {
     let wrong = |why: &str| ArrayError::Capsule { what: what.to_owned(), why: why.to_owned() };
     if let Some(at) = pointer(capsule, abi::VERSIONED) {
         let managed = at.cast::<Versioned>();
@@ -111,8 +130,8 @@ fn of_capsule(capsule: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayErro
         rename(capsule, abi::VERSIONED_USED, what)?;
         let keeper = Keeper::Versioned(managed);
         // SAFETY: the major version is the one whose layout is known, and the keeper holds the structure.
-        let view = unsafe { &(*managed.as_ptr()).view };
-        return of_view(view, keeper, what);
+        let (view, flags) = unsafe { (&(*managed.as_ptr()).view, (*managed.as_ptr()).flags) };
+        return Ok(of_view(view, flags & abi::READ_ONLY == 0, keeper));
     }
     let Some(at) = pointer(capsule, abi::PLAIN) else { return Err(wrong("`__dlpack__` gave no DLPack capsule")) };
     let managed = at.cast::<Managed>();
@@ -120,7 +139,8 @@ fn of_capsule(capsule: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayErro
     let keeper = Keeper::Plain(managed);
     // SAFETY: a capsule of this name holds this structure, and the keeper holds it.
     let view = unsafe { &(*managed.as_ptr()).view };
-    of_view(view, keeper, what)
+    // A plain capsule says nothing of writing: its makers let others write, or give none.
+    Ok(of_view(view, true, keeper))
 }
 
 /// What a capsule holds, if it is one of this name.
@@ -143,7 +163,7 @@ fn rename(capsule: &Bound<'_, PyAny>, name: &'static CStr, what: &str) -> Result
     Ok(())
 }
 
-fn of_view(view: &View, keeper: Keeper, what: &str) -> Result<Array, ArrayError> {
+fn of_view(view: &View, writable: bool, keeper: Keeper) -> Found {
     let rank = usize::try_from(view.rank).unwrap_or(0);
     let list = |at: *const i64| match (at.is_null(), rank) {
         (false, 1..) => {
@@ -154,28 +174,10 @@ fn of_view(view: &View, keeper: Keeper, what: &str) -> Result<Array, ArrayError>
     };
     let shape = list(view.shape).unwrap_or_default();
     let strides = list(view.strides).unwrap_or_else(|| row_major(&shape));
-    let wrong = |why| ArrayError::Places { what: what.to_owned(), shape: shape.clone(), strides: strides.clone(), why };
-    let element = view.dtype;
-    let unknown = || {
-        let given = format!("code {}, {} bits, {} lanes (DLPack)", element.code, element.bits, element.lanes);
-        ArrayError::DType { what: what.to_owned(), given }
-    };
-    let dtype = of_dlpack(element).ok_or_else(unknown)?;
-    let ty = placed(dtype, &shape, &strides).map_err(wrong)?;
-    let held = ty.held_bytes(&Dims::default());
     let at = view.data.cast_const().cast::<u8>();
     // The offset is the maker's; where there are no elements there may be no memory.
-    let at = if held == 0 { at } else { at.wrapping_add(view.byte_offset as usize) };
-    // SAFETY: the view has these sizes and strides, none of which is negative, until the keeper deletes it.
-    Ok(Array::of(ty, Arc::new(unsafe { Foreign::new(at, held, keeper) }))?)
-}
-
-fn row_major(shape: &[i64]) -> Vec<i64> {
-    let mut strides = vec![1i64; shape.len()];
-    for dim in (1..shape.len()).rev() {
-        strides[dim - 1] = strides[dim].saturating_mul(shape[dim].max(1));
-    }
-    strides
+    let at = if shape.contains(&0) { at } else { at.wrapping_add(view.byte_offset as usize) };
+    Found { at, element: of_dlpack(view.dtype), shape, strides, writable, keeper }
 }
 
 /// The type of elements that lie so.

@@ -4,6 +4,7 @@ use crate::abi::{Managed, Versioned};
 use pyo3::buffer::PyUntypedBuffer;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use yirage_hal::HostMemory;
 
 /// What arrays of other libraries are aligned to: a line of the cache, and the widest vector.
@@ -63,6 +64,8 @@ pub(crate) enum Keeper {
     Plain(NonNull<Managed>),
     /// The same of the versioned structure.
     Versioned(NonNull<Versioned>),
+    /// Memory of ours.
+    Ours(#[expect(dead_code, reason = "held for its drop")] Arc<Owned>),
     /// A view that is released when it is dropped.
     Buffer(#[expect(dead_code, reason = "held for its drop")] PyUntypedBuffer),
 }
@@ -113,7 +116,7 @@ impl Drop for Keeper {
                     deleter(managed.as_ptr());
                 }
             },
-            Keeper::Buffer(_) => {}
+            Keeper::Buffer(_) | Keeper::Ours(_) => {}
         }
     }
 }

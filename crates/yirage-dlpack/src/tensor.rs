@@ -1,10 +1,11 @@
 //! A Python object that owns its elements.
 
 use crate::abi;
-use crate::dtype::{name_of, to_dlpack, to_format};
+use crate::dtype::{Element, name_of, to_dlpack, to_format};
 use crate::error::ArrayError;
 use crate::export::Export;
-use crate::memory::Owned;
+use crate::found::{Found, row_major};
+use crate::memory::{Keeper, Owned};
 use half::{bf16, f16};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
@@ -49,6 +50,19 @@ impl Tensor {
     /// The elements as graphs are called with them.
     pub fn array(&self) -> &Array {
         &self.array
+    }
+
+    /// The elements as those of others are found.
+    pub(crate) fn found(&self) -> Found {
+        let shape: Vec<i64> = self.shape.iter().map(|&n| n as i64).collect();
+        Found {
+            at: self.memory.address().cast_const(),
+            element: Element::Known(self.array.ty().dtype),
+            strides: row_major(&shape),
+            shape,
+            writable: true,
+            keeper: Keeper::Ours(self.memory.clone()),
+        }
     }
 
     fn item_size(&self) -> usize {

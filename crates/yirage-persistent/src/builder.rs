@@ -125,6 +125,19 @@ impl KernelBuilder {
         self.fuse_tensors(inputs, shuffled_dim, num_groups, name)
     }
 
+    /// Takes the metadata as its owner has it now.
+    ///
+    /// # Errors
+    /// [`PersistentError::Meta`] for rows shorter than `max_seq_length`.
+    pub fn set_meta(&mut self, meta: MetaTensors) -> Result<(), PersistentError> {
+        self.declared.set_meta(meta)
+    }
+
+    /// Has requests end by another token than the options say; by none they run to their full length.
+    pub fn end_by(&mut self, eos_token_id: Option<u32>) {
+        self.declared.config.eos_token_id = eos_token_id;
+    }
+
     /// What was asked for and means something else here, since the last call.
     pub fn notices(&mut self) -> Vec<KernelNotice> {
         self.notices.take()
@@ -146,6 +159,14 @@ impl KernelBuilder {
         attached.map(|of| (of.name.as_str(), &of.given))
     }
 
+    /// What a tensor is.
+    ///
+    /// # Errors
+    /// [`PersistentError::UnknownTensor`].
+    pub fn tensor(&self, id: TensorId) -> Result<&KernelTensor, PersistentError> {
+        Ok(&self.of(id)?.given)
+    }
+
     /// A tensor by its name.
     pub fn find(&self, name: &str) -> Option<TensorId> {
         self.declared.find(name)
@@ -159,6 +180,11 @@ impl KernelBuilder {
     /// The layer method that wrote a tensor last, and its number.
     pub(crate) fn writer(&self, id: TensorId) -> Option<(&'static str, usize)> {
         self.written.get(&id).map(|&at| (self.wires[at].method, at))
+    }
+
+    /// Whether a layer that chooses tokens wrote a tensor last.
+    pub(crate) fn chosen(&self, id: TensorId) -> bool {
+        self.written.get(&id).is_some_and(|&at| self.wires[at].chooses)
     }
 
     /// Elements of a row of an activation.

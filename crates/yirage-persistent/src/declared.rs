@@ -23,12 +23,18 @@ impl Declared {
     /// As [`KernelConfig::check`]; [`PersistentError::Meta`] for rows shorter than `max_seq_length`.
     pub(crate) fn new(config: KernelConfig, meta: MetaTensors) -> Result<Declared, PersistentError> {
         config.check()?;
-        if meta.max_seq_length() < config.max_seq_length as usize {
-            let (width, wanted) = (meta.max_seq_length(), config.max_seq_length);
-            let why = format!("its rows have {width} positions, max_seq_length is {wanted}: as many are wanted");
-            return Err(PersistentError::Meta { name: "tokens".into(), why });
-        }
+        check(&config, &meta)?;
         Ok(Declared { config, meta, tensors: Vec::new(), names: HashMap::new() })
+    }
+
+    /// Other metadata.
+    ///
+    /// # Errors
+    /// [`PersistentError::Meta`] for rows shorter than `max_seq_length`.
+    pub(crate) fn set_meta(&mut self, meta: MetaTensors) -> Result<(), PersistentError> {
+        check(&self.config, &meta)?;
+        self.meta = meta;
+        Ok(())
     }
 
     /// Adds a tensor.
@@ -70,4 +76,13 @@ impl Declared {
     pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
         self.tensors.iter()
     }
+}
+
+fn check(config: &KernelConfig, meta: &MetaTensors) -> Result<(), PersistentError> {
+    if meta.max_seq_length() >= config.max_seq_length as usize {
+        return Ok(());
+    }
+    let (width, wanted) = (meta.max_seq_length(), config.max_seq_length);
+    let why = format!("its rows have {width} positions, max_seq_length is {wanted}: as many are wanted");
+    Err(PersistentError::Meta { name: "tokens".into(), why })
 }

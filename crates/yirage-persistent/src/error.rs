@@ -8,6 +8,7 @@ use yirage_engine::sampling::{ParamError, SampleError};
 use yirage_hal::HalError;
 use yirage_ir::BuildError;
 use yirage_mmap::FileError;
+use yirage_model::ModelError;
 use yirage_packed::sealed::SealError;
 
 /// Why a kernel cannot be built, compiled, run, saved or loaded.
@@ -114,6 +115,9 @@ pub enum PersistentError {
     /// The graph has no plan.
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// A model's files.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -134,6 +138,7 @@ impl PersistentError {
         match self {
             PersistentError::Unsupported { .. } => true,
             PersistentError::Engine(e) => e.is_unsupported(),
+            PersistentError::Model(ModelError::Unsupported { .. }) => true,
             PersistentError::Device(HalError::Unsupported { .. }) => true,
             _ => false,
         }

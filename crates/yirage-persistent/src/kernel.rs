@@ -89,13 +89,13 @@ impl KernelBuilder {
     ///
     /// # Errors
     /// Layers that are no model of a step, what the compiler and the device say, and files that cannot be written.
-    pub fn compile(self, device: Arc<dyn Device>, folder: Option<&Path>) -> Result<PersistentKernel, PersistentError> {
+    pub fn compile(&self, device: Arc<dyn Device>, folder: Option<&Path>) -> Result<PersistentKernel, PersistentError> {
         let emitted = self.emit(Purpose::Steps)?;
-        let parts = parts(&self, emitted, &*device)?;
+        let parts = parts(self, emitted, &*device)?;
         if let Some(folder) = folder {
             parts.saved.write(folder)?;
         }
-        PersistentKernel::start(self.declared, self.notices, parts, device, folder)
+        PersistentKernel::start(self.declared.clone(), self.notices.clone(), parts, device, folder)
     }
 }
 
@@ -206,6 +206,19 @@ impl PersistentKernel {
     /// # Errors
     /// [`PersistentError::Request`] for a row that cannot run or whose step failed.
     pub fn call(&mut self, max_steps: Option<u64>) -> Result<CallReport, PersistentError> {
+        self.call_watched(max_steps, &mut |_| true)
+    }
+
+    /// [`PersistentKernel::call`] that shows the metadata behind each step, and ends where it is when `watch` says no. The
+    /// next call goes on from there.
+    ///
+    /// # Errors
+    /// As [`PersistentKernel::call`].
+    pub fn call_watched(
+        &mut self,
+        max_steps: Option<u64>,
+        watch: &mut dyn FnMut(&MetaTensors) -> bool,
+    ) -> Result<CallReport, PersistentError> {
         let bound = match (self.config.mode, max_steps) {
             (KernelMode::OnePass, None) => Some(1),
             (_, bound) => bound,
@@ -224,6 +237,9 @@ impl PersistentKernel {
             // Every event is written down, also beside one that says that a request failed.
             let taken: Vec<_> = self.engine.step()?.into_iter().map(|event| self.take(event, &mut report)).collect();
             taken.into_iter().collect::<Result<(), _>>()?;
+            if !watch(&self.meta) {
+                break;
+            }
         }
         let after = self.engine.stats();
         report.steps = after.steps - before.steps;

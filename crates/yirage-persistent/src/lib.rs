@@ -8,11 +8,12 @@
 //! tensors, its prompt lookup. The layers become a graph, and the engine runs it: its scheduler batches requests
 //! continuously and prefills in chunks, its cache has pages. There is no second loop.
 //!
-//! This crate knows no Python, no files of models and no vendor. What a caller asks for that means nothing here is told
+//! This crate knows no Python and no vendor. What a caller asks for that means nothing here is told
 //! once, as a [`KernelNotice`].
 #![forbid(unsafe_code)]
 
 mod builder;
+mod bytes;
 mod choice;
 mod config;
 mod declared;
@@ -27,6 +28,7 @@ mod limits;
 mod load;
 mod lookup;
 mod meta;
+mod models;
 mod notice;
 mod origin;
 mod saved;
@@ -35,6 +37,7 @@ mod test_mode;
 mod wire;
 
 pub use builder::KernelBuilder;
+pub use bytes::{Bytes, Owner};
 pub use config::{KernelConfig, KernelMode, PromptLookup};
 pub use elements::Elements;
 pub use error::PersistentError;

@@ -47,7 +47,7 @@ impl Part {
         let data = tensor.data.as_ref().ok_or_else(|| wrong("it is a weight and has no elements".into()))?;
         let dims = &tensor.dims;
         match self {
-            Part::Whole => Ok(Weight { shape: dims.clone(), format, bytes: Arc::clone(data) }),
+            Part::Whole => Ok(Weight { shape: dims.clone(), format, bytes: Arc::from(&data[..]) }),
             Part::Rows { index, of } => {
                 let Some((&width, &rows)) = dims.iter().rev().zip(dims.iter().rev().skip(1)).next() else {
                     return Err(wrong(format!("it has the sizes {dims:?}, a matrix is wanted")));

@@ -1,9 +1,9 @@
 //! The tensors of a kernel: what is attached, what layers write, and weights that are several in one.
 
+use crate::bytes::Bytes;
 use crate::elements::Elements;
 use crate::error::PersistentError;
 use crate::limits::{MAX_RANK, MAX_SIZE};
-use std::sync::Arc;
 
 /// A tensor of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -18,13 +18,13 @@ pub struct KernelTensor {
     pub elements: Elements,
     /// Its elements, dense and row-major, little-endian. None declares a tensor whose elements nobody reads: a cache, or
     /// the ids of a step.
-    pub data: Option<Arc<[u8]>>,
+    pub data: Option<Bytes>,
 }
 
 impl KernelTensor {
     /// A tensor of `f32`.
     pub fn f32(dims: &[u32], values: &[f32]) -> KernelTensor {
-        let data = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let data = values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>().into();
         KernelTensor { dims: dims.to_vec(), elements: Elements::Floats(yirage_ir::Format::F32), data: Some(data) }
     }
 

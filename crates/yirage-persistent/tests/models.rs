@@ -3,10 +3,14 @@
 
 mod support;
 
+use std::sync::Arc;
 use support::{End, alone, behind, build, build_with, cpu, engine, meta};
 use yirage_engine::Request;
 use yirage_engine::sampling::SamplingParams;
-use yirage_persistent::{KernelConfig, KernelMode, Launch, MetaData, MetaTensor, MetaTensors, PromptLookup};
+use yirage_model::Checkpoint;
+use yirage_persistent::{
+    KernelBuilder, KernelConfig, KernelMode, Launch, MetaData, MetaTensor, MetaTensors, PromptLookup,
+};
 use yirage_testkit::json::ids;
 use yirage_testkit::rng::Rng;
 use yirage_testkit::{bedtime, tiny};
@@ -40,6 +44,42 @@ fn models_of_layers_give_the_tokens_of_transformers_and_of_the_engine() {
             assert_eq!(alone(&mut engine, Request::greedy(prompt, 16)), wanted, "{name}: engine");
         }
     }
+}
+
+/// The layers that the crate makes of a model's files are those that are written out here.
+#[test]
+fn models_of_files_give_the_tokens_of_transformers() {
+    for name in MODELS {
+        let (checkpoint, golden) = (Arc::new(Checkpoint::open(tiny::model(name)).unwrap()), tiny::golden(name));
+        let case = &golden["cases"][1];
+        let (prompt, wanted) = (ids(&case["ids"]), ids(&case["greedy16"]));
+        let whole = (prompt.len() + wanted.len()) as u32;
+        let meta = meta(std::slice::from_ref(&prompt), whole as usize);
+        let mut builder = KernelBuilder::new(slots(1, 64, whole), meta).unwrap();
+        builder.build_model(&checkpoint, None).unwrap();
+        let mut kernel = builder.compile(cpu(1), None).unwrap();
+        kernel.call(None).unwrap();
+        assert_eq!(behind(kernel.meta(), 0, prompt.len()), wanted, "{name}");
+    }
+}
+
+#[test]
+fn what_no_layer_method_does_is_refused_by_name() {
+    for (name, part) in [
+        ("qwen2", "qwen2"),
+        ("gpt2", "gpt2"),
+        ("mistral-swa", "sliding window"),
+        ("gemma2", "gemma2"),
+        ("deepseek-v3", "deepseek_v3"),
+    ] {
+        let checkpoint = Arc::new(Checkpoint::open(tiny::model(name)).unwrap());
+        let mut builder = KernelBuilder::new(slots(1, 64, 32), meta(&[vec![1]], 32)).unwrap();
+        let refused = builder.build_model(&checkpoint, None).unwrap_err();
+        assert!(refused.is_unsupported() && refused.to_string().contains(part), "{refused}");
+    }
+    let gguf = Arc::new(Checkpoint::open(bedtime::q8_0()).unwrap());
+    let mut builder = KernelBuilder::new(slots(1, 64, 32), meta(&[vec![1]], 32)).unwrap();
+    assert!(builder.build_model(&gguf, None).unwrap_err().to_string().contains("GGUF"));
 }
 
 /// Prompts of many lengths, some with a common beginning.

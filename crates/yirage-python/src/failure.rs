@@ -16,6 +16,7 @@ use yirage_graph::{GraphError, JsonError};
 use yirage_hal::HalError;
 use yirage_hub::HubError;
 use yirage_model::ModelError;
+use yirage_persistent::PersistentError;
 use yirage_plancache::CacheError;
 use yirage_registry::RegistryError;
 use yirage_session::SessionError;
@@ -28,6 +29,7 @@ pub(crate) enum Class {
     BackendUnavailable,
     UnknownBackend,
     Graph,
+    Kernel,
     Array,
     Inputs,
     Device,
@@ -46,6 +48,7 @@ impl Class {
             Class::BackendUnavailable => "BackendUnavailableError",
             Class::UnknownBackend => "UnknownBackendError",
             Class::Graph => "GraphError",
+            Class::Kernel => "KernelError",
             Class::Array => "ArrayError",
             Class::Inputs => "InputNotFoundError",
             Class::Device => "DeviceError",
@@ -198,6 +201,17 @@ ours! {
         AdvisorError::Device(error) => of_hal(error),
         AdvisorError::Compile(error) => of_compile(error),
         _ => Class::BackendUnavailable,
+    };
+    PersistentError => |error| match error {
+        PersistentError::Unsupported { .. } | PersistentError::Sample(_) => Class::Unsupported,
+        PersistentError::Option { .. } => Class::Option,
+        PersistentError::Meta { .. } | PersistentError::Tensor { .. } => Class::Array,
+        PersistentError::Request { .. } | PersistentError::Sampling(_) => Class::Request,
+        PersistentError::Compile(error) => of_compile(error),
+        PersistentError::Engine(error) => of_engine(error),
+        PersistentError::Model(error) => of_model(error),
+        PersistentError::Device(error) => of_hal(error),
+        _ => Class::Kernel,
     };
     TemplateError => |_| Class::Option;
     HubError => |_| Class::ModelNotFound;

@@ -1,4 +1,5 @@
-//! The Python package's native module: backends, kernel graphs, models and their forward passes, as Python calls them.
+//! The Python package's native module: backends, kernel graphs, persistent kernels, models and their forward passes, as
+//! Python calls them.
 //!
 //! It turns arguments into values of the crates below and their errors into exceptions; what is computed is theirs. The
 //! package `yirage` around it (`python/yirage`) has names and shells alone. Pointers between Python and us are
@@ -13,8 +14,10 @@ mod graphs;
 mod infer;
 mod kind;
 mod llm;
+mod lock;
 mod log;
 mod others;
+mod persistent;
 mod process;
 
 use pyo3::prelude::*;
@@ -31,6 +34,7 @@ fn _yirage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     command::add(module)?;
     backends::add(module)?;
     graphs::add(module)?;
+    persistent::add(module)?;
     llm::add(module)?;
     infer::add(module)
 }

@@ -234,3 +234,18 @@ pub(crate) const OF_FORWARD: &[Foreign] = &[
     Foreign { name: "image_bound", neutral: &[Nothing], answer: Refused("models of images are not read") },
     Foreign { name: "tgt_sizes", neutral: &[Nothing], answer: Refused("models of images are not read") },
 ];
+
+/// Those of Mirage's `PersistentKernel`.
+pub(crate) const OF_MIRAGE: &[Foreign] = &[Foreign {
+    name: "use_cutlass_kernel",
+    neutral: &[Nothing],
+    answer: Reported("kernels are the device's own, chosen by the compiler"),
+}];
+
+/// Those of its call.
+pub(crate) const OF_LAUNCH: &[Foreign] = &[
+    Foreign { name: "stream", neutral: &[Nothing], answer: Reported(NO_STREAMS) },
+    Foreign { name: "default_stream", neutral: &[Nothing], answer: Reported(NO_STREAMS) },
+];
+
+const NO_STREAMS: &str = "a call returns when its requests have ended";

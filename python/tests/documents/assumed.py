@@ -14,7 +14,7 @@ NAMES = {
     "results": "results = {}",
     "profiler_tensor": "profiler_tensor = None",
     "step": "import torch; step = torch.tensor([0], dtype=torch.int32)",
-    "tokens": "import torch; tokens = torch.zeros((1, 512), dtype=torch.long)",
+    "tokens": "import torch; tokens = torch.zeros((1, 1024), dtype=torch.long)",
     "get_backend": "from sageLLM.backends import get_backend",
     "BackendType": "from sageLLM.backends import BackendType",
     "BackendRegistry": "from sageLLM.backends import BackendRegistry",
@@ -36,6 +36,9 @@ SHORTER = [
     (r"(multi_backend_benchmark\.py )", r"\g<1>--vocab-sizes 256 --hidden-sizes 64 --seq-lengths 8 "),
     (r"(yirage_backend_manager\.py test \w+)", r"\g<1> --quick"),
 ]
+
+# What stands for arguments that a reader has.
+LITERAL = [(r"(\w\()\.\.\.(\))", r"\1\2")]
 
 # Where other projects are installed from: the folder that has their names here.
 FOLDERS = [(r"/path/to/Infini/Infini(Core|LM)", "python/compat")]
@@ -62,8 +65,8 @@ def changed(source, rules):
 
 
 def shorter(source):
-    """The same in little time, and with the folders that are here."""
-    return changed(changed(source, SHORTER), FOLDERS)
+    """The same in little time, with the folders that are here and without what is left to the reader."""
+    return changed(changed(changed(source, SHORTER), FOLDERS), LITERAL)
 
 
 def on_the_processor(source):

@@ -22,13 +22,6 @@ def named(block):
     return block.name
 
 
-def waits(source):
-    """Whether a block makes what the package does not have yet."""
-    import yirage
-
-    return "PersistentKernel(" in source and not hasattr(yirage, "PersistentKernel")
-
-
 def test_the_documents_are_there():
     if not FOUND:
         pytest.skip(ABSENT)
@@ -67,9 +60,6 @@ def joined(source):
 @pytest.mark.parametrize("block", CODE, ids=named)
 def test_a_block_runs(block, ran, outcome):
     source = assumed.shorter(block.source)
-    if waits(source):
-        outcome("waits for PersistentKernel", block)
-        pytest.skip("waits for PersistentKernel, which the package does not have yet")
     if "cmake " in source and shutil.which("cmake") is None:
         outcome("not run: there is no cmake here", block)
         pytest.skip("there is no cmake here")

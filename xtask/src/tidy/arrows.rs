@@ -77,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-plancache",
             "yirage-session",
             "yirage-dlpack",
+            "yirage-persistent",
             // The package installs the command, which is its own main there.
             "yirage-process",
             "yirage",

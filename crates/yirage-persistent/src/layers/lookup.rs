@@ -26,6 +26,10 @@ struct Find {
 #[derive(Debug)]
 struct Verify;
 
+/// What the engine does behind each step that verified guesses.
+#[derive(Debug)]
+struct VerifySteps;
+
 impl KernelBuilder {
     /// The first half of [`KernelBuilder::find_ngram_global_layer`].
     ///
@@ -83,7 +87,8 @@ impl KernelBuilder {
 
     /// Takes the longest prefix of the guesses that the target's own tokens confirm, and one token more: what greedy
     /// decoding gives. `spec_tokens` and `target_output` are `[requests, spec_length + 1]`, `output` is `[requests, 2]`: how
-    /// many guesses were right, and the token behind them.
+    /// many guesses were right, and the token behind them. Targets of as many rows as a step has tokens, which a layer of
+    /// this kernel chooses, are verified by the engine in each step, and `output` is its own.
     ///
     /// # Errors
     /// [`PersistentError::Layer`] for sizes that do not fit.
@@ -95,11 +100,25 @@ impl KernelBuilder {
         launch: Launch,
     ) -> Result<(), PersistentError> {
         let (guessed, target) = (self.width(spec_tokens)?, self.width(target_output)?);
+        let of_the_step = self.of(target_output)?.rows() != self.of(spec_tokens)?.rows();
+        if target == 1 && of_the_step && self.chosen(target_output) {
+            return self.record(VerifySteps, launch, &[], &[output]);
+        }
         if target != guessed && target != 1 {
             let why = format!("{guessed} guesses a request have as many targets, not {target}");
             return Err(PersistentError::Layer { layer: VERIFY, why });
         }
         self.record(Verify, launch, &[spec_tokens, target_output], &[output])
+    }
+}
+
+impl Layer for VerifySteps {
+    fn method(&self) -> &'static str {
+        VERIFY
+    }
+
+    fn emit(&self, _: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+        Ok(vec![Made::Engine])
     }
 }
 

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
 use std::time::Duration;
-use yirage_advisor::{Hardware, OfDevice, Sizes, advise, workers};
+use yirage_advisor::{Hardware, OfDevice, Sizes, advise, workers, workers_of_multiprocessors};
 use yirage_hal::{DeviceInfo, OpenOptions};
 
 /// The backend that an argument means; the current one without it.
@@ -51,6 +51,45 @@ pub(crate) fn auto_configure_backend<'py>(
         say(py, Level::Debug, &format!("{} = {}: {}", setting.name, setting.value, setting.reason))?;
     }
     Ok(config)
+}
+
+/// Workers and schedulers of a persistent kernel by Mirage's rule for a GPU: its multiprocessors beside the workers have four
+/// schedulers each. ``rank`` is the number of the device.
+///
+/// Raises:
+///     BackendUnavailableError: there is no such device.
+///     Unsupported: its driver does not say how many multiprocessors it has.
+#[pyfunction]
+#[pyo3(signature = (rank = 0, *, backend = None))]
+pub(crate) fn get_configurations_from_gpu(
+    py: Python<'_>,
+    rank: u32,
+    backend: Option<Bound<'_, PyAny>>,
+) -> Outcome<(u32, u32)> {
+    let chosen = match backend {
+        Some(object) => table::select(py, &wanted(&object)?)?,
+        None => table::select(py, "cuda")?,
+    };
+    let devices = devices(py, &chosen)?;
+    let name = chosen.name();
+    let missing = || {
+        let text = format!("{name} {rank} is not available: {} devices of it are here", devices.len());
+        Failure::Ours(Class::BackendUnavailable, text)
+    };
+    let device = devices.iter().find(|device| device.ordinal == rank).ok_or_else(missing)?;
+    let unknown =
+        || Failure::unsupported(format!("the rule for {}", device.name), "its driver counts no multiprocessors");
+    let found = workers_of_multiprocessors(device.cores.ok_or_else(unknown)?);
+    Ok((found.workers, found.schedulers))
+}
+
+/// Workers and schedulers of a persistent kernel by YiRage's rule for the processors that this process may use.
+#[pyfunction]
+pub(crate) fn get_configurations_from_cpu(py: Python<'_>) -> Outcome<(u32, u32)> {
+    let devices = devices(py, &table::select(py, "cpu")?)?;
+    let none = || Failure::Ours(Class::BackendUnavailable, "cpu: it names no device".into());
+    let found = workers(&Hardware::from(devices.first().ok_or_else(none)?));
+    Ok((found.workers, found.schedulers))
 }
 
 /// Memory by device, in units of 2**30 bytes. ``'cpu'`` has ``total_gb``, ``available_gb``, ``used_gb`` and ``percent``;

@@ -8,7 +8,7 @@ mod templates;
 
 pub(crate) use facts::wanted;
 pub(crate) use native::NativeBackend;
-pub(crate) use table::{Chosen, current, device, device_with, select};
+pub(crate) use table::{Chosen, current, device, device_with, own_device, select};
 
 use crate::failure::{Failure, Outcome};
 use facts::{member, name_in};
@@ -37,6 +37,8 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(advice::get_backend_info, module)?)?;
     module.add_function(wrap_pyfunction!(advice::get_memory_info, module)?)?;
     module.add_function(wrap_pyfunction!(advice::auto_configure_backend, module)?)?;
+    module.add_function(wrap_pyfunction!(advice::get_configurations_from_gpu, module)?)?;
+    module.add_function(wrap_pyfunction!(advice::get_configurations_from_cpu, module)?)?;
     module.add_function(wrap_pyfunction!(advice::benchmark_backends, module)?)?;
     module.add_function(wrap_pyfunction!(advice::save_config, module)?)?;
     module.add_function(wrap_pyfunction!(advice::load_config, module)?)

@@ -294,3 +294,21 @@ pub(crate) fn device_with(
     say(py, Level::Debug, &format!("opened {} {}: {} ({})", info.backend, info.ordinal, info.name, info.arch))?;
     Ok(device)
 }
+
+/// A device that nobody else has.
+///
+/// # Errors
+/// As [`device`].
+pub(crate) fn own_device(
+    py: Python<'_>,
+    chosen: &Chosen,
+    ordinal: u32,
+    options: &OpenOptions,
+) -> Outcome<Arc<dyn Device>> {
+    process::check()?;
+    let backend = backend(py, chosen)?;
+    let (device, notes) = py.detach(|| backend.open(ordinal, options))?;
+    process::own();
+    all(py, Level::Info, &notes)?;
+    Ok(device)
+}

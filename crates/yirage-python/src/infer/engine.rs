@@ -7,6 +7,7 @@ use super::{stats, weights};
 use crate::backends::{self, wanted};
 use crate::failure::{Class, Failure, Outcome};
 use crate::kind::Kind;
+use crate::lock::held;
 use crate::log::{Level, say};
 use crate::others::{self, OF_FORWARD, OF_INFINILM};
 use crate::process;
@@ -264,8 +265,8 @@ impl InferEngine {
     }
 
     /// Names of the tensors that the model reads.
-    fn state_dict_keyname(&self) -> Outcome<Vec<String>> {
-        let held = self.forward.lock().unwrap_or_else(PoisonError::into_inner);
+    fn state_dict_keyname(&self, py: Python<'_>) -> Outcome<Vec<String>> {
+        let held = held(py, &self.forward);
         let forward = held.as_ref().ok_or_else(closed)?;
         Ok(forward.tensors().into_iter().map(str::to_owned).collect())
     }
@@ -281,7 +282,7 @@ impl InferEngine {
     ) -> Outcome<(Vec<String>, Vec<String>)> {
         let names: Vec<String> = state_dict.keys().extract()?;
         let (differs, known) = {
-            let held = self.forward.lock().unwrap_or_else(PoisonError::into_inner);
+            let held = held(py, &self.forward);
             let forward = held.as_ref().ok_or_else(closed)?;
             let known: Vec<String> = forward.tensors().into_iter().map(str::to_owned).collect();
             (forward.compare(names.iter().map(String::as_str)), known)
@@ -349,14 +350,14 @@ impl InferEngine {
 
     /// Positions of each row that are cached.
     #[getter]
-    fn cached_lengths(&self) -> Outcome<Vec<u32>> {
-        let held = self.forward.lock().unwrap_or_else(PoisonError::into_inner);
+    fn cached_lengths(&self, py: Python<'_>) -> Outcome<Vec<u32>> {
+        let held = held(py, &self.forward);
         Ok(held.as_ref().ok_or_else(closed)?.cached().to_vec())
     }
 
     /// Gives weights, caches and plans back.
     fn close(&self, py: Python<'_>) {
-        let forward = self.forward.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let forward = held(py, &self.forward).take();
         py.detach(|| {
             drop(forward);
             self.plans.clear();

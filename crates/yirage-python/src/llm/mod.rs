@@ -9,6 +9,7 @@ mod stream;
 mod tokenizer;
 
 pub(crate) use load::found;
+pub(crate) use params::SamplingParams;
 
 use pyo3::prelude::*;
 

@@ -195,7 +195,7 @@ impl SamplingParams {
     }
 
     /// As the engine takes it, for a choice of a request.
-    pub(super) fn sampling(&self, seed: u64, choice: u32) -> Outcome<Sampling> {
+    pub(crate) fn sampling(&self, seed: u64, choice: u32) -> Outcome<Sampling> {
         let top_k = u32::try_from(self.top_k.max(0)).ok().filter(|_| self.top_k >= -1);
         let wrong = || Failure::Ours(Class::Request, format!("top_k={}: 0 or more, or -1 for all", self.top_k));
         Ok(Sampling {

@@ -1,0 +1,218 @@
+//! Elements of others that are read and written where they lie: numbers one by one, whatever their strides.
+
+use crate::dtype::{Element, Wide};
+use crate::error::ArrayError;
+use crate::found::{Found, row_major};
+use crate::import::found;
+use crate::memory::Keeper;
+use crate::tensor::Tensor;
+use half::{bf16, f16};
+use pyo3::prelude::*;
+use yirage_ir::{DType, Format};
+
+/// The types of elements that are read and written so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Number {
+    /// `float32`.
+    F32,
+    /// `float16`.
+    F16,
+    /// `bfloat16`.
+    BF16,
+    /// `int32`.
+    I32,
+    /// `int64`.
+    I64,
+    /// `uint64`.
+    U64,
+}
+
+impl Number {
+    /// As NumPy and PyTorch call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Number::F32 => "float32",
+            Number::F16 => "float16",
+            Number::BF16 => "bfloat16",
+            Number::I32 => "int32",
+            Number::I64 => "int64",
+            Number::U64 => "uint64",
+        }
+    }
+
+    /// Whether it is a whole number of 8 bytes.
+    pub fn is_wide(self) -> bool {
+        matches!(self, Number::I64 | Number::U64)
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Number::F16 | Number::BF16 => 2,
+            Number::F32 | Number::I32 => 4,
+            Number::I64 | Number::U64 => 8,
+        }
+    }
+}
+
+/// An array of another library. Its owner may read and write it at the same time: who sees what then is the program's own
+/// affair.
+pub struct InPlace {
+    at: *mut u8,
+    number: Number,
+    shape: Vec<usize>,
+    /// In elements.
+    strides: Vec<i64>,
+    elements: usize,
+    dense: bool,
+    writable: bool,
+    _keeper: Keeper,
+}
+
+// SAFETY: as for `Foreign`: keepers may be dropped anywhere, and what is read and written are single numbers of memory that
+// stays allocated.
+unsafe impl Send for InPlace {}
+// SAFETY: as above.
+unsafe impl Sync for InPlace {}
+
+impl InPlace {
+    /// The array that `object` is; `what` says in errors which argument it is.
+    ///
+    /// # Errors
+    /// [`ArrayError`]: an object that is no array, elements that are no [`Number`], memory of a device, more elements than
+    /// an address space has.
+    pub fn taken(object: &Bound<'_, PyAny>, what: &str) -> Result<InPlace, ArrayError> {
+        let found = match object.cast::<Tensor>() {
+            Ok(tensor) => tensor.get().found(),
+            Err(_) => found(object, what)?,
+        };
+        InPlace::of(found, what)
+    }
+
+    fn of(found: Found, what: &str) -> Result<InPlace, ArrayError> {
+        let Found { at, element, shape: sizes, strides, writable, keeper } = found;
+        let other = |given: String| ArrayError::Number { what: what.to_owned(), given };
+        let number = match element {
+            Element::Known(DType::F32) => Number::F32,
+            Element::Known(DType::Stored(Format::F16)) => Number::F16,
+            Element::Known(DType::Stored(Format::BF16)) => Number::BF16,
+            Element::Known(DType::I32) => Number::I32,
+            Element::Known(dtype) => return Err(other(dtype.to_string())),
+            Element::Wide(Wide::I64) => Number::I64,
+            Element::Wide(Wide::U64) => Number::U64,
+            Element::Other(given) => return Err(other(given)),
+        };
+        let places =
+            |why| ArrayError::Places { what: what.to_owned(), shape: sizes.clone(), strides: strides.clone(), why };
+        let shape: Option<Vec<usize>> = sizes.iter().map(|&n| usize::try_from(n).ok()).collect();
+        let shape = shape.ok_or_else(|| places("a size is negative"))?;
+        let elements = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        // A library that shares an array has its elements in memory, so sums of strides are offsets that exist.
+        let elements = elements.filter(|&n| n <= isize::MAX as usize / 8).ok_or_else(|| places("too many elements"))?;
+        let row = row_major(&sizes);
+        let dense = elements == 0 || sizes.iter().zip(&strides).zip(&row).all(|((n, s), r)| *n == 1 || s == r);
+        Ok(InPlace { at: at.cast_mut(), number, shape, strides, elements, dense, writable, _keeper: keeper })
+    }
+
+    /// Sizes, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// How many elements there are.
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Their type.
+    pub fn number(&self) -> Number {
+        self.number
+    }
+
+    /// Whether their owner lets others write.
+    pub fn writable(&self) -> bool {
+        self.writable
+    }
+
+    /// All of their bytes, where they lie in row-major order without gaps.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        if self.elements == 0 {
+            return Some(&[]);
+        }
+        // SAFETY: the elements lie without gaps from here on, and the keeper keeps them.
+        self.dense.then(|| unsafe { std::slice::from_raw_parts(self.at, self.elements * self.number.bytes()) })
+    }
+
+    /// A copy of their bytes in row-major order.
+    pub fn gathered(&self) -> Vec<u8> {
+        let width = self.number.bytes();
+        let mut bytes = vec![0; self.elements * width];
+        for (at, out) in bytes.chunks_exact_mut(width).enumerate() {
+            // SAFETY: the number is below that of the elements, each of which is `width` bytes long.
+            unsafe { out.as_mut_ptr().copy_from_nonoverlapping(self.place(at), width) };
+        }
+        bytes
+    }
+
+    /// Whole numbers in row-major order; none where the elements are floats.
+    pub fn ints(&self) -> Option<Vec<i64>> {
+        // SAFETY: each number is below that of the elements, and they are of the type that is read.
+        let read = |at: usize| unsafe {
+            match self.number {
+                Number::I32 => Some(i64::from(self.place(at).cast::<i32>().read_unaligned())),
+                Number::I64 | Number::U64 => Some(self.place(at).cast::<i64>().read_unaligned()),
+                Number::F32 | Number::F16 | Number::BF16 => None,
+            }
+        };
+        (0..self.elements).map(read).collect()
+    }
+
+    /// Writes a whole number at a place in row-major order. Nothing is written behind the end, into an array that must not
+    /// be written, and of a number that the type has not; `false` says so.
+    pub fn set_int(&self, at: usize, value: i64) -> bool {
+        if at >= self.elements || !self.writable {
+            return false;
+        }
+        // SAFETY: the number is below that of the elements, whose type is the one that is written, and which may be written.
+        unsafe {
+            match self.number {
+                Number::I64 | Number::U64 => self.place(at).cast::<i64>().write_unaligned(value),
+                Number::I32 => match i32::try_from(value) {
+                    Ok(value) => self.place(at).cast::<i32>().write_unaligned(value),
+                    Err(_) => return false,
+                },
+                Number::F32 | Number::F16 | Number::BF16 => return false,
+            }
+        }
+        true
+    }
+
+    /// Writes a float at a place in row-major order, rounded to the type. As [`InPlace::set_int`] otherwise.
+    pub fn set_float(&self, at: usize, value: f32) -> bool {
+        if at >= self.elements || !self.writable {
+            return false;
+        }
+        // SAFETY: as of `set_int`.
+        unsafe {
+            match self.number {
+                Number::F32 => self.place(at).cast::<f32>().write_unaligned(value),
+                Number::F16 => self.place(at).cast::<u16>().write_unaligned(f16::from_f32(value).to_bits()),
+                Number::BF16 => self.place(at).cast::<u16>().write_unaligned(bf16::from_f32(value).to_bits()),
+                Number::I32 | Number::I64 | Number::U64 => return false,
+            }
+        }
+        true
+    }
+
+    /// Where an element lies whose number in row-major order is below that of the elements.
+    fn place(&self, at: usize) -> *mut u8 {
+        if self.dense {
+            return self.at.wrapping_add(at * self.number.bytes());
+        }
+        let (mut rest, mut offset) = (at, 0i64);
+        for (size, stride) in self.shape.iter().zip(&self.strides).rev() {
+            offset += (rest % size) as i64 * stride;
+            rest /= size;
+        }
+        self.at.wrapping_offset(offset as isize * self.number.bytes() as isize)
+    }
+}

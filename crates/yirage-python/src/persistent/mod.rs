@@ -1,0 +1,23 @@
+//! `PersistentKernel`: models of layer methods, by the names and arguments of Mirage.
+
+mod arguments;
+mod attach;
+mod buffers;
+mod kernel;
+mod layers;
+mod profiled;
+mod report;
+mod shared;
+mod tensor;
+mod tested;
+
+use pyo3::prelude::*;
+
+/// Adds the classes to the module.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<tensor::KernelTensor>()?;
+    module.add_class::<layers::KernelLayers>()?;
+    module.add_class::<kernel::PersistentKernel>()?;
+    module.add_class::<report::CallReport>()?;
+    module.add_class::<report::EndedRequest>()
+}

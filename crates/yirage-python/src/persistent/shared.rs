@@ -1,0 +1,120 @@
+//! A kernel as its Python objects share it: what it is now, and how it is worked on without Python's lock.
+
+use super::buffers::MetaBuffers;
+use crate::failure::{Class, Failure, Outcome};
+use crate::lock::held;
+use crate::log::{Level, say};
+use crate::process;
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use yirage_dlpack::InPlace;
+use yirage_hal::Device;
+use yirage_persistent::{KernelBuilder, KernelNotice, PersistentKernel, TensorId};
+
+/// What a kernel is now.
+pub(super) enum State {
+    /// Layers are recorded.
+    Building(Box<KernelBuilder>),
+    /// It runs.
+    Ready(Box<PersistentKernel>),
+    /// It was finalized.
+    Gone,
+}
+
+/// A kernel.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    pub(super) device: Arc<dyn Device>,
+    pub(super) buffers: MetaBuffers,
+    /// Arrays of the program that were attached, which a layer may write in test mode.
+    pub(super) attached: Mutex<HashMap<TensorId, Arc<InPlace>>>,
+    /// Whether it can be called, for those who do not wait.
+    pub(super) compiled: AtomicBool,
+    /// Says to a running call that it ends behind its step.
+    pub(super) cancelled: AtomicBool,
+    pub(super) profiled: Option<Profiled>,
+    pub(super) test_mode: bool,
+}
+
+/// Where times go.
+pub(super) struct Profiled {
+    /// An array, which has four numbers for each task.
+    pub(super) tensor: Option<InPlace>,
+    /// A file's name before its ending.
+    pub(super) trace_name: Option<String>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        builder: KernelBuilder,
+        device: Arc<dyn Device>,
+        buffers: MetaBuffers,
+        profiled: Option<Profiled>,
+        test_mode: bool,
+    ) -> Arc<Shared> {
+        Arc::new(Shared {
+            state: Mutex::new(State::Building(Box::new(builder))),
+            device,
+            buffers,
+            attached: Mutex::new(HashMap::new()),
+            compiled: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            profiled,
+            test_mode,
+        })
+    }
+
+    /// What it is, once nobody else works on it.
+    pub(super) fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+        held(py, &self.state)
+    }
+
+    /// What it is, for who holds no lock of Python's.
+    pub(super) fn alone(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on the layers.
+    ///
+    /// # Errors
+    /// A `KernelError` where they are compiled already.
+    pub(super) fn building<R>(
+        &self,
+        py: Python<'_>,
+        what: &str,
+        work: impl FnOnce(&mut KernelBuilder) -> Outcome<R>,
+    ) -> Outcome<R> {
+        process::check()?;
+        let (made, notices) = match &mut *self.state(py) {
+            State::Building(builder) => {
+                let made = work(builder);
+                (made, builder.notices())
+            }
+            State::Ready(_) => return Err(wrong(format!("{what}: the kernel is compiled; make another one"))),
+            State::Gone => return Err(finalized(what)),
+        };
+        tell(py, notices)?;
+        made
+    }
+}
+
+/// Says what means something else here.
+pub(super) fn tell(py: Python<'_>, notices: Vec<KernelNotice>) -> PyResult<()> {
+    notices.into_iter().try_for_each(|notice| {
+        let level = match notice {
+            KernelNotice::NotValidated(_) | KernelNotice::Plan(_) => Level::Warning,
+            _ => Level::Info,
+        };
+        say(py, level, &format!("PersistentKernel: {notice}"))
+    })
+}
+
+pub(super) fn wrong(text: String) -> Failure {
+    Failure::Ours(Class::Kernel, text)
+}
+
+pub(super) fn finalized(what: &str) -> Failure {
+    wrong(format!("{what}: the kernel was finalized; make another one"))
+}

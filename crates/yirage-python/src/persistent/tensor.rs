@@ -1,0 +1,85 @@
+//! Tensors of kernels, which Python holds.
+
+use super::shared::Shared;
+use crate::failure::{Class, Failure, Outcome};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+use yirage_persistent::{KernelBuilder, TensorId};
+
+/// A tensor of a persistent kernel: one that was attached, or one that a layer writes.
+#[pyclass(frozen, module = "yirage")]
+pub(crate) struct KernelTensor {
+    pub(super) kernel: Arc<Shared>,
+    pub(super) id: TensorId,
+    pub(super) name: String,
+    pub(super) dims: Vec<u32>,
+    pub(super) dtype: String,
+}
+
+#[pymethods]
+impl KernelTensor {
+    /// Its name in the kernel.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sizes, outermost first.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.dims)
+    }
+
+    /// Sizes, outermost first.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.dims)
+    }
+
+    /// The type of its elements, such as ``'bfloat16'``.
+    #[getter]
+    fn dtype(&self) -> &str {
+        &self.dtype
+    }
+
+    /// How many dimensions it has.
+    #[getter]
+    fn num_dims(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// The size along a dimension.
+    fn dim(&self, dim: usize) -> Outcome<u32> {
+        let rank = self.dims.len();
+        let wrong = || Failure::Ours(Class::Kernel, format!("dim({dim}): the tensor has {rank} dimensions"));
+        self.dims.get(dim).copied().ok_or_else(wrong)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("yirage.KernelTensor(name={:?}, dims={:?}, dtype={})", self.name, self.dims, self.dtype)
+    }
+}
+
+impl KernelTensor {
+    /// A tensor of a kernel, for Python.
+    pub(super) fn shown(
+        kernel: &Arc<Shared>,
+        builder: &KernelBuilder,
+        id: TensorId,
+        name: &str,
+    ) -> Outcome<KernelTensor> {
+        let of = builder.tensor(id)?;
+        let (dims, dtype) = (of.dims.clone(), of.elements.to_string());
+        Ok(KernelTensor { kernel: kernel.clone(), id, name: name.to_owned(), dims, dtype })
+    }
+
+    /// Its number, if it is a tensor of this kernel.
+    pub(super) fn of(&self, kernel: &Arc<Shared>, what: &str) -> Outcome<TensorId> {
+        if Arc::ptr_eq(&self.kernel, kernel) {
+            return Ok(self.id);
+        }
+        let text = format!("{what}: {} is a tensor of another kernel; kernels share no tensors", self.__repr__());
+        Err(Failure::Ours(Class::Kernel, text))
+    }
+}

@@ -1,0 +1,54 @@
+//! Test mode: what layers write, as tensors, and in the arrays that were attached.
+
+use super::shared::{Shared, wrong};
+use crate::failure::{Class, Failure, Outcome};
+use std::sync::PoisonError;
+use yirage_dlpack::InPlace;
+use yirage_ir::{DType, Dim, Type};
+use yirage_persistent::{KernelBuilder, TestOutput, TestValues};
+
+/// Runs all layers once: name, type and elements of each output.
+pub(super) fn run(shared: &Shared, builder: &KernelBuilder) -> Outcome<Vec<(String, Type, Vec<u8>)>> {
+    let outputs = builder.run_test_mode(&shared.device)?;
+    let attached = shared.attached.lock().unwrap_or_else(PoisonError::into_inner);
+    let shown = |output: TestOutput| {
+        let array = builder.find(&output.name).and_then(|id| attached.get(&id));
+        array.map_or(Ok(()), |array| write(array, &output))?;
+        shown(output)
+    };
+    outputs.into_iter().map(shown).collect()
+}
+
+fn write(array: &InPlace, output: &TestOutput) -> Outcome<()> {
+    let took = match &output.values {
+        TestValues::Floats(values) => values.iter().enumerate().all(|(at, &value)| array.set_float(at, value)),
+        TestValues::Ints(values) => values.iter().enumerate().all(|(at, &value)| array.set_int(at, value)),
+    };
+    if took {
+        return Ok(());
+    }
+    let what = match output.values {
+        TestValues::Floats(_) => "floats",
+        TestValues::Ints(_) => "whole numbers",
+    };
+    let (name, dims, number) = (&output.name, &output.dims, array.number().name());
+    let text = format!(
+        "tensor `{name}` is {number} {:?}: a layer writes {what} {dims:?} into it, and it did not take them",
+        array.shape()
+    );
+    Err(Failure::Ours(Class::Array, text))
+}
+
+fn shown(output: TestOutput) -> Outcome<(String, Type, Vec<u8>)> {
+    let TestOutput { name, dims, values } = output;
+    let (dtype, bytes) = match values {
+        TestValues::Floats(values) => (DType::F32, values.iter().flat_map(|x| x.to_ne_bytes()).collect()),
+        TestValues::Ints(values) => {
+            let too_large = |value: i64| wrong(format!("run_test_mode: `{name}` has {value}, which is no int32"));
+            let values = values.into_iter().map(|value| i32::try_from(value).map_err(|_| too_large(value)));
+            let values = values.collect::<Outcome<Vec<i32>>>()?;
+            (DType::I32, values.iter().flat_map(|x| x.to_ne_bytes()).collect())
+        }
+    };
+    Ok((name, Type::new(dtype, dims.iter().map(|&n| Dim::Const(n))), bytes))
+}
