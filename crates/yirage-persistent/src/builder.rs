@@ -65,7 +65,8 @@ impl KernelBuilder {
     /// # Errors
     /// As [`KernelBuilder::attach_input`].
     pub fn new_tensor(&mut self, dims: &[u32], elements: Elements, name: &str) -> Result<TensorId, PersistentError> {
-        if matches!(elements, Elements::Floats(format) if format != Format::F32) {
+        let kept = matches!(elements, Elements::Floats(Format::F32) | Elements::Int32 | Elements::Int64);
+        if !kept {
             self.notices.tell(KernelNotice::Activations);
         }
         self.declared.add(name, KernelTensor::declared(dims, elements), Kind::New)
@@ -161,6 +162,11 @@ impl KernelBuilder {
         self.written.get(&id).map(|&at| (self.wires[at].method, at))
     }
 
+    /// Layers that were recorded so far.
+    pub(crate) fn layers(&self) -> usize {
+        self.wires.len()
+    }
+
     /// Elements of a row of an activation.
     pub(crate) fn width(&self, id: TensorId) -> Result<u32, PersistentError> {
         Ok(self.of(id)?.width())
@@ -190,6 +196,18 @@ impl KernelBuilder {
         reads: &[TensorId],
         writes: &[TensorId],
     ) -> Result<(), PersistentError> {
+        self.record_of(layer, launch, reads, writes, &[reads, writes].concat())
+    }
+
+    /// [`KernelBuilder::record`] of a layer of which only `rows` have a row for each token.
+    pub(crate) fn record_of(
+        &mut self,
+        layer: impl Layer + 'static,
+        launch: Launch,
+        reads: &[TensorId],
+        writes: &[TensorId],
+        rows: &[TensorId],
+    ) -> Result<(), PersistentError> {
         let method = layer.method();
         launch.check(method)?;
         let wrong = |why| PersistentError::Layer { layer: method, why };
@@ -207,10 +225,9 @@ impl KernelBuilder {
                 _ => resolved.push(Read { tensor, by }),
             }
         }
-        let rows = |id: &TensorId| self.of(*id).map(Tensor::rows);
-        let all: Vec<u32> = reads.iter().chain(writes).map(rows).collect::<Result<_, _>>()?;
+        let all: Vec<u32> = rows.iter().map(|&id| self.of(id).map(Tensor::rows)).collect::<Result<_, _>>()?;
         if all.windows(2).any(|pair| pair[0] != pair[1]) {
-            let names = reads.iter().chain(writes).filter_map(|&id| self.of(id).ok());
+            let names = rows.iter().filter_map(|&id| self.of(id).ok());
             let sizes: Vec<String> = names.map(|of| format!("`{}` {:?}", of.name, of.given.dims)).collect();
             return Err(wrong(format!("all have the same rows: {}", sizes.join(", "))));
         }

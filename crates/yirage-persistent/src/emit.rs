@@ -26,6 +26,10 @@ pub(crate) enum Made {
     Parts { values: Vec<ValueId>, groups: u32 },
     /// Logits that stand for their largest value or its index.
     Logits(ValueId),
+    /// A cache of compressed rows, as it is behind the rows of the step.
+    Cached { kv: ValueId, table: ValueId },
+    /// What attention gives, before its second half has read it.
+    Attended(ValueId),
     /// The next tokens, which the engine chooses and writes.
     Tokens,
     /// What the engine keeps for itself.
@@ -249,6 +253,22 @@ impl Emit<'_> {
         Ok(parts)
     }
 
+    /// Read `i`, which stands for a cache: its state, and the table of its blocks.
+    pub(crate) fn cached(&mut self, i: usize) -> Result<[ValueId; 2], PersistentError> {
+        match self.made(i)? {
+            Made::Cached { kv, table } => Ok([kv, table]),
+            _ => self.wrong(format!("its read {i} stands for no cache")),
+        }
+    }
+
+    /// Read `i`, which is a half of attention: its results.
+    pub(crate) fn attended(&mut self, i: usize) -> Result<ValueId, PersistentError> {
+        match self.made(i)? {
+            Made::Attended(value) => Ok(value),
+            _ => self.wrong(format!("its read {i} is no half of attention")),
+        }
+    }
+
     /// Parts as one value: interleaved in their groups.
     pub(crate) fn joined(&mut self, made: Made) -> Result<ValueId, PersistentError> {
         match made {
@@ -263,6 +283,8 @@ impl Emit<'_> {
                 let joined = self.op("joined", Concat { axis: 2 }, &grouped)?;
                 self.reshaped(joined, vec![outer, Dim::Const(widths.iter().sum())])
             }
+            Made::Cached { .. } => self.wrong("it reads a cache, which only layers of latent attention read".into()),
+            Made::Attended(_) => self.wrong("it reads halves of attention, which only the reducing layer reads".into()),
             Made::Tokens | Made::Engine | Made::Host(_) => {
                 self.wrong("it reads tokens or guesses, which are the engine's in a step".into())
             }
@@ -309,6 +331,9 @@ impl Emit<'_> {
         let dtype = match of.given.elements {
             Elements::Floats(_) => DType::F32,
             Elements::Int32 => DType::I32,
+            Elements::Float8E4M3 => {
+                return self.wrong(format!("`{}` is of 8-bit floats: attach float32 and quantise it", of.name));
+            }
             Elements::Int64 => return self.wrong(format!("`{}` is int64, int32 is read here", of.name)),
         };
         self.slot(&format!("in.{}", id.0), Type::new(dtype, [Dim::Sym(Sym::Tokens), Dim::Const(of.width())]))
@@ -358,6 +383,19 @@ impl Emit<'_> {
         self.part_of(id, Part::Whole)
     }
 
+    /// A weight's matrices as one, each below the one before.
+    pub(crate) fn stacked(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
+        let of = self.declared.of(id)?;
+        match of.given.dims[..] {
+            [count, n, k] => {
+                let rows = count.checked_mul(n);
+                let rows = rows.map_or_else(|| self.wrong("its rows are too many".into()), Ok)?;
+                self.bound(id, Part::Whole, Some(vec![rows, k]))
+            }
+            _ => self.wrong(format!("`{}` is {:?}, matrices are wanted", of.name, of.given.dims)),
+        }
+    }
+
     /// A weight as one row without a leading size of 1.
     pub(crate) fn vector(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
         let of = self.declared.of(id)?;
@@ -400,10 +438,12 @@ impl Emit<'_> {
         if !matches!(of.kind, Kind::Attached) {
             return self.wrong(format!("`{}` is read as a weight and is not attached", of.name));
         }
-        let weight = part.of(&of.name, &of.given)?;
+        let scales = self.declared.scales_of(id)?;
+        let weight = part.of(&of.name, &of.given, scales.map(|of| (of.name.as_str(), &of.given)))?;
         let shape = shape.unwrap_or(weight.shape);
         let value = self.graph.weight(&name, Type::new(DType::Stored(weight.format), shape))?;
-        self.origins.push(Origin { name: name.clone(), tensor: of.name.clone(), part });
+        let scales = scales.map(|of| of.name.clone());
+        self.origins.push(Origin { name: name.clone(), tensor: of.name.clone(), scales, part });
         self.weights.insert(name.clone(), weight.bytes);
         self.inputs.insert(name, value);
         Ok(value)

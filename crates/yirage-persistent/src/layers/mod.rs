@@ -7,7 +7,9 @@ mod attention;
 mod choose;
 mod embed;
 mod experts;
+mod float8;
 mod gated;
+mod latent;
 mod linear;
 mod lookup;
 mod norm;
@@ -16,4 +18,5 @@ mod unsupported;
 
 pub use attention::AttentionInputs;
 pub use experts::Routing;
+pub use latent::LatentAttention;
 pub use unsupported::missing_layer;
