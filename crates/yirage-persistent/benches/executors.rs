@@ -85,14 +85,8 @@ fn layers(width: u32, executor: Option<ExecutorKind>) -> (KernelBuilder, f64) {
         b.rmsnorm_linear_layer(x, norm, fused, qkv, Launch::ONE).unwrap();
         let cache = KernelTensor::declared(&[2, 64, heads, 32], F32);
         let [k_cache, v_cache] = ["k", "v"].map(|p| b.attach_input(cache.clone(), &format!("{l}.{p}_cache")).unwrap());
-        let inputs = AttentionInputs {
-            k_cache,
-            v_cache,
-            q_norm: None,
-            k_norm: None,
-            cos_pos_embed: None,
-            sin_pos_embed: None,
-        };
+        let inputs =
+            AttentionInputs { k_cache, v_cache, q_norm: None, k_norm: None, cos_pos_embed: None, sin_pos_embed: None };
         b.paged_attention_layer(qkv, inputs, attended, Launch::ONE).unwrap();
         let out = weight(&mut b, format!("{l}.o"), &[width, width]);
         b.linear_with_residual_layer(attended, out, x, mid, Launch::ONE).unwrap();

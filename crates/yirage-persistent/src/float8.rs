@@ -56,7 +56,10 @@ pub(crate) fn widen(weight: &KernelTensor, name: &str, scale: &KernelTensor) -> 
     let wanted = [outer, &[down as u32, across as u32]].concat();
     if scale.dims != wanted {
         let (dims, found) = (&weight.dims, &scale.dims);
-        return Err(format!("its scales `{name}` are {found:?}, for {dims:?} of {} {wanted:?} are wanted", scale.elements));
+        return Err(format!(
+            "its scales `{name}` are {found:?}, for {dims:?} of {} {wanted:?} are wanted",
+            scale.elements
+        ));
     }
     let mut values = Vec::with_capacity(data.len());
     for (i, &byte) in data.iter().enumerate() {
@@ -95,27 +98,23 @@ fn read(scale: &KernelTensor, name: &str) -> Result<Scales, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 mod tests {
     use super::*;
 
-    /// Values of the table in the OFP8 specification.
+    /// Every number of both types, as PyTorch has it.
     #[test]
-    fn the_named_values_of_the_specification() {
-        for (byte, value) in [
-            (0x00, 0.0),
-            (0x01, 0.001953125),
-            (0x07, 0.013671875),
-            (0x08, 0.015625),
-            (0x38, 1.0),
-            (0x7e, 448.0),
-            (0xb8, -1.0),
-            (0xfe, -448.0),
-        ] {
-            assert_eq!(decode(byte), value, "{byte:#x}");
+    fn every_number_is_that_of_pytorch() {
+        let case: serde_json::Value = serde_json::from_str(include_str!("../tests/fixtures/float8.json")).unwrap();
+        let list = |key: &str| case[key].as_array().unwrap().clone();
+        for (code, wanted) in list("e4m3").iter().enumerate() {
+            let got = decode(code as u8);
+            assert_eq!((!got.is_nan()).then_some(f64::from(got)), wanted.as_f64(), "{code:#x}");
         }
-        assert!(decode(0x7f).is_nan() && decode(0xff).is_nan());
-        assert!(decode(0x80) == 0.0 && decode(0x80).is_sign_negative());
-        assert_eq!((exponent(127), exponent(0), exponent(254)), (1.0, 2f32.powi(-126) / 2.0, 2f32.powi(127)));
-        assert!(exponent(255).is_nan());
+        for (code, power) in list("e8m0_log2").iter().enumerate() {
+            let wanted = 2f64.powi(power.as_i64().unwrap() as i32);
+            assert_eq!(f64::from(exponent(code as u32)), wanted, "{code:#x}");
+        }
+        assert!(exponent(255).is_nan() && decode(0x80).is_sign_negative());
     }
 }

@@ -55,7 +55,9 @@ impl Part {
                 return self.of(name, &widen(tensor, of, scales).map_err(wrong)?, None);
             }
             (Elements::Float8E4M3, None) => {
-                return Err(wrong("it is of 8-bit floats and has no scales: linear_fp8_layer and its kin take both".into()));
+                return Err(wrong(
+                    "it is of 8-bit floats and has no scales: linear_fp8_layer and its kin take both".into(),
+                ));
             }
             (other, Some(_)) => return Err(wrong(format!("it is {other}, only weights of 8-bit floats have scales"))),
             (_, None) => {}

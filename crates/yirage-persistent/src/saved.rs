@@ -138,7 +138,8 @@ impl Saved {
         let mut weights: Vec<SavedWeight> = weights.lines().map(weight).collect::<Result<_, _>>()?;
         for (_, word) in about.iter().filter(|(name, _)| name == "scales") {
             let of = word.split_once(' ');
-            let of = of.and_then(|(name, of)| Some((weights.iter_mut().find(|weight| weight.origin.name == name)?, of)));
+            let of =
+                of.and_then(|(name, of)| Some((weights.iter_mut().find(|weight| weight.origin.name == name)?, of)));
             let (weight, scales) = of.ok_or_else(|| damaged(format!("`scales {word:.60}` is of no weight")))?;
             weight.origin.scales = Some(scales.to_owned());
         }

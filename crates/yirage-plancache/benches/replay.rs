@@ -135,7 +135,9 @@ fn shown(values: &[f64]) -> String {
 
 fn calls(device: &Arc<dyn Device>) {
     let mut roofline = Roofline::new(&**device, vec![Limit::MemoryRead]).unwrap();
-    println!("| graph | mode | first call µs | later calls µs | of native, pair by pair | limit µs | share of the limit |");
+    println!(
+        "| graph | mode | first call µs | later calls µs | of native, pair by pair | limit µs | share of the limit |"
+    );
     println!("|---|---|---|---|---|---|---|");
     for name in GRAPHS {
         let subject = Subject::new(graph(name));

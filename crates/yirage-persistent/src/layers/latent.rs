@@ -1,5 +1,5 @@
 //! Latent attention (DeepSeek-V2, arXiv 2405.04434) in the absorbed form: `mla_kv_gather_layer`, `mla_decode_layer`,
-//! `mla_reduce_layer`, `mla_prefill_layer` and their kin, and `mla_rope_layer`.
+//! `mla_reduce_layer`, `mla_prefill_layer` and their kin; `mla_rope_layer`, `assemble_q_decode_layer`.
 //!
 //! The cache keeps a compressed row and one rotated key for all heads. Queries come in the compressed space, each followed by
 //! its rotated part, and what attention gives back is in the compressed space as well. [`KernelBuilder::linear_bmm_layer`]
@@ -22,6 +22,7 @@ const GATHER_SPLIT: &str = "mla_kv_gather_split_layer";
 const PREFILL: &str = "mla_prefill_layer";
 const PREFILL_ABSORBED: &str = "mla_prefill_absorbed_layer";
 const ROPE: &str = "mla_rope_layer";
+const ASSEMBLE: &str = "assemble_q_decode_layer";
 
 /// The first half of a split layer, and its second one.
 const HALVES: [[&str; 2]; 2] =
@@ -64,6 +65,12 @@ struct Attend {
 #[derive(Debug)]
 struct Reduce {
     method: &'static str,
+}
+
+/// Reads both parts of queries.
+#[derive(Debug)]
+struct Assemble {
+    heads: u32,
 }
 
 #[derive(Debug)]
@@ -269,6 +276,27 @@ impl KernelBuilder {
         self.record_of(Reduce { method }, launch, &input, &[output], &[output])
     }
 
+    /// Both parts of each head's query beside each other: `q_nope` is `[rows, num_heads * d_v]`, `q_pe`
+    /// `[rows, num_heads * d_kpe]`, `output` `[rows, num_heads * (d_v + d_kpe)]`.
+    ///
+    /// # Errors
+    /// [`PersistentError::Layer`] for sizes that do not fit.
+    pub fn assemble_q_decode_layer(
+        &mut self,
+        [q_nope, q_pe]: [TensorId; 2],
+        output: TensorId,
+        num_heads: u32,
+        launch: Launch,
+    ) -> Result<(), PersistentError> {
+        let widths = [self.width(q_nope)?, self.width(q_pe)?];
+        if num_heads == 0 || widths.iter().any(|width| !width.is_multiple_of(num_heads)) {
+            let why = format!("rows of {widths:?} elements do not divide into {num_heads} heads");
+            return Err(PersistentError::Layer { layer: ASSEMBLE, why });
+        }
+        self.check_width(ASSEMBLE, output, widths[0].saturating_add(widths[1]))?;
+        self.record(Assemble { heads: num_heads }, launch, &[q_nope, q_pe], &[output])
+    }
+
     /// Rotates every head of `input`, `[rows, heads * width]`, by the tables, which have `width` or `width / 2` columns.
     /// Pairs are neighbours where `interleaved`, as in Mirage's `deepseek_mla_rope_q_layer` and `deepseek_mla_rope_k_layer`,
     /// and halves otherwise.
@@ -360,6 +388,17 @@ impl Layer for Reduce {
 
     fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
         Ok(vec![Made::One(e.attended(0)?)])
+    }
+}
+
+impl Layer for Assemble {
+    fn method(&self) -> &'static str {
+        ASSEMBLE
+    }
+
+    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+        let (nope, rope) = (e.read(0)?, e.read(1)?);
+        Ok(vec![Made::One(e.op("query", ConcatHeads { groups: self.heads }, &[nope, rope])?)])
     }
 }
 

@@ -4,7 +4,10 @@ use crate::error::PersistentError;
 
 /// Beginnings of names, and why there is no such layer.
 const MISSING: &[(&str, &str)] = &[
-    ("mla_", "its other forms split heads over GPUs; use mla_decode_layer or mla_prefill_layer with the heads that there are"),
+    (
+        "mla_",
+        "its other forms split heads over GPUs; use mla_decode_layer or mla_prefill_layer with the heads that there are",
+    ),
     ("mtp_", "draft heads of a model are not run; use prompt lookup, or a draft model in the engine"),
     ("softmax_gather", "it belongs to the verification of draft heads, which are not run"),
     ("prob_", "it belongs to the verification of draft heads, which are not run"),
