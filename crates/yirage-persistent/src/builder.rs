@@ -20,11 +20,20 @@ pub struct KernelBuilder {
     pub(crate) declared: Declared,
     pub(crate) wires: Vec<Wire>,
     pub(crate) notices: Notices,
-    layers: Vec<Box<dyn Layer>>,
+    pub(crate) layers: Vec<Recorded>,
     /// The layer that wrote a tensor last.
     written: HashMap<TensorId, usize>,
     /// The layer that has a cache, by its keys.
     pub(crate) caches: HashMap<TensorId, usize>,
+    /// Ranks whose layers it has.
+    pub(crate) ranks: u32,
+}
+
+/// A layer and the rank that it is of.
+pub(crate) struct Recorded {
+    pub(crate) layer: Box<dyn Layer>,
+    /// What is added to the numbers of tensors that it knows: tensors of the ranks before.
+    pub(crate) base: u32,
 }
 
 impl KernelBuilder {
@@ -49,6 +58,7 @@ impl KernelBuilder {
             layers: Vec::new(),
             written: HashMap::new(),
             caches: HashMap::new(),
+            ranks: 1,
         })
     }
 
@@ -211,6 +221,9 @@ impl KernelBuilder {
         let method = layer.method();
         launch.check(method)?;
         let wrong = |why| PersistentError::Layer { layer: method, why };
+        if self.ranks > 1 {
+            return Err(wrong("the ranks are joined: layers are recorded in the builder of each before".into()));
+        }
         if self.wires.len() >= MAX_LAYERS {
             return Err(wrong(format!("a kernel has at most {MAX_LAYERS} layers")));
         }
@@ -242,7 +255,7 @@ impl KernelBuilder {
         self.written.extend(writes.iter().map(|&tensor| (tensor, at)));
         let (row_by_row, chooses, writes) = (layer.row_by_row(), layer.chooses(), writes.to_vec());
         self.wires.push(Wire { method, reads: resolved, writes, row_by_row, chooses });
-        self.layers.push(Box::new(layer));
+        self.layers.push(Recorded { layer: Box::new(layer), base: 0 });
         Ok(())
     }
 
@@ -251,8 +264,16 @@ impl KernelBuilder {
     /// # Errors
     /// The first layer whose ops do not fit, or that reads what no graph gives.
     pub(crate) fn emit(&self, purpose: Purpose) -> Result<Emitted, PersistentError> {
+        let (wanted, rank) = (self.declared.config.world_size, self.declared.config.mpi_rank);
+        if wanted != self.ranks {
+            return Err(PersistentError::Unsupported {
+                what: format!("rank {rank} of {wanted} processes"),
+                why: "all ranks run in one process: give the builder of each to KernelBuilder::of_ranks".into(),
+            });
+        }
         let mut e = Emit::new(&self.declared, &self.wires, purpose);
-        for layer in &self.layers {
+        for Recorded { layer, base } in &self.layers {
+            e.base = *base;
             let made = layer.emit(&mut e)?;
             e.end_layer(made);
         }

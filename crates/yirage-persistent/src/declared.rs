@@ -91,6 +91,13 @@ impl Declared {
         self.scales.get(&weight).map(|&id| self.of(id)).transpose()
     }
 
+    /// Weights with the tensors of their scales, in order.
+    pub(crate) fn scaled(&self) -> Vec<(TensorId, TensorId)> {
+        let mut all: Vec<_> = self.scales.iter().map(|(&weight, &scales)| (weight, scales)).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// All of them.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
         self.tensors.iter()

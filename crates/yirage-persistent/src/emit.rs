@@ -8,7 +8,7 @@ use crate::declared::Declared;
 use crate::elements::Elements;
 use crate::error::PersistentError;
 use crate::origin::{Origin, Part};
-use crate::tensor::{Kind, TensorId};
+use crate::tensor::{Kind, Tensor, TensorId};
 use crate::wire::{Read, Wire, rows_alone};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,6 +72,8 @@ pub(crate) struct Emit<'a> {
     graph: GraphBuilder,
     purpose: Purpose,
     layer: usize,
+    /// What is added to the numbers of tensors that a layer knows.
+    pub(crate) base: u32,
     ops: usize,
     made: Vec<Vec<Made>>,
     /// Which layers are computed of the wanted rows.
@@ -116,6 +118,7 @@ impl<'a> Emit<'a> {
             graph: GraphBuilder::new("kernel"),
             purpose,
             layer: 0,
+            base: 0,
             ops: 0,
             made: Vec::new(),
             on_rows,
@@ -130,6 +133,15 @@ impl<'a> Emit<'a> {
             choice: None,
             lookup: None,
         }
+    }
+
+    /// A tensor by the number that the layer knows.
+    pub(crate) fn of(&self, id: TensorId) -> Result<&'a Tensor, PersistentError> {
+        self.declared.of(self.own(id))
+    }
+
+    fn own(&self, id: TensorId) -> TensorId {
+        TensorId(id.0 + self.base)
     }
 
     /// A layer made this; the next one begins.
@@ -165,6 +177,11 @@ impl Emit<'_> {
     fn wrong<T>(&self, why: String) -> Result<T, PersistentError> {
         let layer = self.wires.get(self.layer).map_or("run_test_mode", |wire| wire.method);
         Err(PersistentError::Layer { layer, why })
+    }
+
+    /// How many tensors the layer reads.
+    pub(crate) fn reads(&self) -> usize {
+        self.wires.get(self.layer).map_or(0, |wire| wire.reads.len())
     }
 
     /// Read `i` of the layer.
@@ -369,7 +386,7 @@ impl Emit<'_> {
 
     /// Says that rows of this weight stand for tokens.
     pub(crate) fn embeds(&mut self, weight: TensorId) -> Result<(), PersistentError> {
-        let of = self.declared.of(weight)?;
+        let of = self.of(weight)?;
         let (name, rows) = (of.name.clone(), of.rows());
         let fewer = self.embedded.as_ref().is_none_or(|(_, known)| rows < *known);
         if fewer {
@@ -385,7 +402,7 @@ impl Emit<'_> {
 
     /// A weight's matrices as one, each below the one before.
     pub(crate) fn stacked(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
-        let of = self.declared.of(id)?;
+        let of = self.of(id)?;
         match of.given.dims[..] {
             [count, n, k] => {
                 let rows = count.checked_mul(n);
@@ -398,7 +415,7 @@ impl Emit<'_> {
 
     /// A weight as one row without a leading size of 1.
     pub(crate) fn vector(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
-        let of = self.declared.of(id)?;
+        let of = self.of(id)?;
         match of.given.dims[..] {
             [n] | [1, n] => self.bound(id, Part::Whole, Some(vec![n])),
             _ => self.wrong(format!("`{}` is {:?}, one row is wanted", of.name, of.given.dims)),
@@ -411,7 +428,7 @@ impl Emit<'_> {
         let rows = self.graph.ty(table).shape[0].as_const().unwrap_or(0);
         let wanted = self.declared.config.max_seq_length as usize;
         if rows < wanted && self.purpose == Purpose::Steps {
-            let name = self.declared.of(id)?.name.clone();
+            let name = self.of(id)?.name.clone();
             return self
                 .wrong(format!("`{name}` has {rows} positions, max_seq_length is {wanted}: as many are wanted"));
         }
@@ -430,10 +447,11 @@ impl Emit<'_> {
             Part::Table { columns } => format!(".table{columns}"),
         };
         let vector = if shape.is_some() { ".row" } else { "" };
-        let name = format!("w{}{label}{vector}", id.0);
+        let name = format!("w{}{label}{vector}", self.own(id).0);
         if let Some(&known) = self.inputs.get(&name) {
             return Ok(known);
         }
+        let id = self.own(id);
         let of = self.declared.of(id)?;
         if !matches!(of.kind, Kind::Attached) {
             return self.wrong(format!("`{}` is read as a weight and is not attached", of.name));

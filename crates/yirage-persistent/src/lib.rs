@@ -30,6 +30,7 @@ mod lookup;
 mod meta;
 mod notice;
 mod origin;
+mod ranks;
 mod saved;
 mod tensor;
 mod test_mode;

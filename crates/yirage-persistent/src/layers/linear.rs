@@ -125,7 +125,7 @@ pub(super) fn product(e: &mut Emit<'_>, x: ValueId, weight: TensorId) -> Result<
         let w = e.weight(weight)?;
         e.op("linear", Linear { groups: 1 }, &[x, w])
     };
-    match e.declared.of(weight)?.kind.clone() {
+    match e.of(weight)?.kind.clone() {
         Kind::Fused { parts, groups } => {
             let values = parts.into_iter().map(|part| one(e, part)).collect::<Result<_, _>>()?;
             Ok(Made::Parts { values, groups })

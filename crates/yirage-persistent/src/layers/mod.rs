@@ -16,6 +16,7 @@ mod norm;
 mod plain;
 mod unsupported;
 
+pub(crate) use allreduce::ALLREDUCE;
 pub use attention::AttentionInputs;
 pub use experts::Routing;
 pub use latent::LatentAttention;

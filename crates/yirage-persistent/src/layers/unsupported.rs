@@ -16,7 +16,7 @@ const MISSING: &[(&str, &str)] = &[
     ("draft_forward", "a draft model is the engine's; use prompt lookup"),
     ("tensor_init", "no tensor is read before a layer writes it"),
     ("attach_nvshmem_tensor", "a kernel runs in one process; use attach_input"),
-    ("nvshmem", "a kernel runs in one process; use allreduce_layer, whose sum over one is its input"),
+    ("nvshmem", "all ranks run in one process; use allreduce_layer and KernelBuilder::of_ranks"),
 ];
 
 /// Why there is no layer method of this name.

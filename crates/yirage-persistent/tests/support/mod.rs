@@ -51,6 +51,10 @@ impl Source {
         Source { config, checkpoint: Checkpoint::open(folder).unwrap() }
     }
 
+    pub fn has(&self, name: &str) -> bool {
+        self.checkpoint.tensor(name).is_some()
+    }
+
     pub fn size(&self, key: &str) -> u32 {
         self.config[key].as_u64().unwrap_or_else(|| panic!("{key}")) as u32
     }
