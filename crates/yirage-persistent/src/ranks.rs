@@ -41,7 +41,9 @@ impl KernelBuilder {
             placed.push(Rank { builder, base, kept, places });
         }
         let count = placed.len() as u32;
-        merged.notices.tell(KernelNotice::Ranks(count));
+        if count > 1 {
+            merged.notices.tell(KernelNotice::Ranks(count));
+        }
         interleave(&mut merged, placed);
         merged.ranks = count;
         Ok(merged)

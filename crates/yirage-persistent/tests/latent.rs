@@ -409,13 +409,17 @@ fn what_is_no_latent_attention_is_refused() {
         assert!(text.contains(wanted), "{text}");
     };
     refused(b.mla_decode_layer(q, kv, [partial, lse], attention, one), "what one mla_kv_gather_layer wrote");
-    refused(b.mla_kv_gather_layer(row, key, other, kv, one), "[pages, page_size, 24] is wanted");
+    refused(b.mla_kv_gather_layer(row, key, other, kv, one), "[pages, page_size, 16 + 8] is wanted");
     b.mla_kv_gather_layer(row, key, cache, kv, one).unwrap();
     refused(b.mla_kv_gather_layer(row, key, cache, kv, one), "is the cache of layer 0 already");
     refused(b.mla_prefill_layer([q, q], [kv, kv], out, attention, one), "elements are wanted");
     let wrong = LatentAttention { num_heads: 0, ..attention };
     refused(b.mla_decode_layer(q, kv, [partial, lse], wrong, one), "at least 1");
     refused(b.mla_decode_layer(row, kv, [partial, lse], attention, one), "`row`");
+    let other = LatentAttention { d_v: 12, d_kpe: 12, ..attention };
+    refused(b.mla_decode_layer(q, kv, [partial, lse], other, one), "rows and keys of [16, 8] elements");
+    let huge = LatentAttention { d_v: u32::MAX, ..attention };
+    refused(b.mla_decode_layer(q, kv, [partial, lse], huge, one), "at least 1");
     refused(b.mla_reduce_layer([partial, lse], out, one), "one mla_decode_layer wrote");
     b.mla_decode_layer(q, kv, [partial, lse], attention, one).unwrap();
     refused(b.mla_mtp_reduce_layer([partial, lse], out, one), "one mla_mtp_decode_layer wrote");

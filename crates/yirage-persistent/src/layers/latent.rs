@@ -124,10 +124,11 @@ impl KernelBuilder {
         let (rank, rope) = (self.width(rows[0])?, self.width(rows[1])?);
         let of = self.of(cache)?;
         let wrong = |why| Err(PersistentError::Layer { layer: method, why });
-        let wanted = rank.saturating_add(rope);
-        if !(3..=4).contains(&of.given.dims.len()) || of.given.dims[2..].iter().product::<u32>() != wanted {
+        let wanted = rank.checked_add(rope);
+        let kept = of.given.dims.iter().skip(2).try_fold(1u32, |all, &n| all.checked_mul(n));
+        if !(3..=4).contains(&of.given.dims.len()) || wanted.is_none() || kept != wanted {
             let (name, dims) = (&of.name, &of.given.dims);
-            return wrong(format!("`{name}` is {dims:?}, [pages, page_size, {wanted}] is wanted"));
+            return wrong(format!("`{name}` is {dims:?}, [pages, page_size, {rank} + {rope}] is wanted"));
         }
         let Elements::Floats(format) = of.given.elements else {
             return wrong(format!("`{}` is {}, a cache of floats is wanted", of.name, of.given.elements));
@@ -238,10 +239,12 @@ impl KernelBuilder {
     ) -> Result<(), PersistentError> {
         let wrong = |why| Err(PersistentError::Layer { layer: method, why });
         let LatentAttention { num_heads, d_v, d_kpe, softmax_scale } = attention;
-        if num_heads == 0 || d_v == 0 || d_kpe == 0 || !softmax_scale.is_finite() {
-            return wrong(format!("{attention:?}: heads and sizes of at least 1 and a finite factor are wanted"));
-        }
-        let whole = d_v.saturating_add(d_kpe);
+        let sizes = num_heads > 0 && d_v > 0 && d_kpe > 0 && softmax_scale.is_finite();
+        let Some(whole) = d_v.checked_add(d_kpe).filter(|_| sizes) else {
+            return wrong(format!(
+                "{attention:?}: heads and sizes of at least 1, and no larger together than a number has, and a finite factor are wanted"
+            ));
+        };
         let widths = if queries.len() == 2 { vec![d_v, d_kpe] } else { vec![whole] };
         for (&query, width) in queries.iter().zip(widths) {
             self.check_width(method, query, width.saturating_mul(num_heads))?;
@@ -252,9 +255,14 @@ impl KernelBuilder {
         }
         let by = if cache.len() == 2 { GATHER_SPLIT } else { GATHER };
         let writers: Vec<_> = cache.iter().map(|&id| self.writer(id)).collect();
-        if writers[0].map(|(method, _)| method) != Some(by) || writers.iter().any(|writer| *writer != writers[0]) {
+        let gathered = writers[0].filter(|(method, _)| *method == by && writers.iter().all(|of| *of == writers[0]));
+        let Some((_, layer)) = gathered else {
             let names = cache.iter().map(|&id| self.of(id).map(|of| of.name.clone())).collect::<Result<Vec<_>, _>>()?;
-            return wrong(format!("{names:?} is what one {by} wrote, or it stands for no cache"));
+            return wrong(format!("{names:?} stands for no cache: what one {by} wrote is wanted"));
+        };
+        let kept = self.wires[layer].reads.iter().map(|read| self.width(read.tensor)).collect::<Result<Vec<_>, _>>()?;
+        if kept != [d_v, d_kpe] {
+            return wrong(format!("the cache keeps rows and keys of {kept:?} elements, {:?} are wanted", [d_v, d_kpe]));
         }
         let rows = if halves { queries.to_vec() } else { [queries, writes].concat() };
         let layer = Attend { method, attention, parts: queries.len(), halves };
