@@ -20,11 +20,20 @@ pub struct KernelBuilder {
     pub(crate) declared: Declared,
     pub(crate) wires: Vec<Wire>,
     pub(crate) notices: Notices,
-    layers: Vec<Box<dyn Layer>>,
+    pub(crate) layers: Vec<Recorded>,
     /// The layer that wrote a tensor last.
     written: HashMap<TensorId, usize>,
     /// The layer that has a cache, by its keys.
     pub(crate) caches: HashMap<TensorId, usize>,
+    /// Ranks whose layers it has.
+    pub(crate) ranks: u32,
+}
+
+/// A layer and the rank that it is of.
+pub(crate) struct Recorded {
+    pub(crate) layer: Box<dyn Layer>,
+    /// What is added to the numbers of tensors that it knows: tensors of the ranks before.
+    pub(crate) base: u32,
 }
 
 impl KernelBuilder {
@@ -49,6 +58,7 @@ impl KernelBuilder {
             layers: Vec::new(),
             written: HashMap::new(),
             caches: HashMap::new(),
+            ranks: 1,
         })
     }
 
@@ -65,7 +75,8 @@ impl KernelBuilder {
     /// # Errors
     /// As [`KernelBuilder::attach_input`].
     pub fn new_tensor(&mut self, dims: &[u32], elements: Elements, name: &str) -> Result<TensorId, PersistentError> {
-        if matches!(elements, Elements::Floats(format) if format != Format::F32) {
+        let kept = matches!(elements, Elements::Floats(Format::F32) | Elements::Int32 | Elements::Int64);
+        if !kept {
             self.notices.tell(KernelNotice::Activations);
         }
         self.declared.add(name, KernelTensor::declared(dims, elements), Kind::New)
@@ -187,6 +198,11 @@ impl KernelBuilder {
         self.written.get(&id).is_some_and(|&at| self.wires[at].chooses)
     }
 
+    /// Layers that were recorded so far.
+    pub(crate) fn layers(&self) -> usize {
+        self.wires.len()
+    }
+
     /// Elements of a row of an activation.
     pub(crate) fn width(&self, id: TensorId) -> Result<u32, PersistentError> {
         Ok(self.of(id)?.width())
@@ -216,9 +232,24 @@ impl KernelBuilder {
         reads: &[TensorId],
         writes: &[TensorId],
     ) -> Result<(), PersistentError> {
+        self.record_of(layer, launch, reads, writes, &[reads, writes].concat())
+    }
+
+    /// [`KernelBuilder::record`] of a layer of which only `rows` have a row for each token.
+    pub(crate) fn record_of(
+        &mut self,
+        layer: impl Layer + 'static,
+        launch: Launch,
+        reads: &[TensorId],
+        writes: &[TensorId],
+        rows: &[TensorId],
+    ) -> Result<(), PersistentError> {
         let method = layer.method();
         launch.check(method)?;
         let wrong = |why| PersistentError::Layer { layer: method, why };
+        if self.ranks > 1 {
+            return Err(wrong("the ranks are joined: layers are recorded in the builder of each before".into()));
+        }
         if self.wires.len() >= MAX_LAYERS {
             return Err(wrong(format!("a kernel has at most {MAX_LAYERS} layers")));
         }
@@ -233,10 +264,9 @@ impl KernelBuilder {
                 _ => resolved.push(Read { tensor, by }),
             }
         }
-        let rows = |id: &TensorId| self.of(*id).map(Tensor::rows);
-        let all: Vec<u32> = reads.iter().chain(writes).map(rows).collect::<Result<_, _>>()?;
+        let all: Vec<u32> = rows.iter().map(|&id| self.of(id).map(Tensor::rows)).collect::<Result<_, _>>()?;
         if all.windows(2).any(|pair| pair[0] != pair[1]) {
-            let names = reads.iter().chain(writes).filter_map(|&id| self.of(id).ok());
+            let names = rows.iter().filter_map(|&id| self.of(id).ok());
             let sizes: Vec<String> = names.map(|of| format!("`{}` {:?}", of.name, of.given.dims)).collect();
             return Err(wrong(format!("all have the same rows: {}", sizes.join(", "))));
         }
@@ -251,7 +281,7 @@ impl KernelBuilder {
         self.written.extend(writes.iter().map(|&tensor| (tensor, at)));
         let (row_by_row, chooses, writes) = (layer.row_by_row(), layer.chooses(), writes.to_vec());
         self.wires.push(Wire { method, reads: resolved, writes, row_by_row, chooses });
-        self.layers.push(Box::new(layer));
+        self.layers.push(Recorded { layer: Box::new(layer), base: 0 });
         Ok(())
     }
 
@@ -260,8 +290,16 @@ impl KernelBuilder {
     /// # Errors
     /// The first layer whose ops do not fit, or that reads what no graph gives.
     pub(crate) fn emit(&self, purpose: Purpose) -> Result<Emitted, PersistentError> {
+        let (wanted, rank) = (self.declared.config.world_size, self.declared.config.mpi_rank);
+        if wanted != self.ranks {
+            return Err(PersistentError::Unsupported {
+                what: format!("rank {rank} of {wanted} processes"),
+                why: "all ranks run in one process: give the builder of each to KernelBuilder::of_ranks".into(),
+            });
+        }
         let mut e = Emit::new(&self.declared, &self.wires, purpose);
-        for layer in &self.layers {
+        for Recorded { layer, base } in &self.layers {
+            e.base = *base;
             let made = layer.emit(&mut e)?;
             e.end_layer(made);
         }

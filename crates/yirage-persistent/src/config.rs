@@ -1,6 +1,7 @@
 //! How a kernel runs, as its constructor is told.
 
 use crate::error::PersistentError;
+use crate::limits::MAX_RANKS;
 use std::str::FromStr;
 use yirage_engine::limits::{BLOCK, MAX_CONTEXT, MAX_DRAFTS, MAX_SEQS, MAX_STEP_TOKENS};
 use yirage_engine::sampling::SamplingParams;
@@ -80,9 +81,9 @@ impl PromptLookup {
 pub struct KernelConfig {
     /// Who brings requests.
     pub mode: KernelMode,
-    /// Processes that compute together: 1.
+    /// Ranks that compute together. All of them run in one process ([`KernelBuilder::of_ranks`](crate::KernelBuilder::of_ranks)).
     pub world_size: u32,
-    /// Which of them this is: 0.
+    /// Which of them this is, from 0.
     pub mpi_rank: u32,
     /// Workers wanted; the device was opened with some already. None does not say.
     pub num_workers: Option<u32>,
@@ -146,15 +147,10 @@ impl KernelConfig {
     /// Whether a kernel can be built so.
     ///
     /// # Errors
-    /// [`PersistentError::Option`] with the first option out of range, [`PersistentError::Unsupported`] for several ranks.
+    /// [`PersistentError::Option`] with the first option out of range.
     pub fn check(&self) -> Result<(), PersistentError> {
-        if self.world_size != 1 || self.mpi_rank != 0 {
-            let (size, rank) = (self.world_size, self.mpi_rank);
-            return Err(PersistentError::Unsupported {
-                what: format!("rank {rank} of {size} processes"),
-                why: "a kernel runs in one process: give world_size=1 and mpi_rank=0".into(),
-            });
-        }
+        range("world_size", self.world_size, 1, MAX_RANKS)?;
+        range("mpi_rank", self.mpi_rank, 0, self.world_size - 1)?;
         range("max_seq_length", self.max_seq_length, 1, MAX_CONTEXT)?;
         range("max_num_batched_requests", self.max_num_batched_requests, 1, MAX_SEQS)?;
         // A running request always has a token in a step, so that it is never left out.

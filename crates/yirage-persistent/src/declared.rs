@@ -14,6 +14,8 @@ pub(crate) struct Declared {
     pub(crate) meta: MetaTensors,
     tensors: Vec<Tensor>,
     names: HashMap<String, TensorId>,
+    /// The scales of weights of 8-bit floats.
+    scales: HashMap<TensorId, TensorId>,
 }
 
 impl Declared {
@@ -24,7 +26,7 @@ impl Declared {
     pub(crate) fn new(config: KernelConfig, meta: MetaTensors) -> Result<Declared, PersistentError> {
         config.check()?;
         check(&config, &meta)?;
-        Ok(Declared { config, meta, tensors: Vec::new(), names: HashMap::new() })
+        Ok(Declared { config, meta, tensors: Vec::new(), names: HashMap::new(), scales: HashMap::new() })
     }
 
     /// Other metadata.
@@ -70,6 +72,36 @@ impl Declared {
     /// [`PersistentError::UnknownTensor`].
     pub(crate) fn of(&self, id: TensorId) -> Result<&Tensor, PersistentError> {
         self.tensors.get(id.0 as usize).ok_or(PersistentError::UnknownTensor(id.0))
+    }
+
+    /// Says which tensor has the scales of a weight.
+    ///
+    /// # Errors
+    /// [`PersistentError::UnknownTensor`], and [`PersistentError::Tensor`] for a weight that has other scales already.
+    pub(crate) fn scale(&mut self, weight: TensorId, scales: TensorId) -> Result<(), PersistentError> {
+        let other = self.of(scales)?.name.clone();
+        match self.scales.insert(weight, scales) {
+            Some(known) if known != scales => {
+                let why = format!("its scales are `{}` in one layer and `{other}` in another", self.of(known)?.name);
+                Err(PersistentError::Tensor { name: self.of(weight)?.name.clone(), why })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The scales of a weight, if it has any.
+    ///
+    /// # Errors
+    /// [`PersistentError::UnknownTensor`].
+    pub(crate) fn scales_of(&self, weight: TensorId) -> Result<Option<&Tensor>, PersistentError> {
+        self.scales.get(&weight).map(|&id| self.of(id)).transpose()
+    }
+
+    /// Weights with the tensors of their scales, in order.
+    pub(crate) fn scaled(&self) -> Vec<(TensorId, TensorId)> {
+        let mut all: Vec<_> = self.scales.iter().map(|(&weight, &scales)| (weight, scales)).collect();
+        all.sort_unstable();
+        all
     }
 
     /// All of them.

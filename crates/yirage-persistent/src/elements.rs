@@ -9,6 +9,8 @@ use yirage_ir::Format;
 pub enum Elements {
     /// Numbers.
     Floats(Format),
+    /// 8-bit floats E4M3, which stand for numbers together with scales.
+    Float8E4M3,
     /// Token ids and positions of 4 bytes.
     Int32,
     /// Token ids and positions of 8 bytes.
@@ -16,7 +18,7 @@ pub enum Elements {
 }
 
 impl Elements {
-    /// The type of a name: `float32`, `float16`, `bfloat16`, `int32` or `int64`, also behind `torch.`.
+    /// The type of a name: `float32`, `float16`, `bfloat16`, `float8_e4m3fn`, `int32` or `int64`, also behind `torch.`.
     ///
     /// # Errors
     /// [`PersistentError::Unsupported`] for any other.
@@ -25,11 +27,12 @@ impl Elements {
             "float32" | "float" => Ok(Elements::Floats(Format::F32)),
             "float16" | "half" => Ok(Elements::Floats(Format::F16)),
             "bfloat16" => Ok(Elements::Floats(Format::BF16)),
+            "float8_e4m3fn" => Ok(Elements::Float8E4M3),
             "int32" | "int" => Ok(Elements::Int32),
             "int64" | "long" => Ok(Elements::Int64),
             _ => Err(PersistentError::Unsupported {
                 what: format!("the element type `{name}`"),
-                why: "tensors of a kernel are float32, float16, bfloat16, int32 or int64".into(),
+                why: "tensors of a kernel are float32, float16, bfloat16, float8_e4m3fn, int32 or int64".into(),
             }),
         }
     }
@@ -38,6 +41,7 @@ impl Elements {
     pub fn bytes(self) -> usize {
         match self {
             Elements::Floats(format) => format.info().row_bytes(1),
+            Elements::Float8E4M3 => 1,
             Elements::Int32 => 4,
             Elements::Int64 => 8,
         }
@@ -51,6 +55,7 @@ impl fmt::Display for Elements {
             Elements::Floats(Format::BF16) => "bfloat16",
             Elements::Floats(Format::F32) => "float32",
             Elements::Floats(other) => other.info().name,
+            Elements::Float8E4M3 => "float8_e4m3fn",
             Elements::Int32 => "int32",
             Elements::Int64 => "int64",
         })

@@ -8,7 +8,7 @@ use crate::declared::Declared;
 use crate::elements::Elements;
 use crate::error::PersistentError;
 use crate::origin::{Origin, Part};
-use crate::tensor::{Kind, TensorId};
+use crate::tensor::{Kind, Tensor, TensorId};
 use crate::wire::{Read, Wire, rows_alone};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +26,10 @@ pub(crate) enum Made {
     Parts { values: Vec<ValueId>, groups: u32 },
     /// Logits that stand for their largest value or its index.
     Logits(ValueId),
+    /// A cache of compressed rows, as it is behind the rows of the step.
+    Cached { kv: ValueId, table: ValueId },
+    /// What attention gives, before its second half has read it.
+    Attended(ValueId),
     /// The next tokens, which the engine chooses and writes.
     Tokens,
     /// What the engine keeps for itself.
@@ -68,6 +72,8 @@ pub(crate) struct Emit<'a> {
     graph: GraphBuilder,
     purpose: Purpose,
     layer: usize,
+    /// What is added to the numbers of tensors that a layer knows.
+    pub(crate) base: u32,
     ops: usize,
     made: Vec<Vec<Made>>,
     /// Which layers are computed of the wanted rows.
@@ -112,6 +118,7 @@ impl<'a> Emit<'a> {
             graph: GraphBuilder::new("kernel"),
             purpose,
             layer: 0,
+            base: 0,
             ops: 0,
             made: Vec::new(),
             on_rows,
@@ -126,6 +133,15 @@ impl<'a> Emit<'a> {
             choice: None,
             lookup: None,
         }
+    }
+
+    /// A tensor by the number that the layer knows.
+    pub(crate) fn of(&self, id: TensorId) -> Result<&'a Tensor, PersistentError> {
+        self.declared.of(self.own(id))
+    }
+
+    fn own(&self, id: TensorId) -> TensorId {
+        TensorId(id.0 + self.base)
     }
 
     /// A layer made this; the next one begins.
@@ -161,6 +177,11 @@ impl Emit<'_> {
     fn wrong<T>(&self, why: String) -> Result<T, PersistentError> {
         let layer = self.wires.get(self.layer).map_or("run_test_mode", |wire| wire.method);
         Err(PersistentError::Layer { layer, why })
+    }
+
+    /// How many tensors the layer reads.
+    pub(crate) fn reads(&self) -> usize {
+        self.wires.get(self.layer).map_or(0, |wire| wire.reads.len())
     }
 
     /// Read `i` of the layer.
@@ -249,6 +270,22 @@ impl Emit<'_> {
         Ok(parts)
     }
 
+    /// Read `i`, which stands for a cache: its state, and the table of its blocks.
+    pub(crate) fn cached(&mut self, i: usize) -> Result<[ValueId; 2], PersistentError> {
+        match self.made(i)? {
+            Made::Cached { kv, table } => Ok([kv, table]),
+            _ => self.wrong(format!("its read {i} stands for no cache")),
+        }
+    }
+
+    /// Read `i`, which is a half of attention: its results.
+    pub(crate) fn attended(&mut self, i: usize) -> Result<ValueId, PersistentError> {
+        match self.made(i)? {
+            Made::Attended(value) => Ok(value),
+            _ => self.wrong(format!("its read {i} is no half of attention")),
+        }
+    }
+
     /// Parts as one value: interleaved in their groups.
     pub(crate) fn joined(&mut self, made: Made) -> Result<ValueId, PersistentError> {
         match made {
@@ -263,6 +300,8 @@ impl Emit<'_> {
                 let joined = self.op("joined", Concat { axis: 2 }, &grouped)?;
                 self.reshaped(joined, vec![outer, Dim::Const(widths.iter().sum())])
             }
+            Made::Cached { .. } => self.wrong("it reads a cache, which only layers of latent attention read".into()),
+            Made::Attended(_) => self.wrong("it reads halves of attention, which only the reducing layer reads".into()),
             Made::Tokens | Made::Engine | Made::Host(_) => {
                 self.wrong("it reads tokens or guesses, which are the engine's in a step".into())
             }
@@ -309,6 +348,9 @@ impl Emit<'_> {
         let dtype = match of.given.elements {
             Elements::Floats(_) => DType::F32,
             Elements::Int32 => DType::I32,
+            Elements::Float8E4M3 => {
+                return self.wrong(format!("`{}` is of 8-bit floats: attach float32 and quantise it", of.name));
+            }
             Elements::Int64 => return self.wrong(format!("`{}` is int64, int32 is read here", of.name)),
         };
         self.slot(&format!("in.{}", id.0), Type::new(dtype, [Dim::Sym(Sym::Tokens), Dim::Const(of.width())]))
@@ -344,7 +386,7 @@ impl Emit<'_> {
 
     /// Says that rows of this weight stand for tokens.
     pub(crate) fn embeds(&mut self, weight: TensorId) -> Result<(), PersistentError> {
-        let of = self.declared.of(weight)?;
+        let of = self.of(weight)?;
         let (name, rows) = (of.name.clone(), of.rows());
         let fewer = self.embedded.as_ref().is_none_or(|(_, known)| rows < *known);
         if fewer {
@@ -358,9 +400,22 @@ impl Emit<'_> {
         self.part_of(id, Part::Whole)
     }
 
+    /// A weight's matrices as one, each below the one before.
+    pub(crate) fn stacked(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
+        let of = self.of(id)?;
+        match of.given.dims[..] {
+            [count, n, k] => {
+                let rows = count.checked_mul(n);
+                let rows = rows.map_or_else(|| self.wrong("its rows are too many".into()), Ok)?;
+                self.bound(id, Part::Whole, Some(vec![rows, k]))
+            }
+            _ => self.wrong(format!("`{}` is {:?}, matrices are wanted", of.name, of.given.dims)),
+        }
+    }
+
     /// A weight as one row without a leading size of 1.
     pub(crate) fn vector(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
-        let of = self.declared.of(id)?;
+        let of = self.of(id)?;
         match of.given.dims[..] {
             [n] | [1, n] => self.bound(id, Part::Whole, Some(vec![n])),
             _ => self.wrong(format!("`{}` is {:?}, one row is wanted", of.name, of.given.dims)),
@@ -373,7 +428,7 @@ impl Emit<'_> {
         let rows = self.graph.ty(table).shape[0].as_const().unwrap_or(0);
         let wanted = self.declared.config.max_seq_length as usize;
         if rows < wanted && self.purpose == Purpose::Steps {
-            let name = self.declared.of(id)?.name.clone();
+            let name = self.of(id)?.name.clone();
             return self
                 .wrong(format!("`{name}` has {rows} positions, max_seq_length is {wanted}: as many are wanted"));
         }
@@ -392,18 +447,21 @@ impl Emit<'_> {
             Part::Table { columns } => format!(".table{columns}"),
         };
         let vector = if shape.is_some() { ".row" } else { "" };
-        let name = format!("w{}{label}{vector}", id.0);
+        let name = format!("w{}{label}{vector}", self.own(id).0);
         if let Some(&known) = self.inputs.get(&name) {
             return Ok(known);
         }
+        let id = self.own(id);
         let of = self.declared.of(id)?;
         if !matches!(of.kind, Kind::Attached) {
             return self.wrong(format!("`{}` is read as a weight and is not attached", of.name));
         }
-        let weight = part.of(&of.name, &of.given)?;
+        let scales = self.declared.scales_of(id)?;
+        let weight = part.of(&of.name, &of.given, scales.map(|of| (of.name.as_str(), &of.given)))?;
         let shape = shape.unwrap_or(weight.shape);
         let value = self.graph.weight(&name, Type::new(DType::Stored(weight.format), shape))?;
-        self.origins.push(Origin { name: name.clone(), tensor: of.name.clone(), part });
+        let scales = scales.map(|of| of.name.clone());
+        self.origins.push(Origin { name: name.clone(), tensor: of.name.clone(), scales, part });
         self.weights.insert(name.clone(), weight.bytes);
         self.inputs.insert(name, value);
         Ok(value)

@@ -6,6 +6,9 @@ pub(crate) const MAX_TENSORS: usize = 1 << 16;
 /// Layers of one kernel.
 pub(crate) const MAX_LAYERS: usize = 1 << 16;
 
+/// Ranks that run in one process.
+pub(crate) const MAX_RANKS: u32 = 64;
+
 /// Dimensions of a tensor.
 pub(crate) const MAX_RANK: usize = 4;
 

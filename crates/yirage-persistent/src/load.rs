@@ -66,13 +66,23 @@ impl PersistentKernel {
             let shape = |elements: &str, dims: &[u32]| format!("{elements} {dims:?}");
             let (found, given) = (shape(elements, dims), shape(&tensor.elements.to_string(), &tensor.dims));
             differ(&format!("weight {}", origin.tensor), &found, &given)?;
-            if !matches!(tensor.elements, Elements::Floats(_)) {
+            if matches!(tensor.elements, Elements::Int32 | Elements::Int64) {
                 return Err(PersistentError::Tensor {
                     name: origin.tensor.clone(),
                     why: "a weight is of floats".into(),
                 });
             }
-            weights.insert(origin.name.clone(), origin.part.of(&origin.tensor, tensor)?.bytes);
+            let scales = match &origin.scales {
+                None => None,
+                Some(name) => {
+                    let why = "the kernel reads it, and it is not given".into();
+                    let missing = || PersistentError::Tensor { name: name.clone(), why };
+                    let given = tensors.get(name).ok_or_else(missing)?;
+                    given.check(name)?;
+                    Some((name.as_str(), given))
+                }
+            };
+            weights.insert(origin.name.clone(), origin.part.of(&origin.tensor, tensor, scales)?.bytes);
         }
         let groups = saved.groups().ok_or_else(|| damaged("a line `group` has three numbers".into()))?;
         let states = saved.states().ok_or_else(|| damaged("a line `state` has a number and a name".into()))?;

@@ -18,6 +18,10 @@ pub enum KernelNotice {
     Schedulers,
     /// Activations are f32, whatever was declared.
     Activations,
+    /// 8-bit floats are widened.
+    Float8,
+    /// All ranks run in this process.
+    Ranks(u32),
     /// Keys and values lie in the engine's blocks; the attached caches are neither read nor written.
     Caches,
     /// A step has too few tokens for all drafts of all requests at once.
@@ -50,6 +54,14 @@ impl fmt::Display for KernelNotice {
             KernelNotice::Activations => {
                 f.write_str("activations are computed and kept as float32, whatever is declared")
             }
+            KernelNotice::Float8 => f.write_str(
+                "weights of 8-bit floats are widened to float32 when they are loaded, and take four times their bytes; \
+                 activations are not rounded to 8 bits",
+            ),
+            KernelNotice::Ranks(count) => write!(
+                f,
+                "the {count} ranks run in one process on one device: they compute what they would and are no faster for it"
+            ),
             KernelNotice::Caches => f.write_str(
                 "keys and values lie in blocks of the kernel's own; the attached caches are neither read nor written",
             ),

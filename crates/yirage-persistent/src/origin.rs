@@ -2,6 +2,7 @@
 
 use crate::elements::Elements;
 use crate::error::PersistentError;
+use crate::float8::widen;
 use crate::tensor::KernelTensor;
 use std::sync::Arc;
 use yirage_ir::Format;
@@ -24,6 +25,8 @@ pub(crate) struct Origin {
     pub(crate) name: String,
     /// The tensor's name.
     pub(crate) tensor: String,
+    /// The name of the tensor of its scales, where it has any.
+    pub(crate) scales: Option<String>,
     pub(crate) part: Part,
 }
 
@@ -35,12 +38,30 @@ pub(crate) struct Weight {
 }
 
 impl Part {
-    /// The part of `tensor`, called `name` in errors.
+    /// The part of `tensor`, called `name` in errors; of 8-bit floats with these scales, by their name, widened to f32.
     ///
     /// # Errors
-    /// [`PersistentError::Tensor`] for a tensor without elements, of ids, or without such a part.
-    pub(crate) fn of(self, name: &str, tensor: &KernelTensor) -> Result<Weight, PersistentError> {
+    /// [`PersistentError::Tensor`] for a tensor without elements, of ids, or without such a part, and for scales that do not
+    /// fit.
+    pub(crate) fn of(
+        self,
+        name: &str,
+        tensor: &KernelTensor,
+        scales: Option<(&str, &KernelTensor)>,
+    ) -> Result<Weight, PersistentError> {
         let wrong = |why: String| PersistentError::Tensor { name: name.to_owned(), why };
+        match (tensor.elements, scales) {
+            (Elements::Float8E4M3, Some((of, scales))) => {
+                return self.of(name, &widen(tensor, of, scales).map_err(wrong)?, None);
+            }
+            (Elements::Float8E4M3, None) => {
+                return Err(wrong(
+                    "it is of 8-bit floats and has no scales: linear_fp8_layer and its kin take both".into(),
+                ));
+            }
+            (other, Some(_)) => return Err(wrong(format!("it is {other}, only weights of 8-bit floats have scales"))),
+            (_, None) => {}
+        }
         let Elements::Floats(format) = tensor.elements else {
             return Err(wrong(format!("it is {}, a weight of floats is wanted", tensor.elements)));
         };

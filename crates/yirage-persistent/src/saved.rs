@@ -80,6 +80,9 @@ impl Saved {
         }
         about.extend(state_group.iter().map(|(name, group)| ("state".into(), format!("{group} {name}"))));
         let mut weights = Vec::with_capacity(origins.len());
+        for origin in &origins {
+            about.extend(origin.scales.iter().map(|of| ("scales".to_owned(), format!("{} {of}", origin.name))));
+        }
         for origin in origins {
             let missing = || PersistentError::Tensor { name: origin.tensor.clone(), why: "it is not declared".into() };
             let tensor = &declared.of(declared.find(&origin.tensor).ok_or_else(missing)?)?.given;
@@ -132,7 +135,14 @@ impl Saved {
         let about = about.lines().map(|l| line(l).ok_or_else(|| damaged(format!("`{l:.60}` says nothing"))));
         let about: Vec<(String, String)> = about.collect::<Result<_, _>>()?;
         let weight = |line: &str| SavedWeight::parse(line).ok_or_else(|| damaged(format!("`{line:.60}` is no weight")));
-        let weights = weights.lines().map(weight).collect::<Result<_, _>>()?;
+        let mut weights: Vec<SavedWeight> = weights.lines().map(weight).collect::<Result<_, _>>()?;
+        for (_, word) in about.iter().filter(|(name, _)| name == "scales") {
+            let of = word.split_once(' ');
+            let of =
+                of.and_then(|(name, of)| Some((weights.iter_mut().find(|weight| weight.origin.name == name)?, of)));
+            let (weight, scales) = of.ok_or_else(|| damaged(format!("`scales {word:.60}` is of no weight")))?;
+            weight.origin.scales = Some(scales.to_owned());
+        }
         let word = |name: &str| about.iter().find(|(n, _)| n == name).map(|(_, word)| word.as_str());
         let choice = match word("choice").map(|word| word.split_once(' ').unwrap_or((word, ""))) {
             Some(("greedy", "")) => Some(Choice::Greedy),
@@ -188,7 +198,7 @@ impl SavedWeight {
             Some(("table", columns)) => Part::Table { columns: columns.parse().ok()? },
             _ => return None,
         };
-        Some(SavedWeight { origin: Origin { name, tensor, part }, elements, dims })
+        Some(SavedWeight { origin: Origin { name, tensor, scales: None, part }, elements, dims })
     }
 }
 

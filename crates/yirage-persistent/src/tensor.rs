@@ -60,7 +60,7 @@ pub(crate) enum Kind {
     Attached,
     /// A layer.
     New,
-    /// Several weights whose rows are interleaved in so many groups.
+    /// Several weights whose rows are interleaved in so many groups, by their numbers in the builder of their rank.
     Fused { parts: Vec<TensorId>, groups: u32 },
 }
 

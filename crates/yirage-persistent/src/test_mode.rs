@@ -100,7 +100,13 @@ impl KernelBuilder {
         let mut rows: Option<(u32, &str)> = None;
         for (wire, made) in self.wires.iter().zip(&emitted.made) {
             let written = wire.writes.iter().zip(made).filter(|(_, made)| {
-                !matches!(made, Made::Host(Hosted::Guesses(_) | Hosted::Verified { .. }) | Made::Engine)
+                !matches!(
+                    made,
+                    Made::Host(Hosted::Guesses(_) | Hosted::Verified { .. })
+                        | Made::Engine
+                        | Made::Cached { .. }
+                        | Made::Attended(_)
+                )
             });
             for (&tensor, _) in written {
                 let of = self.of(tensor)?;
@@ -220,6 +226,10 @@ impl KernelBuilder {
                 (format.info().decode)(data, &mut values);
                 TestValues::Floats(values)
             }
+            Elements::Float8E4M3 => {
+                let why = "it is of 8-bit floats, which only weights are".into();
+                return Err(PersistentError::Tensor { name: of.name.clone(), why });
+            }
             Elements::Int32 => {
                 let words = data.as_chunks::<4>().0.iter().copied();
                 TestValues::Ints(words.map(|word| i64::from(i32::from_le_bytes(word))).collect())
@@ -245,7 +255,12 @@ impl Results<'_> {
         Ok(match made {
             Made::One(value) => self.computed.get(value).cloned(),
             Made::Host(hosted) => Some(TestValues::Ints(self.hosted(hosted, device)?)),
-            Made::Parts { .. } | Made::Logits(_) | Made::Tokens | Made::Engine => None,
+            Made::Parts { .. }
+            | Made::Logits(_)
+            | Made::Cached { .. }
+            | Made::Attended(_)
+            | Made::Tokens
+            | Made::Engine => None,
         })
     }
 

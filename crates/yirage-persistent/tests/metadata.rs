@@ -67,8 +67,9 @@ fn wrong_types_and_shapes_are_refused_with_their_name() {
 fn options_out_of_range_are_refused_by_name() {
     let base = KernelConfig::default;
     let cases = vec![
-        (KernelConfig { world_size: 2, ..base() }, "rank 0 of 2"),
-        (KernelConfig { mpi_rank: 1, ..base() }, "rank 1 of 1"),
+        (KernelConfig { world_size: 0, ..base() }, "world_size"),
+        (KernelConfig { world_size: 65, ..base() }, "world_size"),
+        (KernelConfig { mpi_rank: 1, ..base() }, "mpi_rank"),
         (KernelConfig { max_seq_length: 0, ..base() }, "max_seq_length"),
         (KernelConfig { max_num_batched_requests: 9, max_num_batched_tokens: 8, ..base() }, "max_num_batched_tokens"),
         (KernelConfig { page_size: 48, ..base() }, "page_size"),

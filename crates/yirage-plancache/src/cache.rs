@@ -7,6 +7,7 @@ use crate::error::CacheError;
 use crate::fusion::FusionDecision;
 use crate::kept::{Kept, lock};
 use crate::mode::Mode;
+use crate::native::NativePlans;
 use crate::options::CacheOptions;
 use crate::shared::Shared;
 use crate::stats::Stats;
@@ -43,7 +44,7 @@ impl PlanCache {
         let target = device.target();
         let kept = Mutex::new(Kept::new(options.bytes));
         let enabled = AtomicBool::new(options.enable_fusion);
-        PlanCache { shared: Shared { device, target, options, kept }, enabled }
+        PlanCache { shared: Shared { device, target, options, kept, native: NativePlans::default() }, enabled }
     }
 
     /// The device.
@@ -109,11 +110,20 @@ impl PlanCache {
 
     fn native(&self, graph: &BoundGraph, inputs: &[Array], dims: Dims) -> Result<Called, CacheError> {
         let options = CallOptions { dims, precision: self.shared.options.precision, fuse: false };
-        let (device, mut held) = (&*self.shared.device, graph.held());
-        let plan = planned_with_states(&graph.graph, &self.shared.target, &options)?;
+        let device = &*self.shared.device;
+        let compile = || planned_with_states(&graph.graph, &self.shared.target, &options);
+        let plan = self.shared.native.get(graph, options.bucket(), compile)?;
+        // Weights that kept plans have on the device are used there.
+        let set = lock(&self.shared.kept).known_weights(graph);
+        let mut held = set.map_or_else(|| graph.held(), |set| set.held().clone());
         held.load(device, &plan, &graph.weights)?;
         let mut callable = graph.load(device, &plan, &held, dims)?;
         Ok(Called { outputs: callable.call(inputs)?, mode: Mode::Native, hit: false, told: Vec::new() })
+    }
+
+    /// Plans that were compiled for calls in native mode. [`PlanCache::stats`] has nothing of these calls.
+    pub fn native_compilations(&self) -> u64 {
+        self.shared.native.compiled()
     }
 
     /// Drops all plans and what they hold on the device. A plan that runs ends first; its memory goes with its call. What was
@@ -122,6 +132,7 @@ impl PlanCache {
         // Dropped behind the lock.
         let dropped = lock(&self.shared.kept).clear();
         drop(dropped);
+        self.shared.native.clear();
     }
 
     /// What was done so far, and what is kept.

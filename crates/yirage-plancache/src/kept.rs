@@ -146,6 +146,11 @@ impl Kept {
         set
     }
 
+    /// The weights of a graph that plans hold now.
+    pub(crate) fn known_weights(&self, graph: &BoundGraph) -> Option<Arc<WeightSet>> {
+        self.sets.get(&graph.weight_names).and_then(Weak::upgrade)
+    }
+
     /// Writes down what a place holds, and makes room for it: the bytes that are too many, where it is not kept for them.
     /// The places that are given are to be dropped without the lock.
     pub(crate) fn made(

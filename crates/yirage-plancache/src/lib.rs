@@ -31,6 +31,7 @@ mod kept;
 mod key;
 pub mod limits;
 mod mode;
+mod native;
 mod options;
 mod shared;
 mod stats;

@@ -6,7 +6,8 @@ use std::str::FromStr;
 /// How a call is run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mode {
-    /// Every op is a step of its own; the plan is made for this call and dropped after it.
+    /// Every op is a step of its own; the plan is loaded for this call and dropped after it. It is compiled once for its
+    /// sizes.
     Native,
     /// Every op is a step of its own; the plan is kept.
     GraphReplay,

@@ -1,6 +1,7 @@
 //! What all calls of a cache work on.
 
 use crate::kept::Kept;
+use crate::native::NativePlans;
 use crate::options::CacheOptions;
 use std::sync::{Arc, Mutex};
 use yirage_hal::Device;
@@ -12,4 +13,5 @@ pub(crate) struct Shared {
     pub(crate) target: Target,
     pub(crate) options: CacheOptions,
     pub(crate) kept: Mutex<Kept>,
+    pub(crate) native: NativePlans,
 }

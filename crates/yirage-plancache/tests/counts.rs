@@ -8,6 +8,7 @@ use std::sync::{Arc, Barrier};
 use support::{ALWAYS, Faulty, bits, block, bound, cpu, inputs, is_fused, small, tokens, weights};
 use yirage_hal::Device;
 use yirage_plan::Plan;
+use yirage_plancache::limits::NATIVE_PLANS;
 use yirage_plancache::{BoundGraph, CacheOptions, Mode, PlanCache, Stats, Told};
 use yirage_sim::Sim;
 
@@ -71,13 +72,59 @@ fn a_warm_replay_only_runs() {
     [Mode::Fusion, Mode::GraphReplay].into_iter().for_each(|mode| drop(call(mode)));
     let done = || (device.loaded.load(Ordering::SeqCst), cache.stats().compiled, cache.stats().recordings);
     assert_eq!(done(), (2, 2, 2));
-    let held = device.memory();
+    let (held, bytes) = (device.memory(), in_use(&*device));
     for _ in 0..100 {
         [Mode::Fusion, Mode::GraphReplay].into_iter().for_each(|mode| assert!(call(mode).hit));
     }
     assert_eq!((done(), device.memory()), ((2, 2, 2), held), "nothing is compiled, loaded or granted");
     call(Mode::Native);
-    assert_eq!(done(), (3, 2, 2), "native is compiled and loaded for each call");
+    assert_eq!(done(), (3, 2, 2), "native is loaded for each call");
+    assert_eq!(in_use(&*device), bytes, "and dropped after it");
+}
+
+/// Native plans are no kept plans: they are in no counter, and hold nothing on the device.
+#[test]
+fn native_is_compiled_once_for_its_sizes_and_loaded_for_each_call() {
+    let device = Faulty::new(cpu(), |_| false, 0, 0);
+    let cache = cache(device.clone(), 1 << 30);
+    let (one, other) = (bound(block()), bound(small("one", 2.0)));
+    let call = |graph: &BoundGraph, n: u32| {
+        let called = cache.call(graph, &inputs(graph.graph(), &tokens(n), 1), Mode::Native).unwrap();
+        assert_eq!((called.mode, called.hit), (Mode::Native, false));
+        (cache.native_compilations(), device.loaded.load(Ordering::SeqCst), bits(&called.outputs))
+    };
+    let before = in_use(&*device);
+    let first = call(&one, 5);
+    assert_eq!((first.0, first.1), (1, 1));
+    for loads in 2..6 {
+        assert_eq!(call(&one, 5), (1, loads, first.2.clone()));
+    }
+    assert_eq!(call(&one, 6).0, 2, "another size");
+    assert_eq!(call(&other, 5).0, 3, "another graph");
+    assert_eq!(call(&bound(small("one", 3.0)), 5).0, 4, "another computation");
+    assert_eq!(call(&one, 5).2, first.2);
+    assert_eq!(in_use(&*device), before, "nothing stays on the device");
+    assert_eq!(cache.stats(), Stats { enabled: true, fusion_available: true, ..Stats::default() });
+    for n in 10..10 + NATIVE_PLANS as u32 {
+        call(&one, n);
+    }
+    let many = cache.native_compilations();
+    assert_eq!(call(&one, 5).0, many + 1, "the one used longest ago went");
+    cache.clear();
+    assert_eq!(call(&one, 5).0, many + 2, "all of them went");
+}
+
+/// Weights that kept plans have on the device serve native calls as well.
+#[test]
+fn native_uses_the_weights_that_are_on_the_device() {
+    let device = cpu();
+    let (cache, graph) = (cache(device.clone(), 1 << 30), bound(block()));
+    let call = |mode| bits(&cache.call(&graph, &inputs(graph.graph(), &tokens(5), 1), mode).unwrap().outputs);
+    let alone = call(Mode::Native);
+    call(Mode::GraphReplay);
+    let (weights, counted) = (device.memory().weights, cache.stats());
+    assert_eq!(call(Mode::Native), alone);
+    assert_eq!((device.memory().weights, cache.stats()), (weights, counted), "not even for the call are there more");
 }
 
 #[test]
@@ -105,7 +152,7 @@ fn every_part_of_the_key_counts() {
 }
 
 /// Bytes of weights and arenas that a device holds now.
-fn held(device: &dyn Device) -> u64 {
+fn in_use(device: &dyn Device) -> u64 {
     let memory = device.memory();
     memory.weights.used + memory.arena.used
 }
@@ -114,7 +161,7 @@ fn held(device: &dyn Device) -> u64 {
 fn memory_is_bounded_and_given_back_to_the_byte() {
     let sim = Sim::default();
     for device in [support::open(&sim), cpu()] {
-        let before = held(&*device);
+        let before = in_use(&*device);
         let graphs: Vec<BoundGraph> = (0..4).map(|i| bound(small("g", i as f32 + 0.5))).collect();
         let call = |cache: &PlanCache, i: usize| {
             cache.call(&graphs[i], &inputs(graphs[i].graph(), &tokens(4), 1), Mode::Fusion).unwrap()
@@ -126,7 +173,7 @@ fn memory_is_bounded_and_given_back_to_the_byte() {
             assert!(bytes >= 512 * 4, "the weight alone: {bytes}");
             bytes
         };
-        assert_eq!(held(&*device), before, "dropped with the cache");
+        assert_eq!(in_use(&*device), before, "dropped with the cache");
         // Room for two of four.
         let cache = cache(device.clone(), 2 * one);
         let kept = || cache.stats().plans.len();
@@ -136,9 +183,9 @@ fn memory_is_bounded_and_given_back_to_the_byte() {
             most = most.max(cache.stats().bytes);
         }
         assert_eq!((kept(), most <= 2 * one, cache.stats().evicted), (2, true, 4));
-        assert!(held(&*device) > before);
+        assert!(in_use(&*device) > before);
         cache.clear();
-        assert_eq!((held(&*device), cache.stats().bytes), (before, 0), "{}", device.info().backend);
+        assert_eq!((in_use(&*device), cache.stats().bytes), (before, 0), "{}", device.info().backend);
     }
     let of_sim = &sim.held()[0];
     assert!(of_sim.bytes == 0 && of_sim.allocations == of_sim.frees, "{of_sim:?}");
@@ -216,7 +263,7 @@ fn callers_may_be_many() {
 #[test]
 fn callers_may_be_many_while_plans_go() {
     let device = cpu();
-    let before = held(&*device);
+    let before = in_use(&*device);
     let (cache, graph) = (cache(device.clone(), 150_000), bound(block()));
     let wanted: Vec<_> = (1..6)
         .map(|n| {
@@ -244,5 +291,5 @@ fn callers_may_be_many_while_plans_go() {
     assert_eq!((stats.cache_hits + stats.cache_misses, stats.errors), (120, 0));
     assert_eq!(stats.recordings, stats.cache_misses);
     cache.clear();
-    assert_eq!(held(&*device), before);
+    assert_eq!(in_use(&*device), before);
 }

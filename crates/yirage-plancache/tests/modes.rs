@@ -48,7 +48,7 @@ fn the_first_call_gives_what_native_gives() {
     }
 }
 
-/// Each input alone is another one: the result is that of native, which compiles anew.
+/// Each input alone is another one: the result is that of native, which keeps no loaded plan.
 fn each_input_counts(graph: Graph, dims: &Dims, all_differ: bool) {
     for device in devices() {
         let (cache, graph) = (cache(device), bound(graph.clone()));

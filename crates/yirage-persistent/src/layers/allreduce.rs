@@ -1,4 +1,4 @@
-//! `allreduce_layer`: the sum over processes, of which there is one.
+//! `allreduce_layer`: the sum over ranks, in their order. All of them run in one process.
 
 use crate::builder::KernelBuilder;
 use crate::emit::{Emit, Made};
@@ -6,18 +6,20 @@ use crate::error::PersistentError;
 use crate::grid::Launch;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
+use yirage_ir::expr::Func;
+use yirage_ir::op::Map;
 
-const ALLREDUCE: &str = "allreduce_layer";
+pub(crate) const ALLREDUCE: &str = "allreduce_layer";
 
 #[derive(Debug)]
 struct AllReduce;
 
 impl KernelBuilder {
-    /// The sum of `input` over all processes: `input` itself, as there is one. `buffer` is `[processes, rows, width]`.
+    /// The sum of `input` over all ranks, added in their order: of one rank `input` itself. `buffer` is `[ranks, rows, width]`.
+    /// [`KernelBuilder::of_ranks`] joins ranks.
     ///
     /// # Errors
-    /// [`PersistentError::Unsupported`] for a buffer of several processes, [`PersistentError::Layer`] for sizes that do
-    /// not fit.
+    /// [`PersistentError::Layer`] for sizes that do not fit, and a buffer of another number of ranks than `world_size`.
     pub fn allreduce_layer(
         &mut self,
         input: TensorId,
@@ -25,12 +27,11 @@ impl KernelBuilder {
         output: TensorId,
         launch: Launch,
     ) -> Result<(), PersistentError> {
-        let dims = &self.of(buffer)?.given.dims;
-        if dims.len() == 3 && dims[0] > 1 {
-            return Err(PersistentError::Unsupported {
-                what: format!("an allreduce of {} processes", dims[0]),
-                why: "a kernel runs in one process, whose sum is its input".into(),
-            });
+        let (of, ranks) = (self.of(buffer)?, self.declared.config.world_size);
+        if of.given.dims.len() != 3 || of.given.dims[0] != ranks {
+            let (name, dims) = (&of.name, &of.given.dims);
+            let why = format!("`{name}` is {dims:?}: [ranks, rows, width] is wanted, and world_size is {ranks}");
+            return Err(PersistentError::Layer { layer: ALLREDUCE, why });
         }
         self.check_width(ALLREDUCE, output, self.width(input)?)?;
         self.record(AllReduce, launch, &[input], &[output])
@@ -47,6 +48,15 @@ impl Layer for AllReduce {
     }
 
     fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        Ok(vec![e.same(0)?])
+        let count = e.reads();
+        if count == 1 {
+            return Ok(vec![e.same(0)?]);
+        }
+        let mut sum = e.read(0)?;
+        for rank in 1..count {
+            let part = e.read(rank)?;
+            sum = e.op("sum", Map::of(Func::Add), &[sum, part])?;
+        }
+        Ok(vec![Made::One(sum)])
     }
 }

@@ -8,7 +8,6 @@ use crate::emit::{Emit, Made};
 use crate::error::PersistentError;
 use crate::grid::Launch;
 use crate::layer::Layer;
-use crate::notice::KernelNotice;
 use crate::tensor::TensorId;
 use yirage_ir::op::{Attention, BLOCK, KvAppend, RmsNorm, Rope};
 use yirage_ir::{DType, F32, Format, Type, ValueId};
@@ -118,16 +117,13 @@ impl KernelBuilder {
                  groups of query heads, then a key and a value each, are wanted"
             ));
         }
-        if let Some(layer) = self.caches.insert(inputs.k_cache, self.wires.len()) {
-            return wrong(format!("`{}` is the cache of layer {layer} already", self.of(inputs.k_cache)?.name));
-        }
         if inputs.cos_pos_embed.is_some() != inputs.sin_pos_embed.is_some() {
             return wrong("cosines or sines alone are given, both or none are wanted".into());
         }
         if inputs.q_norm.is_some() != inputs.k_norm.is_some() {
             return wrong("one of q_norm and k_norm is given, both or none are wanted".into());
         }
-        self.notices.tell(KernelNotice::Caches);
+        self.take_cache(method, inputs.k_cache)?;
         self.record(AttentionLayer { method, inputs, heads, kv_heads, width, format }, launch, &[input], &[output])
     }
 }

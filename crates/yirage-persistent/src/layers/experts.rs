@@ -48,9 +48,10 @@ struct RouteLayer {
 
 /// Reads the rows and the indices.
 #[derive(Debug)]
-struct Gates {
-    weight: TensorId,
-    top_k: u32,
+pub(super) struct Gates {
+    pub(super) method: &'static str,
+    pub(super) weight: TensorId,
+    pub(super) top_k: u32,
 }
 
 #[derive(Debug)]
@@ -60,9 +61,10 @@ struct Act {
 
 /// Reads what the activation gave and the indices.
 #[derive(Debug)]
-struct Down {
-    weight: TensorId,
-    top_k: u32,
+pub(super) struct Down {
+    pub(super) method: &'static str,
+    pub(super) weight: TensorId,
+    pub(super) top_k: u32,
 }
 
 /// Reads the experts' rows, the weights, and what the sum is added to.
@@ -140,10 +142,8 @@ impl KernelBuilder {
         output: TensorId,
         launch: Launch,
     ) -> Result<(), PersistentError> {
-        let (top_k, [_, n, k]) = (self.width(indices)?, self.experts(W13, weight)?);
-        self.check_width(W13, input, k)?;
-        self.check_width(W13, output, n.saturating_mul(top_k))?;
-        self.record(Gates { weight, top_k }, launch, &[input, indices], &[output])
+        let top_k = self.check_gates(W13, input, weight, indices, output)?;
+        self.record(Gates { method: W13, weight, top_k }, launch, &[input, indices], &[output])
     }
 
     /// `silu(gate) * up` of each chosen expert: `input` is `[rows, top_k, 2 * inner]`, `output` `[rows, top_k, inner]`.
@@ -178,10 +178,8 @@ impl KernelBuilder {
         output: TensorId,
         launch: Launch,
     ) -> Result<(), PersistentError> {
-        let (top_k, [_, n, k]) = (self.width(indices)?, self.experts(W2, weight)?);
-        self.check_width(W2, input, k.saturating_mul(top_k))?;
-        self.check_width(W2, output, n.saturating_mul(top_k))?;
-        self.record(Down { weight, top_k }, launch, &[input, indices], &[output])
+        let top_k = self.check_down(W2, input, weight, indices, output)?;
+        self.record(Down { method: W2, weight, top_k }, launch, &[input, indices], &[output])
     }
 
     /// `output = residual + sum of weights[r] * input[r]`: `input` is `[rows, top_k, width]`, `weights` the routing's.
@@ -200,6 +198,36 @@ impl KernelBuilder {
         self.check_width(SUM, input, width.saturating_mul(top_k))?;
         self.check_width(SUM, residual, width)?;
         self.record(Sum { top_k }, launch, &[input, weights, residual], &[output])
+    }
+
+    /// Whether these are rows, gates and ups of chosen experts: how many are chosen.
+    pub(super) fn check_gates(
+        &self,
+        layer: &'static str,
+        input: TensorId,
+        weight: TensorId,
+        indices: TensorId,
+        output: TensorId,
+    ) -> Result<u32, PersistentError> {
+        let (top_k, [_, n, k]) = (self.width(indices)?, self.experts(layer, weight)?);
+        self.check_width(layer, input, k)?;
+        self.check_width(layer, output, n.saturating_mul(top_k))?;
+        Ok(top_k)
+    }
+
+    /// Whether these are rows of chosen experts and their ways back: how many are chosen.
+    pub(super) fn check_down(
+        &self,
+        layer: &'static str,
+        input: TensorId,
+        weight: TensorId,
+        indices: TensorId,
+        output: TensorId,
+    ) -> Result<u32, PersistentError> {
+        let (top_k, [_, n, k]) = (self.width(indices)?, self.experts(layer, weight)?);
+        self.check_width(layer, input, k.saturating_mul(top_k))?;
+        self.check_width(layer, output, n.saturating_mul(top_k))?;
+        Ok(top_k)
     }
 
     fn experts(&self, layer: &'static str, weight: TensorId) -> Result<[u32; 3], PersistentError> {
@@ -231,7 +259,7 @@ impl Layer for RouteLayer {
 
 impl Layer for Gates {
     fn method(&self) -> &'static str {
-        W13
+        self.method
     }
 
     fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
@@ -256,7 +284,7 @@ impl Layer for Act {
 
 impl Layer for Down {
     fn method(&self) -> &'static str {
-        W2
+        self.method
     }
 
     fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {

@@ -12,18 +12,27 @@ use yirage_ir::op::{Linear, Map};
 
 const LINEAR: &str = "linear_layer";
 const SPLIT_K: &str = "splitk_linear_layer";
+const BMM: &str = "linear_bmm_layer";
 const RESIDUAL: &str = "linear_with_residual_layer";
 
 #[derive(Debug)]
-struct LinearLayer {
-    method: &'static str,
+pub(super) struct LinearLayer {
+    pub(super) method: &'static str,
+    pub(super) weight: TensorId,
+}
+
+/// The matrices of heads, one below the other.
+#[derive(Debug)]
+struct Bmm {
     weight: TensorId,
+    heads: u32,
 }
 
 /// Its second read is what the product is added to.
 #[derive(Debug)]
-struct WithResidual {
-    weight: TensorId,
+pub(super) struct WithResidual {
+    pub(super) method: &'static str,
+    pub(super) weight: TensorId,
 }
 
 impl KernelBuilder {
@@ -58,6 +67,28 @@ impl KernelBuilder {
         self.record(LinearLayer { method: SPLIT_K, weight }, launch, &[input], &[output])
     }
 
+    /// Each head's rows times its own matrix: `input` is `[rows, heads * k]`, `weight` `[heads, n, k]`, `output`
+    /// `[rows, heads * n]`. This is how latent attention carries queries into the compressed space and results out of it.
+    ///
+    /// # Errors
+    /// [`PersistentError::Layer`] for sizes that do not fit.
+    pub fn linear_bmm_layer(
+        &mut self,
+        input: TensorId,
+        weight: TensorId,
+        output: TensorId,
+        launch: Launch,
+    ) -> Result<(), PersistentError> {
+        let of = self.of(weight)?;
+        let [heads, n, k] = of.given.dims[..] else {
+            let why = format!("`{}` is {:?}, [heads, rows, columns] is wanted", of.name, of.given.dims);
+            return Err(PersistentError::Layer { layer: BMM, why });
+        };
+        self.check_width(BMM, input, heads.saturating_mul(k))?;
+        self.check_width(BMM, output, heads.saturating_mul(n))?;
+        self.record(Bmm { weight, heads }, launch, &[input], &[output])
+    }
+
     /// `output = residual + input * weight^T`.
     ///
     /// # Errors
@@ -72,7 +103,7 @@ impl KernelBuilder {
     ) -> Result<(), PersistentError> {
         self.check_linear(RESIDUAL, input, weight, output)?;
         self.check_width(RESIDUAL, residual, self.width(output)?)?;
-        self.record(WithResidual { weight }, launch, &[input, residual], &[output])
+        self.record(WithResidual { method: RESIDUAL, weight }, launch, &[input, residual], &[output])
     }
 
     pub(super) fn check_linear(
@@ -94,7 +125,7 @@ pub(super) fn product(e: &mut Emit<'_>, x: ValueId, weight: TensorId) -> Result<
         let w = e.weight(weight)?;
         e.op("linear", Linear { groups: 1 }, &[x, w])
     };
-    match e.declared.of(weight)?.kind.clone() {
+    match e.of(weight)?.kind.clone() {
         Kind::Fused { parts, groups } => {
             let values = parts.into_iter().map(|part| one(e, part)).collect::<Result<_, _>>()?;
             Ok(Made::Parts { values, groups })
@@ -130,9 +161,24 @@ impl Layer for LinearLayer {
     }
 }
 
+impl Layer for Bmm {
+    fn method(&self) -> &'static str {
+        BMM
+    }
+
+    fn row_by_row(&self) -> bool {
+        true
+    }
+
+    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+        let (x, w) = (e.read(0)?, e.stacked(self.weight)?);
+        Ok(vec![Made::One(e.op("bmm", Linear { groups: self.heads }, &[x, w])?)])
+    }
+}
+
 impl Layer for WithResidual {
     fn method(&self) -> &'static str {
-        RESIDUAL
+        self.method
     }
 
     fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {

@@ -7,13 +7,17 @@ mod attention;
 mod choose;
 mod embed;
 mod experts;
+mod float8;
 mod gated;
+mod latent;
 mod linear;
 mod lookup;
 mod norm;
 mod plain;
 mod unsupported;
 
+pub(crate) use allreduce::ALLREDUCE;
 pub use attention::AttentionInputs;
 pub use experts::Routing;
+pub use latent::LatentAttention;
 pub use unsupported::missing_layer;

@@ -81,7 +81,7 @@ impl KernelBuilder {
 fn norm(e: &mut Emit<'_>, weight: TensorId) -> Result<ValueId, PersistentError> {
     let (x, w) = (e.read(0)?, e.vector(weight)?);
     // Its weight was checked to be one row.
-    let width = e.declared.of(weight)?.given.dims.last().copied().unwrap_or(1);
+    let width = e.of(weight)?.given.dims.last().copied().unwrap_or(1);
     e.op("norm", RmsNorm { eps: F32(e.declared.config.rms_norm_eps), width, unit_offset: false }, &[x, w])
 }
 

@@ -4,19 +4,19 @@ use crate::error::PersistentError;
 
 /// Beginnings of names, and why there is no such layer.
 const MISSING: &[(&str, &str)] = &[
-    ("mla_", "latent attention has no layer methods yet; a model of it runs from its files"),
+    (
+        "mla_",
+        "its other forms split heads over GPUs; use mla_decode_layer or mla_prefill_layer with the heads that there are",
+    ),
     ("mtp_", "draft heads of a model are not run; use prompt lookup, or a draft model in the engine"),
     ("softmax_gather", "it belongs to the verification of draft heads, which are not run"),
     ("prob_", "it belongs to the verification of draft heads, which are not run"),
-    ("quantize_fp8", "no device here computes with 8-bit floats; attach weights of float32, float16 or bfloat16"),
-    ("linear_fp8", "no device here computes with 8-bit floats; use linear_layer with bfloat16 weights"),
-    ("moe_w13_fp8", "no device here computes with 8-bit floats; use moe_w13_linear_layer with bfloat16 weights"),
-    ("moe_w2_fp8", "no device here computes with 8-bit floats; use moe_w2_linear_layer with bfloat16 weights"),
+    ("linear_fp8_", "its other forms are a GPU's ways to compute the same; use linear_fp8_layer or linear_bmm_layer"),
     ("paged_attention_split_kv", "attention is cut among workers anew in each step; use paged_attention_layer"),
     ("draft_forward", "a draft model is the engine's; use prompt lookup"),
     ("tensor_init", "no tensor is read before a layer writes it"),
     ("attach_nvshmem_tensor", "a kernel runs in one process; use attach_input"),
-    ("nvshmem", "a kernel runs in one process; use allreduce_layer, whose sum over one is its input"),
+    ("nvshmem", "all ranks run in one process; use allreduce_layer and KernelBuilder::of_ranks"),
 ];
 
 /// Why Mirage's layer method of this name is not here; none for a name that is no method of Mirage's either.
@@ -36,7 +36,7 @@ mod tests {
             let error = missing_layer(&format!("{beginning}_layer")).unwrap();
             assert!(error.is_unsupported() && error.to_string().contains(why), "{error}");
         }
-        assert!(missing_layer("mla_decode_layer").unwrap().to_string().contains("latent attention"));
+        assert!(missing_layer("mla_prefill_tp8_layer").unwrap().to_string().contains("mla_prefill_layer"));
         assert!(missing_layer("linera_layer").is_none());
     }
 }

@@ -51,7 +51,11 @@ impl Source {
         Source { config, checkpoint: Checkpoint::open(folder).unwrap() }
     }
 
-    fn size(&self, key: &str) -> u32 {
+    pub fn has(&self, name: &str) -> bool {
+        self.checkpoint.tensor(name).is_some()
+    }
+
+    pub fn size(&self, key: &str) -> u32 {
         self.config[key].as_u64().unwrap_or_else(|| panic!("{key}")) as u32
     }
 
@@ -64,12 +68,12 @@ impl Source {
         stated.unwrap_or_else(|| self.size("hidden_size") / self.size("num_attention_heads"))
     }
 
-    fn theta(&self) -> f64 {
+    pub fn theta(&self) -> f64 {
         let nested = self.config["rope_parameters"]["rope_theta"].as_f64();
         nested.or(self.config["rope_theta"].as_f64()).unwrap()
     }
 
-    fn tensor(&self, name: &str) -> KernelTensor {
+    pub fn tensor(&self, name: &str) -> KernelTensor {
         let info = self.checkpoint.require(name).unwrap();
         assert_eq!(info.dtype, StoredType::Format(Format::F32), "{name}");
         let dims = info.shape.iter().map(|&n| n as u32).collect();
@@ -184,7 +188,14 @@ pub fn build_with(folder: &Path, config: KernelConfig, meta: MetaTensors, end: E
     b
 }
 
-fn gated(b: &mut KernelBuilder, source: &Source, l: u32, norm: TensorId, [mid, out]: [TensorId; 2], launch: Launch) {
+pub fn gated(
+    b: &mut KernelBuilder,
+    source: &Source,
+    l: u32,
+    norm: TensorId,
+    [mid, out]: [TensorId; 2],
+    launch: Launch,
+) {
     let of = |part: &str| format!("model.layers.{l}.mlp.{part}_proj.weight");
     let parts = ["gate", "up"].map(|p| b.attach_input(source.tensor(&of(p)), &of(p)).unwrap());
     let fused = b.shuffle_tensors(&parts, 0, 2, &format!("layer_{l}_gatedup")).unwrap();
@@ -224,19 +235,19 @@ fn experts(b: &mut KernelBuilder, source: &Source, l: u32, norm: TensorId, [mid,
     b.moe_mul_sum_add_layer(back, weights, mid, out, launch).unwrap();
 }
 
-fn tensor(b: &mut KernelBuilder, name: &str, width: u32) -> TensorId {
+pub fn tensor(b: &mut KernelBuilder, name: &str, width: u32) -> TensorId {
     tensor_of(b, name, &[width])
 }
 
 /// A tensor of this name: the same in every layer.
-fn tensor_of(b: &mut KernelBuilder, name: &str, row: &[u32]) -> TensorId {
+pub fn tensor_of(b: &mut KernelBuilder, name: &str, row: &[u32]) -> TensorId {
     let rows = b.config().max_num_batched_tokens;
     let dims = [&[rows], row].concat();
     b.find(name).unwrap_or_else(|| b.new_tensor(&dims, F32, name).unwrap())
 }
 
 /// Cosines and sines as Hugging Face has them: both halves of a row alike.
-fn tables(theta: f64, head: u32, positions: u32) -> [KernelTensor; 2] {
+pub fn tables(theta: f64, head: u32, positions: u32) -> [KernelTensor; 2] {
     let per_position = (0..head / 2).map(|i| theta.powf(-2.0 * f64::from(i) / f64::from(head))).collect();
     let (cos, sin) = Frequencies { per_position, factor: 1.0 }.tables(0..positions);
     [cos, sin].map(|half: Vec<f32>| {
