@@ -1,0 +1,167 @@
+//! What is shown of runs, and what is written: vLLM's JSON.
+
+use super::settings::{ServeBench, pairs};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::options::Layers;
+use serde_json::{Map, Value, json};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use yirage_loadgen::{Load, Metric, Point, Ran, Summary, plot};
+
+/// Where results go.
+pub(crate) struct Report<'a> {
+    bench: &'a ServeBench,
+    console: &'a Console,
+    label: String,
+    metadata: Vec<(String, String)>,
+    file: Option<File>,
+    points: Vec<Point>,
+}
+
+/// Files that results are written to.
+struct File {
+    folder: PathBuf,
+    /// One name for all runs; else each has its own.
+    name: Option<String>,
+    detailed: bool,
+    append: bool,
+}
+
+impl<'a> Report<'a> {
+    /// Reads the options of what is written.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for options that ask for a part of what is not written, and for several runs in one file.
+    pub(crate) fn new(layers: &Layers, bench: &'a ServeBench, console: &'a Console) -> Result<Report<'a>, Failure> {
+        let (detailed, append) = (layers.switch("save-detailed")?, layers.switch("append-result")?);
+        let saved = layers.switch("save-result")? || append;
+        let name = layers.text("result-filename").map(str::to_owned);
+        let unwritten = ["save-detailed", "result-dir", "result-filename"].into_iter().find(|name| {
+            let off = layers.is_on("save-detailed") || *name != "save-detailed";
+            layers.given(name).is_some() && off
+        });
+        if let Some(name) = unwritten.filter(|_| !saved) {
+            let what = format!("{}: no result is written; add --save-result", layers.label(name));
+            return Err(Failure::Usage(what));
+        }
+        if name.is_some() && bench.loads.len() > 1 && !append {
+            let label = layers.label("result-filename");
+            let what = format!("{label}: there are {} runs; add --append-result, or leave it out", bench.loads.len());
+            return Err(Failure::Usage(what));
+        }
+        let folder = PathBuf::from(layers.text("result-dir").unwrap_or("."));
+        let label = layers.text("label").map_or(layers.choice("endpoint-type")?, |label| label).to_owned();
+        let file = saved.then_some(File { folder, name, detailed, append });
+        Ok(Report { bench, console, label, metadata: pairs(layers, "metadata")?, file, points: Vec::new() })
+    }
+
+    /// Shows a run and writes it down.
+    ///
+    /// # Errors
+    /// A file that cannot be written; standard output that takes no more.
+    pub(crate) fn run(&mut self, model: &str, load: &Load, ran: &Ran) -> Result<(), Failure> {
+        let summary = Summary::new(ran, &self.bench.objectives);
+        let mut result = self.head(model, load);
+        result.extend(summary.json(&self.bench.metrics, &self.bench.percentiles));
+        if self.console.json {
+            self.console.value(&result)?;
+        } else {
+            self.console.line(&format!("{:=^52}", " Serving Benchmark Result "))?;
+            self.console.line(&format!("{:<42}{:>10}", "Load:", name(load)))?;
+            let lines = summary.lines(&self.bench.metrics, &self.bench.percentiles);
+            lines.iter().try_for_each(|line| self.console.line(line))?;
+            self.console.line(&"=".repeat(52))?;
+        }
+        let errors: Vec<&String> = ran.seen.iter().filter_map(|seen| seen.error.as_ref()).collect();
+        if let Some(first) = errors.first() {
+            self.console.note(&format!("{} requests failed, the first one so: {first}", errors.len()));
+        }
+        self.draw(load, &summary);
+        self.save(model, load, ran, result)
+    }
+
+    fn head(&self, model: &str, load: &Load) -> Map<String, Value> {
+        let mut head = Map::new();
+        head.insert("date".into(), seconds().into());
+        head.insert("endpoint_type".into(), self.bench.target.interface.path().into());
+        head.insert("label".into(), self.label.as_str().into());
+        head.insert("model_id".into(), model.into());
+        head.insert("num_prompts".into(), self.bench.prompts.into());
+        head.insert("request_rate".into(), load.rate.map_or_else(|| json!("inf"), Value::from));
+        head.insert("burstiness".into(), load.burstiness.into());
+        head.insert("max_concurrency".into(), load.max_concurrency.into());
+        head.extend(self.metadata.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
+        head
+    }
+
+    fn save(&self, model: &str, load: &Load, ran: &Ran, mut result: Map<String, Value>) -> Result<(), Failure> {
+        let Some(file) = &self.file else { return Ok(()) };
+        if file.detailed
+            && let Value::Object(details) = Summary::details(ran)
+        {
+            result.extend(details);
+        }
+        std::fs::create_dir_all(&file.folder).map_err(|e| Failure::io(&file.folder, e))?;
+        let path = file.folder.join(file.name.clone().unwrap_or_else(|| self.file_name(model, load)));
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).append(file.append).truncate(!file.append);
+        let line = format!("{}\n", Value::Object(result));
+        let written = options.open(&path).and_then(|mut file| file.write_all(line.as_bytes()));
+        written.map_err(|e| Failure::io(&path, e))?;
+        self.console.note(&format!("written to {}", path.display()));
+        Ok(())
+    }
+
+    /// As vLLM calls it, but for the date, which is in seconds.
+    fn file_name(&self, model: &str, load: &Load) -> String {
+        let rate = load.rate.map_or_else(|| "inf".to_owned(), |rate| rate.to_string());
+        let concurrency = load.max_concurrency.map(|n| format!("-concurrency{n}")).unwrap_or_default();
+        let model = model.rsplit('/').next().unwrap_or_default();
+        let name = format!("{}-{rate}qps{concurrency}-{model}-{}.json", self.label, seconds());
+        name.replace(['/', '\\'], "_")
+    }
+
+    fn draw(&mut self, load: &Load, summary: &Summary) {
+        let at = name(load);
+        let mut point = |panel: String, line: String, value: f64| {
+            self.points.push(Point { panel, line, at: at.clone(), value });
+        };
+        for metric in Metric::ALL.iter().filter(|metric| self.bench.metrics.contains(metric)) {
+            let panel = format!("{}, ms", metric.about());
+            for p in [50.0].iter().chain(&self.bench.percentiles) {
+                if let Some(value) = summary.statistics(*metric).percentile(*p) {
+                    point(panel.clone(), format!("p{p}"), value);
+                }
+            }
+        }
+        point("Tokens of answers a second".into(), "all".into(), summary.output_throughput());
+        point("Requests a second".into(), "completed".into(), summary.request_throughput());
+        if let Some(good) = summary.request_goodput() {
+            point("Requests a second".into(), "good".into(), good);
+        }
+    }
+
+    /// Draws what was measured, where that is wanted.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn finish(&self, model: &str) -> Result<(), Failure> {
+        let Some(path) = &self.bench.plot else { return Ok(()) };
+        let picture = plot(&format!("{}: {model}", self.label), &self.points);
+        std::fs::write(path, picture).map_err(|e| Failure::io(path, e))
+    }
+}
+
+/// A run in few words.
+fn name(load: &Load) -> String {
+    let rate = load.rate.map_or_else(|| "inf".to_owned(), |rate| rate.to_string());
+    load.max_concurrency.map_or_else(|| format!("{rate}/s"), |n| format!("{rate}/s, {n} open"))
+}
+
+/// Seconds since 1970.
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
