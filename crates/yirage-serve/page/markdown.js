@@ -7,7 +7,8 @@ export function element(name, children = [], attributes = {}) {
   return made;
 }
 
-const INLINE = /(`+)(.+?)\1|\*\*(.+?)\*\*|\*([^*\s](?:[^*]*[^*\s])?)\*|\[([^\]]+)\]\(([^()\s]+)\)/s;
+// No more than three: a run of thousands would take for ever.
+const INLINE = /(`{1,3})(.+?)\1|\*\*(.+?)\*\*|\*([^*\s](?:[^*]*[^*\s])?)\*|\[([^\]]+)\]\(([^()\s]+)\)/s;
 const DEEPEST = 6;
 
 // Code, bold, emphasis and links.

@@ -1,6 +1,7 @@
 //! What is shown of runs, and what is written: vLLM's JSON.
 
 use super::settings::{ServeBench, pairs};
+use crate::bench;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::Layers;
@@ -8,13 +9,13 @@ use serde_json::{Map, Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 use yirage_loadgen::{Load, Metric, Point, Ran, Summary, plot};
 
 /// Where results go.
 pub(crate) struct Report<'a> {
     bench: &'a ServeBench,
     console: &'a Console,
+    interface: &'static str,
     label: String,
     metadata: Vec<(String, String)>,
     file: Option<File>,
@@ -53,9 +54,10 @@ impl<'a> Report<'a> {
             return Err(Failure::Usage(what));
         }
         let folder = PathBuf::from(layers.text("result-dir").unwrap_or("."));
-        let label = layers.text("label").map_or(layers.choice("endpoint-type")?, |label| label).to_owned();
+        let interface = layers.choice("endpoint-type")?;
+        let label = layers.text("label").unwrap_or(interface).to_owned();
         let file = saved.then_some(File { folder, name, detailed, append });
-        Ok(Report { bench, console, label, metadata: pairs(layers, "metadata")?, file, points: Vec::new() })
+        Ok(Report { bench, console, interface, label, metadata: pairs(layers, "metadata")?, file, points: Vec::new() })
     }
 
     /// Shows a run and writes it down.
@@ -85,8 +87,10 @@ impl<'a> Report<'a> {
 
     fn head(&self, model: &str, load: &Load) -> Map<String, Value> {
         let mut head = Map::new();
-        head.insert("date".into(), seconds().into());
-        head.insert("endpoint_type".into(), self.bench.target.interface.path().into());
+        head.insert("date".into(), date().into());
+        // Both of its names at vLLM, the old one and the new.
+        head.insert("backend".into(), self.interface.into());
+        head.insert("endpoint_type".into(), self.interface.into());
         head.insert("label".into(), self.label.as_str().into());
         head.insert("model_id".into(), model.into());
         head.insert("num_prompts".into(), self.bench.prompts.into());
@@ -115,12 +119,12 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// As vLLM calls it, but for the date, which is in seconds.
+    /// As vLLM calls it.
     fn file_name(&self, model: &str, load: &Load) -> String {
         let rate = load.rate.map_or_else(|| "inf".to_owned(), |rate| rate.to_string());
         let concurrency = load.max_concurrency.map(|n| format!("-concurrency{n}")).unwrap_or_default();
         let model = model.rsplit('/').next().unwrap_or_default();
-        let name = format!("{}-{rate}qps{concurrency}-{model}-{}.json", self.label, seconds());
+        let name = format!("{}-{rate}qps{concurrency}-{model}-{}.json", self.label, date());
         name.replace(['/', '\\'], "_")
     }
 
@@ -161,7 +165,7 @@ fn name(load: &Load) -> String {
     load.max_concurrency.map_or_else(|| format!("{rate}/s"), |n| format!("{rate}/s, {n} open"))
 }
 
-/// Seconds since 1970.
-fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// The time in UTC in vLLM's form: 20260131-235959.
+fn date() -> String {
+    bench::now().replace(['-', ':', 'Z'], "").replace('T', "-")
 }

@@ -69,12 +69,18 @@ const EFFECTS: &[Effect] = &[
     ("repetition-penalty", |m| assert_ne!(greedy(m, &["--repetition-penalty", "3"]), greedy(m, &[]))),
     ("presence-penalty", |m| assert_ne!(greedy(m, &["--presence-penalty", "2"]), greedy(m, &[]))),
     ("frequency-penalty", |m| assert_ne!(greedy(m, &["--frequency-penalty", "2"]), greedy(m, &[]))),
-    ("seed", seed),
+    ("seed", |m| {
+        seed(m);
+        bench_serve::seed();
+    }),
     ("stop", stop),
     ("speculate", speculate),
     ("draft-model", draft_model),
     ("draft-max", |m| assert!(debug(m, &["--draft-max", "3"]).contains("draft_max=3"))),
-    ("ignore-eos", ignore_eos),
+    ("ignore-eos", |m| {
+        ignore_eos(m);
+        bench_serve::ignore_eos();
+    }),
     ("ids", |m| assert_ne!(logits(m, &["--ids", "1,2"]), logits(m, &["--ids", "1,3"]))),
     ("top", |m| assert_eq!(logits(m, &["--top", "4"])[0]["top"].as_array().unwrap().len(), 4)),
     ("all", |m| assert_eq!(logits(m, &["--all"])[0]["top"].as_array().unwrap().len(), 512)),
