@@ -105,15 +105,17 @@ impl Run {
             let start = Instant::now();
             let mut open = JoinSet::new();
             for (number, (sample, at)) in samples.iter().zip(schedule.times()).enumerate() {
-                let (target, sample, room, at) = (target.clone(), sample.clone(), room.clone(), *at);
+                tokio::time::sleep_until((start + *at).into()).await;
+                // In order, and not part of the request. Nobody closes it.
+                let permit = match &room {
+                    Some(room) => room.clone().acquire_owned().await.ok(),
+                    None => None,
+                };
+                let (target, sample) = (target.clone(), sample.clone());
                 open.spawn(async move {
-                    tokio::time::sleep_until((start + at).into()).await;
-                    // It is closed by nobody; waiting for it is not part of the request.
-                    let _permit = match &room {
-                        Some(room) => room.acquire().await.ok(),
-                        None => None,
-                    };
-                    (number, watch(&target, &sample, start).await)
+                    let seen = watch(&target, &sample, start).await;
+                    drop(permit);
+                    (number, seen)
                 });
             }
             let mut seen: Vec<Option<Seen>> = vec![None; samples.len()];

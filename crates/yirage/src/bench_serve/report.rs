@@ -18,12 +18,12 @@ pub(crate) struct Report<'a> {
     interface: &'static str,
     label: String,
     metadata: Vec<(String, String)>,
-    file: Option<File>,
+    file: Option<ResultFile>,
     points: Vec<Point>,
 }
 
 /// Files that results are written to.
-struct File {
+pub(crate) struct ResultFile {
     folder: PathBuf,
     /// One name for all runs; else each has its own.
     name: Option<String>,
@@ -31,32 +31,44 @@ struct File {
     append: bool,
 }
 
-impl<'a> Report<'a> {
-    /// Reads the options of what is written.
+impl ResultFile {
+    /// Reads the options of what is written of so many runs.
     ///
     /// # Errors
     /// [`Failure::Usage`] for options that ask for a part of what is not written, and for several runs in one file.
-    pub(crate) fn new(layers: &Layers, bench: &'a ServeBench, console: &'a Console) -> Result<Report<'a>, Failure> {
+    pub(crate) fn resolve(layers: &Layers, runs: usize) -> Result<Option<ResultFile>, Failure> {
         let (detailed, append) = (layers.switch("save-detailed")?, layers.switch("append-result")?);
         let saved = layers.switch("save-result")? || append;
         let name = layers.text("result-filename").map(str::to_owned);
-        let unwritten = ["save-detailed", "result-dir", "result-filename"].into_iter().find(|name| {
-            let off = layers.is_on("save-detailed") || *name != "save-detailed";
-            layers.given(name).is_some() && off
-        });
+        let asked = |name: &&str| layers.given(name).is_some() && (detailed || *name != "save-detailed");
+        let unwritten = ["save-detailed", "result-dir", "result-filename"].into_iter().find(asked);
         if let Some(name) = unwritten.filter(|_| !saved) {
             let what = format!("{}: no result is written; add --save-result", layers.label(name));
             return Err(Failure::Usage(what));
         }
-        if name.is_some() && bench.loads.len() > 1 && !append {
+        if name.is_some() && runs > 1 && !append {
             let label = layers.label("result-filename");
-            let what = format!("{label}: there are {} runs; add --append-result, or leave it out", bench.loads.len());
+            let what = format!("{label}: there are {runs} runs; add --append-result, or leave it out");
             return Err(Failure::Usage(what));
         }
         let folder = PathBuf::from(layers.text("result-dir").unwrap_or("."));
+        Ok(saved.then_some(ResultFile { folder, name, detailed, append }))
+    }
+}
+
+impl<'a> Report<'a> {
+    /// A report of no run.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a metadata that is no pair.
+    pub(crate) fn new(
+        layers: &Layers,
+        file: Option<ResultFile>,
+        bench: &'a ServeBench,
+        console: &'a Console,
+    ) -> Result<Report<'a>, Failure> {
         let interface = layers.choice("endpoint-type")?;
         let label = layers.text("label").unwrap_or(interface).to_owned();
-        let file = saved.then_some(File { folder, name, detailed, append });
         Ok(Report { bench, console, interface, label, metadata: pairs(layers, "metadata")?, file, points: Vec::new() })
     }
 

@@ -1,6 +1,6 @@
 //! `yirage bench-serve`: what clients of a server see, under load.
 
-use crate::bench_serve::{Report, ServeBench, samples};
+use crate::bench_serve::{Report, ResultFile, ServeBench, samples};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::options::Layers;
@@ -14,6 +14,7 @@ use yirage_loadgen::Run;
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let mut bench = ServeBench::resolve(layers)?;
     bench.notes.iter().for_each(|note| console.note(note));
+    let file = ResultFile::resolve(layers, bench.loads.len())?;
     let run = Run::new()?;
     run.wait_until_ready(&bench.target, bench.ready)?;
     if bench.target.model.is_empty() {
@@ -27,7 +28,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         run.warm_up(&bench.target, &first)?;
     }
     let model = bench.target.model.clone();
-    let mut report = Report::new(layers, &bench, console)?;
+    let mut report = Report::new(layers, file, &bench, console)?;
     let mut nothing = false;
     for load in &bench.loads {
         console.note(&format!("{} requests to {}", samples.len(), bench.target.address()));
