@@ -1,6 +1,8 @@
-# The package and the command in an image without compilers.
-#   docker build -t yirage . && docker run --rm yirage devices
-# Stages: `build` makes the wheel, `dev` is the environment to work in, the last one runs.
+# Images without compilers.
+#   docker build -t yirage . && docker run --rm yirage devices                the package and the command
+#   docker build -t yirage-server --target server .                           the server alone, for processors
+# Stages: `build` makes the wheel, `dev` is the environment to work in, the last one runs the package. `server` has the
+# command and what a small Debian has: no root, and it runs with a root file system that cannot be written to.
 
 FROM rust:1-bookworm AS dev
 RUN apt-get update \
@@ -8,6 +10,24 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 RUN rustup component add clippy rustfmt
 WORKDIR /workspace
+
+FROM dev AS build-server
+COPY . .
+RUN cargo build --release --locked --package yirage --no-default-features --features cpu \
+    && install -D target/release/yirage /out/yirage \
+    && strip --strip-debug /out/yirage \
+    && mkdir /models
+
+FROM debian:bookworm-slim AS server
+RUN useradd --uid 65532 --no-create-home --shell /usr/sbin/nologin nonroot
+USER 65532:65532
+COPY --from=build-server /out/yirage /usr/local/bin/yirage
+COPY --from=build-server --chown=65532:65532 /models /models
+ENV HF_HOME=/models
+VOLUME /models
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/usr/local/bin/yirage", "serve"]
 
 FROM dev AS build
 COPY . .

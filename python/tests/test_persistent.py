@@ -183,9 +183,9 @@ def test_what_does_not_exist_is_told(yr):
         yr.PersistentKernel(backend="abacus")
     kernel = yr.PersistentKernel()
     for name, part in [
-        ("mla_decode_layer", "latent attention"),
+        ("mla_decode_layer", "Rust library"),
         ("mtp_verify_strict_layer", "draft heads"),
-        ("linear_fp8_layer", "8-bit floats"),
+        ("linear_fp8_layer", "Rust library"),
     ]:
         with pytest.raises(yr.Unsupported, match=part):
             getattr(kernel, name)(1, output=2)

@@ -25,7 +25,7 @@ fn columns(t: &KernelTensor, rank: u32, of: u32) -> KernelTensor {
     let (k, row) = (t.dims[1] / of, t.dims[1] as usize * 4);
     let part = row / of as usize;
     let rows = t.data.as_ref().unwrap().chunks_exact(row);
-    let data = rows.flat_map(|row| row[part * rank as usize..][..part].to_vec()).collect();
+    let data = rows.flat_map(|row| row[part * rank as usize..][..part].to_vec()).collect::<Vec<u8>>().into();
     KernelTensor { dims: vec![t.dims[0], k], elements: F32, data: Some(data) }
 }
 

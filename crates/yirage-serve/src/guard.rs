@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::keys::Caller;
 use crate::limits::{MAX_HEAD, MAX_REQUEST_ID};
+use crate::page;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -73,7 +74,7 @@ fn check(app: &App, request: &Request) -> Result<Caller, ApiError> {
     check_host(app, request)?;
     check_origin(app, request)?;
     let path = request.uri().path();
-    if OPEN.contains(&path) {
+    if OPEN.contains(&path) || page::has(path) {
         return Ok(Caller::anybody());
     }
     let caller = caller(app, request)?;

@@ -52,6 +52,9 @@ pub(crate) const MAX_KEY_FILE: u64 = 1 << 20;
 /// Keys of a file.
 pub(crate) const MAX_KEYS: usize = 4096;
 
+/// Bytes of a file with certificates or a key of TLS.
+pub(crate) const MAX_PEM_FILE: u64 = 1 << 20;
+
 /// How long `/metrics` and `/health` wait for what only the engine knows.
 pub(crate) const ASK_ENGINE: Duration = Duration::from_millis(500);
 

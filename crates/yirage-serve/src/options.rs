@@ -1,6 +1,7 @@
 //! What an operator decides.
 
 use crate::keys::Keys;
+use crate::tls::Tls;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ pub struct ServeOptions {
     pub address: SocketAddr,
     /// Who may ask. Without any key everybody may, and then only this machine is listened to.
     pub keys: Keys,
+    /// What connections are secured with; none is plain HTTP.
+    pub tls: Option<Tls>,
     /// Listen to other machines without a key.
     pub insecure: bool,
     /// Names in the `Host` header beside those of this machine, where no key is wanted.
@@ -35,6 +38,7 @@ impl Default for ServeOptions {
         ServeOptions {
             address: SocketAddr::from(([127, 0, 0, 1], 8080)),
             keys: Keys::default(),
+            tls: None,
             insecure: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::guard;
-use crate::{anthropic, llamacpp, ollama, openai, openapi, ops, responses, vectors};
+use crate::{anthropic, llamacpp, ollama, openai, openapi, ops, page, responses, vectors};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
@@ -23,6 +23,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 fn operators() -> Router<Arc<App>> {
     Router::new()
+        .route("/", get(page::index))
+        .route("/page/{file}", get(page::file))
         .route("/health", get(ops::health::ready))
         .route("/v1/health", get(ops::health::ready))
         .route("/ping", get(ops::health::ready))

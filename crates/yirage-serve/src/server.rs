@@ -6,6 +6,7 @@ use crate::models::{ModelEntry, Models};
 use crate::options::ServeOptions;
 use crate::router::router;
 use crate::signals::Signals;
+use crate::tls::Tls;
 use crate::unstalled::Unstalled;
 use axum::Router;
 use hyper::server::conn::http1;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
@@ -270,7 +272,7 @@ async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<S
             // Others are told that the server ends, as long as it has not.
             accepted = accept(&listener, &room) => match accepted {
                 Some((stream, permit)) => {
-                    let served = connection(stream, router.clone(), closed.clone());
+                    let served = connection(stream, app.options.tls.clone(), router.clone(), closed.clone());
                     connections.spawn(async move {
                         served.await;
                         drop(permit);
@@ -323,7 +325,20 @@ async fn accept(
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+/// Serves a connection to its end, behind TLS where there is a certificate.
+async fn connection(stream: TcpStream, tls: Option<Tls>, router: Router, closing: watch::Receiver<bool>) {
+    let Some(tls) = tls else { return speak(stream, router, closing).await };
+    match tokio::time::timeout(HEAD_TIME, tls.accept(stream)).await {
+        Ok(Ok(stream)) => speak(stream, router, closing).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to speak TLS"),
+        Err(_) => tracing::debug!("a connection took too long to speak TLS"),
+    }
+}
+
+async fn speak<S>(stream: S, router: Router, mut closing: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(MAX_HEAD).max_headers(MAX_HEADERS);
     let mut served =

@@ -5,17 +5,16 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 /// A connection, and since when its other end takes nothing.
-pub(crate) struct Unstalled {
-    stream: TcpStream,
+pub(crate) struct Unstalled<S> {
+    stream: S,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Unstalled {
-    pub(crate) fn new(stream: TcpStream) -> Unstalled {
+impl<S> Unstalled<S> {
+    pub(crate) fn new(stream: S) -> Unstalled<S> {
         Unstalled { stream, stalled: None }
     }
 
@@ -35,13 +34,13 @@ impl Unstalled {
     }
 }
 
-impl AsyncRead for Unstalled {
+impl<S: AsyncRead + Unpin> AsyncRead for Unstalled<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, to)
     }
 }
 
-impl AsyncWrite for Unstalled {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Unstalled<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, from);
         self.watched(context, written)

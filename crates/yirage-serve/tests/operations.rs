@@ -3,7 +3,8 @@
 
 mod support;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -278,4 +279,79 @@ fn an_engine_that_dies_makes_the_server_unready() {
     let unready = get(server.address(), "/health");
     assert!(unready.status == 503 && unready.text().contains("ordered to"), "{}", unready.text());
     assert_eq!(get(server.address(), "/health/live").status, 200);
+}
+
+/// A file of the repository.
+fn repository(path: &str) -> String {
+    std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+}
+
+/// Words of a text that are names of figures, ours or vLLM's.
+fn figures(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':');
+    let is = |word: &&str| word.starts_with("vllm:") || word.starts_with("yirage_") || word.starts_with("yirage:");
+    words.filter(is).map(str::to_owned).collect()
+}
+
+/// What is deployed beside the server reads what the server says, or what a rule makes of that.
+#[test]
+fn dashboard_and_rules_name_figures_that_there_are() {
+    let server = serve();
+    ok(server.address(), "/v1/completions", &json!({"model": "story", "prompt": "a", "max_tokens": 2}));
+    let said = get(server.address(), "/metrics");
+    let samples = said.text().lines().filter(|line| !line.starts_with('#'));
+    let mut known: BTreeSet<String> = samples.flat_map(figures).collect();
+    let rules = repository("deploy/prometheus/rules.yml");
+    let recorded = rules.lines().filter_map(|line| line.trim().strip_prefix("- record: "));
+    known.extend(recorded.map(str::to_owned));
+    let dashboard: Value = serde_json::from_str(&repository("deploy/grafana/dashboards/yirage.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let mut asked: BTreeSet<String> = targets.flat_map(|target| figures(target["expr"].as_str().unwrap())).collect();
+    asked.extend(figures(&rules));
+    asked.extend(figures(&dashboard["templating"].to_string()));
+    // What the page shows of the engine. A histogram is asked for by the name that its samples begin with.
+    let page = repository("crates/yirage-serve/page/engine.js");
+    let whole = |name: String| if known.contains(&format!("{name}_count")) { format!("{name}_count") } else { name };
+    asked.extend(figures(&page).into_iter().map(whole));
+    let unknown: Vec<&String> = asked.difference(&known).collect();
+    assert!(unknown.is_empty(), "{unknown:?} of {known:?}");
+    assert!(asked.len() > 15, "{asked:?}");
+}
+
+#[test]
+fn the_page_and_its_files_need_no_key_and_run_nothing_inline() {
+    let server = serve_with(ServeOptions { keys: keys(), ..options() }, vec![story(engine_options())]);
+    let page = get(server.address(), "/");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    let html = page.text();
+    for inline in ["<style", " style=", " onclick=", " onload=", "javascript:"] {
+        assert!(!html.contains(inline), "{inline}");
+    }
+    assert_eq!(html.matches("<script").count(), html.matches("<script type=\"module\" src=\"/page/").count());
+    // All that the page and its modules name is there, and no module writes markup.
+    let mut open = vec![html.to_owned()];
+    let mut seen = BTreeSet::new();
+    while let Some(text) = open.pop() {
+        let of = |mark: &str| {
+            let parts = text.split(mark).skip(1).filter_map(|rest| rest.split('"').next());
+            parts.map(str::to_owned).collect::<Vec<_>>()
+        };
+        for name in [of("\"/page/"), of("from \"./")].concat() {
+            if seen.insert(name.clone()) {
+                let file = get(server.address(), &format!("/page/{name}"));
+                assert_eq!(file.status, 200, "{name}");
+                assert_eq!(file.header("x-content-type-options"), Some("nosniff"));
+                for sink in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+                    assert!(!file.text().contains(sink), "{name}: {sink}");
+                }
+                open.push(file.text().to_owned());
+            }
+        }
+    }
+    assert_eq!(seen.len(), 10, "{seen:?}");
+    assert_eq!(get(server.address(), "/page/nothing.js").status, 401);
+    assert_eq!(get(server.address(), "/v1/models").status, 401);
 }

@@ -18,6 +18,7 @@ use yirage_graph::picture::TooLarge;
 use yirage_graph::{JsonError, NpyError};
 use yirage_hal::HalError;
 use yirage_hub::HubError;
+use yirage_loadgen::LoadError;
 use yirage_mmap::FileError;
 use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
@@ -111,6 +112,9 @@ pub(crate) enum Failure {
     /// A server that cannot be.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// A server that cannot be measured.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// A file that could not be written, or a folder.
     #[error("{}: {source}", path.display())]
     Io {
@@ -146,6 +150,7 @@ impl Failure {
             Failure::Usage(_) | Failure::Stop(_) | Failure::Device(HalError::Option { .. }) => (2, "usage"),
             Failure::Hub(HubError::Malformed { .. }) => (2, "usage"),
             Failure::Serve(ServeError::Open { .. } | ServeError::NoModel | ServeError::Name { .. }) => (2, "usage"),
+            Failure::Load(LoadError::Url { .. } | LoadError::Header { .. } | LoadError::Load { .. }) => (2, "usage"),
             Failure::Backend(RegistryError::Unknown { .. }) => (2, "usage"),
             Failure::Backend(_) => UNSUPPORTED,
             Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),

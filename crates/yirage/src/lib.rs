@@ -9,6 +9,7 @@
 
 mod bench;
 mod bench_graph;
+mod bench_serve;
 mod commands;
 mod console;
 mod download;
@@ -75,6 +76,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::Doctor => commands::doctor::run(layers, &console),
         Command::Bench => commands::bench::run(layers, &console),
         Command::BenchGraph => commands::bench_graph::run(layers, &console, &invocation.positional),
+        Command::BenchServe => commands::bench_serve::run(layers, &console),
         Command::BackendInfo => commands::backend::info::run(layers, &console),
         Command::BackendOptimize => commands::backend::optimize::run(layers, &console),
         Command::BackendBenchmark => commands::backend::benchmark::run(layers, &console, &invocation.positional),

@@ -56,6 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("yirage-conformance", &["yirage-ir", "yirage-plan", "yirage-hal", "yirage-compile"]),
     ("yirage-session", &["yirage-hal", "yirage-mmap", "yirage-model", "yirage-engine", "yirage-hub"]),
     ("yirage-serve", &["yirage-engine", "yirage-model", "yirage-session"]),
+    ("yirage-loadgen", &[]),
     ("yirage-dlpack", &["yirage-ir", "yirage-hal", "yirage-call"]),
     (
         "yirage-python",
@@ -105,6 +106,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-engine",
             "yirage-session",
             "yirage-serve",
+            "yirage-loadgen",
             "yirage-conformance",
         ],
     ),

@@ -13,6 +13,6 @@ mod test;
 pub(crate) use compare::Old;
 pub(crate) use drive::{Bench, Sample};
 pub(crate) use print::Printer;
-pub(crate) use row::{Row, Setup};
+pub(crate) use row::{Row, Setup, now};
 pub(crate) use settings::BenchSettings;
 pub(crate) use test::Test;

@@ -196,7 +196,7 @@ pub(super) fn median(values: &[f64]) -> f64 {
 }
 
 /// The time in UTC as ISO 8601.
-fn now() -> String {
+pub(crate) fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     iso(seconds)
 }

@@ -4,6 +4,7 @@ mod answer;
 pub(crate) mod backend;
 pub(crate) mod bench;
 pub(crate) mod bench_graph;
+pub(crate) mod bench_serve;
 pub(crate) mod cache;
 pub(crate) mod chat;
 mod chat_input;

@@ -49,13 +49,14 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
         entries.push(entry(found, names.clone(), settings.draft.as_deref(), &opening, layers, console)?);
     }
     let at_start = options.memory.is_none();
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
     let server = Server::bind(options, entries)?;
     if at_start {
         let first: Vec<String> = names.iter().filter_map(|names| names.first().cloned()).collect();
         console.note(&format!("loading {}", first.join(", ")));
         server.open(&first).map_err(Failure::Other)?;
     }
-    let address = format!("http://{}", server.address());
+    let address = format!("{scheme}://{}", server.address());
     let server = server.until_signal()?;
     match console.json {
         true => console.value(&json!({"address": address, "models": names}))?,

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Bench,
     /// Measure how fast the graphs of Mirage's benchmarks run.
     BenchGraph,
+    /// Measure what clients of a server see.
+    BenchServe,
     /// Show one device, and what it can do at most.
     BackendInfo,
     /// Show which settings suit a device.
@@ -117,6 +119,7 @@ impl Command {
         Command::Doctor,
         Command::Bench,
         Command::BenchGraph,
+        Command::BenchServe,
         Command::BackendInfo,
         Command::BackendOptimize,
         Command::BackendBenchmark,
@@ -173,6 +176,7 @@ impl Command {
             Command::Cache => "cache",
             Command::Devices => "devices",
             Command::Doctor => "doctor",
+            Command::BenchServe => "bench-serve",
             Command::Bench => "bench",
             Command::BenchGraph => "bench-graph",
             Command::BackendInfo => "info",
@@ -220,6 +224,7 @@ impl Command {
             Command::BenchGraph => {
                 "Measure how fast the graphs of Mirage's benchmarks run, and how much of the machine that is"
             }
+            Command::BenchServe => "Measure what clients of a server see: latencies, throughput, goodput",
             Command::BackendInfo => "Show a backend's device and, with --measure, what it can do at most",
             Command::BackendOptimize => "Show which settings suit a device and why; --apply keeps them",
             Command::BackendBenchmark => "Time ops of a model's layer on every backend that is here",

@@ -1,9 +1,9 @@
 //! The options: the only list.
 
 use super::command::Command::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, Cache, Chat, Doctor, Embed,
-    Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave, Pull, Rerank,
-    Rm, Run, Serve, Tokenize,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
+    Doctor, Embed, Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave,
+    Pull, Rerank, Rm, Run, Serve, Tokenize,
 };
 use super::spec::{Default, Kind, Spec};
 use Default::{Described, Value};
@@ -97,6 +97,8 @@ const GENERATE: &[Command] = &[Run, Chat];
 const TALK: &[Command] = &[Run, Chat, Serve];
 /// The command that serves.
 const SERVE: &[Command] = &[Serve];
+/// The command that measures a server.
+const LOAD: &[Command] = &[BenchServe];
 /// Commands that take one prompt.
 const PROMPT: &[Command] = &[Run];
 /// Commands that take token ids.
@@ -291,7 +293,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
     ),
     option("presence-penalty", Number("X"), Value("0"), GENERATE, "Weaken tokens the answer has; -2 to 2"),
     option("frequency-penalty", Number("X"), Value("0"), GENERATE, "Weaken tokens by how often the answer has them"),
-    option("seed", Text("N"), Value("0"), GENERATE, "Key of the random numbers; `random` draws one and says which"),
+    option(
+        "seed",
+        Text("N"),
+        Value("0"),
+        &[Run, Chat, BenchServe],
+        "Key of the random numbers; `random` draws one and says which",
+    ),
     option("stop", Texts("TEXT"), Described("none"), GENERATE, "End the text before this string; may be repeated"),
     // How to be faster with the same text.
     option(
@@ -310,7 +318,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "A smaller model of the same vocabulary that guesses, named as for --model",
     ),
     option("draft-max", Number("N"), Value("15"), TALK, "Guessed tokens that one step verifies at most"),
-    option("ignore-eos", Switch, Value("false"), GENERATE, "Go on past tokens that end a text"),
+    option("ignore-eos", Switch, Value("false"), &[Run, Chat, BenchServe], "Go on past tokens that end a text"),
     // Token ids, texts and what to show of them.
     option("ids", Text("IDS"), Described("none"), IDS, "Token ids: 1,2,3"),
     option("top", Number("K"), Value("10"), &[Logits], "Largest logits to print for each position"),
@@ -406,10 +414,16 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "host",
         Text("NAME"),
         Value("127.0.0.1"),
-        SERVE,
-        "Address to listen at; others than this machine need a key",
+        &[Serve, BenchServe],
+        "Address to listen at, where others than this machine need a key; bench-serve: of the server",
     ),
-    option("port", Number("N"), Value("8080"), SERVE, "Port to listen at; 0 takes any that is free"),
+    option(
+        "port",
+        Number("N"),
+        Value("8080"),
+        &[Serve, BenchServe],
+        "Port to listen at, 0 takes any that is free; bench-serve: of the server",
+    ),
     option(
         "served-model-name",
         Texts("NAME"),
@@ -418,6 +432,8 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Names of the model for clients; NAME=MODEL where there are several models",
     ),
     option("api-key-file", Text("FILE"), Described("none"), SERVE, "File of keys, a line each: NAME sha256:HASH"),
+    option("tls-cert", Text("FILE"), Described("none: plain HTTP"), SERVE, "Certificate chain as PEM, for HTTPS"),
+    option("tls-key", Text("FILE"), Described("none"), SERVE, "Key of the certificate as PEM"),
     option("insecure", Switch, Value("false"), SERVE, "Listen to other machines without a key"),
     option("allowed-host", Texts("HOST"), Described("this machine"), SERVE, "Further names in the Host header"),
     option("allowed-origin", Texts("ORIGIN"), Described("none"), SERVE, "Web pages that may ask: https://example.org"),
@@ -450,7 +466,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         SERVE,
         "Memory of all models; they are loaded when wanted, and the one used longest ago goes",
     ),
-    option("request-time", Number("S"), Described("none"), SERVE, "Seconds that one request may take"),
+    option("request-time", Number("S"), Described("none"), &[Serve, BenchServe], "Seconds that one request may take"),
     option("drain-time", Number("S"), Value("30"), SERVE, "Seconds that open requests get when the server is to end"),
     option(
         "stuck-after",
@@ -459,6 +475,98 @@ pub(crate) const OPTIONS: &[Spec] = &[
         SERVE,
         "Seconds without a token, while requests run, after which /health/progress fails",
     ),
+    // Which server to measure, with what: vLLM's names.
+    flag(
+        "backend",
+        option(
+            "endpoint-type",
+            Choice(&["openai", "openai-chat"]),
+            Value("openai"),
+            LOAD,
+            "Interface that is asked: openai continues texts, openai-chat answers messages",
+        ),
+    ),
+    option("base-url", Text("URL"), Described("http://HOST:PORT"), LOAD, "The server, instead of --host and --port"),
+    option("endpoint", Text("PATH"), Described("the interface's own"), LOAD, "Path that is asked"),
+    flag(
+        "model",
+        option("request-model", Text("NAME"), Described("the first that the server names"), LOAD, "Model to ask for"),
+    ),
+    option("header", Texts("NAME=VALUE"), Described("none"), LOAD, "Further header of every request"),
+    option("key-file", Text("FILE"), Described("OPENAI_API_KEY"), LOAD, "File with the key that the server wants"),
+    option("extra-body", Text("JSON"), Described("none"), LOAD, "Further fields of every request, as a JSON object"),
+    option(
+        "dataset-name",
+        Choice(&["random", "custom"]),
+        Value("random"),
+        LOAD,
+        "Prompts: random tokens, or those of the lines of --dataset-path",
+    ),
+    option("dataset-path", Text("FILE"), Described("none"), LOAD, "File with an object a line: {\"prompt\": TEXT}"),
+    option(
+        "custom-output-len",
+        Number("N"),
+        Described("the line's output_tokens, else 256"),
+        LOAD,
+        "Tokens of an answer to a prompt of --dataset-path",
+    ),
+    option("num-prompts", Number("N"), Value("1000"), LOAD, "Requests of each run"),
+    option("num-warmups", Number("N"), Value("0"), LOAD, "Requests before the first run, of which nothing is kept"),
+    option("random-input-len", Number("N"), Value("1024"), LOAD, "Tokens of a random prompt"),
+    option("random-output-len", Number("N"), Value("128"), LOAD, "Tokens of an answer to it"),
+    option("random-prefix-len", Number("N"), Value("0"), LOAD, "Tokens before those, the same in all prompts"),
+    option("random-range-ratio", Number("X"), Value("0"), LOAD, "Share by which lengths vary both ways; below 1"),
+    option(
+        "request-rate",
+        Texts("R,.."),
+        Described("inf"),
+        LOAD,
+        "Requests a second, a run for each; inf: all at once",
+    ),
+    option(
+        "burstiness",
+        Number("X"),
+        Value("1"),
+        LOAD,
+        "Shape of the gaps' gamma distribution: 1 is a Poisson process, less comes in bursts",
+    ),
+    option(
+        "max-concurrency",
+        Texts("N,.."),
+        Described("no limit"),
+        LOAD,
+        "Requests that are open at once, a run for each",
+    ),
+    option(
+        "ready-check-timeout-sec",
+        Number("S"),
+        Value("0"),
+        LOAD,
+        "Seconds to wait for a server that is about to start; 0 does not ask",
+    ),
+    option("percentile-metrics", Text("NAMES"), Value("ttft,tpot,itl"), LOAD, "What is shown, also e2el"),
+    option("metric-percentiles", Text("P,.."), Value("99"), LOAD, "Percentiles that are shown"),
+    option(
+        "goodput",
+        Texts("NAME:MS"),
+        Described("none"),
+        LOAD,
+        "What a good answer keeps to: ttft:500 tpot:50 e2el:9000",
+    ),
+    option("save-result", Switch, Value("false"), LOAD, "Write each run's result to a JSON file"),
+    option("save-detailed", Switch, Value("false"), LOAD, "With what was seen of every request"),
+    option("append-result", Switch, Value("false"), LOAD, "Append to the file instead of replacing it"),
+    option("result-dir", Text("DIR"), Described("the working folder"), LOAD, "Folder of such files"),
+    option(
+        "result-filename",
+        Text("FILE"),
+        Described("made of what was measured"),
+        LOAD,
+        "Name of one file for all runs",
+    ),
+    option("label", Text("TEXT"), Described("the interface"), LOAD, "Begins the names of files and stands in results"),
+    option("metadata", Texts("NAME=VALUE"), Described("none"), LOAD, "Further entry of results"),
+    option("plot", Text("FILE"), Described("none"), LOAD, "Draw all runs beside each other as an SVG picture"),
     // Which graphs to measure.
     option("batch", Texts("N,.."), Described("1"), &[BenchGraph], "Batches: how many times the rows or heads of one"),
     option("dtype", Texts("TYPE,.."), Described("f32"), &[BenchGraph], "Types of all elements: f32, f16, bf16"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 use yirage_engine::limits::MAX_SEQS;
 use yirage_engine::{CacheSize, EngineOptions};
-use yirage_serve::{Keys, ServeOptions};
+use yirage_serve::{Keys, ServeOptions, Tls};
 
 /// Bytes of a GiB.
 const GIB: f64 = (1u64 << 30) as f64;
@@ -30,6 +30,7 @@ pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), Fail
     let options = ServeOptions {
         address: address(layers)?,
         keys,
+        tls: tls(layers)?,
         insecure: layers.switch("insecure")?,
         allowed_hosts: layers.texts("allowed-host").to_vec(),
         allowed_origins: layers.texts("allowed-origin").to_vec(),
@@ -53,6 +54,22 @@ pub(crate) fn serve_engine(layers: &Layers, options: EngineOptions) -> Result<En
     let cache = gibibytes(layers, "kv-memory")?.map_or(CacheSize::Sequences(SEQUENCES), CacheSize::Bytes);
     let max_step = step.map(|ms| Duration::from_secs_f64(ms / 1e3));
     Ok(EngineOptions { max_seqs, max_step, cache, ..options })
+}
+
+/// Both files or none: half of the pair is a slip that would leave the server without TLS.
+fn tls(layers: &Layers) -> Result<Option<Tls>, Failure> {
+    let missing = |given, wanted| {
+        Failure::Usage(format!("{}: --{wanted} is missing; TLS needs a certificate and its key", layers.label(given)))
+    };
+    match (layers.text("tls-cert"), layers.text("tls-key")) {
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(missing("tls-cert", "tls-key")),
+        (None, Some(_)) => Err(missing("tls-key", "tls-cert")),
+        (Some(certificate), Some(key)) => {
+            let tls = Tls::read(Path::new(certificate), Path::new(key));
+            tls.map(Some).map_err(|e| Failure::Usage(format!("{}: {e}", layers.label("tls-cert"))))
+        }
+    }
 }
 
 fn address(layers: &Layers) -> Result<SocketAddr, Failure> {

@@ -1,5 +1,6 @@
 //! Every option does something: a test for each, by its name. An option without one fails here.
 
+use crate::bench_serve;
 use crate::cache::Kept;
 use crate::support::{self, Ran, path, yirage};
 use crate::template::{named_templates, templated};
@@ -68,12 +69,18 @@ const EFFECTS: &[Effect] = &[
     ("repetition-penalty", |m| assert_ne!(greedy(m, &["--repetition-penalty", "3"]), greedy(m, &[]))),
     ("presence-penalty", |m| assert_ne!(greedy(m, &["--presence-penalty", "2"]), greedy(m, &[]))),
     ("frequency-penalty", |m| assert_ne!(greedy(m, &["--frequency-penalty", "2"]), greedy(m, &[]))),
-    ("seed", seed),
+    ("seed", |m| {
+        seed(m);
+        bench_serve::seed();
+    }),
     ("stop", stop),
     ("speculate", speculate),
     ("draft-model", draft_model),
     ("draft-max", |m| assert!(debug(m, &["--draft-max", "3"]).contains("draft_max=3"))),
-    ("ignore-eos", ignore_eos),
+    ("ignore-eos", |m| {
+        ignore_eos(m);
+        bench_serve::ignore_eos();
+    }),
     ("ids", |m| assert_ne!(logits(m, &["--ids", "1,2"]), logits(m, &["--ids", "1,3"]))),
     ("top", |m| assert_eq!(logits(m, &["--top", "4"])[0]["top"].as_array().unwrap().len(), 4)),
     ("all", |m| assert_eq!(logits(m, &["--all"])[0]["top"].as_array().unwrap().len(), 512)),
@@ -127,6 +134,8 @@ const EFFECTS: &[Effect] = &[
     ("port", |_| crate::serve::port()),
     ("served-model-name", |_| crate::serve::served_model_name()),
     ("api-key-file", |_| crate::serve::api_key_file()),
+    ("tls-cert", |_| crate::serve::tls()),
+    ("tls-key", |_| crate::serve::tls()),
     ("insecure", |_| crate::serve::insecure()),
     ("allowed-host", |_| crate::serve::allowed_host()),
     ("allowed-origin", |_| crate::serve::allowed_origin()),
@@ -135,9 +144,43 @@ const EFFECTS: &[Effect] = &[
     ("max-step-ms", |_| crate::serve::max_step_ms()),
     ("kv-memory", |_| crate::serve::kv_memory()),
     ("models-memory", |_| crate::serve::models_memory()),
-    ("request-time", |_| crate::serve::request_time()),
+    ("request-time", |_| {
+        crate::serve::request_time();
+        bench_serve::request_time();
+    }),
     ("drain-time", |_| crate::serve::drain_time()),
     ("stuck-after", |_| crate::serve::stuck_after()),
+    ("endpoint-type", |_| bench_serve::interface()),
+    ("base-url", |_| bench_serve::base_url()),
+    ("endpoint", |_| bench_serve::endpoint()),
+    ("request-model", |_| bench_serve::model()),
+    ("header", |_| bench_serve::header()),
+    ("key-file", |_| bench_serve::key_file()),
+    ("extra-body", |_| bench_serve::extra_body()),
+    ("dataset-name", |_| bench_serve::dataset()),
+    ("dataset-path", |_| bench_serve::dataset()),
+    ("custom-output-len", |_| bench_serve::dataset()),
+    ("num-prompts", |_| bench_serve::counts()),
+    ("num-warmups", |_| bench_serve::counts()),
+    ("random-input-len", |_| bench_serve::lengths()),
+    ("random-output-len", |_| bench_serve::lengths()),
+    ("random-prefix-len", |_| bench_serve::lengths()),
+    ("random-range-ratio", |_| bench_serve::lengths()),
+    ("request-rate", |_| bench_serve::request_rate()),
+    ("burstiness", |_| bench_serve::burstiness()),
+    ("max-concurrency", |_| bench_serve::max_concurrency()),
+    ("ready-check-timeout-sec", |_| bench_serve::ready_check()),
+    ("percentile-metrics", |_| bench_serve::shown()),
+    ("metric-percentiles", |_| bench_serve::shown()),
+    ("goodput", |_| bench_serve::goodput()),
+    ("save-result", |_| bench_serve::saved()),
+    ("save-detailed", |_| bench_serve::saved()),
+    ("append-result", |_| bench_serve::saved()),
+    ("result-dir", |_| bench_serve::saved()),
+    ("result-filename", |_| bench_serve::saved()),
+    ("label", |_| bench_serve::saved()),
+    ("metadata", |_| bench_serve::saved()),
+    ("plot", |_| bench_serve::plotted()),
     ("batch", |_| crate::bench_graph::batch()),
     ("dtype", |_| crate::bench_graph::dtype()),
     ("list", |_| assert!(yirage(&["bench-graph", "--list"]).ran().out.lines().count() == 9)),

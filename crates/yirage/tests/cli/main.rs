@@ -5,6 +5,7 @@ mod backend;
 mod backends;
 mod bench;
 mod bench_graph;
+mod bench_serve;
 mod broken;
 mod cache;
 mod chat;

@@ -2,6 +2,7 @@
 
 use crate::docs::{commands, fits, words};
 use crate::support::{Ran, bedtime, yirage};
+use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,13 +11,13 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 /// A server of the small model.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     address: String,
 }
 
 impl Serving {
-    fn new(more: &[&str]) -> Serving {
+    pub(crate) fn new(more: &[&str]) -> Serving {
         let model = bedtime();
         let run = yirage(&[&["serve", &model, "--port", "0", "--json", "--threads", "2"], more].concat());
         let mut child = run.reading();
@@ -26,8 +27,13 @@ impl Serving {
             let output = child.wait_with_output().unwrap();
             panic!("{}", String::from_utf8_lossy(&output.stderr));
         };
-        let address = said["address"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+        let address = said["address"].as_str().unwrap().split_once("://").unwrap().1.to_owned();
         Serving { child, address }
+    }
+
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// Status and body of a request.
@@ -142,6 +148,52 @@ pub(crate) fn api_key_file() {
     let ended = server.ended();
     assert!(ended.err.contains("plain text") && !ended.err.contains("secret"), "{}", ended.err);
     assert_eq!(refused(&["--api-key-file", "/no/such/file"]).code, 2);
+}
+
+/// A file beside this one.
+fn pem(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/tls").join(name).to_str().unwrap().to_owned()
+}
+
+/// A client that trusts the test's certificate alone. The certificate is its own issuer and ends in a hundred years.
+fn tls_client() -> rustls::ClientConnection {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(rustls::pki_types::CertificateDer::from_pem_file(pem("cert.pem")).unwrap()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    rustls::ClientConnection::new(std::sync::Arc::new(config), "localhost".try_into().unwrap()).unwrap()
+}
+
+pub(crate) fn tls() {
+    let server = Serving::new(&["--tls-cert", &pem("cert.pem"), "--tls-key", &pem("key.pem")]);
+    let mut client = rustls::StreamOwned::new(tls_client(), server.connect());
+    client.write_all(server.request("GET", "/health", "", "").as_bytes()).unwrap();
+    let mut all = String::new();
+    client.read_to_string(&mut all).unwrap();
+    assert!(all.starts_with("HTTP/1.0 200"), "{all}");
+    // Plain HTTP gets no answer of HTTP there, and the server goes on.
+    let mut plain = server.connect();
+    plain.write_all(server.request("GET", "/health", "", "").as_bytes()).unwrap();
+    let mut said = Vec::new();
+    // It may be reset, with bytes unread.
+    let _ = plain.read_to_end(&mut said);
+    assert!(!said.starts_with(b"HTTP"), "{said:?}");
+    let mut again = rustls::StreamOwned::new(tls_client(), server.connect());
+    again.write_all(server.request("GET", "/v1/models", "", "").as_bytes()).unwrap();
+    again.read_exact(&mut [0; 12]).unwrap();
+    assert!(again.conn.negotiated_cipher_suite().is_some());
+    assert_eq!(server.ended().code, 0);
+    let err = |more: &[&str]| {
+        let ran = refused(more);
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        ran.err
+    };
+    assert!(err(&["--tls-cert", &pem("cert.pem")]).contains("--tls-key is missing"));
+    assert!(err(&["--tls-key", &pem("key.pem")]).contains("--tls-cert is missing"));
+    assert!(err(&["--tls-cert", &pem("key.pem"), "--tls-key", &pem("key.pem")]).contains("BEGIN CERTIFICATE"));
+    assert!(err(&["--tls-cert", &pem("cert.pem"), "--tls-key", &pem("cert.pem")]).contains("BEGIN PRIVATE KEY"));
+    assert!(err(&["--tls-cert", "/no/such/file", "--tls-key", &pem("key.pem")]).contains("/no/such/file"));
 }
 
 pub(crate) fn insecure() {

@@ -56,8 +56,12 @@ fn in_shell(script: &str, arguments: &[&str]) -> Run {
 fn away(mut command: Command, arguments: &[&str]) -> Run {
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
-        let ours =
-            |n: &str| n.starts_with("YIRAGE_") || n.starts_with("HF_") || n.to_ascii_lowercase().ends_with("_proxy");
+        let ours = |n: &str| {
+            n == "OPENAI_API_KEY"
+                || n.starts_with("YIRAGE_")
+                || n.starts_with("HF_")
+                || n.to_ascii_lowercase().ends_with("_proxy")
+        };
         if name.to_str().is_some_and(ours) {
             command.env_remove(name);
         }
