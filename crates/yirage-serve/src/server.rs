@@ -1,8 +1,8 @@
 //! A server: listens, serves connections within limits, and ends in order.
 
 use crate::app::App;
-use crate::limits::{HEAD_TIME, MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
-use crate::models::{ModelEntry, Models};
+use crate::limits::{MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
+use crate::models::{ModelEntry, Models, unload_idle};
 use crate::options::ServeOptions;
 use crate::router::router;
 use crate::signals::Signals;
@@ -261,6 +261,7 @@ fn runtime() -> Result<Runtime, ServeError> {
 /// Serves until it is told to stop, then until nothing is open.
 async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<Stop>) -> Drained {
     let router = router(app.clone());
+    tokio::spawn(unload_idle(Arc::downgrade(&app)));
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let (closing, closed) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -270,7 +271,7 @@ async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<S
             // Others are told that the server ends, as long as it has not.
             accepted = accept(&listener, &room) => match accepted {
                 Some((stream, permit)) => {
-                    let served = connection(stream, router.clone(), closed.clone());
+                    let served = connection(stream, &app.options, router.clone(), closed.clone());
                     connections.spawn(async move {
                         served.await;
                         drop(permit);
@@ -323,11 +324,20 @@ async fn accept(
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+fn connection(
+    stream: TcpStream,
+    options: &ServeOptions,
+    router: Router,
+    closing: watch::Receiver<bool>,
+) -> impl Future<Output = ()> + use<> {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(MAX_HEAD).max_headers(MAX_HEADERS);
-    let mut served =
-        pin!(http.serve_connection(TokioIo::new(Unstalled::new(stream)), TowerToHyperService::new(router)));
+    http.timer(TokioTimer::new()).header_read_timeout(options.head_time);
+    http.max_buf_size(MAX_HEAD).max_headers(MAX_HEADERS);
+    served(http, Unstalled::new(stream, options.stalled_time), router, closing)
+}
+
+async fn served(http: http1::Builder, stream: Unstalled, router: Router, mut closing: watch::Receiver<bool>) {
+    let mut served = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
         _ = closing.changed() => {

@@ -29,7 +29,7 @@ fn fields_are_refused_by_name() {
     let server = serve();
     let chat = json!({"model": "story", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2});
     for (more, param) in [
-        (json!({"guided_json": {}}), "guided_json"),
+        (json!({"guided_json": 3}), "guided_json"),
         (json!({"temprature": 1}), "temprature"),
         (json!({"temperature": 101}), "temperature"),
         (json!({"temperature": "hot"}), "temperature"),
@@ -52,7 +52,7 @@ fn fields_are_refused_by_name() {
         (json!({"top_logprobs": 2}), "top_logprobs"),
         (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs"),
         (json!({"stream_options": {"include_usage": true}}), "stream_options"),
-        (json!({"stream": true, "stream_options": {"x": true}}), "x"),
+        (json!({"stream": true, "stream_options": {"x": true}}), "stream_options.x"),
         (json!({"store": true}), "store"),
         (json!({"audio": {"voice": "a"}}), "audio"),
         (json!({"modalities": ["audio"]}), "modalities"),

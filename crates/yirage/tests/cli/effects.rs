@@ -135,6 +135,7 @@ const EFFECTS: &[Effect] = &[
     ("max-step-ms", |_| crate::serve::max_step_ms()),
     ("kv-memory", |_| crate::serve::kv_memory()),
     ("models-memory", |_| crate::serve::models_memory()),
+    ("idle-unload", |_| crate::serve::idle_unload()),
     ("request-time", |_| crate::serve::request_time()),
     ("drain-time", |_| crate::serve::drain_time()),
     ("stuck-after", |_| crate::serve::stuck_after()),
