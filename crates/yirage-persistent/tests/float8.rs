@@ -25,7 +25,10 @@ fn numbers(seed: u64, count: u32) -> Vec<f32> {
 }
 
 fn codes(seed: u64, dims: &[u32]) -> KernelTensor {
-    let data = (0..dims.iter().product::<u32>()).map(|i| (at(seed, u64::from(i)) >> 56) as u8 & 0xf7).collect();
+    let data = (0..dims.iter().product::<u32>())
+        .map(|i| (at(seed, u64::from(i)) >> 56) as u8 & 0xf7)
+        .collect::<Vec<u8>>()
+        .into();
     KernelTensor { dims: dims.to_vec(), elements: Elements::Float8E4M3, data: Some(data) }
 }
 
@@ -37,7 +40,7 @@ fn by_block() -> KernelTensor {
 
 /// A word of four exponents for each row.
 fn by_row() -> KernelTensor {
-    let data = (0..N * 4).map(|i| 120 + (at(4, u64::from(i)) >> 61) as u8).collect();
+    let data = (0..N * 4).map(|i| 120 + (at(4, u64::from(i)) >> 61) as u8).collect::<Vec<u8>>().into();
     KernelTensor { dims: vec![N, 1], elements: Elements::Int32, data: Some(data) }
 }
 

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::ApiError;
 use crate::keys::Caller;
-use crate::limits::{BODY_TIME, MAX_BODY};
+use crate::limits::MAX_BODY;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, StatusCode, header, request::Parts};
@@ -39,14 +39,14 @@ pub(crate) struct Posted {
 impl FromRequest<Arc<App>> for Posted {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &Arc<App>) -> Result<Posted, ApiError> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Posted, ApiError> {
         let (parts, body) = request.into_parts();
         check_type(&parts.headers)?;
         check_length(&parts.headers)?;
         let call = parts.extensions.get::<Call>().cloned();
         let call = call.ok_or_else(|| ApiError::ours("a request came past the guard; please report this"))?;
-        let read = tokio::time::timeout(BODY_TIME, read(body));
-        let slow = || format!("the body did not come within {} s", BODY_TIME.as_secs());
+        let read = tokio::time::timeout(app.options.body_time, read(body));
+        let slow = || format!("the body did not come within {} s", app.options.body_time.as_secs_f64());
         let body = read.await.map_err(|_| ApiError::status(StatusCode::REQUEST_TIMEOUT, slow()))??;
         Ok(Posted { call, body })
     }

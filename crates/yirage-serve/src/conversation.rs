@@ -1,124 +1,173 @@
 //! A conversation as chat templates take it, from messages as clients send them.
 
 use crate::error::ApiError;
-use crate::fields::wrong;
+use crate::fields::{Fields, Table, honoured, ignored, refused, wrong};
 use serde_json::{Map, Value};
 
 /// The roles that a message may have.
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
 
+const MESSAGE: Table = &[&[
+    honoured("role", "{}"),
+    honoured("content", "{}"),
+    honoured("name", "{}"),
+    honoured("tool_calls", "{}"),
+    honoured("tool_call_id", "{}"),
+    honoured("tool_name", "{}"),
+    honoured("reasoning_content", "{}"),
+    honoured("reasoning", "{}"),
+    honoured("thinking", "{}"),
+    // What clients send back of answers, and marks for other servers' caches.
+    ignored("refusal", "{}"),
+    ignored("annotations", "{}"),
+    ignored("id", "{}"),
+    ignored("status", "{}"),
+    ignored("type", "{}"),
+    ignored("reasoning_details", "{}"),
+    ignored("cache_control", "{}"),
+    refused("images", "only text is understood", &["[]"]),
+    refused("audio", "only text is understood", &[]),
+    refused("function_call", "it was replaced by `tool_calls`", &[]),
+    refused("prefix", "a template ends the last message", &["false"]),
+]];
+
+const PART: Table = &[&[
+    honoured("type", "{}"),
+    honoured("text", "{}"),
+    honoured("refusal", "{}"),
+    ignored("annotations", "{}"),
+    ignored("logprobs", "{}"),
+    ignored("cache_control", "{}"),
+    ignored("prompt_cache_breakpoint", "{}"),
+]];
+
+const CALL: Table =
+    &[&[honoured("id", "{}"), honoured("type", "{}"), honoured("function", "{}"), ignored("index", "{}")]];
+
+const FUNCTION: Table =
+    &[&[honoured("name", "{}"), honoured("arguments", "{}"), ignored("index", "{}"), ignored("description", "{}")]];
+
 /// Messages as templates expect them: texts instead of parts, arguments of calls as objects, thoughts under one name.
+/// They stand in the field `root`; what changes nothing in them joins `ignored`.
 ///
 /// # Errors
 /// A message that makes no sense, by its place; parts that are no text.
-pub(crate) fn messages(list: Vec<Value>) -> Result<Vec<Value>, ApiError> {
+pub(crate) fn messages(root: &str, list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Vec<Value>, ApiError> {
     if list.is_empty() {
-        return Err(ApiError::field("messages", "`messages` is empty; send at least one"));
+        return Err(ApiError::field(root, format!("`{root}` is empty; send at least one")));
     }
-    list.into_iter().enumerate().map(|(at, message)| one(at, message)).collect()
+    let one = |(at, message)| one(Fields::within(message, MESSAGE, &format!("{root}[{at}]"))?, ignored);
+    list.into_iter().enumerate().map(one).collect()
 }
 
-fn one(at: usize, message: Value) -> Result<Value, ApiError> {
-    let place = |field: &str| format!("messages[{at}]{field}");
-    let Value::Object(mut map) = message else { return Err(wrong(&place(""), "an object", &message)) };
-    let role = match map.get("role") {
-        Some(Value::String(role)) if ROLES.contains(&role.as_str()) => role.clone(),
-        Some(Value::String(_)) => {
-            return Err(ApiError::field(
-                place(".role"),
-                format!("`{}`: expected one of {}", place(".role"), ROLES.join(", ")),
-            ));
-        }
-        Some(other) => return Err(wrong(&place(".role"), "a string", other)),
-        None => return Err(ApiError::field(place(".role"), format!("`{}` is missing", place(".role")))),
-    };
+fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
+    let role = fields.text("role")?;
+    let mut role = fields.need("role", role)?;
+    if !ROLES.contains(&role.as_str()) {
+        return Err(fields.error("role", format!("expected one of {}", ROLES.join(", "))));
+    }
+    let place = fields.at("content");
+    let content = fields.take("content").map(|value| content(&place, value, ignored)).transpose()?;
+    if role != "assistant" {
+        fields.need("content", content.as_ref())?;
+    }
     // Templates know the older word.
     if role == "developer" {
-        map.insert("role".into(), Value::from("system"));
+        role = "system".into();
     }
-    let content = match map.remove("content") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(text),
-        Some(Value::Array(parts)) => Some(texts(&place(".content"), parts)?),
-        Some(other) => return Err(wrong(&place(".content"), "a string or a list of parts", &other)),
-    };
-    let has_calls = map.get("tool_calls").is_some_and(|calls| !calls.is_null());
-    if content.is_none() && role != "assistant" {
-        return Err(ApiError::field(place(".content"), format!("`{}` is missing", place(".content"))));
+    let mut map = Map::new();
+    map.insert("role".into(), role.into());
+    // Templates ask for it without looking whether it is there.
+    map.insert("content".into(), content.unwrap_or_default().into());
+    let place = fields.at("tool_calls");
+    if let Some(calls) = fields.list("tool_calls")? {
+        map.insert("tool_calls".into(), tool_calls(&place, calls, ignored)?);
     }
-    if let Some(calls) = map.remove("tool_calls").filter(|calls| !calls.is_null()) {
-        map.insert("tool_calls".into(), Value::Array(tool_calls(&place(".tool_calls"), calls)?));
-    }
-    // vLLM's and ollama's words for thoughts; templates know the other one.
-    for word in ["reasoning", "thinking"] {
-        if let Some(thought) = map.remove(word)
-            && !map.contains_key("reasoning_content")
-        {
-            map.insert("reasoning_content".into(), thought);
+    for name in ["name", "tool_call_id", "tool_name"] {
+        if let Some(text) = fields.text(name)? {
+            map.insert(name.into(), text.into());
         }
     }
-    if map.remove("images").is_some_and(|images| images.as_array().is_none_or(|list| !list.is_empty())) {
-        return Err(ApiError::unsupported(&place(".images"), "only text is understood"));
+    // vLLM's and ollama's words for thoughts; templates know the first one.
+    for word in ["reasoning_content", "reasoning", "thinking"] {
+        match fields.text(word)? {
+            Some(_) if map.contains_key("reasoning_content") => ignored.push(format!("messages.{word}")),
+            Some(thought) => drop(map.insert("reasoning_content".into(), thought.into())),
+            None => {}
+        }
     }
-    if content.is_some() || !has_calls {
-        map.insert("content".into(), Value::from(content.unwrap_or_default()));
-    } else {
-        // Templates ask for it without looking whether it is there.
-        map.insert("content".into(), Value::from(""));
-    }
+    fields.finish_into(ignored)?;
     Ok(Value::Object(map))
 }
 
-/// The texts of parts, joined.
-fn texts(place: &str, parts: Vec<Value>) -> Result<String, ApiError> {
-    let mut all = String::new();
-    for (at, part) in parts.into_iter().enumerate() {
-        let place = format!("{place}[{at}]");
-        match part {
-            Value::String(text) => all.push_str(&text),
-            Value::Object(map) => {
-                let kind = map.get("type").and_then(Value::as_str).unwrap_or_default();
-                let text = map.get("text").or_else(|| map.get("refusal"));
-                match (kind, text.and_then(Value::as_str)) {
-                    ("text" | "input_text" | "output_text" | "refusal", Some(text)) => all.push_str(text),
-                    ("text" | "input_text" | "output_text" | "refusal", None) => {
-                        return Err(ApiError::field(&place, format!("`{place}`: a part without its text")));
-                    }
-                    _ => return Err(ApiError::unsupported(&place, "only parts of text are understood")),
-                }
+/// The text of a message's content: a text, or parts that are joined.
+///
+/// # Errors
+/// A part that is no text, by its place.
+pub(crate) fn content(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<String, ApiError> {
+    match value {
+        Value::String(text) => Ok(text),
+        Value::Array(parts) => {
+            let mut all = String::new();
+            for (at, part) in parts.into_iter().enumerate() {
+                all.push_str(&one_part(&format!("{place}[{at}]"), part, ignored)?);
             }
-            other => return Err(wrong(&place, "a part", &other)),
+            Ok(all)
         }
+        other => Err(wrong(place, "a string or a list of parts", &other)),
     }
-    Ok(all)
+}
+
+fn one_part(place: &str, part: Value, ignored: &mut Vec<String>) -> Result<String, ApiError> {
+    if let Value::String(text) = part {
+        return Ok(text);
+    }
+    let mut fields = Fields::within(part, PART, place)?;
+    let kind = fields.text("type")?.unwrap_or_default();
+    if !matches!(kind.as_str(), "text" | "input_text" | "output_text" | "refusal") {
+        return Err(ApiError::unsupported(place, "only parts of text are understood"));
+    }
+    let text = fields.text("text")?.or(fields.text("refusal")?);
+    let text = text.ok_or_else(|| ApiError::field(place, format!("`{place}`: a part without its text")))?;
+    fields.finish_into(ignored)?;
+    Ok(text)
 }
 
 /// Calls with their arguments as objects, which templates write as JSON themselves.
-fn tool_calls(place: &str, calls: Value) -> Result<Vec<Value>, ApiError> {
-    let Value::Array(list) = calls else { return Err(wrong(place, "a list", &calls)) };
+fn tool_calls(place: &str, calls: Vec<Value>, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
     let one = |(at, call): (usize, Value)| {
-        let place = format!("{place}[{at}]");
-        let Value::Object(mut call) = call else { return Err(wrong(&place, "an object", &call)) };
-        let Some(Value::Object(mut function)) = call.remove("function") else {
-            return Err(ApiError::field(format!("{place}.function"), format!("`{place}.function` is missing")));
-        };
-        if !function.get("name").is_some_and(Value::is_string) {
-            return Err(ApiError::field(
-                format!("{place}.function.name"),
-                format!("`{place}.function.name` is missing"),
-            ));
+        let mut call = Fields::within(call, CALL, &format!("{place}[{at}]"))?;
+        let mut out = Map::new();
+        for name in ["id", "type"] {
+            if let Some(text) = call.text(name)? {
+                out.insert(name.into(), text.into());
+            }
         }
-        if let Some(Value::String(text)) = function.get("arguments") {
-            let place = format!("{place}.function.arguments");
-            let parsed =
-                if text.trim().is_empty() { Ok(Map::new()) } else { serde_json::from_str::<Map<String, Value>>(text) };
-            let object = parsed.map_err(|e| ApiError::field(&place, format!("`{place}` is no JSON object: {e}")))?;
-            function.insert("arguments".into(), Value::Object(object));
+        let function = call.fields("function", FUNCTION)?;
+        let mut function = call.need("function", function)?;
+        call.finish_into(ignored)?;
+        let name = function.text("name")?;
+        let mut inner = Map::from_iter([("name".to_owned(), Value::from(function.need("name", name)?))]);
+        if let Some(arguments) = function.take("arguments") {
+            inner.insert("arguments".into(), Value::Object(object(&function.at("arguments"), arguments)?));
         }
-        call.insert("function".into(), Value::Object(function));
-        Ok(Value::Object(call))
+        function.finish_into(ignored)?;
+        out.insert("function".into(), Value::Object(inner));
+        Ok(Value::Object(out))
     };
-    list.into_iter().enumerate().map(one).collect()
+    calls.into_iter().enumerate().map(one).collect()
+}
+
+/// Arguments as an object, from one or from its text.
+fn object(place: &str, arguments: Value) -> Result<Map<String, Value>, ApiError> {
+    match arguments {
+        Value::Object(map) => Ok(map),
+        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
+        Value::String(text) => {
+            serde_json::from_str(&text).map_err(|e| ApiError::field(place, format!("`{place}` is no JSON object: {e}")))
+        }
+        other => Err(wrong(place, "an object or its text", &other)),
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +176,7 @@ mod tests {
     use serde_json::json;
 
     fn of(value: Value) -> Result<Vec<Value>, ApiError> {
-        messages(value.as_array().unwrap().clone())
+        messages("messages", value.as_array().unwrap().clone(), &mut Vec::new())
     }
 
     #[test]
@@ -162,8 +211,25 @@ mod tests {
             (json!([{"role": "user", "content": [{"type": "image_url"}]}]), "messages[0].content[0]"),
             (json!([{"role": "assistant", "tool_calls": call("{")}]), "messages[0].tool_calls[0].function.arguments"),
             (json!([{"role": "assistant", "tool_calls": [{}]}]), "messages[0].tool_calls[0].function"),
+            (json!([{"role": "user", "content": "a", "wieght": 1}]), "messages[0].wieght"),
+            (json!([{"role": "user", "content": [{"type": "text", "text": "a", "b": 1}]}]), "messages[0].content[0].b"),
+            (
+                json!([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "b": 1}}]}]),
+                "messages[0].tool_calls[0].function.b",
+            ),
         ] {
             assert_eq!(of(sent).unwrap_err().param.as_deref(), Some(param));
         }
+    }
+
+    #[test]
+    fn what_changes_nothing_in_a_message_is_named_once_a_place() {
+        let mut ignored = Vec::new();
+        let mark = json!({"type": "ephemeral"});
+        let part = json!({"type": "text", "text": "a", "cache_control": mark});
+        let sent = json!([{"role": "user", "content": [part, part], "id": "m"}]);
+        messages("messages", sent.as_array().unwrap().clone(), &mut ignored).unwrap();
+        ignored.dedup();
+        assert_eq!(ignored, ["messages.content.cache_control", "messages.id"]);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Tables say of each field of a protocol whether it is honoured, accepted without effect, or refused and why. Parsing, the
 //! header that names ignored fields and /openapi.json read the same tables. A field that no table has is refused by name.
+//! Objects within a body are read the same way: their fields are named with the place where they stand.
 
 use crate::error::ApiError;
 use serde_json::{Map, Value};
@@ -49,6 +50,8 @@ pub(crate) type Table = &'static [&'static [Field]];
 pub(crate) struct Fields {
     left: Map<String, Value>,
     table: Table,
+    /// Where the object stands in the body; empty for the body itself.
+    place: String,
 }
 
 impl Fields {
@@ -61,18 +64,38 @@ impl Fields {
             let (line, column) = (e.line(), e.column());
             ApiError::invalid(format!("the body is no JSON: {e} (line {line}, column {column})"))
         })?;
-        Fields::of(value, table, "the body")
+        match value {
+            Value::Object(left) => Ok(Fields { left, table, place: String::new() }),
+            other => Err(ApiError::invalid(format!("the body has to be an object, not {}", kind(&other)))),
+        }
     }
 
-    /// The fields of a value that should be an object.
+    /// The fields of an object within a body, which stands at `place`.
     ///
     /// # Errors
-    /// Another value, named `what`.
-    pub(crate) fn of(value: Value, table: Table, what: &str) -> Result<Fields, ApiError> {
+    /// Another value.
+    pub(crate) fn within(value: Value, table: Table, place: &str) -> Result<Fields, ApiError> {
         match value {
-            Value::Object(left) => Ok(Fields { left, table }),
-            other => Err(ApiError::field(what, format!("{what} has to be an object, not {}", kind(&other)))),
+            Value::Object(left) => Ok(Fields { left, table, place: place.to_owned() }),
+            other => Err(wrong(place, "an object", &other)),
         }
+    }
+
+    /// The name of a field with the place of its object.
+    pub(crate) fn at(&self, name: &str) -> String {
+        if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) }
+    }
+
+    /// The error of a field, which `why` says.
+    pub(crate) fn error(&self, name: &str, why: impl std::fmt::Display) -> ApiError {
+        let place = self.at(name);
+        let what = format!("`{place}`: {why}");
+        ApiError::field(place, what)
+    }
+
+    /// Where the object stands.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
     }
 
     /// Takes a field; null is none.
@@ -93,7 +116,10 @@ impl Fields {
     /// # Errors
     /// It is not.
     pub(crate) fn need<T>(&mut self, name: &str, value: Option<T>) -> Result<T, ApiError> {
-        value.ok_or_else(|| ApiError::field(name, format!("`{name}` is missing")))
+        value.ok_or_else(|| {
+            let place = self.at(name);
+            ApiError::field(&place, format!("`{place}` is missing"))
+        })
     }
 
     /// Takes a text.
@@ -104,7 +130,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(wrong(name, "a string", &other)),
+            Some(other) => Err(wrong(&self.at(name), "a string", &other)),
         }
     }
 
@@ -116,7 +142,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Bool(on)) => Ok(Some(on)),
-            Some(other) => Err(wrong(name, "true or false", &other)),
+            Some(other) => Err(wrong(&self.at(name), "true or false", &other)),
         }
     }
 
@@ -126,7 +152,7 @@ impl Fields {
     /// Another value.
     pub(crate) fn number(&mut self, name: &str) -> Result<Option<f32>, ApiError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        value.as_f64().map(|x| Some(x as f32)).ok_or_else(|| wrong(name, "a number", &value))
+        value.as_f64().map(|x| Some(x as f32)).ok_or_else(|| wrong(&self.at(name), "a number", &value))
     }
 
     /// Takes a whole number that fits into `T`.
@@ -136,7 +162,7 @@ impl Fields {
     pub(crate) fn whole<T: TryFrom<i64>>(&mut self, name: &str, expected: &str) -> Result<Option<T>, ApiError> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = value.as_i64().and_then(|n| T::try_from(n).ok());
-        number.map(Some).ok_or_else(|| wrong(name, expected, &value))
+        number.map(Some).ok_or_else(|| wrong(&self.at(name), expected, &value))
     }
 
     /// Takes a list.
@@ -147,7 +173,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
-            Some(other) => Err(wrong(name, "a list", &other)),
+            Some(other) => Err(wrong(&self.at(name), "a list", &other)),
         }
     }
 
@@ -159,7 +185,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Object(map)) => Ok(Some(map)),
-            Some(other) => Err(wrong(name, "an object", &other)),
+            Some(other) => Err(wrong(&self.at(name), "an object", &other)),
         }
     }
 
@@ -168,7 +194,8 @@ impl Fields {
     /// # Errors
     /// Another value.
     pub(crate) fn fields(&mut self, name: &str, table: Table) -> Result<Option<Fields>, ApiError> {
-        Ok(self.object(name)?.map(|left| Fields { left, table }))
+        let place = self.at(name);
+        Ok(self.object(name)?.map(|left| Fields { left, table, place }))
     }
 
     /// Takes one text or a list of them.
@@ -183,10 +210,10 @@ impl Fields {
                 .into_iter()
                 .map(|item| match item {
                     Value::String(text) => Ok(text),
-                    other => Err(wrong(name, "a string or a list of strings", &other)),
+                    other => Err(wrong(&self.at(name), "a string or a list of strings", &other)),
                 })
                 .collect(),
-            Some(other) => Err(wrong(name, "a string or a list of strings", &other)),
+            Some(other) => Err(wrong(&self.at(name), "a string or a list of strings", &other)),
         }
     }
 
@@ -195,7 +222,8 @@ impl Fields {
     /// # Errors
     /// Another value.
     pub(crate) fn ids(&mut self, name: &str) -> Result<Option<Vec<u32>>, ApiError> {
-        self.list(name)?.map(|list| token_ids(name, &list)).transpose()
+        let place = self.at(name);
+        self.list(name)?.map(|list| token_ids(&place, &list)).transpose()
     }
 
     /// Looks at what nobody took: the names that change nothing.
@@ -222,28 +250,45 @@ impl Fields {
         Ok([names, unused].concat())
     }
 
-    /// Names that change nothing, and names that would elsewhere.
-    fn rest(self) -> Result<(Vec<String>, Vec<String>), ApiError> {
+    /// The same for an object within a body, whose names that change nothing join `ignored`.
+    ///
+    /// # Errors
+    /// As [`Fields::finish`].
+    pub(crate) fn finish_into(self, ignored: &mut Vec<String>) -> Result<(), ApiError> {
+        ignored.extend(self.finish()?);
+        Ok(())
+    }
+
+    /// Names that change nothing, and names that would elsewhere. Of an object in a list the place in the list is left out.
+    fn rest(mut self) -> Result<(Vec<String>, Vec<String>), ApiError> {
         let mut unused = Vec::new();
         let mut names = Vec::new();
-        for (name, value) in self.left.into_iter().filter(|(_, value)| !value.is_null()) {
+        for (name, value) in std::mem::take(&mut self.left).into_iter().filter(|(_, value)| !value.is_null()) {
+            let place = self.at(&name);
             let Some(field) = self.table.iter().copied().flatten().find(|field| field.name == name) else {
-                let what = format!("`{name}` is no field that this server knows; leave it out");
-                return Err(ApiError { code: Some("unknown_parameter"), ..ApiError::field(name, what) });
+                let what = format!("`{place}` is no field that this server knows; leave it out");
+                return Err(ApiError { code: Some("unknown_parameter"), ..ApiError::field(place, what) });
             };
             match field.treatment {
                 Treatment::Refused(why, except) => {
                     let text = value.to_string();
                     if !except.contains(&text.as_str()) {
-                        return Err(ApiError::unsupported(&name, why));
+                        return Err(ApiError::unsupported(&place, why));
                     }
                 }
-                Treatment::Ignored => names.push(name),
-                Treatment::Honoured => unused.push(name),
+                Treatment::Ignored => names.push(without_indices(&place)),
+                Treatment::Honoured => unused.push(place),
             }
         }
         Ok((names, unused))
     }
+}
+
+/// A place without the numbers of list entries: `messages[3].content[0].text` is `messages.content.text`.
+fn without_indices(place: &str) -> String {
+    let mut pieces = place.split('[');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |all, piece| all + piece.split_once(']').map_or(piece, |(_, behind)| behind))
 }
 
 /// Token ids of a list of numbers.
@@ -303,6 +348,18 @@ mod tests {
         assert!(refused.message.contains("there is no sound"));
         assert_eq!(fields(r#"{"b": 1}"#).finish().unwrap_err().code, Some("unknown_parameter"));
         assert!(fields(r#"{"a": 1}"#).finish().is_err(), "a field that nobody looked at");
+    }
+
+    #[test]
+    fn fields_within_are_named_with_their_place() {
+        let within = |value| Fields::within(value, TABLE, "messages[3].content[0]").unwrap();
+        let mut names = Vec::new();
+        within(serde_json::json!({"user": "u"})).finish_into(&mut names).unwrap();
+        assert_eq!(names, ["messages.content.user"]);
+        let unknown = within(serde_json::json!({"b": 1})).finish().unwrap_err();
+        assert_eq!(unknown.param.as_deref(), Some("messages[3].content[0].b"));
+        let wrong = within(serde_json::json!({"a": 1})).text("a").unwrap_err();
+        assert_eq!(wrong.param.as_deref(), Some("messages[3].content[0].a"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod conversation;
 mod error;
 mod fields;
 mod figures;
+mod fim;
 mod generate;
 mod grammar;
 mod guard;

@@ -41,6 +41,7 @@ const ENDPOINTS: &[Endpoint] = &[
     post("/v1/messages", "Anthropic's messages", anthropic::messages::MESSAGES, &["messages", "max_tokens"]),
     post("/v1/messages/count_tokens", "Count their tokens", anthropic::messages::MESSAGES, &["messages"]),
     post("/completion", "llama.cpp's way to continue a text", completion::COMPLETION, &["prompt"]),
+    post("/infill", "llama.cpp's way to fill a text in", completion::INFILL, &["input_prefix", "input_suffix"]),
     post("/tokenize", "Text to token ids", tokenize::TOKENIZE, &["content"]),
     post("/detokenize", "Token ids to text", tokenize::DETOKENIZE, &["tokens"]),
     post("/apply-template", "The text that a conversation becomes", openai::CHAT, &["messages"]),

@@ -1,6 +1,7 @@
 //! What an operator decides.
 
 use crate::keys::Keys;
+use crate::limits::{BODY_TIME, HEAD_TIME, STALLED};
 use crate::tls::Tls;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,6 +29,15 @@ pub struct ServeOptions {
     pub drain_time: Duration,
     /// After how long without a token, while requests run, the server calls itself stuck.
     pub stuck_after: Duration,
+    /// How long a model stays loaded when nobody uses it, where no client says so; none is until another one needs its
+    /// memory.
+    pub idle_unload: Option<Duration>,
+    /// How long a client may take to send its headers, and how long a connection may be idle between two requests.
+    pub head_time: Duration,
+    /// How long a client may take to send a body.
+    pub body_time: Duration,
+    /// How long a client may take no byte of an answer that is ready for it.
+    pub stalled_time: Duration,
     /// Bytes that all loaded models may take; beyond them the one used longest ago is unloaded. None is no limit.
     pub memory: Option<u64>,
 }
@@ -46,6 +56,10 @@ impl Default for ServeOptions {
             request_time: None,
             drain_time: Duration::from_secs(30),
             stuck_after: Duration::from_secs(60),
+            idle_unload: None,
+            head_time: HEAD_TIME,
+            body_time: BODY_TIME,
+            stalled_time: STALLED,
             memory: None,
         }
     }

@@ -19,6 +19,7 @@ pub(crate) const IGNORED: &str = "x-yirage-ignored";
 pub(crate) fn with_ignored(mut response: Response, names: &[String]) -> Response {
     let mut names = names.to_vec();
     names.sort();
+    names.dedup();
     if !names.is_empty()
         && let Ok(value) = HeaderValue::from_str(&names.join(","))
     {

@@ -59,7 +59,7 @@ fn versioned() -> Router<Arc<App>> {
 fn unversioned() -> Router<Arc<App>> {
     Router::new()
         .route("/completion", post(llamacpp::completion::post))
-        .route("/infill", post(llamacpp::props::absent))
+        .route("/infill", post(llamacpp::completion::infill))
         .route("/props", get(llamacpp::props::props))
         .route("/slots", get(llamacpp::props::slots))
         .route("/slots/{id}", post(llamacpp::props::absent))

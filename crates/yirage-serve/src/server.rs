@@ -1,12 +1,11 @@
 //! A server: listens, serves connections within limits, and ends in order.
 
 use crate::app::App;
-use crate::limits::{HEAD_TIME, MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
-use crate::models::{ModelEntry, Models};
+use crate::limits::{MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
+use crate::models::{ModelEntry, Models, unload_idle};
 use crate::options::ServeOptions;
 use crate::router::router;
 use crate::signals::Signals;
-use crate::tls::Tls;
 use crate::unstalled::Unstalled;
 use axum::Router;
 use hyper::server::conn::http1;
@@ -263,6 +262,7 @@ fn runtime() -> Result<Runtime, ServeError> {
 /// Serves until it is told to stop, then until nothing is open.
 async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<Stop>) -> Drained {
     let router = router(app.clone());
+    tokio::spawn(unload_idle(Arc::downgrade(&app)));
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let (closing, closed) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -272,7 +272,7 @@ async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<S
             // Others are told that the server ends, as long as it has not.
             accepted = accept(&listener, &room) => match accepted {
                 Some((stream, permit)) => {
-                    let served = connection(stream, app.options.tls.clone(), router.clone(), closed.clone());
+                    let served = connection(stream, app.clone(), router.clone(), closed.clone());
                     connections.spawn(async move {
                         served.await;
                         drop(permit);
@@ -326,23 +326,25 @@ async fn accept(
 }
 
 /// Serves a connection to its end, behind TLS where there is a certificate.
-async fn connection(stream: TcpStream, tls: Option<Tls>, router: Router, closing: watch::Receiver<bool>) {
-    let Some(tls) = tls else { return speak(stream, router, closing).await };
-    match tokio::time::timeout(HEAD_TIME, tls.accept(stream)).await {
-        Ok(Ok(stream)) => speak(stream, router, closing).await,
+async fn connection(stream: TcpStream, app: Arc<App>, router: Router, closing: watch::Receiver<bool>) {
+    let options = &app.options;
+    let Some(tls) = &options.tls else { return speak(stream, options, router, closing).await };
+    match tokio::time::timeout(options.head_time, tls.accept(stream)).await {
+        Ok(Ok(stream)) => speak(stream, options, router, closing).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to speak TLS"),
         Err(_) => tracing::debug!("a connection took too long to speak TLS"),
     }
 }
 
-async fn speak<S>(stream: S, router: Router, mut closing: watch::Receiver<bool>)
+async fn speak<S>(stream: S, options: &ServeOptions, router: Router, mut closing: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(MAX_HEAD).max_headers(MAX_HEADERS);
-    let mut served =
-        pin!(http.serve_connection(TokioIo::new(Unstalled::new(stream)), TowerToHyperService::new(router)));
+    http.timer(TokioTimer::new()).header_read_timeout(options.head_time);
+    http.max_buf_size(MAX_HEAD).max_headers(MAX_HEADERS);
+    let stream = TokioIo::new(Unstalled::new(stream, options.stalled_time));
+    let mut served = pin!(http.serve_connection(stream, TowerToHyperService::new(router)));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
         _ = closing.changed() => {

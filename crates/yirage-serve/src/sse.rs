@@ -1,9 +1,9 @@
 //! Answers that are written while they are computed: server-sent events, and lines of JSON.
 //!
-//! A task writes, the connection reads. A reader that takes nothing for too long ends the answer, and so does one that
-//! goes away; either drops what the task holds, by which the engine stops.
+//! A task writes, the connection reads. A reader that goes away ends the answer, and the connection gives up one that takes
+//! nothing for too long; either drops what the task holds, by which the engine stops.
 
-use crate::limits::{FRAMES, STALLED};
+use crate::limits::FRAMES;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -102,9 +102,6 @@ impl Writer {
     }
 
     async fn send(&self, frame: String) -> Result<(), Gone> {
-        match self.to.send_timeout(Bytes::from(frame), STALLED).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(Gone),
-        }
+        self.to.send(Bytes::from(frame)).await.map_err(|_| Gone)
     }
 }

@@ -5,13 +5,28 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use tokio::sync::Notify;
 
 /// A response with the conversation that it ends.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) response: Value,
-    /// The conversation, the answer included and the instructions not.
-    pub(crate) messages: Vec<Value>,
+    /// The conversation, the answer included and the instructions not; none where there is no answer.
+    pub(crate) messages: Option<Vec<Value>>,
+    /// Ends what computes it, as long as it is computed.
+    pub(crate) running: Option<Arc<Notify>>,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        let messages = self.messages.iter().flatten().map(|message| message.to_string().len());
+        self.response.to_string().len() + messages.sum::<usize>()
+    }
+
+    /// Nobody can ask for it any more.
+    fn forgotten(&self) {
+        self.running.iter().for_each(|running| running.notify_one());
+    }
 }
 
 struct Entry {
@@ -31,23 +46,31 @@ impl Store {
     fn fresh(&self) -> MutexGuard<'_, VecDeque<Entry>> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while entries.front().is_some_and(|entry| entry.since.elapsed() > STORED_TIME) {
-            entries.pop_front();
+            if let Some(old) = entries.pop_front() {
+                old.kept.forgotten();
+            }
         }
         entries
     }
 
     /// Keeps a response of `owner`. The oldest ones make room.
     pub(crate) fn keep(&self, id: &str, owner: &str, kept: Kept) {
-        let bytes = kept.response.to_string().len() + kept.messages.iter().map(|m| m.to_string().len()).sum::<usize>();
+        let bytes = kept.bytes();
         let mut entries = self.fresh();
         let entry =
             Entry { id: id.to_owned(), owner: owner.to_owned(), since: Instant::now(), bytes, kept: Arc::new(kept) };
         entries.push_back(entry);
-        let mut taken: usize = entries.iter().map(|entry| entry.bytes).sum();
-        while entries.len() > MAX_STORED || taken > STORED_BYTES {
-            let Some(oldest) = entries.pop_front() else { break };
-            taken -= oldest.bytes;
+        make_room(&mut entries);
+    }
+
+    /// Puts another response in the place of one; where that was forgotten nothing is kept.
+    pub(crate) fn replace(&self, id: &str, owner: &str, kept: Kept) {
+        let bytes = kept.bytes();
+        let mut entries = self.fresh();
+        if let Some(entry) = entries.iter_mut().find(|entry| entry.id == id && entry.owner == owner) {
+            (entry.kept, entry.bytes) = (Arc::new(kept), bytes);
         }
+        make_room(&mut entries);
     }
 
     /// The response of this id, where it is the owner's.
@@ -60,9 +83,19 @@ impl Store {
     /// Forgets a response; false where there is none.
     pub(crate) fn delete(&self, id: &str, owner: &str) -> bool {
         let mut entries = self.fresh();
-        let before = entries.len();
-        entries.retain(|entry| entry.id != id || entry.owner != owner);
-        entries.len() < before
+        let Some(at) = entries.iter().position(|entry| entry.id == id && entry.owner == owner) else { return false };
+        entries.remove(at).iter().for_each(|entry| entry.kept.forgotten());
+        true
+    }
+}
+
+/// Forgets the oldest ones until all are within their limits.
+fn make_room(entries: &mut VecDeque<Entry>) {
+    let mut taken: usize = entries.iter().map(|entry| entry.bytes).sum();
+    while entries.len() > MAX_STORED || taken > STORED_BYTES {
+        let Some(oldest) = entries.pop_front() else { break };
+        taken -= oldest.bytes;
+        oldest.kept.forgotten();
     }
 }
 
@@ -74,7 +107,7 @@ mod tests {
     #[test]
     fn responses_are_their_owners_and_bounded() {
         let store = Store::default();
-        let kept = |text: String| Kept { response: json!(text), messages: Vec::new() };
+        let kept = |text: String| Kept { response: json!(text), messages: Some(Vec::new()), running: None };
         store.keep("a", "ann", kept("x".into()));
         assert!(store.get("a", "ann").is_some() && store.get("a", "bob").is_none());
         assert!(!store.delete("a", "bob") && store.delete("a", "ann") && store.get("a", "ann").is_none());

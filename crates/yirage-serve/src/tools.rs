@@ -1,12 +1,33 @@
 //! Tools that a model may call, and whether it has to.
 
 use crate::error::ApiError;
-use crate::fields::wrong;
+use crate::fields::{Fields, Table, honoured, ignored, wrong};
 use serde_json::{Value, json};
 
 /// Tools of one request, and bytes of a name.
 const MAX_TOOLS: usize = 128;
 const MAX_NAME: usize = 128;
+
+const TOOL: Table = &[&[honoured("type", "{}"), honoured("function", "{}")], FUNCTION[0]];
+
+const FUNCTION: Table = &[&[
+    honoured("name", "{}"),
+    honoured("description", "{}"),
+    honoured("parameters", "{}"),
+    honoured("strict", "{}"),
+    ignored("cache_control", "{}"),
+]];
+
+const CHOICE: Table = &[&[
+    honoured("type", "{}"),
+    honoured("function", "{}"),
+    honoured("name", "{}"),
+    honoured("allowed_tools", "{}"),
+    honoured("mode", "{}"),
+    honoured("tools", "{}"),
+]];
+
+const NAME: Table = &[&[honoured("name", "{}")]];
 
 /// A tool.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +37,8 @@ pub(crate) struct Tool {
     pub(crate) parameters: Value,
     /// As templates are given it: OpenAI's form.
     pub(crate) shown: Value,
+    /// Whether its arguments are to be exactly of its schema.
+    pub(crate) strict: bool,
 }
 
 /// Whether tools are called.
@@ -45,7 +68,13 @@ impl Tool {
     ///
     /// # Errors
     /// A name that is none, named `place`.
-    pub(crate) fn new(place: &str, name: &str, description: Option<&str>, parameters: Value) -> Result<Tool, ApiError> {
+    pub(crate) fn new(
+        place: &str,
+        name: &str,
+        description: Option<&str>,
+        parameters: Value,
+        strict: bool,
+    ) -> Result<Tool, ApiError> {
         let usual = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(usual) {
             let what = format!("`{place}`: a name has 1 to {MAX_NAME} of the characters a-z A-Z 0-9 _ - . : /");
@@ -59,47 +88,39 @@ impl Tool {
             function["description"] = description.into();
         }
         let shown = json!({"type": "function", "function": function});
-        Ok(Tool { name: name.to_owned(), parameters, shown })
+        Ok(Tool { name: name.to_owned(), parameters, shown, strict })
     }
 
-    /// Tools in OpenAI's form: `{"type": "function", "function": {name, description, parameters}}`.
+    /// Tools in OpenAI's form: `{"type": "function", "function": {name, description, parameters}}`, or with the
+    /// function's fields in the tool itself, as the responses interface has them.
     ///
     /// # Errors
     /// A tool that makes no sense, by its place.
-    pub(crate) fn list(list: &[Value]) -> Result<Vec<Tool>, ApiError> {
-        let of = |(at, tool): (usize, &Value)| {
+    pub(crate) fn list(list: &[Value], ignored: &mut Vec<String>) -> Result<Vec<Tool>, ApiError> {
+        check_count(list.len())?;
+        let one = |(at, tool): (usize, &Value)| {
             let place = format!("tools[{at}]");
-            let kind = tool.get("type").and_then(Value::as_str).unwrap_or("function");
-            if kind != "function" {
+            let mut outer = Fields::within(tool.clone(), TOOL, &place)?;
+            if outer.text("type")?.is_some_and(|kind| kind != "function") {
                 return Err(ApiError::unsupported(&place, "only functions are tools here"));
             }
-            // The responses interface has the function's fields in the tool itself.
-            let function = tool.get("function").unwrap_or(tool);
-            let Some(name) = function.get("name").and_then(Value::as_str) else {
-                return Err(ApiError::field(
-                    format!("{place}.function.name"),
-                    format!("`{place}.function.name` is missing"),
-                ));
+            let mut function = match outer.fields("function", FUNCTION)? {
+                Some(function) => {
+                    outer.finish_into(ignored)?;
+                    function
+                }
+                None => outer,
             };
-            let description = function.get("description").and_then(Value::as_str);
-            let parameters = function.get("parameters").filter(|p| !p.is_null()).cloned();
-            Tool::new(
-                &place,
-                name,
-                description,
-                parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}})),
-            )
+            let name = function.text("name")?;
+            let name = function.need("name", name)?;
+            let description = function.text("description")?;
+            let strict = function.switch("strict")?.unwrap_or(false);
+            let parameters = function.take("parameters").unwrap_or_else(|| json!({"type": "object", "properties": {}}));
+            function.finish_into(ignored)?;
+            Tool::new(&place, &name, description.as_deref(), parameters, strict)
         };
-        check_count(list.len())?;
-        list.iter().enumerate().map(of).collect()
+        list.iter().enumerate().map(one).collect()
     }
-}
-
-/// The field that asks for exact arguments, where a tool of the list has it and nothing holds the model to them.
-pub(crate) fn unenforced(list: &[Value], used: Option<&ToolUse>) -> Option<String> {
-    let free = used.is_some_and(|used| used.choice == Choice::Auto);
-    let strict = |tool: &Value| tool.get("function").unwrap_or(tool).get("strict") == Some(&Value::Bool(true));
-    (free && list.iter().any(strict)).then(|| "tools.strict".to_owned())
 }
 
 /// # Errors
@@ -112,11 +133,17 @@ pub(crate) fn check_count(count: usize) -> Result<(), ApiError> {
 }
 
 impl ToolUse {
-    /// The tools with a choice in OpenAI's form; none where there are no tools.
+    /// The tools with a choice in OpenAI's form; none where there are no tools. What changes nothing joins `ignored`:
+    /// exact arguments, where nothing holds the model to them.
     ///
     /// # Errors
     /// A choice of a tool that is not there, or that makes no sense.
-    pub(crate) fn new(tools: Vec<Tool>, choice: Option<&Value>, parallel: bool) -> Result<Option<ToolUse>, ApiError> {
+    pub(crate) fn new(
+        tools: Vec<Tool>,
+        choice: Option<Value>,
+        parallel: bool,
+        ignored: &mut Vec<String>,
+    ) -> Result<Option<ToolUse>, ApiError> {
         let field = "tool_choice";
         let mut tools = tools;
         let choice = match choice {
@@ -127,34 +154,13 @@ impl ToolUse {
                 "required" => Choice::Required,
                 _ => return Err(ApiError::field(field, "`tool_choice`: expected none, auto, required or an object")),
             },
-            Some(Value::Object(map)) => match map.get("type").and_then(Value::as_str) {
-                Some("allowed_tools") => {
-                    let inner = map.get("allowed_tools").and_then(Value::as_object).unwrap_or(map);
-                    let allowed: Vec<&str> = inner
-                        .get("tools")
-                        .and_then(Value::as_array)
-                        .into_iter()
-                        .flatten()
-                        .filter_map(name_of)
-                        .collect();
-                    tools.retain(|tool| allowed.contains(&tool.name.as_str()));
-                    if inner.get("mode").and_then(Value::as_str) == Some("required") {
-                        Choice::Required
-                    } else {
-                        Choice::Auto
-                    }
-                }
-                _ => match name_of(&Value::Object(map.clone())) {
-                    Some(name) => Choice::Named(name.to_owned()),
-                    None => return Err(ApiError::field(field, "`tool_choice`: the name of a function is missing")),
-                },
-            },
-            Some(other) => return Err(wrong(field, "a string or an object", other)),
+            Some(object @ Value::Object(_)) => of_object(Fields::within(object, CHOICE, field)?, &mut tools, ignored)?,
+            Some(other) => return Err(wrong(field, "a string or an object", &other)),
         };
         if let Choice::Named(name) = &choice
             && !tools.iter().any(|tool| tool.name == *name)
         {
-            return Err(ApiError::field(field, format!("`tool_choice`: there is no tool `{name}`")));
+            return Err(no_tool(name));
         }
         if tools.is_empty() {
             return match choice {
@@ -164,12 +170,63 @@ impl ToolUse {
                 _ => Ok(None),
             };
         }
+        if choice == Choice::Auto && tools.iter().any(|tool| tool.strict) {
+            ignored.push("tools.strict".into());
+        }
         Ok(Some(ToolUse { tools, choice, parallel }))
     }
 }
 
-fn name_of(value: &Value) -> Option<&str> {
-    value.get("function").unwrap_or(value).get("name").and_then(Value::as_str)
+fn no_tool(name: &str) -> ApiError {
+    ApiError::field("tool_choice", format!("`tool_choice`: there is no tool `{name}`"))
+}
+
+fn of_object(mut choice: Fields, tools: &mut Vec<Tool>, ignored: &mut Vec<String>) -> Result<Choice, ApiError> {
+    let kind = choice.text("type")?;
+    if kind.as_deref() != Some("allowed_tools") {
+        return Ok(Choice::Named(name_of(choice, ignored)?));
+    }
+    let mut allowed = match choice.fields("allowed_tools", CHOICE)? {
+        Some(inner) => {
+            choice.finish_into(ignored)?;
+            inner
+        }
+        None => choice,
+    };
+    let required = match allowed.text("mode")?.as_deref() {
+        None | Some("auto") => false,
+        Some("required") => true,
+        Some(_) => return Err(allowed.error("mode", "expected auto or required")),
+    };
+    let place = allowed.at("tools");
+    let list = allowed.list("tools")?;
+    let mut names = Vec::new();
+    for (at, one) in allowed.need("tools", list)?.into_iter().enumerate() {
+        let mut one = Fields::within(one, CHOICE, &format!("{place}[{at}]"))?;
+        one.text("type")?;
+        names.push(name_of(one, ignored)?);
+    }
+    allowed.finish_into(ignored)?;
+    if let Some(unknown) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
+        return Err(no_tool(unknown));
+    }
+    tools.retain(|tool| names.contains(&tool.name));
+    Ok(if required { Choice::Required } else { Choice::Auto })
+}
+
+/// The name of a function, which stands in it or beside it.
+fn name_of(mut fields: Fields, ignored: &mut Vec<String>) -> Result<String, ApiError> {
+    let name = match fields.fields("function", NAME)? {
+        Some(mut function) => {
+            let name = function.text("name")?;
+            function.finish_into(ignored)?;
+            name
+        }
+        None => fields.text("name")?,
+    };
+    let missing = ApiError::field("tool_choice", "`tool_choice`: the name of a function is missing");
+    fields.finish_into(ignored)?;
+    name.ok_or(missing)
 }
 
 #[cfg(test)]
@@ -178,12 +235,12 @@ mod tests {
 
     fn tools() -> Vec<Tool> {
         let list = json!([{"type": "function", "function": {"name": "a"}}, {"type": "function", "name": "b"}]);
-        Tool::list(list.as_array().unwrap()).unwrap()
+        Tool::list(list.as_array().unwrap(), &mut Vec::new()).unwrap()
     }
 
     #[test]
     fn choices() {
-        let of = |choice: Value| ToolUse::new(tools(), Some(&choice), true).map(|used| used.unwrap());
+        let of = |choice: Value| ToolUse::new(tools(), Some(choice), true, &mut Vec::new()).map(|used| used.unwrap());
         assert_eq!(of(json!("auto")).unwrap().choice, Choice::Auto);
         assert_eq!(of(json!("none")).unwrap().choice, Choice::None);
         assert_eq!(
@@ -196,8 +253,10 @@ mod tests {
         assert_eq!((used.tools.len(), used.choice), (1, Choice::Required));
         assert!(of(json!("maybe")).is_err() && of(json!(3)).is_err());
         assert!(of(json!({"type": "function", "function": {"name": "c"}})).is_err());
-        assert_eq!(ToolUse::new(Vec::new(), None, true).unwrap(), None);
-        assert!(ToolUse::new(Vec::new(), Some(&json!("required")), true).is_err());
+        let unknown = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "z"}]});
+        assert!(of(unknown).is_err() && of(json!({"type": "function", "name": "b", "x": 1})).is_err());
+        assert_eq!(ToolUse::new(Vec::new(), None, true, &mut Vec::new()).unwrap(), None);
+        assert!(ToolUse::new(Vec::new(), Some(json!("required")), true, &mut Vec::new()).is_err());
     }
 
     #[test]
@@ -207,8 +266,10 @@ mod tests {
             json!({"type": "function"}),
             json!({"name": "a b"}),
             json!({"name": "a", "parameters": 3}),
+            json!({"name": "a", "paramters": {}}),
+            json!({"function": {"name": "a", "paramters": {}}}),
         ] {
-            assert!(Tool::list(std::slice::from_ref(&tool)).is_err(), "{tool}");
+            assert!(Tool::list(std::slice::from_ref(&tool), &mut Vec::new()).is_err(), "{tool}");
         }
     }
 }

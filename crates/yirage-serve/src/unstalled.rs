@@ -1,21 +1,23 @@
 //! A connection whose other end has to read: one that takes nothing for too long is given up.
 
-use crate::limits::STALLED;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A connection, and since when its other end takes nothing.
 pub(crate) struct Unstalled<S> {
     stream: S,
+    /// How long it may take nothing.
+    most: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Unstalled<S> {
-    pub(crate) fn new(stream: S) -> Unstalled<S> {
-        Unstalled { stream, stalled: None }
+    pub(crate) fn new(stream: S, most: Duration) -> Unstalled<S> {
+        Unstalled { stream, most, stalled: None }
     }
 
     fn watched<R>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
@@ -23,11 +25,12 @@ impl<S> Unstalled<S> {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED)));
+        let most = self.most;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(most)));
         match stalled.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => {
-                let what = format!("the other end took nothing for {} s", STALLED.as_secs());
+                let what = format!("the other end took nothing for {} s", most.as_secs_f64());
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, what)))
             }
         }

@@ -40,4 +40,11 @@ impl Vocabulary {
         factory.quiet();
         Ok(Arc::new(Vocabulary { factory, ends }))
     }
+
+    /// The bytes of a token; of a special one those of its name.
+    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
+        let trie = self.factory.tok_env().tok_trie();
+        let bytes = if (id as usize) < trie.vocab_size() { trie.token(id) } else { &[] };
+        bytes.strip_prefix(&[SPECIAL]).unwrap_or(bytes)
+    }
 }

@@ -182,7 +182,7 @@ fn llamacpp_and_vllm() {
     assert_eq!((&props["total_slots"], &props["default_generation_settings"]["n_ctx"]), (&json!(4), &json!(256)));
     assert_eq!(get(address, "/props?model=org%2Fstory").status, 200);
     assert_eq!(get(address, "/slots").json().as_array().unwrap().len(), 4);
-    assert_eq!(post(address, "/infill", &json!({})).status, 501);
+    assert_eq!(post(address, "/slots/0", &json!({})).status, 501);
     let mut body = json!({"prompt": "Once upon a time", "n_predict": 12, "temperature": 0, "return_tokens": true});
     let whole = ok(address, "/completion", &body);
     assert_eq!((&whole["stop_type"], &whole["tokens_predicted"]), (&json!("limit"), &json!(12)));
@@ -236,6 +236,14 @@ fn ollama() {
         &json!({"model": "story", "messages": chat["messages"], "options": {"num_ctx": 9000}}),
     );
     assert!(long.status == 400 && long.json()["error"].as_str().unwrap().contains("num_ctx"), "{}", long.text());
+    // How long it stays is what the last request said.
+    let expires = || get(address, "/api/ps").json()["models"][0]["expires_at"].as_str().unwrap().to_owned();
+    assert!(expires().starts_with("9999"));
+    ok(address, "/api/generate", &json!({"model": "story", "keep_alive": "1h30m"}));
+    assert!(!expires().starts_with("9999"));
+    ok(address, "/api/generate", &json!({"model": "story", "keep_alive": -1}));
+    assert!(expires().starts_with("9999"));
+    assert_eq!(post(address, "/api/generate", &json!({"model": "story", "keep_alive": "soon"})).status, 400);
     // Unloaded, and loaded again by the next request.
     let unloaded = ok(address, "/api/generate", &json!({"model": "story", "keep_alive": 0}));
     assert_eq!(unloaded["done_reason"], "unload");

@@ -1,31 +1,77 @@
 //! Messages and tools of Anthropic's interface, as templates take them.
 
 use crate::error::ApiError;
-use crate::fields::wrong;
+use crate::fields::{Field, Fields, Table, honoured, ignored, refused, wrong};
 use crate::tools::{Tool, ToolUse, check_count};
 use serde_json::{Map, Value, json};
+
+const MESSAGE: Table = &[&[honoured("role", "{}"), honoured("content", "{}")]];
+
+/// What every block may have.
+const ANY: &[Field] = &[honoured("type", "{}"), ignored("cache_control", "{}")];
+
+const TEXT: Table = &[ANY, &[honoured("text", "{}"), ignored("citations", "{}")]];
+
+/// The fields of all kinds: one that another kind honours has no effect here, and is refused.
+const BLOCK: Table = &[
+    ANY,
+    &[
+        honoured("text", "{}"),
+        ignored("citations", "{}"),
+        honoured("thinking", "{}"),
+        // Thoughts are signed by nobody here, and no signature is checked.
+        ignored("signature", "{}"),
+        ignored("data", "{}"),
+        honoured("id", "{}"),
+        honoured("name", "{}"),
+        honoured("input", "{}"),
+        ignored("caller", "{}"),
+        honoured("tool_use_id", "{}"),
+        honoured("content", "{}"),
+        ignored("is_error", "{}"),
+    ],
+];
+
+const TOOL: Table = &[
+    ANY,
+    &[
+        honoured("name", "{}"),
+        honoured("description", "{}"),
+        honoured("input_schema", "{}"),
+        honoured("strict", "{}"),
+        ignored("input_examples", "{}"),
+        refused("defer_loading", "all tools are told at once", &["false"]),
+    ],
+];
+
+const CHOICE: Table = &[&[honoured("type", "{}"), honoured("name", "{}"), honoured("disable_parallel_tool_use", "{}")]];
 
 /// The text of the system, in front of the messages.
 ///
 /// # Errors
 /// What is no text.
-pub(super) fn system(value: &Value) -> Result<Value, ApiError> {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => texts("system", blocks)?,
-        other => return Err(wrong("system", "a string or blocks of text", other)),
-    };
-    Ok(json!({"role": "system", "content": text}))
+pub(super) fn system(value: Value, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
+    Ok(json!({"role": "system", "content": texts("system", value, ignored)?}))
 }
 
-fn texts(place: &str, blocks: &[Value]) -> Result<String, ApiError> {
+/// A text, or blocks of text that are joined.
+fn texts(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<String, ApiError> {
+    let blocks = match value {
+        Value::String(text) => return Ok(text),
+        Value::Array(blocks) => blocks,
+        other => return Err(wrong(place, "a string or blocks of text", &other)),
+    };
     let mut all = String::new();
-    for (at, block) in blocks.iter().enumerate() {
-        let text = block.get("text").and_then(Value::as_str);
-        match (block.get("type").and_then(Value::as_str), text) {
-            (Some("text"), Some(text)) => all.push_str(text),
-            _ => return Err(ApiError::unsupported(&format!("{place}[{at}]"), "only blocks of text are understood")),
+    for (at, block) in blocks.into_iter().enumerate() {
+        let place = format!("{place}[{at}]");
+        if block.get("type").and_then(Value::as_str) != Some("text") {
+            return Err(ApiError::unsupported(&place, "only blocks of text are understood"));
         }
+        let mut block = Fields::within(block, TEXT, &place)?;
+        block.take("type");
+        let text = block.text("text")?;
+        all.push_str(&block.need("text", text)?);
+        block.finish_into(ignored)?;
     }
     Ok(all)
 }
@@ -34,28 +80,24 @@ fn texts(place: &str, blocks: &[Value]) -> Result<String, ApiError> {
 ///
 /// # Errors
 /// A message that makes no sense, by its place.
-pub(super) fn messages(list: &[Value]) -> Result<Vec<Value>, ApiError> {
+pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Vec<Value>, ApiError> {
     if list.is_empty() {
         return Err(ApiError::field("messages", "`messages` is empty; send at least one"));
     }
     let mut out = Vec::new();
-    for (at, message) in list.iter().enumerate() {
-        let place = format!("messages[{at}]");
-        let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
-        if !matches!(role, "user" | "assistant") {
-            let place = format!("{place}.role");
-            return Err(ApiError::field(&place, format!("`{place}`: expected user or assistant")));
+    for (at, message) in list.into_iter().enumerate() {
+        let mut message = Fields::within(message, MESSAGE, &format!("messages[{at}]"))?;
+        let role = message.text("role")?.unwrap_or_default();
+        if !matches!(role.as_str(), "user" | "assistant") {
+            return Err(message.error("role", "expected user or assistant"));
         }
-        let place = format!("{place}.content");
-        match message.get("content") {
-            Some(Value::String(text)) => out.push(json!({"role": role, "content": text})),
-            Some(Value::Array(blocks)) => {
-                let read = Read::of(&place, blocks)?;
-                out.extend(read.messages(role));
-            }
-            Some(other) => return Err(wrong(&place, "a string or blocks", other)),
-            None => return Err(ApiError::field(&place, format!("`{place}` is missing"))),
+        let (place, content) = (message.at("content"), message.take("content"));
+        match message.need("content", content)? {
+            Value::String(text) => out.push(json!({"role": role, "content": text})),
+            Value::Array(blocks) => out.extend(Read::of(&place, blocks, ignored)?.messages(&role)),
+            other => return Err(wrong(&place, "a string or blocks", &other)),
         }
+        message.finish_into(ignored)?;
     }
     Ok(out)
 }
@@ -70,40 +112,44 @@ struct Read {
 }
 
 impl Read {
-    fn of(place: &str, blocks: &[Value]) -> Result<Read, ApiError> {
+    fn of(place: &str, blocks: Vec<Value>, ignored: &mut Vec<String>) -> Result<Read, ApiError> {
         let mut read = Read::default();
-        for (at, block) in blocks.iter().enumerate() {
-            let place = format!("{place}[{at}]");
-            let text = |name: &str| block.get(name).and_then(Value::as_str);
-            let need = |name: &str| {
-                let place = format!("{place}.{name}");
-                text(name).ok_or_else(|| ApiError::field(&place, format!("`{place}` is missing")))
-            };
-            match text("type") {
-                Some("text") => read.text.push_str(need("text")?),
-                Some("thinking") => read.thought.push_str(need("thinking")?),
-                // Nobody but its makers can read it.
-                Some("redacted_thinking") => {}
-                Some("tool_use") => {
-                    let input = block.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-                    let function = json!({"name": need("name")?, "arguments": input});
-                    read.calls.push(json!({"id": need("id")?, "type": "function", "function": function}));
-                }
-                Some("tool_result") => {
-                    let content = match block.get("content") {
-                        None | Some(Value::Null) => String::new(),
-                        Some(Value::String(text)) => text.clone(),
-                        Some(Value::Array(blocks)) => texts(&format!("{place}.content"), blocks)?,
-                        Some(other) => return Err(wrong(&format!("{place}.content"), "a string or blocks", other)),
-                    };
-                    let id = need("tool_use_id")?;
-                    read.results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
-                }
-                Some(_) => return Err(ApiError::unsupported(&place, "only text, thoughts and tools are understood")),
-                None => return Err(ApiError::field(format!("{place}.type"), format!("`{place}.type` is missing"))),
-            }
+        for (at, block) in blocks.into_iter().enumerate() {
+            let mut block = Fields::within(block, BLOCK, &format!("{place}[{at}]"))?;
+            // The signature that answers carry here.
+            block.leave_out("signature", &json!(""));
+            block.leave_out("is_error", &json!(false));
+            read.block(&mut block, ignored)?;
+            block.finish_into(ignored)?;
         }
         Ok(read)
+    }
+
+    fn block(&mut self, block: &mut Fields, ignored: &mut Vec<String>) -> Result<(), ApiError> {
+        let need = |block: &mut Fields, name: &str| {
+            let text = block.text(name)?;
+            block.need(name, text)
+        };
+        match need(block, "type")?.as_str() {
+            "text" => self.text.push_str(&need(block, "text")?),
+            "thinking" => self.thought.push_str(&need(block, "thinking")?),
+            // Nobody but its makers can read it; its data is named among what changes nothing.
+            "redacted_thinking" => {}
+            "tool_use" => {
+                let input = block.object("input")?.unwrap_or_default();
+                let function = json!({"name": need(block, "name")?, "arguments": input});
+                self.calls.push(json!({"id": need(block, "id")?, "type": "function", "function": function}));
+            }
+            "tool_result" => {
+                let place = block.at("content");
+                let content = block.take("content").map(|value| texts(&place, value, ignored)).transpose()?;
+                let id = need(block, "tool_use_id")?;
+                let content = content.unwrap_or_default();
+                self.results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
+            }
+            _ => return Err(ApiError::unsupported(block.place(), "only text, thoughts and tools are understood")),
+        }
+        Ok(())
     }
 
     fn messages(self, role: &str) -> Vec<Value> {
@@ -127,28 +173,38 @@ impl Read {
 ///
 /// # Errors
 /// A tool or choice that makes no sense.
-pub(super) fn tools(list: &[Value], choice: Option<&Value>) -> Result<Option<ToolUse>, ApiError> {
+pub(super) fn tools(
+    list: Vec<Value>,
+    choice: Option<Value>,
+    ignored: &mut Vec<String>,
+) -> Result<Option<ToolUse>, ApiError> {
     check_count(list.len())?;
     let mut tools = Vec::new();
-    for (at, tool) in list.iter().enumerate() {
+    for (at, tool) in list.into_iter().enumerate() {
         let place = format!("tools[{at}]");
         if !matches!(tool.get("type").and_then(Value::as_str), None | Some("custom")) {
             return Err(ApiError::unsupported(&place, "only a client's own tools are called"));
         }
-        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-        let schema = tool.get("input_schema").cloned().unwrap_or(Value::Null);
-        tools.push(Tool::new(&place, name, tool.get("description").and_then(Value::as_str), schema)?);
+        let mut tool = Fields::within(tool, TOOL, &place)?;
+        tool.take("type");
+        let (name, description) = (tool.text("name")?.unwrap_or_default(), tool.text("description")?);
+        let schema = Value::Object(tool.object("input_schema")?.unwrap_or_else(Map::new));
+        let strict = tool.switch("strict")?.unwrap_or(false);
+        tool.finish_into(ignored)?;
+        tools.push(Tool::new(&place, &name, description.as_deref(), schema, strict)?);
     }
-    let of = |name: &str| choice.and_then(|choice| choice.get(name));
-    let parallel = of("disable_parallel_tool_use").and_then(Value::as_bool) != Some(true);
-    let choice = match (choice, of("type").and_then(Value::as_str)) {
-        (None, _) | (_, Some("auto")) => json!("auto"),
-        (_, Some("none")) => json!("none"),
-        (_, Some("any")) => json!("required"),
-        (_, Some("tool")) => json!({"type": "function", "function": {"name": of("name")}}),
-        _ => return Err(ApiError::field("tool_choice", "`tool_choice.type`: expected auto, any, tool or none")),
+    let Some(choice) = choice else { return ToolUse::new(tools, None, true, ignored) };
+    let mut choice = Fields::within(choice, CHOICE, "tool_choice")?;
+    let parallel = !choice.switch("disable_parallel_tool_use")?.unwrap_or(false);
+    let wanted = match choice.text("type")?.as_deref() {
+        Some("auto") => json!("auto"),
+        Some("none") => json!("none"),
+        Some("any") => json!("required"),
+        Some("tool") => json!({"type": "function", "function": {"name": choice.text("name")?}}),
+        _ => return Err(choice.error("type", "expected auto, any, tool or none")),
     };
-    ToolUse::new(tools, Some(&choice), parallel)
+    choice.finish_into(ignored)?;
+    ToolUse::new(tools, Some(wanted), parallel, ignored)
 }
 
 #[cfg(test)]
@@ -174,13 +230,40 @@ mod tests {
             json!({"role": "tool", "tool_call_id": "c", "content": "2"}),
             json!({"role": "user", "content": "go on"}),
         ];
-        assert_eq!(messages(sent.as_array().unwrap()).unwrap(), wanted);
+        assert_eq!(messages(sent.as_array().unwrap().clone(), &mut Vec::new()).unwrap(), wanted);
         for wrong in [
             json!([]),
             json!([{"role": "system", "content": "x"}]),
             json!([{"role": "user", "content": [{"type": "image"}]}]),
+            json!([{"role": "user", "content": [{"type": "text", "text": "x", "wieght": 1}]}]),
+            json!([{"role": "user", "content": [{"type": "text", "text": "x", "name": "of another kind"}]}]),
         ] {
-            assert!(messages(wrong.as_array().unwrap()).is_err(), "{wrong}");
+            assert!(messages(wrong.as_array().unwrap().clone(), &mut Vec::new()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_changes_nothing_in_a_block_is_named() {
+        let mut ignored = Vec::new();
+        let mark = json!({"type": "ephemeral"});
+        let sent = json!([
+            {"role": "user", "content": [{"type": "text", "text": "a", "cache_control": mark}]},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "abc"}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "is_error": true,
+                "content": [{"type": "text", "text": "b", "cache_control": mark}]}]},
+        ]);
+        messages(sent.as_array().unwrap().clone(), &mut ignored).unwrap();
+        system(json!([{"type": "text", "text": "s", "cache_control": mark}]), &mut ignored).unwrap();
+        let tool = json!({"name": "f", "input_schema": {"type": "object"}, "cache_control": mark});
+        tools(vec![tool], None, &mut ignored).unwrap();
+        let wanted = [
+            "messages.content.cache_control",
+            "messages.content.signature",
+            "messages.content.content.cache_control",
+            "messages.content.is_error",
+            "system.cache_control",
+            "tools.cache_control",
+        ];
+        assert_eq!(ignored, wanted);
     }
 }

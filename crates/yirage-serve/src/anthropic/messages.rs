@@ -7,12 +7,12 @@ use crate::app::App;
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
-use crate::generate::{Asked, Talk, converse};
+use crate::generate::{Asked, Budget, Talk, converse};
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 const SHARED: &[Field] = &[
@@ -73,37 +73,36 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Message, ApiError> {
     }
     asked.stops = fields.texts("stop_sequences")?;
     let stream = fields.switch("stream")?.unwrap_or(false);
-    let (talk, more) = talk(&mut fields)?;
-    let ignored = [fields.finish()?, more].concat();
+    let talk = talk(&mut fields)?;
+    let mut ignored = fields.finish()?;
     let conversing = converse(app, call, &held, &asked, &talk)?;
+    ignored.extend_from_slice(&conversing.ignored);
     Ok(Message { conversing, id: app.id("msg"), stream, ignored })
 }
 
-/// The conversation, and which parts of fields change nothing.
-fn talk(fields: &mut Fields) -> Result<(Talk, Vec<String>), ApiError> {
+const THINKING: Table = &[&[honoured("type", "{}"), honoured("budget_tokens", "{}"), ignored("display", "{}")]];
+
+/// The conversation of a body.
+fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
+    let mut ignored = Vec::new();
     let list = fields.list("messages")?;
-    let mut messages = history::messages(&fields.need("messages", list)?)?;
+    let mut messages = history::messages(fields.need("messages", list)?, &mut ignored)?;
     if let Some(system) = fields.take("system") {
-        messages.insert(0, history::system(&system)?);
+        messages.insert(0, history::system(system, &mut ignored)?);
     }
     let tools = fields.list("tools")?.unwrap_or_default();
-    let choice = fields.take("tool_choice");
-    let mut ignored = Vec::new();
-    let thinking = match fields.object("thinking")? {
-        None => None,
-        Some(map) => {
-            // A model ends its thoughts by itself.
-            if map.contains_key("budget_tokens") {
-                ignored.push("thinking.budget_tokens".to_owned());
-            }
-            match map.get("type").and_then(Value::as_str) {
-                Some("enabled" | "adaptive") => Some(true),
-                Some("disabled") => Some(false),
-                _ => return Err(ApiError::field("thinking.type", "`thinking.type`: expected enabled or disabled")),
-            }
-        }
-    };
-    Ok((Talk { tools: history::tools(&tools, choice.as_ref())?, thinking, ..Talk::new(messages) }, ignored))
+    let tools = history::tools(tools, fields.take("tool_choice"), &mut ignored)?;
+    let (mut thinking, mut budget) = (None, None);
+    if let Some(mut asked) = fields.fields("thinking", THINKING)? {
+        thinking = match asked.text("type")?.as_deref() {
+            Some("enabled" | "adaptive") => Some(true),
+            Some("disabled") => Some(false),
+            _ => return Err(asked.error("type", "expected enabled, adaptive or disabled")),
+        };
+        budget = Budget::read(&mut asked, &["budget_tokens"])?;
+        asked.finish_into(&mut ignored)?;
+    }
+    Ok(Talk { tools, thinking, budget, ignored, ..Talk::new(messages) })
 }
 
 /// The endpoint that counts.
@@ -112,8 +111,8 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { body, .. }: Post
         let mut fields = Fields::parse(&body, MESSAGES)?;
         let model = fields.text("model")?;
         let held = app.models.hold(model.as_deref())?;
-        let (talk, more) = talk(&mut fields)?;
-        let ignored = [fields.finish_part()?, more].concat();
+        let talk = talk(&mut fields)?;
+        let ignored = [fields.finish_part()?, talk.ignored.clone()].concat();
         let (_, ids) = talk.render(held.generator()?)?;
         Ok(with_ignored(reply::json(&json!({"input_tokens": ids.len()})), &ignored))
     })

@@ -3,13 +3,14 @@
 use super::asked::Asked;
 use super::speaker::Speaker;
 use super::streams::start;
+use super::thoughts::{Budget, Prepared};
 use super::turns::Turns;
 use crate::app::App;
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::grammar::Grammar;
+use crate::grammar::{Grammar, Shape};
 use crate::models::{Generator, Held};
-use crate::speech::{CallForm, Family};
+use crate::speech::{CallForm, Family, THINK};
 use crate::tools::{Choice, ToolUse};
 use serde_json::{Map, Value};
 use yirage_model::chat::ChatInputs;
@@ -25,6 +26,7 @@ pub(crate) struct Talk {
     pub(crate) kwargs: Map<String, Value>,
     pub(crate) reasoning_effort: Option<String>,
     pub(crate) thinking: Option<bool>,
+    pub(crate) budget: Option<Budget>,
     pub(crate) add_generation_prompt: bool,
     pub(crate) grammar: Grammar,
     /// Whether tokens are wanted beside the text.
@@ -43,8 +45,9 @@ impl Talk {
             kwargs: Map::new(),
             reasoning_effort: None,
             thinking: None,
+            budget: None,
             add_generation_prompt: true,
-            grammar: Grammar::Free,
+            grammar: Grammar::free(),
             keeps_tokens: false,
             ignored: Vec::new(),
         }
@@ -80,6 +83,8 @@ pub(crate) struct Conversing {
     pub(crate) turns: Turns,
     /// Tokens of the prompt.
     pub(crate) prompt: Vec<u32>,
+    /// What of the conversation changes nothing here.
+    pub(crate) ignored: Vec<String>,
 }
 
 /// Begins the answers to a conversation.
@@ -103,7 +108,7 @@ pub(crate) fn converse(
     if used.is_none() {
         family.calls = None;
     }
-    let grammar = match used.map(|used| talk.grammar.of_call(used)).transpose()?.flatten() {
+    let grammar = match used.map(|used| talk.grammar.of_calls(used)).transpose()?.flatten() {
         // A call that has to come is all of the answer, in a form of its own.
         Some(call) => {
             family = Family { calls: Some(CallForm::Bare), thinks: false };
@@ -112,13 +117,23 @@ pub(crate) fn converse(
         None => talk.grammar.clone(),
     };
     let (text, prompt) = talk.render(generator)?;
-    let within_thought = text.trim_end().ends_with("<think>");
+    let within_thought = family.thinks && text.trim_end().ends_with(THINK.0);
     let compiled = grammar.compile(generator)?;
-    let streams = start(app, call, held, std::slice::from_ref(&prompt), asked, &|| compiled.constraint())?;
+    let mut ignored = talk.ignored.clone();
+    // Where nothing is thought, no budget of thoughts changes anything.
+    ignored.extend(talk.budget.iter().filter(|_| !family.thinks).map(|budget| budget.field.clone()));
+    let budget = talk.budget.as_ref().filter(|_| family.thinks);
+    let watched = budget.is_some() || within_thought && grammar.shape != Shape::Free;
+    let thoughts = watched.then(|| Prepared::new(generator, budget, within_thought)).transpose()?;
+    let constraint = || match &thoughts {
+        Some(thoughts) => Some(thoughts.around(compiled.constraint())),
+        None => compiled.constraint(),
+    };
+    let streams = start(app, call, held, std::slice::from_ref(&prompt), asked, &constraint)?;
     let parallel = used.is_none_or(|used| used.parallel);
     let turns = Turns::new(streams, asked.n, || {
         let plain = Speaker::plain(&asked.stops, &asked.stop_ids, talk.keeps_tokens);
         plain.of_family(generator, family, within_thought, parallel)
     });
-    Ok(Conversing { turns, prompt })
+    Ok(Conversing { turns, prompt, ignored })
 }

@@ -4,10 +4,12 @@ mod asked;
 mod converse;
 mod speaker;
 mod streams;
+mod thoughts;
 mod turns;
 
 pub(crate) use asked::{Asked, SAMPLING};
 pub(crate) use converse::{Conversing, Talk, converse};
 pub(crate) use speaker::{End, Ending, SeenToken, Speaker, StopCause};
 pub(crate) use streams::start;
+pub(crate) use thoughts::{BUDGETS, Budget};
 pub(crate) use turns::{Said, Turns, Usage};

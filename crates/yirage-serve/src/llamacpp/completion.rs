@@ -1,11 +1,13 @@
-//! POST /completion: llama.cpp's own form of continuing a text.
+//! POST /completion and /infill: llama.cpp's own forms of continuing a text and of filling one in.
 
 use crate::app::App;
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
+use crate::fim::{File, Gap};
 use crate::generate::{Asked, End, Ending, SAMPLING, Said, Speaker, StopCause, Turns, start};
-use crate::grammar::Grammar;
+use crate::grammar::{FORMS, Grammar};
+use crate::models::Generator;
 use crate::prompt::prompts;
 use crate::reply::{self, with_ignored};
 use crate::speech::Piece;
@@ -17,19 +19,16 @@ use std::sync::Arc;
 
 const OWN: &[Field] = &[
     honoured("model", r#"{"type":["string","null"]}"#),
-    honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
     honoured("n_predict", r#"{"type":"integer","minimum":-1}"#),
     honoured("max_tokens", r#"{"type":"integer","minimum":-1}"#),
     honoured("stream", r#"{"type":"boolean"}"#),
     honoured("repeat_penalty", r#"{"type":"number","minimum":0.01,"maximum":100}"#),
-    honoured("json_schema", r#"{"type":"object"}"#),
     honoured("return_tokens", r#"{"type":"boolean"}"#),
     ignored("id_slot", r#"{"type":"integer"}"#),
     ignored("timings_per_token", r#"{"type":"boolean"}"#),
     ignored("n_keep", r#"{"type":"integer"}"#),
     ignored("repeat_last_n", r#"{"type":"integer"}"#),
     refused("n_probs", "use /v1/completions with `logprobs`", &["0"]),
-    refused("grammar", "use `json_schema`", &["\"\""]),
     refused("samplers", "the order of samplers is fixed", &[]),
     refused("image_data", "only text is understood", &["[]"]),
     refused("lora", "there are no adapters", &["[]"]),
@@ -37,8 +36,22 @@ const OWN: &[Field] = &[
     refused("t_max_predict_ms", "give a number of tokens", &["0"]),
 ];
 
+const TEXT: &[Field] = &[honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#)];
+
 /// The fields of it.
-pub(crate) const COMPLETION: Table = &[OWN, SAMPLING];
+pub(crate) const COMPLETION: Table = &[TEXT, OWN, FORMS, SAMPLING];
+
+const GAP: &[Field] = &[
+    honoured("input_prefix", r#"{"type":"string"}"#),
+    honoured("input_suffix", r#"{"type":"string"}"#),
+    honoured("input_extra", r#"{"type":["array","null"],"items":{"type":"object","required":["text"]}}"#),
+    honoured("prompt", r#"{"type":["string","null"]}"#),
+];
+
+/// The fields of /infill.
+pub(crate) const INFILL: Table = &[GAP, OWN, FORMS, SAMPLING];
+
+const EXTRA: Table = &[&[honoured("filename", "{}"), honoured("text", "{}")]];
 
 struct Completion {
     turns: Turns,
@@ -50,7 +63,15 @@ struct Completion {
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
-    let mut of = app.work(move |app| begin(app, &call, &body)).await?;
+    respond(app.work(move |app| begin(app, &call, &body, COMPLETION, text)).await?).await
+}
+
+/// POST /infill: a text between two others.
+pub(crate) async fn infill(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
+    respond(app.work(move |app| begin(app, &call, &body, INFILL, gap)).await?).await
+}
+
+async fn respond(mut of: Completion) -> Result<Response, ApiError> {
     of.turns.first().await?;
     let ignored = std::mem::take(&mut of.ignored);
     let response = match of.stream {
@@ -60,8 +81,34 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
     Ok(with_ignored(response, &ignored))
 }
 
-fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completion, ApiError> {
-    let mut fields = Fields::parse(body, COMPLETION)?;
+/// The prompt of a body.
+type ReadPrompt = fn(&mut Fields, &Generator, &mut Vec<String>) -> Result<Vec<u32>, ApiError>;
+
+fn text(fields: &mut Fields, generator: &Generator, _: &mut Vec<String>) -> Result<Vec<u32>, ApiError> {
+    let prompt = fields.take("prompt");
+    let sent = prompts("prompt", fields.need("prompt", prompt)?, 1)?;
+    let texts = generator.model().texts();
+    let ids = sent.iter().map(|prompt| prompt.ids(texts, Some(true))).collect::<Result<Vec<_>, _>>()?;
+    Ok(ids.concat())
+}
+
+fn gap(fields: &mut Fields, generator: &Generator, ignored: &mut Vec<String>) -> Result<Vec<u32>, ApiError> {
+    let (before, behind) = (fields.text("input_prefix")?, fields.text("input_suffix")?);
+    let before = fields.need("input_prefix", before)?;
+    let behind = fields.need("input_suffix", behind)?;
+    let begun = fields.text("prompt")?.unwrap_or_default();
+    let mut files = Vec::new();
+    for (at, extra) in fields.list("input_extra")?.unwrap_or_default().into_iter().enumerate() {
+        let mut extra = Fields::within(extra, EXTRA, &format!("input_extra[{at}]"))?;
+        let (name, text) = (extra.text("filename")?, extra.text("text")?);
+        files.push(File { name: name.unwrap_or_else(|| "tmp".into()), text: extra.need("text", text)? });
+        extra.finish_into(ignored)?;
+    }
+    Gap { before: &before, behind: &behind, begun: &begun, files: &files }.prompt(generator.texts()?, "input_prefix")
+}
+
+fn begin(app: &App, call: &Call, body: &[u8], table: Table, prompt: ReadPrompt) -> Result<Completion, ApiError> {
+    let mut fields = Fields::parse(body, table)?;
     let model = fields.text("model")?;
     let held = app.models.hold(model.as_deref())?;
     let generator = held.generator()?;
@@ -80,16 +127,14 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completion, ApiError> {
     asked.max_tokens = most.and_then(|most| u32::try_from(most).ok());
     let tokens = fields.switch("return_tokens")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
-    let prompt = fields.take("prompt");
-    let sent = prompts("prompt", fields.need("prompt", prompt)?, 1)?;
-    let grammar = fields.take("json_schema").map_or(Grammar::Free, Grammar::Schema);
-    let ignored = fields.finish()?;
-    let texts = generator.model().texts();
-    let prompts = sent.iter().map(|prompt| prompt.ids(texts, Some(true))).collect::<Result<Vec<_>, _>>()?;
+    let mut ignored = Vec::new();
+    let prompt = prompt(&mut fields, generator, &mut ignored)?;
+    let grammar = Grammar::read(&mut fields, &mut ignored)?;
+    fields.finish_into(&mut ignored)?;
     let compiled = grammar.compile(generator)?;
-    let streams = start(app, call, &held, &prompts, &asked, &|| compiled.constraint())?;
+    let streams = start(app, call, &held, std::slice::from_ref(&prompt), &asked, &|| compiled.constraint())?;
     let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, tokens));
-    Ok(Completion { turns, prompt: prompts.into_iter().flatten().collect(), stream, tokens, ignored })
+    Ok(Completion { turns, prompt, stream, tokens, ignored })
 }
 
 /// Text and ids of what was said, and the end where it is one.

@@ -82,7 +82,7 @@ pub(crate) async fn slots(State(app): State<Arc<App>>, RawQuery(asked): RawQuery
 
 /// What this server has no such thing for.
 pub(crate) async fn absent() -> ApiError {
-    let what = "this server keeps no slots, adapters or prompts to fill in: prompts are cached by their beginnings";
+    let what = "this server keeps no slots and no adapters: prompts are cached by their beginnings";
     ApiError { code: Some("unsupported"), ..ApiError::status(StatusCode::NOT_IMPLEMENTED, what) }
 }
 

@@ -3,14 +3,17 @@
 //! Unknown here: how a model is found and on which device it is opened. Whoever starts the server brings that.
 
 mod generator;
+mod idle;
 mod served;
 
 pub use generator::Generator;
+pub(crate) use idle::{Keep, unload_idle};
 pub use served::Served;
 
 use crate::error::ApiError;
 use crate::figures::ModelFigures;
 use axum::http::StatusCode;
+use idle::Idle;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -27,6 +30,7 @@ pub struct ModelEntry {
     /// When it was used last, in calls.
     used: AtomicU64,
     created: u64,
+    idle: Mutex<Idle>,
     pub(crate) figures: ModelFigures,
 }
 
@@ -35,7 +39,8 @@ impl ModelEntry {
     pub fn new(names: Vec<String>, bytes: u64, open: Opener) -> ModelEntry {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let (slot, used) = (Mutex::new(None), AtomicU64::new(0));
-        ModelEntry { names, open, bytes, slot, used, created, figures: ModelFigures::default() }
+        let idle = Mutex::new(Idle::new());
+        ModelEntry { names, open, bytes, slot, used, created, idle, figures: ModelFigures::default() }
     }
 
     /// The name that answers carry.
@@ -60,6 +65,10 @@ impl ModelEntry {
 
     fn slot(&self) -> MutexGuard<'_, Option<Arc<Served>>> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the model out where nobody uses it.
@@ -153,6 +162,7 @@ impl Models {
     /// As [`Models::entry`]; a model that cannot be opened, or that does not fit beside those that are used.
     pub(crate) fn hold(&self, name: Option<&str>) -> Result<Held, ApiError> {
         let entry = self.entry(name)?;
+        entry.touch();
         entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if let Some(served) = entry.opened() {
             return Ok(Held { entry: entry.clone(), served });
@@ -168,6 +178,7 @@ impl Models {
             ApiError { code: Some("model_not_loaded"), ..ApiError::unavailable(what, None) }
         })?;
         let served = Arc::new(served);
+        entry.touch();
         *entry.slot() = Some(served.clone());
         Ok(Held { entry: entry.clone(), served })
     }

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
 use crate::generate::Asked;
-use crate::grammar::Grammar;
+use crate::grammar::{Grammar, Shape};
 use crate::models::Generator;
 use serde_json::{Value, json};
 
@@ -103,10 +103,10 @@ pub(super) fn asked(app: &App, generator: &Generator, fields: &mut Fields) -> Re
 /// Another word than json.
 pub(super) fn grammar(fields: &mut Fields) -> Result<Grammar, ApiError> {
     match fields.take("format") {
-        None => Ok(Grammar::Free),
-        Some(Value::String(word)) if word.is_empty() => Ok(Grammar::Free),
-        Some(Value::String(word)) if word == "json" => Ok(Grammar::Object),
-        Some(schema @ Value::Object(_)) => Ok(Grammar::Schema(schema)),
+        None => Ok(Grammar::free()),
+        Some(Value::String(word)) if word.is_empty() => Ok(Grammar::free()),
+        Some(Value::String(word)) if word == "json" => Ok(Grammar::new(Shape::Object, "format")),
+        Some(schema @ Value::Object(_)) => Grammar::of_schema("format", schema),
         Some(_) => Err(ApiError::field("format", "`format`: expected json or a schema")),
     }
 }
@@ -121,21 +121,6 @@ pub(super) fn think(fields: &mut Fields) -> Result<(Option<bool>, Option<String>
         Some(Value::Bool(on)) => Ok((Some(on), None)),
         Some(Value::String(effort)) => Ok((Some(true), Some(effort))),
         Some(_) => Err(ApiError::field("think", "`think`: expected true, false or a word")),
-    }
-}
-
-/// Whether the model is to be unloaded behind the request. How long it stays otherwise the server decides.
-///
-/// # Errors
-/// What is no time.
-pub(super) fn unloads(fields: &mut Fields) -> Result<bool, ApiError> {
-    match fields.take("keep_alive") {
-        None => Ok(false),
-        Some(Value::Number(n)) => Ok(n.as_f64() == Some(0.0)),
-        Some(Value::String(text)) => Ok(matches!(text.as_str(), "0" | "0s" | "0m" | "0h")),
-        Some(_) => {
-            Err(ApiError::field("keep_alive", "`keep_alive`: expected a number of seconds or a time such as 5m"))
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! POST /api/embed and the older /api/embeddings.
 
 use super::asked::untagged;
+use super::keep::keep;
 use crate::app::App;
 use crate::call::Posted;
 use crate::error::ApiError;
@@ -19,7 +20,7 @@ use std::time::Instant;
 pub(crate) const EMBED: Table = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}"#),
-    ignored("keep_alive", "{}"),
+    honoured("keep_alive", r#"{"type":["string","number","null"]}"#),
     ignored("options", "{}"),
     ignored("truncate", r#"{"type":"boolean"}"#),
     refused("dimensions", "a vector has as many as the model gives", &[]),
@@ -29,7 +30,7 @@ pub(crate) const EMBED: Table = &[&[
 pub(crate) const OLD: Table = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("prompt", r#"{"type":"string"}"#),
-    ignored("keep_alive", "{}"),
+    honoured("keep_alive", r#"{"type":["string","number","null"]}"#),
     ignored("options", "{}"),
 ]];
 
@@ -45,7 +46,9 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
             Some(Value::Array(list)) if list.is_empty() => Vec::new(),
             Some(input) => prompts("input", input, MAX_INPUTS)?,
         };
+        let keep = keep(&mut fields)?;
         let ignored = fields.finish()?;
+        keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
         let (vectors, tokens) = embed(&held, &inputs)?;
         let object = json!({
@@ -68,7 +71,9 @@ pub(crate) async fn old(State(app): State<Arc<App>>, Posted { call, body }: Post
         let held = app.models.hold(model.as_deref())?;
         let prompt = fields.text("prompt")?;
         let prompt = fields.need("prompt", prompt)?;
+        let keep = keep(&mut fields)?;
         let ignored = fields.finish()?;
+        keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
         let (vectors, _) = embed(&held, &[Prompt::Text(prompt)])?;
         let object = json!({"embedding": vectors.first()});

@@ -1,17 +1,19 @@
 //! POST /api/chat and /api/generate.
 
 use super::answer::{stream, whole};
-use super::asked::{SHARED, asked, grammar, think, unloads, untagged};
+use super::asked::{SHARED, asked, grammar, think, untagged};
 use super::begun::Begun;
 use super::clock;
+use super::keep::keep;
 use crate::app::App;
 use crate::call::{Call, Posted};
 use crate::conversation;
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, refused};
+use crate::fim::Gap;
 use crate::generate::{Asked, Conversing, Speaker, Talk, Turns, converse, start};
 use crate::grammar::Grammar;
-use crate::models::Held;
+use crate::models::{Held, Keep};
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use crate::tools::{Tool, ToolUse};
@@ -19,7 +21,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The fields of /api/chat.
 pub(crate) const CHAT: Table = &[
@@ -32,9 +34,9 @@ pub(crate) const CHAT: Table = &[
 
 const TEXT: &[Field] = &[
     honoured("prompt", r#"{"type":["string","null"]}"#),
+    honoured("suffix", r#"{"type":["string","null"]}"#),
     honoured("system", r#"{"type":["string","null"]}"#),
     honoured("raw", r#"{"type":["boolean","null"]}"#),
-    refused("suffix", "the model continues a text; it does not fill one in", &["\"\""]),
     refused("template", "the model's own template is applied; send `raw` without one", &["\"\""]),
     refused("context", "send the conversation to /api/chat", &["[]"]),
 ];
@@ -95,7 +97,7 @@ async fn respond(read: Read, as_message: bool) -> Result<Response, ApiError> {
 struct Opened {
     held: Held,
     stream: bool,
-    unload: bool,
+    keep: Option<Keep>,
     asked: Asked,
     grammar: Grammar,
     thinking: Option<bool>,
@@ -109,17 +111,19 @@ fn open(app: &App, fields: &mut Fields) -> Result<Opened, ApiError> {
     let (asked, ignored) = asked(app, held.generator()?, fields)?;
     let (thinking, effort) = think(fields)?;
     let stream = fields.switch("stream")?.unwrap_or(true);
-    let (unload, grammar) = (unloads(fields)?, grammar(fields)?);
-    Ok(Opened { held, stream, unload, asked, grammar, thinking, effort, ignored })
+    let (keep, grammar) = (keep(fields)?, grammar(fields)?);
+    Ok(Opened { held, stream, keep, asked, grammar, thinking, effort, ignored })
 }
 
 impl Opened {
     /// The response to a request that asks nothing.
     fn only(self, app: &App, more: Vec<String>) -> Result<Read, ApiError> {
         let model = self.held.entry.name().to_owned();
-        let reason = if self.unload { "unload" } else { "load" };
+        let unload = self.keep == Some(Keep::For(Duration::ZERO));
+        let reason = if unload { "unload" } else { "load" };
+        self.keep.iter().for_each(|keep| self.held.entry.keep(*keep));
         drop(self.held);
-        if self.unload {
+        if unload {
             app.models.unload(Some(&model))?;
         }
         let ignored = [self.ignored, more].concat();
@@ -128,9 +132,8 @@ impl Opened {
 
     fn begun(mut self, turns: Turns, as_message: bool, more: Vec<String>) -> Read {
         self.ignored.extend(more);
-        if self.unload {
-            self.ignored.push("keep_alive".into());
-        }
+        // It counts from the answer's end.
+        self.keep.iter().for_each(|keep| self.held.entry.keep(*keep));
         let begun = Box::new(Begun { turns, as_message, began: Instant::now() });
         Read { wanted: Wanted::Answer(begun), stream: self.stream, ignored: self.ignored }
     }
@@ -149,13 +152,15 @@ fn begin_chat(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
     let mut fields = Fields::parse(body, CHAT)?;
     let opened = open(app, &mut fields)?;
     let messages = fields.list("messages")?.unwrap_or_default();
-    let tools = Tool::list(&fields.list("tools")?.unwrap_or_default())?;
-    let ignored = fields.finish()?;
+    let mut ignored = Vec::new();
+    let tools = Tool::list(&fields.list("tools")?.unwrap_or_default(), &mut ignored)?;
+    fields.finish_into(&mut ignored)?;
     if messages.is_empty() {
         return opened.only(app, ignored);
     }
-    let tools = ToolUse::new(tools, None, true)?;
-    let talk = Talk { tools, ..opened.talk(conversation::messages(messages)?) };
+    let tools = ToolUse::new(tools, None, true, &mut ignored)?;
+    let messages = conversation::messages("messages", messages, &mut ignored)?;
+    let talk = Talk { tools, ..opened.talk(messages) };
     let Conversing { turns, .. } = converse(app, call, &opened.held, &opened.asked, &talk)?;
     Ok(opened.begun(turns, true, ignored))
 }
@@ -165,17 +170,20 @@ fn begin_text(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
     let opened = open(app, &mut fields)?;
     let prompt = fields.text("prompt")?.unwrap_or_default();
     let system = fields.text("system")?.unwrap_or_default();
+    let suffix = fields.text("suffix")?.unwrap_or_default();
     let raw = fields.switch("raw")?.unwrap_or(false);
     let ignored = fields.finish()?;
     if prompt.is_empty() {
         return opened.only(app, ignored);
     }
     let generator = opened.held.generator()?;
-    if raw || generator.template_source().is_none() {
+    if raw || !suffix.is_empty() || generator.template_source().is_none() {
         if !system.is_empty() {
             return Err(ApiError::field("system", "`system` needs a chat template, and none is applied"));
         }
-        let ids = generator.texts()?.encode_raw(&prompt, Some(true))?;
+        let texts = generator.texts()?;
+        let gap = Gap { before: &prompt, behind: &suffix, begun: "", files: &[] };
+        let ids = if suffix.is_empty() { texts.encode_raw(&prompt, Some(true))? } else { gap.prompt(texts, "suffix")? };
         let compiled = opened.grammar.compile(generator)?;
         let asked = &opened.asked;
         let streams = start(app, call, &opened.held, &[ids], asked, &|| compiled.constraint())?;

@@ -6,4 +6,5 @@ mod begun;
 mod clock;
 pub(crate) mod embed;
 pub(crate) mod generate;
+mod keep;
 pub(crate) mod models;

@@ -2,7 +2,7 @@
 
 use super::asked::untagged;
 use super::clock;
-use crate::app::App;
+use crate::app::{App, now};
 use crate::call::Posted;
 use crate::error::ApiError;
 use crate::fields::{Fields, Table, honoured, ignored};
@@ -13,6 +13,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// GET /api/version.
 pub(crate) async fn version() -> Response {
@@ -54,8 +55,10 @@ pub(crate) async fn running(State(app): State<Arc<App>>) -> Response {
         let mut object = one(entry);
         object["size_vram"] = 0.into();
         object["context_length"] = served.context().into();
-        // It stays until another one needs the memory.
-        object["expires_at"] = "9999-12-31T23:59:59Z".into();
+        // One that stays until another one needs the memory has no end that is known.
+        let at = |stays: Duration| clock::written(now().saturating_add(stays.as_secs()));
+        let ends = entry.stays(app.options.idle_unload).map_or("9999-12-31T23:59:59Z".to_owned(), at);
+        object["expires_at"] = ends.into();
         Some(object)
     });
     reply::json(&json!({"models": loaded.collect::<Vec<Value>>()}))

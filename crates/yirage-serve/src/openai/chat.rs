@@ -7,12 +7,12 @@ use crate::app::{App, now};
 use crate::call::{Call, Posted};
 use crate::conversation;
 use crate::error::ApiError;
-use crate::fields::Fields;
-use crate::generate::{Asked, Talk, converse};
+use crate::fields::{Fields, Table, honoured, ignored};
+use crate::generate::{Asked, Budget, Talk, converse};
 use crate::grammar::Grammar;
 use crate::reply::with_ignored;
 use crate::sse::{self, Framing};
-use crate::tools::{Tool, ToolUse, unenforced};
+use crate::tools::{Tool, ToolUse};
 use axum::extract::State;
 use axum::response::Response;
 use std::sync::Arc;
@@ -55,10 +55,12 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Chat, ApiError> {
     asked.sampling.logprobs = logprobs.then(|| top.unwrap_or(0));
     let token_ids = fields.switch("return_token_ids")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
-    let include_usage = include_usage(&mut fields, stream)?;
+    let mut ignored = Vec::new();
+    let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
     let talk = Talk { keeps_tokens: logprobs || token_ids, ..talk(&mut fields)? };
-    let ignored = [fields.finish()?, talk.ignored.clone()].concat();
+    fields.finish_into(&mut ignored)?;
     let conversing = converse(app, call, &held, &asked, &talk)?;
+    ignored.extend_from_slice(&conversing.ignored);
     Ok(Chat { conversing, id: app.id("chatcmpl"), created: now(), stream, include_usage, logprobs, token_ids, ignored })
 }
 
@@ -66,36 +68,66 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Chat, ApiError> {
 ///
 /// # Errors
 /// The option without a stream.
-pub(super) fn include_usage(fields: &mut Fields, stream: bool) -> Result<bool, ApiError> {
+pub(super) fn include_usage(fields: &mut Fields, stream: bool, ignored: &mut Vec<String>) -> Result<bool, ApiError> {
     let Some(mut options) = fields.fields("stream_options", STREAM_OPTIONS)? else { return Ok(false) };
     if !stream {
         return Err(ApiError::field("stream_options", "`stream_options` needs `stream`: true"));
     }
     let include = options.switch("include_usage")?.unwrap_or(false);
-    options.finish()?;
+    options.finish_into(ignored)?;
     Ok(include)
 }
 
 /// The conversation of a body.
 pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     let messages = fields.list("messages")?;
-    let messages = conversation::messages(fields.need("messages", messages)?)?;
+    let mut ignored = Vec::new();
+    let messages = conversation::messages("messages", fields.need("messages", messages)?, &mut ignored)?;
     let list = fields.list("tools")?.unwrap_or_default();
     let choice = fields.take("tool_choice");
     let parallel = fields.switch("parallel_tool_calls")?.unwrap_or(true);
-    let tools = ToolUse::new(Tool::list(&list)?, choice.as_ref(), parallel)?;
+    let tools = ToolUse::new(Tool::list(&list, &mut ignored)?, choice, parallel, &mut ignored)?;
     let kwargs = fields.object("chat_template_kwargs")?.unwrap_or_default();
-    let reasoning_effort = fields.text("reasoning_effort")?;
-    let grammar = Grammar::of_fields(fields.take("response_format"), fields.take("structured_outputs"))?;
+    let mut reasoning_effort = fields.text("reasoning_effort")?;
+    let mut budget = Budget::read(fields, &["thinking_token_budget", "thinking_budget_tokens"])?;
+    if let Some((effort, tokens)) = reasoning(fields, &mut ignored)? {
+        reasoning_effort = reasoning_effort.or(effort);
+        budget = budget.or(tokens);
+    }
+    let grammar = Grammar::read(fields, &mut ignored)?;
     Ok(Talk {
-        ignored: unenforced(&list, tools.as_ref()).into_iter().collect(),
+        ignored,
         tools,
         documents: fields.list("documents")?,
         thinking: reasoning_effort.as_deref().map(|effort| effort != "none"),
         reasoning_effort,
+        budget,
         kwargs,
         add_generation_prompt: fields.switch("add_generation_prompt")?.unwrap_or(true),
         grammar,
         ..Talk::new(messages)
     })
+}
+
+const REASONING: Table = &[&[
+    honoured("effort", "{}"),
+    honoured("budget", "{}"),
+    honoured("max_tokens", "{}"),
+    ignored("summary", "{}"),
+    ignored("generate_summary", "{}"),
+]];
+
+/// How hard a model is to think, and for how many tokens, by the field `reasoning`.
+///
+/// # Errors
+/// What is neither.
+pub(crate) fn reasoning(
+    fields: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Option<(Option<String>, Option<Budget>)>, ApiError> {
+    let Some(mut reasoning) = fields.fields("reasoning", REASONING)? else { return Ok(None) };
+    let effort = reasoning.text("effort")?;
+    let budget = Budget::read(&mut reasoning, &["budget", "max_tokens"])?;
+    reasoning.finish_into(ignored)?;
+    Ok(Some((effort, budget)))
 }

@@ -1,7 +1,8 @@
 //! The fields of /v1/chat/completions.
 
 use crate::fields::{Field, honoured, ignored, refused};
-use crate::generate::SAMPLING;
+use crate::generate::{BUDGETS, SAMPLING};
+use crate::grammar::FORMS;
 
 /// Fields of a conversation.
 const OWN: &[Field] = &[
@@ -13,12 +14,11 @@ const OWN: &[Field] = &[
     honoured("stream_options", r#"{"type":["object","null"]}"#),
     honoured("logprobs", r#"{"type":["boolean","null"]}"#),
     honoured("top_logprobs", r#"{"type":["integer","null"],"minimum":0,"maximum":20}"#),
-    honoured("response_format", r#"{"type":["object","null"]}"#),
-    honoured("structured_outputs", r#"{"type":["object","null"]}"#),
     honoured("tools", r#"{"type":["array","null"],"items":{"type":"object"}}"#),
     honoured("tool_choice", r#"{"anyOf":[{"type":["string","null"]},{"type":"object"}]}"#),
     honoured("parallel_tool_calls", r#"{"type":["boolean","null"]}"#),
     honoured("reasoning_effort", r#"{"type":["string","null"]}"#),
+    honoured("reasoning", r#"{"type":["object","null"]}"#),
     honoured("chat_template_kwargs", r#"{"type":["object","null"]}"#),
     honoured("add_generation_prompt", r#"{"type":["boolean","null"]}"#),
     honoured("documents", r#"{"type":["array","null"],"items":{"type":"object"}}"#),
@@ -42,16 +42,10 @@ const OWN: &[Field] = &[
     refused("continue_final_message", "a template ends the last message", &["false"]),
     refused("echo", "a conversation is not part of its answer", &["false"]),
     refused("prompt_logprobs", "use /v1/completions with `echo` and `logprobs`", &[]),
-    refused("guided_json", "use `response_format` or `structured_outputs`", &[]),
-    refused("guided_regex", "use `structured_outputs`", &[]),
-    refused("guided_choice", "use `structured_outputs`", &[]),
-    refused("guided_grammar", "use `structured_outputs`", &[]),
-    refused("grammar", "use `structured_outputs`", &["\"\""]),
-    refused("json_schema", "use `response_format`", &[]),
 ];
 
 /// All of them.
-pub(crate) const CHAT: &[&[Field]] = &[OWN, SAMPLING];
+pub(crate) const CHAT: &[&[Field]] = &[OWN, FORMS, BUDGETS, SAMPLING];
 
 /// What `stream_options` may have.
 pub(crate) const STREAM_OPTIONS: &[&[Field]] = &[&[

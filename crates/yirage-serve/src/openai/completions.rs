@@ -7,10 +7,11 @@ use crate::app::{App, now};
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, honoured, ignored, refused};
+use crate::fim::Gap;
 use crate::generate::{Asked, SAMPLING, Speaker, Turns, start};
-use crate::grammar::Grammar;
+use crate::grammar::{FORMS, Grammar};
 use crate::limits::MAX_CHOICES;
-use crate::prompt::prompts;
+use crate::prompt::{Prompt, prompts};
 use crate::reply::with_ignored;
 use crate::sse::{self, Framing};
 use axum::extract::State;
@@ -31,25 +32,18 @@ const OWN: &[Field] = &[
     honoured("stream_options", r#"{"type":["object","null"]}"#),
     honoured("logprobs", r#"{"type":["integer","null"],"minimum":0,"maximum":20}"#),
     honoured("echo", r#"{"type":["boolean","null"]}"#),
+    honoured("suffix", r#"{"type":["string","null"]}"#),
     honoured("best_of", r#"{"type":["integer","null"]}"#),
-    honoured("response_format", r#"{"type":["object","null"]}"#),
-    honoured("structured_outputs", r#"{"type":["object","null"]}"#),
     honoured("return_token_ids", r#"{"type":["boolean","null"]}"#),
     honoured("parse_special", r#"{"type":["boolean","null"]}"#),
     ignored("user", r#"{"type":["string","null"]}"#),
     ignored("metadata", r#"{"type":["object","null"]}"#),
-    refused("suffix", "the model continues a text; it does not fill one in", &["\"\""]),
     refused("add_special_tokens", "the tokens that the model wants in front are always added; send ids", &["true"]),
     refused("prompt_logprobs", "use `echo` with `logprobs`", &[]),
-    refused("guided_json", "use `response_format` or `structured_outputs`", &[]),
-    refused("guided_regex", "use `structured_outputs`", &[]),
-    refused("guided_choice", "use `structured_outputs`", &[]),
-    refused("guided_grammar", "use `structured_outputs`", &[]),
-    refused("grammar", "use `structured_outputs`", &["\"\""]),
 ];
 
 /// All fields of it.
-pub(crate) const COMPLETIONS: &[&[Field]] = &[OWN, SAMPLING];
+pub(crate) const COMPLETIONS: &[&[Field]] = &[OWN, FORMS, SAMPLING];
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
@@ -83,14 +77,25 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
     asked.prompt_logprobs = logprobs.filter(|_| echo);
     let token_ids = fields.switch("return_token_ids")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
-    let include_usage = include_usage(&mut fields, stream)?;
+    let mut ignored = Vec::new();
+    let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
     let parse_special = fields.switch("parse_special")?;
     let prompt = fields.take("prompt");
     let sent = prompts("prompt", fields.need("prompt", prompt)?, MAX_CHOICES)?;
-    let grammar = Grammar::of_fields(fields.take("response_format"), fields.take("structured_outputs"))?;
-    let ignored = fields.finish()?;
+    let grammar = Grammar::read(&mut fields, &mut ignored)?;
+    let suffix = fields.text("suffix")?.unwrap_or_default();
+    fields.finish_into(&mut ignored)?;
     let texts = generator.model().texts();
-    let prompts = sent.iter().map(|prompt| prompt.ids(texts, parse_special)).collect::<Result<Vec<_>, _>>()?;
+    let ids = |prompt: &Prompt| match prompt {
+        Prompt::Text(before) if !suffix.is_empty() => {
+            Gap { before, behind: &suffix, begun: "", files: &[] }.prompt(generator.texts()?, "suffix")
+        }
+        Prompt::Ids(_) if !suffix.is_empty() => {
+            Err(ApiError::field("suffix", "`suffix` needs a prompt of text: token ids are used as they are"))
+        }
+        prompt => prompt.ids(texts, parse_special),
+    };
+    let prompts = sent.iter().map(ids).collect::<Result<Vec<_>, _>>()?;
     let compiled = grammar.compile(generator)?;
     let streams = start(app, call, &held, &prompts, &asked, &|| compiled.constraint())?;
     let keeps = logprobs.is_some() || token_ids;

@@ -20,7 +20,7 @@ fn parts(said: Said) -> (Vec<Piece>, Option<Box<End>>) {
 }
 
 impl Begun {
-    fn object(&self, status: &str, output: &Output, error: Option<&ApiError>) -> Value {
+    pub(super) fn object(&self, status: &str, output: &Output, error: Option<&ApiError>) -> Value {
         let mut object = self.echoed.clone();
         let usage = self.conversing.turns.usage();
         let ended = status == "completed" || status == "incomplete";
@@ -54,12 +54,16 @@ impl Begun {
         let object = self.object(if cut { "incomplete" } else { "completed" }, output, None);
         if let Some(mut messages) = self.kept.take() {
             messages.push(output.message());
-            self.app.stored.keep(&self.id, &self.owner, Kept { response: object.clone(), messages });
+            let kept = Kept { response: object.clone(), messages: Some(messages), running: None };
+            match self.background {
+                true => self.app.stored.replace(&self.id, &self.owner, kept),
+                false => self.app.stored.keep(&self.id, &self.owner, kept),
+            }
         }
         object
     }
 
-    fn output(&self) -> Output {
+    pub(super) fn output(&self) -> Output {
         Output::new(self.id.trim_start_matches("resp_"))
     }
 }
@@ -69,6 +73,14 @@ impl Begun {
 /// # Errors
 /// What the answer ended with.
 pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
+    Ok(reply::json(&computed(&mut begun).await?))
+}
+
+/// The response once all was said.
+///
+/// # Errors
+/// What the answer ended with.
+pub(super) async fn computed(begun: &mut Begun) -> Result<Value, ApiError> {
     let (mut output, mut ended) = (begun.output(), None);
     while let Some(said) = begun.conversing.turns.next().await? {
         let (pieces, end) = parts(said);
@@ -79,7 +91,7 @@ pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
     output.close();
     let mut object = begun.ended(&output, ended.as_deref());
     object["output_text"] = output.text().into();
-    Ok(reply::json(&object))
+    Ok(object)
 }
 
 /// Events with their numbers.

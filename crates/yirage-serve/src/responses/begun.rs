@@ -16,5 +16,7 @@ pub(super) struct Begun {
     pub(super) kept: Option<Vec<Value>>,
     pub(super) owner: String,
     pub(super) stream: bool,
+    /// Whether it is asked for later.
+    pub(super) background: bool,
     pub(super) ignored: Vec<String>,
 }

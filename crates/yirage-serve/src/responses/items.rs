@@ -2,70 +2,111 @@
 
 use crate::conversation;
 use crate::error::ApiError;
-use crate::fields::wrong;
+use crate::fields::{Fields, Table, honoured, ignored, wrong};
 use serde_json::{Value, json};
 
-/// The messages of `input`: a text, or items.
+/// The fields of all kinds of items: one that another kind honours has no effect here, and is refused.
+const ITEM: Table = &[&[
+    honoured("type", "{}"),
+    honoured("role", "{}"),
+    honoured("content", "{}"),
+    honoured("call_id", "{}"),
+    honoured("name", "{}"),
+    honoured("arguments", "{}"),
+    honoured("output", "{}"),
+    // What clients send back of answers.
+    ignored("id", "{}"),
+    ignored("status", "{}"),
+    ignored("phase", "{}"),
+    ignored("summary", "{}"),
+    ignored("encrypted_content", "{}"),
+]];
+
+const THOUGHT: Table = &[&[honoured("type", "{}"), honoured("text", "{}")]];
+
+/// The messages of `input`: a text, or items. What changes nothing in them joins `ignored`.
 ///
 /// # Errors
 /// An item that makes no sense, by its place; one that no template knows.
-pub(super) fn messages(input: Value) -> Result<Vec<Value>, ApiError> {
+pub(super) fn messages(input: Value, ignored: &mut Vec<String>) -> Result<Vec<Value>, ApiError> {
     let list = match input {
         Value::String(text) => return Ok(vec![json!({"role": "user", "content": text})]),
         Value::Array(list) => list,
         other => return Err(wrong("input", "a string or a list of items", &other)),
     };
-    let mut out: Vec<Value> = Vec::new();
-    let mut thought: Option<String> = None;
+    let mut read = Read::default();
     for (at, item) in list.into_iter().enumerate() {
-        let place = format!("input[{at}]");
-        let text = |name: &str| item.get(name).and_then(Value::as_str);
-        let need = |name: &str| {
-            let place = format!("{place}.{name}");
-            text(name).ok_or_else(|| ApiError::field(&place, format!("`{place}` is missing")))
+        let mut item = Fields::within(item, ITEM, &format!("input[{at}]"))?;
+        item.leave_out("summary", &json!([]));
+        read.item(&mut item, ignored)?;
+        item.finish_into(ignored)?;
+    }
+    conversation::messages("input", read.out, ignored)
+}
+
+#[derive(Default)]
+struct Read {
+    out: Vec<Value>,
+    /// A thought that belongs to what comes next.
+    thought: Option<String>,
+}
+
+impl Read {
+    fn item(&mut self, item: &mut Fields, ignored: &mut Vec<String>) -> Result<(), ApiError> {
+        let need = |item: &mut Fields, name: &str| {
+            let text = item.text(name)?;
+            item.need(name, text)
         };
-        match text("type").unwrap_or("message") {
+        match item.text("type")?.as_deref().unwrap_or("message") {
             "message" => {
-                let content = item.get("content").cloned().unwrap_or_default();
-                let mut message = json!({"role": need("role")?, "content": content});
-                if let Some(thought) = thought.take() {
-                    message["reasoning_content"] = thought.into();
-                }
-                out.push(message);
+                let (place, content) = (item.at("content"), item.take("content"));
+                let content = conversation::content(&place, item.need("content", content)?, ignored)?;
+                let message = json!({"role": need(item, "role")?, "content": content});
+                self.push(message);
             }
             "function_call" => {
-                let function = json!({"name": need("name")?, "arguments": need("arguments")?});
-                let call = json!({"id": need("call_id")?, "type": "function", "function": function});
-                // Calls that follow each other are those of one message.
-                let last = out.last_mut().filter(|last| last["role"] == "assistant" && last["tool_calls"].is_array());
-                match last.and_then(|last| last["tool_calls"].as_array_mut()) {
-                    Some(calls) => calls.push(call),
-                    None => out.push(json!({
-                        "role": "assistant", "content": "", "tool_calls": [call], "reasoning_content": thought.take(),
-                    })),
-                }
+                let function = json!({"name": need(item, "name")?, "arguments": need(item, "arguments")?});
+                self.call(json!({"id": need(item, "call_id")?, "type": "function", "function": function}));
             }
             "function_call_output" => {
-                let output = item.get("output").cloned().unwrap_or_default();
-                out.push(json!({"role": "tool", "tool_call_id": need("call_id")?, "content": output}));
+                let (place, output) = (item.at("output"), item.take("output"));
+                let output = conversation::content(&place, item.need("output", output)?, ignored)?;
+                self.out.push(json!({"role": "tool", "tool_call_id": need(item, "call_id")?, "content": output}));
             }
             "reasoning" => {
-                let parts = item.get("content").and_then(Value::as_array);
-                let parts = parts.into_iter().flatten().filter_map(|part| part["text"].as_str());
-                thought = Some(parts.collect());
+                let place = item.at("content");
+                let mut all = String::new();
+                for (at, part) in item.list("content")?.unwrap_or_default().into_iter().enumerate() {
+                    let mut part = Fields::within(part, THOUGHT, &format!("{place}[{at}]"))?;
+                    part.text("type")?;
+                    all.push_str(&need(&mut part, "text")?);
+                    part.finish_into(ignored)?;
+                }
+                self.thought = Some(all);
             }
             other => {
                 let why = format!("items of the type {other:?} are not understood");
-                return Err(ApiError::unsupported(&place, &why));
+                return Err(ApiError::unsupported(item.place(), &why));
             }
         }
+        Ok(())
     }
-    for message in &mut out {
-        if let Some(map) = message.as_object_mut() {
-            map.retain(|_, value| !value.is_null());
+
+    fn push(&mut self, mut message: Value) {
+        if let Some(thought) = self.thought.take() {
+            message["reasoning_content"] = thought.into();
+        }
+        self.out.push(message);
+    }
+
+    /// Calls that follow each other are those of one message.
+    fn call(&mut self, call: Value) {
+        let last = self.out.last_mut().filter(|last| last["role"] == "assistant" && last["tool_calls"].is_array());
+        match last.and_then(|last| last["tool_calls"].as_array_mut()) {
+            Some(calls) => calls.push(call),
+            None => self.push(json!({"role": "assistant", "content": "", "tool_calls": [call]})),
         }
     }
-    conversation::messages(out)
 }
 
 #[cfg(test)]
@@ -91,10 +132,16 @@ mod tests {
             json!({"role": "tool", "tool_call_id": "a", "content": "2"}),
             json!({"role": "assistant", "content": "two"}),
         ];
-        assert_eq!(messages(sent).unwrap(), wanted);
-        assert_eq!(messages(json!("hi")).unwrap(), [json!({"role": "user", "content": "hi"})]);
-        for wrong in [json!(3), json!([]), json!([{"type": "computer_call"}]), json!([{"type": "function_call"}])] {
-            assert!(messages(wrong.clone()).is_err(), "{wrong}");
+        assert_eq!(messages(sent, &mut Vec::new()).unwrap(), wanted);
+        assert_eq!(messages(json!("hi"), &mut Vec::new()).unwrap(), [json!({"role": "user", "content": "hi"})]);
+        for wrong in [
+            json!(3),
+            json!([]),
+            json!([{"type": "computer_call"}]),
+            json!([{"type": "function_call"}]),
+            json!([{"role": "user", "content": "a", "name": "b"}]),
+        ] {
+            assert!(messages(wrong.clone(), &mut Vec::new()).is_err(), "{wrong}");
         }
     }
 }

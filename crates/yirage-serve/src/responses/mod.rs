@@ -1,6 +1,7 @@
 //! OpenAI's responses: conversations as items, and answers that can be kept.
 
 mod answer;
+mod background;
 mod begun;
 mod items;
 mod output;

@@ -1,6 +1,7 @@
 //! POST /v1/responses and /v1/responses/input_tokens.
 
 use super::answer::{stream, whole};
+use super::background::later;
 use super::begun::Begun;
 use super::items;
 use crate::app::{App, now};
@@ -9,9 +10,10 @@ use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
 use crate::generate::{Asked, Talk, converse};
 use crate::grammar::Grammar;
+use crate::openai::chat::reasoning;
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
-use crate::tools::{Tool, ToolUse, unenforced};
+use crate::tools::{Tool, ToolUse};
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -30,6 +32,7 @@ const OWN: &[Field] = &[
     honoured("temperature", r#"{"type":["number","null"],"minimum":0,"maximum":100}"#),
     honoured("top_p", r#"{"type":["number","null"],"exclusiveMinimum":0,"maximum":1}"#),
     honoured("stream", r#"{"type":["boolean","null"]}"#),
+    honoured("background", r#"{"type":["boolean","null"]}"#),
     honoured("store", r#"{"type":["boolean","null"]}"#),
     honoured("previous_response_id", r#"{"type":["string","null"]}"#),
     honoured("metadata", r#"{"type":["object","null"]}"#),
@@ -41,7 +44,6 @@ const OWN: &[Field] = &[
     ignored("include", r#"{"type":["array","null"]}"#),
     ignored("stream_options", r#"{"type":["object","null"]}"#),
     refused("truncation", "a conversation is never shortened", &["\"disabled\""]),
-    refused("background", "responses are computed while they are waited for", &["false"]),
     refused("conversation", "use `previous_response_id`", &[]),
     refused("prompt", "there are no stored prompts", &[]),
     refused("top_logprobs", "use /v1/chat/completions", &["0"]),
@@ -51,8 +53,6 @@ const OWN: &[Field] = &[
 /// The fields of it.
 pub(crate) const RESPONSES: Table = &[OWN];
 
-const REASONING: Table = &[&[honoured("effort", "{}"), ignored("summary", "{}"), ignored("generate_summary", "{}")]];
-
 const TEXT: Table = &[&[honoured("format", "{}"), refused("verbosity", "say it in the prompt", &["\"medium\""])]];
 
 /// What a request says.
@@ -61,7 +61,6 @@ struct Read {
     /// The conversation without instructions.
     messages: Vec<Value>,
     echoed: Value,
-    ignored: Vec<String>,
 }
 
 /// The endpoint.
@@ -69,9 +68,10 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
     let mut begun = app.work(move |app| begin(app, &call, &body)).await?;
     begun.conversing.turns.first().await?;
     let ignored = std::mem::take(&mut begun.ignored);
-    let response = match begun.stream {
-        true => sse::stream(Framing::Events, |writer| stream(begun, writer)),
-        false => whole(begun).await?,
+    let response = match (begun.background, begun.stream) {
+        (true, _) => later(begun),
+        (false, true) => sse::stream(Framing::Events, |writer| stream(begun, writer)),
+        (false, false) => whole(begun).await?,
     };
     Ok(with_ignored(response, &ignored))
 }
@@ -85,7 +85,7 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { call, body }: Po
         let read = read(app, &call, &mut fields)?;
         let (_, ids) = read.talk.render(held.generator()?)?;
         let object = json!({"object": "response.input_tokens", "input_tokens": ids.len()});
-        Ok(with_ignored(reply::json(&object), &[read.ignored, fields.finish_part()?].concat()))
+        Ok(with_ignored(reply::json(&object), &[read.talk.ignored, fields.finish_part()?].concat()))
     })
     .await
 }
@@ -107,8 +107,13 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
     }
     let stream = fields.switch("stream")?.unwrap_or(false);
     let store = fields.switch("store")?.unwrap_or(true);
-    let Read { talk, messages, mut echoed, ignored } = read(app, call, &mut fields)?;
-    let ignored = [ignored, fields.finish()?].concat();
+    let background = fields.switch("background")?.unwrap_or(false);
+    if background && (stream || !store) {
+        let what = "`background` is for responses that are kept and asked for later: without `stream`, with `store`";
+        return Err(ApiError::field("background", what));
+    }
+    let Read { talk, messages, mut echoed } = read(app, call, &mut fields)?;
+    let mut ignored = fields.finish()?;
     for (name, value) in [
         ("model", json!(held.entry.name())),
         ("created_at", json!(now())),
@@ -116,13 +121,15 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
         ("top_p", json!(asked.sampling.top_p)),
         ("max_output_tokens", json!(asked.max_tokens)),
         ("store", json!(store)),
+        ("background", json!(background)),
     ] {
         echoed[name] = value;
     }
     let conversing = converse(app, call, &held, &asked, &talk)?;
+    ignored.extend_from_slice(&conversing.ignored);
     let (kept, owner) = (store.then_some(messages), call.caller.name.clone());
     let id = format!("resp_{}", app.id("").trim_start_matches('-'));
-    Ok(Begun { app: app.clone(), conversing, id, echoed, kept, owner, stream, ignored })
+    Ok(Begun { app: app.clone(), conversing, id, echoed, kept, owner, stream, background, ignored })
 }
 
 /// The conversation of a request, behind the one that it goes on from.
@@ -134,29 +141,29 @@ fn read(app: &App, call: &Call, fields: &mut Fields) -> Result<Read, ApiError> {
             let what = format!("there is no response `{id}`; it may have been too old to be kept");
             ApiError { param: Some("previous_response_id".into()), ..ApiError::not_found(what) }
         })?;
-        messages.extend(kept.messages.iter().cloned());
+        let said = kept.messages.as_ref().ok_or_else(|| {
+            let what = format!("the response `{id}` has no answer that could be gone on from");
+            ApiError::field("previous_response_id", what)
+        })?;
+        messages.extend(said.iter().cloned());
     }
     let input = fields.take("input");
-    messages.extend(items::messages(fields.need("input", input)?)?);
+    let mut ignored = Vec::new();
+    messages.extend(items::messages(fields.need("input", input)?, &mut ignored)?);
     let instructions = fields.text("instructions")?;
     let mut all: Vec<Value> = instructions.iter().map(|text| json!({"role": "system", "content": text})).collect();
     all.extend(messages.iter().cloned());
     let list = fields.list("tools")?.unwrap_or_default();
     let choice = fields.take("tool_choice");
     let parallel = fields.switch("parallel_tool_calls")?.unwrap_or(true);
-    let mut ignored = Vec::new();
-    let mut effort = None;
-    if let Some(mut reasoning) = fields.fields("reasoning", REASONING)? {
-        effort = reasoning.text("effort")?;
-        ignored.extend(reasoning.finish()?.into_iter().map(|name| format!("reasoning.{name}")));
-    }
-    let (mut grammar, mut format) = (Grammar::Free, json!({"type": "text"}));
+    let (effort, budget) = reasoning(fields, &mut ignored)?.unwrap_or_default();
+    let (mut grammar, mut format) = (Grammar::free(), json!({"type": "text"}));
     if let Some(mut text) = fields.fields("text", TEXT)? {
         if let Some(wanted) = text.take("format") {
-            grammar = Grammar::of_response_format(&wanted)?;
+            grammar = Grammar::of_response_format("text.format", wanted.clone(), &mut ignored)?;
             format = wanted;
         }
-        text.finish()?;
+        text.finish_into(&mut ignored)?;
     }
     let echoed = json!({
         "instructions": instructions,
@@ -169,9 +176,8 @@ fn read(app: &App, call: &Call, fields: &mut Fields) -> Result<Read, ApiError> {
         "tools": list,
         "truncation": "disabled",
     });
-    let tools = ToolUse::new(Tool::list(&list)?, choice.as_ref(), parallel)?;
-    ignored.extend(unenforced(&list, tools.as_ref()));
+    let tools = ToolUse::new(Tool::list(&list, &mut ignored)?, choice, parallel, &mut ignored)?;
     let thinking = effort.as_deref().map(|effort| effort != "none");
-    let talk = Talk { tools, reasoning_effort: effort, thinking, grammar, ..Talk::new(all) };
-    Ok(Read { talk, messages, echoed, ignored })
+    let talk = Talk { tools, reasoning_effort: effort, thinking, budget, grammar, ignored, ..Talk::new(all) };
+    Ok(Read { talk, messages, echoed })
 }

@@ -31,12 +31,21 @@ pub(crate) async fn delete(
     Ok(reply::json(&json!({"id": id, "object": "response", "deleted": true})))
 }
 
-/// POST /v1/responses/{id}/cancel: only what is computed in the background can be, and nothing is.
+/// POST /v1/responses/{id}/cancel: ends one that is computed in the background. One that has ended stays as it is.
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     call: Call,
 ) -> Result<Response, ApiError> {
-    app.stored.get(&id, &call.caller.name).ok_or_else(|| missing(&id))?;
-    Err(ApiError::invalid("this response was not computed in the background; close its connection to cancel one"))
+    let kept = app.stored.get(&id, &call.caller.name).ok_or_else(|| missing(&id))?;
+    if kept.response["background"] != true {
+        let what = "this response was not computed in the background; close its connection to cancel one";
+        return Err(ApiError::invalid(what));
+    }
+    let mut response = kept.response.clone();
+    if let Some(running) = &kept.running {
+        running.notify_one();
+        response["status"] = "cancelled".into();
+    }
+    Ok(reply::json(&response))
 }

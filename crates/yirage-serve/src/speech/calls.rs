@@ -23,9 +23,12 @@ pub(crate) fn parse(form: CallForm, text: &str) -> Option<Vec<Call>> {
         },
         CallForm::Bare => {
             // Several calls stand behind each other with a semicolon between them.
-            let mut calls = Vec::new();
-            for value in serde_json::Deserializer::from_str(&text.replace("};", "}\n")).into_iter::<Value>() {
-                calls.push(object(value.ok()?)?);
+            let (mut calls, mut rest) = (Vec::new(), text);
+            while !rest.is_empty() {
+                let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+                calls.push(object(values.next()?.ok()?)?);
+                let behind = rest.get(values.byte_offset()..).unwrap_or_default().trim_start();
+                rest = behind.strip_prefix(';').unwrap_or(behind).trim_start();
             }
             calls
         }
@@ -85,6 +88,8 @@ mod tests {
         assert_eq!(one(CallForm::Tagged, r#"{"name":"now"}"#), Some(("now".into(), "{}".into())));
         let two = r#"{"name":"a","parameters":{}}; {"name":"b","parameters":{}}"#;
         assert_eq!(parse(CallForm::Bare, two).unwrap().len(), 2);
+        let code = r#"{"name":"run","parameters":{"code":"{a};\nb"}}"#;
+        assert_eq!(one(CallForm::Bare, code), Some(("run".into(), r#"{"code":"{a};\nb"}"#.into())));
     }
 
     #[test]

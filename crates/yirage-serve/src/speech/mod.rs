@@ -7,5 +7,5 @@ mod calls;
 mod family;
 mod splitter;
 
-pub(crate) use family::{CallForm, Family};
+pub(crate) use family::{CallForm, Family, THINK};
 pub(crate) use splitter::{Piece, Splitter};

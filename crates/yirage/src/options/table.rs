@@ -466,6 +466,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         SERVE,
         "Memory of all models; they are loaded when wanted, and the one used longest ago goes",
     ),
+    option(
+        "idle-unload",
+        Number("S"),
+        Described("none: models stay loaded"),
+        SERVE,
+        "Seconds without a request after which a model is unloaded; the next request loads it again",
+    ),
     option("request-time", Number("S"), Described("none"), &[Serve, BenchServe], "Seconds that one request may take"),
     option("drain-time", Number("S"), Value("30"), SERVE, "Seconds that open requests get when the server is to end"),
     option(

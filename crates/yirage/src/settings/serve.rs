@@ -38,7 +38,9 @@ pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), Fail
         request_time: seconds(layers, "request-time")?,
         drain_time: seconds(layers, "drain-time")?.unwrap_or(usual.drain_time),
         stuck_after: seconds(layers, "stuck-after")?.unwrap_or(usual.stuck_after),
+        idle_unload: seconds(layers, "idle-unload")?,
         memory: gibibytes(layers, "models-memory")?,
+        ..usual
     };
     Ok((options, notes))
 }

@@ -144,6 +144,7 @@ const EFFECTS: &[Effect] = &[
     ("max-step-ms", |_| crate::serve::max_step_ms()),
     ("kv-memory", |_| crate::serve::kv_memory()),
     ("models-memory", |_| crate::serve::models_memory()),
+    ("idle-unload", |_| crate::serve::idle_unload()),
     ("request-time", |_| {
         crate::serve::request_time();
         bench_serve::request_time();

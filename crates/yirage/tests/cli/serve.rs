@@ -240,6 +240,17 @@ pub(crate) fn models_memory() {
     assert_eq!((status(&[]), status(&["--models-memory", "1"])), (json!("loaded"), json!("unloaded")));
 }
 
+pub(crate) fn idle_unload() {
+    let server = Serving::new(&["--idle-unload", "0.3"]);
+    let status = || server.get("/v1/models")["data"][0]["status"]["value"].clone();
+    let began = std::time::Instant::now();
+    while status() != "unloaded" {
+        assert!(began.elapsed() < Duration::from_secs(60), "never unloaded");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(server.ask("POST", "/v1/completions", "", r#"{"prompt": "a", "max_tokens": 1}"#).0, 200);
+}
+
 pub(crate) fn request_time() {
     let server = Serving::new(&["--request-time", "0"]);
     let (status, body) = server.ask("POST", "/v1/completions", "", r#"{"prompt": "a", "max_tokens": 300}"#);

@@ -1,0 +1,69 @@
+//! A grammar for one model, and the constraint that holds an answer to it.
+
+use crate::vocabulary::Vocabulary;
+use llguidance::api::TopLevelGrammar;
+use llguidance::{Matcher, TokenParser};
+use std::sync::Arc;
+use yirage_engine::sampling::{Constraint, TokenMask};
+
+/// A grammar for one model; none where any text will do.
+pub(crate) struct Compiled(Option<Prepared>);
+
+struct Prepared {
+    parser: TokenParser,
+    vocabulary: Arc<Vocabulary>,
+}
+
+impl Compiled {
+    /// Any text will do.
+    pub(crate) fn free() -> Compiled {
+        Compiled(None)
+    }
+
+    /// A grammar for the tokens of a model.
+    ///
+    /// # Errors
+    /// What cannot be enforced.
+    pub(super) fn new(vocabulary: &Arc<Vocabulary>, grammar: TopLevelGrammar) -> Result<Compiled, String> {
+        let parser = vocabulary.factory.create_parser(grammar).map_err(|why| why.to_string())?;
+        Ok(Compiled(Some(Prepared { parser, vocabulary: vocabulary.clone() })))
+    }
+
+    /// A constraint for one answer.
+    pub(crate) fn constraint(&self) -> Option<Box<dyn Constraint>> {
+        let prepared = self.0.as_ref()?;
+        let matcher = Matcher::new(Ok(prepared.parser.deep_clone()));
+        Some(Box::new(Held { matcher, vocabulary: prepared.vocabulary.clone() }))
+    }
+}
+
+/// An answer that is held to a grammar. After an error it allows no token, which ends the answer as one without its form.
+struct Held {
+    matcher: Matcher,
+    vocabulary: Arc<Vocabulary>,
+}
+
+impl Constraint for Held {
+    fn fill(&mut self, allowed: &mut TokenMask) {
+        let Ok(mask) = self.matcher.compute_mask_or_eos() else { return };
+        allowed.words_mut().iter_mut().zip(mask.as_slice()).for_each(|(to, from)| *to = *from);
+        let ends = &self.vocabulary.ends;
+        if ends.first().is_some_and(|end| allowed.allows(*end)) {
+            ends.iter().for_each(|end| allowed.allow(*end));
+        }
+    }
+
+    fn accept(&mut self, token: u32) {
+        let ends = &self.vocabulary.ends;
+        let token = if ends.contains(&token) { ends.first().copied().unwrap_or(token) } else { token };
+        if let Err(error) = self.matcher.consume_token(token) {
+            tracing::warn!(%error, "a grammar did not take a token");
+        }
+    }
+
+    fn roll_back(&mut self, tokens: usize) {
+        if let Err(error) = self.matcher.rollback(tokens) {
+            tracing::warn!(%error, "a grammar could not go back");
+        }
+    }
+}

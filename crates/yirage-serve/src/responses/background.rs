@@ -1,0 +1,29 @@
+//! Responses that are computed while nobody waits for them.
+
+use super::answer::computed;
+use super::begun::Begun;
+use crate::reply;
+use crate::store::Kept;
+use axum::response::Response;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Computes a response behind the client's back, and says what it is called. Whoever cancels or forgets it ends it.
+pub(super) fn later(mut begun: Begun) -> Response {
+    let object = begun.object("in_progress", &begun.output(), None);
+    let cancelled = Arc::new(Notify::new());
+    let kept = Kept { response: object.clone(), messages: None, running: Some(cancelled.clone()) };
+    begun.app.stored.keep(&begun.id, &begun.owner, kept);
+    tokio::spawn(async move {
+        let failed = tokio::select! {
+            ended = computed(&mut begun) => match ended {
+                // By now it is kept.
+                Ok(_) => return,
+                Err(error) => begun.object("failed", &begun.output(), Some(&error)),
+            },
+            () = cancelled.notified() => begun.object("cancelled", &begun.output(), None),
+        };
+        begun.app.stored.replace(&begun.id, &begun.owner, Kept { response: failed, messages: None, running: None });
+    });
+    reply::json(&object)
+}
