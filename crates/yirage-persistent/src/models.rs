@@ -49,7 +49,8 @@ fn unsupported(what: impl Into<String>, why: &str) -> PersistentError {
 
 impl KernelBuilder {
     /// Attaches the weights of a model's safetensors by their names, and adds its layers up to the choice of a token: the
-    /// largest logit, or with a seed a draw. The epsilon of norms is the model's from then on.
+    /// largest logit, or with a seed a draw. The epsilon of norms is the model's from then on. Where this fails the builder
+    /// may have a part of them: make another one.
     ///
     /// # Errors
     /// [`PersistentError::Unsupported`] for another architecture, biases, windows, rotations and formats that layer methods

@@ -221,7 +221,7 @@ impl PersistentKernel {
 
     /// Attaches the weights of a model's safetensors by their names, and adds its layers: Llama, Mistral and Qwen3, dense or
     /// with experts. The last one takes the largest logit, with ``seed`` it draws by ``sampling_params``. The epsilon of norms
-    /// is the model's from then on.
+    /// is the model's from then on. Where this raises the kernel may have a part of them: make another one.
     ///
     /// Raises:
     ///     ModelNotFoundError, ModelError
