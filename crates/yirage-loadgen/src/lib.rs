@@ -1,8 +1,8 @@
 //! Load for a server of language models: requests at random times from a seed, what a client sees of each answer, and
 //! statistics under the names of vLLM's `bench serve`.
 //!
-//! [`Target`] is a server, [`Run::run`] sends [`Sample`]s to it as a [`Load`] says, and gives what was seen of each
-//! ([`Seen`]). [`Summary`] sums that up. Time is measured here, at the client: from before the connection is opened.
+//! A [`Run`] sends [`Sample`]s to a [`Target`], which is a server, as a [`Load`] says, and gives what was seen of each
+//! ([`Seen`]). A [`Summary`] sums that up. Time is measured here, at the client: from before the connection is opened.
 //!
 //! Unknown here: models, tokenizers and engines. What a token is, the server says.
 #![forbid(unsafe_code)]
