@@ -125,7 +125,7 @@ fn forms_that_cannot_be_kept_are_refused_by_name() {
 
 #[test]
 fn several_calls_may_have_to_come() {
-    let engine = EngineOptions { context: Some(512), ..support::engine_options() };
+    let engine = EngineOptions { context: Some(2048), ..support::engine_options() };
     let server = serve_with(options(), vec![story(engine)]);
     // A schema that refers to itself, as clients' libraries write them.
     let parameters = json!({
@@ -134,7 +134,7 @@ fn several_calls_may_have_to_come() {
     });
     let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
     let mut body = json!({
-        "model": "story", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 400, "temperature": 1.5,
+        "model": "story", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1000, "temperature": 1.5,
         "tools": [tool("one"), tool("two")], "tool_choice": "required",
     });
     let mut counts = Vec::new();

@@ -248,7 +248,7 @@ fn calls_that_have_to_come_come() {
     ] {
         let mut body = json!({
             "model": "story", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 100, "seed": 4,
-            "tools": [tool("one"), tool("two")], "tool_choice": choice,
+            "tools": [tool("one"), tool("two")], "tool_choice": choice, "parallel_tool_calls": false,
         });
         let whole = ok(server.address(), "/v1/chat/completions", &body)["choices"][0].clone();
         assert_eq!(whole["finish_reason"], "tool_calls", "{whole}");

@@ -159,7 +159,8 @@ impl Speaker {
             }
             FinishReason::StopText => (Ending::Stop, self.stop_text(generator).map(StopCause::Text)),
             FinishReason::NothingAllowed => {
-                return Err(ApiError::ours("the form that was asked for leaves no further token"));
+                let what = "the form that was asked for leaves no further token: nothing fits it, or it is too large";
+                return Err(ApiError::invalid(what));
             }
             FinishReason::Length => (Ending::Length, None),
             FinishReason::Deadline => {

@@ -179,7 +179,7 @@ impl Stage {
 impl Constraint for Held {
     fn fill(&mut self, allowed: &mut TokenMask) {
         match (self.now.at, self.form.as_mut()) {
-            (At::Saying, Some(form)) => return form.fill(allowed),
+            (At::Saying, Some(form)) => form.fill(allowed),
             (At::Thinking, form) => {
                 if self.thoughts.budget.is_some_and(|budget| self.now.spent >= budget) {
                     self.thoughts.end.get(self.now.marked).iter().for_each(|id| allowed.allow(**id));

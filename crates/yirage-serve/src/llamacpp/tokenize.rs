@@ -38,7 +38,7 @@ const VLLM: Table = &[&[
 const STRINGS: &[Field] = &[honoured("return_token_strs", SWITCH), ignored("add_special_tokens", SWITCH)];
 
 /// vLLM's form for a conversation.
-const CONVERSATION: Table = &[CHAT[0], CHAT[1], STRINGS];
+const CONVERSATION: Table = &[CHAT[0], CHAT[1], CHAT[2], CHAT[3], STRINGS];
 
 /// The fields of /detokenize.
 pub(crate) const DETOKENIZE: Table = &[&[MODEL, honoured("tokens", r#"{"type":"array","items":{"type":"integer"}}"#)]];

@@ -94,7 +94,7 @@ pub(super) fn asked(app: &App, generator: &Generator, fields: &mut Fields) -> Re
         return Err(ApiError::field("num_ctx", what));
     }
     let ignored = options.finish()?;
-    Ok((asked, ignored.into_iter().map(|name| format!("options.{name}")).collect()))
+    Ok((asked, ignored))
 }
 
 /// The form that `format` asks for.

@@ -90,10 +90,9 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     let kwargs = fields.object("chat_template_kwargs")?.unwrap_or_default();
     let mut reasoning_effort = fields.text("reasoning_effort")?;
     let mut budget = Budget::read(fields, &["thinking_token_budget", "thinking_budget_tokens"])?;
-    if let Some((effort, tokens)) = reasoning(fields, &mut ignored)? {
-        reasoning_effort = reasoning_effort.or(effort);
-        budget = budget.or(tokens);
-    }
+    let asked = reasoning(fields, &mut ignored)?;
+    reasoning_effort = reasoning_effort.or(asked.effort);
+    budget = budget.or(asked.budget);
     let grammar = Grammar::read(fields, &mut ignored)?;
     Ok(Talk {
         ignored,
@@ -109,6 +108,13 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     })
 }
 
+/// How hard a model is to think, and for how many tokens.
+#[derive(Default)]
+pub(crate) struct Reasoning {
+    pub(crate) effort: Option<String>,
+    pub(crate) budget: Option<Budget>,
+}
+
 const REASONING: Table = &[&[
     honoured("effort", "{}"),
     honoured("budget", "{}"),
@@ -117,17 +123,14 @@ const REASONING: Table = &[&[
     ignored("generate_summary", "{}"),
 ]];
 
-/// How hard a model is to think, and for how many tokens, by the field `reasoning`.
+/// What the field `reasoning` says.
 ///
 /// # Errors
 /// What is neither.
-pub(crate) fn reasoning(
-    fields: &mut Fields,
-    ignored: &mut Vec<String>,
-) -> Result<Option<(Option<String>, Option<Budget>)>, ApiError> {
-    let Some(mut reasoning) = fields.fields("reasoning", REASONING)? else { return Ok(None) };
+pub(crate) fn reasoning(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Reasoning, ApiError> {
+    let Some(mut reasoning) = fields.fields("reasoning", REASONING)? else { return Ok(Reasoning::default()) };
     let effort = reasoning.text("effort")?;
     let budget = Budget::read(&mut reasoning, &["budget", "max_tokens"])?;
     reasoning.finish_into(ignored)?;
-    Ok(Some((effort, budget)))
+    Ok(Reasoning { effort, budget })
 }

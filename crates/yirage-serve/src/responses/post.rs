@@ -10,7 +10,7 @@ use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
 use crate::generate::{Asked, Talk, converse};
 use crate::grammar::Grammar;
-use crate::openai::chat::reasoning;
+use crate::openai::chat::{Reasoning, reasoning};
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use crate::tools::{Tool, ToolUse};
@@ -156,7 +156,7 @@ fn read(app: &App, call: &Call, fields: &mut Fields) -> Result<Read, ApiError> {
     let list = fields.list("tools")?.unwrap_or_default();
     let choice = fields.take("tool_choice");
     let parallel = fields.switch("parallel_tool_calls")?.unwrap_or(true);
-    let (effort, budget) = reasoning(fields, &mut ignored)?.unwrap_or_default();
+    let Reasoning { effort, budget } = reasoning(fields, &mut ignored)?;
     let (mut grammar, mut format) = (Grammar::free(), json!({"type": "text"}));
     if let Some(mut text) = fields.fields("text", TEXT)? {
         if let Some(wanted) = text.take("format") {
