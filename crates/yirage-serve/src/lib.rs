@@ -39,6 +39,7 @@ mod sse;
 mod store;
 mod tls;
 mod tools;
+mod unloading;
 mod unstalled;
 mod vectors;
 mod vocabulary;

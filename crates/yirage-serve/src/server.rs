@@ -2,10 +2,11 @@
 
 use crate::app::App;
 use crate::limits::{MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
-use crate::models::{ModelEntry, Models, unload_idle};
+use crate::models::{ModelEntry, Models};
 use crate::options::ServeOptions;
 use crate::router::router;
 use crate::signals::Signals;
+use crate::unloading::unload_idle;
 use crate::unstalled::Unstalled;
 use axum::Router;
 use hyper::server::conn::http1;

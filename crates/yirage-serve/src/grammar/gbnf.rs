@@ -4,9 +4,11 @@
 //! The other rules stay rules of the parser above it. There each lexeme takes as much text as it can, by which a grammar
 //! that leans on other splits is narrower than it was; nothing outside of it is ever allowed.
 
-use super::text::MAX_DEPTH;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+
+/// Brackets of any kind that are open at once.
+pub(super) const MAX_DEPTH: usize = 64;
 
 /// Rules of a grammar.
 const MAX_RULES: usize = 512;

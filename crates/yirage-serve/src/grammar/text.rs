@@ -1,7 +1,7 @@
 //! Regular expressions and grammars as clients write them: within budgets, and in the words of the library that enforces
 //! them.
 
-use super::gbnf;
+use super::gbnf::{self, MAX_DEPTH};
 use std::borrow::Cow;
 
 /// Bytes of a grammar.
@@ -9,9 +9,6 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// Rules of a grammar in Lark, counted by their colons.
 const MAX_RULES: usize = 512;
-
-/// Brackets of any kind that are open at once.
-pub(super) const MAX_DEPTH: usize = 64;
 
 /// Bytes of stack for compiling one.
 const STACK: usize = 64 << 20;

@@ -1,12 +1,8 @@
 //! How long a model stays loaded when nobody uses it.
 
 use super::{Closing, ModelEntry, Models};
-use crate::app::App;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// How often models are looked at.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a model stays when nobody uses it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,22 +62,8 @@ impl ModelEntry {
 }
 
 impl Models {
-    /// Unloads the models whose time is over.
-    fn unload_idle(&self, usual: Option<Duration>) {
+    /// Unloads the models whose time is over. It may take long: not for threads that serve connections.
+    pub(crate) fn unload_idle(&self, usual: Option<Duration>) {
         self.iter().for_each(|entry| entry.unload_idle(usual));
-    }
-}
-
-/// Unloads models whose time is over, for as long as there is a server.
-pub(crate) async fn unload_idle(app: Weak<App>) {
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let Some(app) = app.upgrade() else { return };
-        // A model ends on a thread that serves no connection: its own thread is waited for.
-        let looked = tokio::task::spawn_blocking(move || app.models.unload_idle(app.options.idle_unload)).await;
-        if let Err(error) = looked {
-            tracing::error!(%error, "models are no longer unloaded");
-            return;
-        }
     }
 }

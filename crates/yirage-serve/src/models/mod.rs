@@ -7,7 +7,7 @@ mod idle;
 mod served;
 
 pub use generator::Generator;
-pub(crate) use idle::{Keep, unload_idle};
+pub(crate) use idle::Keep;
 pub use served::Served;
 
 use crate::error::ApiError;
