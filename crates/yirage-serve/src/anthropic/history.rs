@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused, wrong};
 use crate::tools::{Tool, ToolUse, check_count};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 const MESSAGE: Table = &[&[honoured("role", "{}"), honoured("content", "{}")]];
 
@@ -188,7 +188,8 @@ pub(super) fn tools(
         let mut tool = Fields::within(tool, TOOL, &place)?;
         tool.take("type");
         let (name, description) = (tool.text("name")?.unwrap_or_default(), tool.text("description")?);
-        let schema = Value::Object(tool.object("input_schema")?.unwrap_or_else(Map::new));
+        let schema = tool.object("input_schema")?;
+        let schema = Value::Object(tool.need("input_schema", schema)?);
         let strict = tool.switch("strict")?.unwrap_or(false);
         tool.finish_into(ignored)?;
         tools.push(Tool::new(&place, &name, description.as_deref(), schema, strict)?);

@@ -113,6 +113,7 @@ fn write_item(out: &mut String, item: &Item, names: &BTreeMap<&str, String>) {
             write_alternatives(out, alternatives, names);
             out.push(')');
         }
+        Item::Repeat(_, _, Some(0)) => out.push_str("\"\""),
         Item::Repeat(item, least, most) => {
             out.push('(');
             write_item(out, item, names);

@@ -86,6 +86,7 @@ impl Grammar {
             Shape::Text(text) => {
                 TopLevelGrammar::from_lark(text::lark(text).map_err(|why| self.refused(&why))?.into_owned())
             }
+            Shape::Calls { schema, most: 1 } => TopLevelGrammar::from_json_schema(with_spaces(schema.clone())),
             Shape::Calls { schema, most } => {
                 let more = most.saturating_sub(1);
                 let schema = with_spaces(schema.clone());
