@@ -49,7 +49,7 @@ impl Serving {
     fn connect(&self) -> TcpStream {
         let address = self.address.replace("0.0.0.0", "127.0.0.1");
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
         stream
     }
 
@@ -245,7 +245,7 @@ pub(crate) fn idle_unload() {
     let status = || server.get("/v1/models")["data"][0]["status"]["value"].clone();
     let began = std::time::Instant::now();
     while status() != "unloaded" {
-        assert!(began.elapsed() < Duration::from_secs(60), "never unloaded");
+        assert!(began.elapsed() < Duration::from_secs(600), "never unloaded");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(server.ask("POST", "/v1/completions", "", r#"{"prompt": "a", "max_tokens": 1}"#).0, 200);
@@ -275,7 +275,7 @@ pub(crate) fn stuck_after() {
 
 #[test]
 fn a_server_that_is_told_to_end_finishes_what_is_open() {
-    let server = Serving::new(&[]);
+    let server = Serving::new(&["--drain-time", "600"]);
     let mut open = server.long();
     let ended = server.ended();
     assert_eq!(ended.code, 0, "{}", ended.err);
