@@ -86,6 +86,9 @@ class MPKMetadata:
         if not self.weight_from_model:
             why = "weights of an MPK are those of its model's files; attach_input of a PersistentKernel takes arrays"
             raise Unsupported(f"weight_from_model=False is not supported: {why}")
+        if self.world_size != 1 or self.rank != 0:
+            why = "an MPK has a whole model in one process"
+            raise Unsupported(f"rank {self.rank} of {self.world_size} is not supported: {why}")
         if self.model_name is None and self.model_path is None:
             raise OptionError("model_name and model_path are None: one of them is wanted")
         if (self.step is None) != (self.tokens is None):
