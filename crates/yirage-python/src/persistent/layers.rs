@@ -682,16 +682,35 @@ impl KernelLayers {
     }
 }
 
-/// How methods begin that [`KernelBuilder`] has and this class has not: latent attention and 8-bit floats.
-const NOT_YET: &[&str] = &["mla_", "assemble_q_decode_", "quantize_fp8_", "linear_fp8_", "moe_w13_fp8_", "moe_w2_fp8_"];
+/// Methods that [`KernelBuilder`] has and this class has not: latent attention and 8-bit floats.
+const NOT_YET: &[&str] = &[
+    "mla_kv_gather_layer",
+    "mla_kv_gather_split_layer",
+    "mla_decode_layer",
+    "mla_reduce_layer",
+    "mla_mtp_decode_layer",
+    "mla_mtp_reduce_layer",
+    "mla_prefill_layer",
+    "mla_prefill_absorbed_layer",
+    "mla_rope_layer",
+    "assemble_q_decode_layer",
+    "linear_bmm_layer",
+    "quantize_fp8_layer",
+    "linear_fp8_layer",
+    "linear_fp8_with_residual_layer",
+    "moe_w13_fp8_layer",
+    "moe_w2_fp8_layer",
+];
 
 /// Why there is no method of this name; none where no such layer is known.
 fn absent(name: &str) -> Option<PersistentError> {
-    let unsupported = || PersistentError::Unsupported {
+    if !NOT_YET.contains(&name) {
+        return missing_layer(name);
+    }
+    Some(PersistentError::Unsupported {
         what: format!("the layer method `{name}` in Python"),
         why: "KernelBuilder of the Rust library has it, and Python does not reach it yet".into(),
-    };
-    missing_layer(name).or_else(|| NOT_YET.iter().any(|beginning| name.starts_with(beginning)).then(unsupported))
+    })
 }
 
 /// A layer method of Mirage's that is not here.
