@@ -90,13 +90,20 @@ impl GivenModel {
         }
         let mut formats = BTreeSet::new();
         for (name, group) in &self.model.state_group {
-            let Some(&CacheGroup::Paged { kv_heads, k_width, v_width, .. }) = self.model.groups.get(*group) else {
-                return wrong(format!(
-                    "its state `{name}` is of group {group}, which keeps no keys and values of heads"
-                ));
+            let (heads, width) = match self.model.groups.get(*group) {
+                Some(&CacheGroup::Paged { kv_heads, k_width, v_width, .. }) => (kv_heads, k_width.checked_add(v_width)),
+                Some(&CacheGroup::Latent { rank, rope }) => (1, rank.checked_add(rope)),
+                None | Some(CacheGroup::Slot { .. }) => {
+                    return wrong(format!(
+                        "its state `{name}` is of group {group}, which keeps neither keys and values nor compressed rows"
+                    ));
+                }
+            };
+            let Some(width) = width else {
+                return wrong(format!("its cache group {group} has rows of more elements than a number counts"));
             };
             let ty = graph.find(name).map(|id| graph.ty(id));
-            let shape = [BLOCK as u32, kv_heads, k_width.saturating_add(v_width)].map(Dim::Const);
+            let shape = [BLOCK as u32, heads, width].map(Dim::Const);
             match ty.map(|ty| (ty.dtype, &ty.shape)) {
                 Some((DType::Stored(format), found)) if **found == shape => formats.insert(format.info().name),
                 _ => return wrong(format!("its state `{name}` is {ty:?}, blocks of {shape:?} are wanted")),

@@ -69,6 +69,8 @@ fn every_kept_input_ends_in_a_value_or_a_typed_error() {
 fn every_target_is_replayed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let stem = |p: &PathBuf| p.file_stem().unwrap().to_string_lossy().into_owned();
-    let targets: Vec<String> = files(&root.join("fuzz_targets")).iter().map(stem).collect();
+    let targets = files(&root.join("fuzz_targets")).into_iter().map(|file| stem(&file));
+    // Those of the server are replayed beside it.
+    let targets: Vec<String> = targets.filter(|name| !name.starts_with("serve_")).collect();
     assert_eq!(targets, TARGETS.map(|(name, _)| name.to_owned()));
 }

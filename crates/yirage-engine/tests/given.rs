@@ -40,7 +40,7 @@ fn given(name: &str) -> GivenModel {
 
 #[test]
 fn a_given_model_is_the_model_of_the_files() {
-    for name in ["llama", "gemma3", "qwen3moe"] {
+    for name in ["llama", "gemma3", "qwen3moe", "deepseek-v3"] {
         let checkpoint = Checkpoint::open(tiny::model(name)).unwrap();
         let mut read = Engine::load(&checkpoint, cpu(), &opts(), &mut |_, _| {}).unwrap();
         let given = given(name);
@@ -90,7 +90,9 @@ fn what_no_engine_can_run_is_refused_with_its_name() {
     refused(&with(|m| m.vocab_size += 1), "257");
     refused(&with(|m| m.state_group[0].1 = 5), "group 5");
     refused(&with(|m| m.state_group.truncate(1)), "its states are");
-    refused(&with(|m| m.groups[0] = CacheGroup::Latent { rank: 8, rope: 8 }), "keeps no keys");
+    refused(&with(|m| m.groups[0] = CacheGroup::Slot { bytes: 8 }), "keeps neither keys");
+    refused(&with(|m| m.groups[0] = CacheGroup::Latent { rank: 8, rope: 8 }), "blocks of");
+    refused(&with(|m| m.groups[0] = CacheGroup::Latent { rank: u32::MAX, rope: 1 }), "more elements than");
     refused(
         &with(|m| m.groups[0] = CacheGroup::Paged { kv_heads: 1, k_width: 16, v_width: 16, window: None }),
         "blocks of",

@@ -279,3 +279,30 @@ fn a_failed_entry_or_step_ends_its_sequences_only() {
     assert!(sched.is_idle());
     sched.check().unwrap();
 }
+
+#[test]
+fn who_is_admitted_for_the_first_time_is_told_once() {
+    let mut sched = scheduler(20, Config { max_seqs: 1, ..config() });
+    let (first, second) = (sched.add(request(10, 2)).unwrap(), sched.add(request(10, 1)).unwrap());
+    assert!(sched.take_admitted().is_empty());
+    step(&mut sched, 1);
+    assert_eq!(sched.take_admitted(), [first]);
+    step(&mut sched, 1);
+    assert!(sched.take_admitted().is_empty(), "one seat, and it is taken");
+    step(&mut sched, 1);
+    assert_eq!((sched.take_admitted(), sched.is_idle()), (vec![second], true));
+}
+
+#[test]
+fn who_comes_back_behind_a_preemption_is_not_admitted_anew() {
+    let mut sched = scheduler(5, config());
+    let other = NewSequence { prompt: (100..160).collect(), ..request(60, 30) };
+    let seqs = [sched.add(request(60, 30)).unwrap(), sched.add(other).unwrap()];
+    let mut admitted = Vec::new();
+    while !sched.is_idle() {
+        step(&mut sched, 1);
+        admitted.extend(sched.take_admitted());
+    }
+    assert!(sched.stats().preemptions > 0, "nobody lost its blocks");
+    assert_eq!(admitted, seqs);
+}

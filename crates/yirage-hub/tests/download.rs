@@ -304,7 +304,7 @@ fn answers_and_files_have_a_deadline_however_they_trickle() {
     let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
     server.repo(&[("m-Q8_0.gguf", &model())]);
     let mut brief = env(&server.address, cache.path());
-    brief.patience.deadline = Duration::from_millis(200);
+    brief.patience.deadline = Duration::from_millis(600);
     brief.patience.least_speed = u64::MAX;
     brief.patience.window = Duration::from_secs(3600);
     let hub = Hub::new(brief);

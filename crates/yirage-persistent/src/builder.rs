@@ -294,7 +294,9 @@ impl KernelBuilder {
         if wanted != self.ranks {
             return Err(PersistentError::Unsupported {
                 what: format!("rank {rank} of {wanted} processes"),
-                why: "all ranks run in one process: give the builder of each to KernelBuilder::of_ranks".into(),
+                why: "all ranks run in one process, and are joined before: KernelBuilder::of_ranks, in Python \
+                      PersistentKernel.ranks"
+                    .into(),
             });
         }
         let mut e = Emit::new(&self.declared, &self.wires, purpose);

@@ -18,7 +18,8 @@ pub enum Elements {
 }
 
 impl Elements {
-    /// The type of a name: `float32`, `float16`, `bfloat16`, `float8_e4m3fn`, `int32` or `int64`, also behind `torch.`.
+    /// The type of a name: `float32`, `float16`, `bfloat16`, `float8_e4m3fn`, `int32` or `int64`, also behind `torch.`;
+    /// Mirage's `fp8_e4m3` as well.
     ///
     /// # Errors
     /// [`PersistentError::Unsupported`] for any other.
@@ -27,7 +28,7 @@ impl Elements {
             "float32" | "float" => Ok(Elements::Floats(Format::F32)),
             "float16" | "half" => Ok(Elements::Floats(Format::F16)),
             "bfloat16" => Ok(Elements::Floats(Format::BF16)),
-            "float8_e4m3fn" => Ok(Elements::Float8E4M3),
+            "float8_e4m3fn" | "fp8_e4m3" => Ok(Elements::Float8E4M3),
             "int32" | "int" => Ok(Elements::Int32),
             "int64" | "long" => Ok(Elements::Int64),
             _ => Err(PersistentError::Unsupported {

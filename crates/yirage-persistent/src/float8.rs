@@ -1,9 +1,10 @@
 //! Weights of 8-bit floats with scales, widened to f32. This is the only place that knows how they lie.
 //!
 //! An element is E4M3 of the OCP 8-bit floating point specification (OFP8): a sign, four bits of exponent with a bias of 7,
-//! three of mantissa, no infinities, and NaN where all seven bits are set. Scales come in one of two forms. Either a float for
-//! each block of 128 rows and 128 columns, as DeepSeek-V3's checkpoints have them (arXiv 2412.19437, 3.3.2), or a word for
-//! every four blocks of 128 columns of a row, with an exponent E8M0 of the OCP microscaling formats in each byte, lowest first.
+//! three of mantissa, no infinities, and NaN where all seven bits are set. Scales come in one of three forms: a float for each
+//! block of 128 rows and 128 columns, as DeepSeek-V3's checkpoints have them (arXiv 2412.19437, 3.3.2); a float for each 128
+//! columns of a row, as Mirage's layers of experts have them; or a word for every four blocks of 128 columns of a row, with an
+//! exponent E8M0 of the OCP microscaling formats in each byte, lowest first.
 
 use crate::elements::Elements;
 use crate::tensor::KernelTensor;
@@ -33,7 +34,7 @@ fn exponent(byte: u32) -> f32 {
 
 /// Scales by matrix, row and column.
 enum Scales {
-    Blocks(Vec<f32>),
+    Floats(Vec<f32>),
     Words(Vec<u32>),
 }
 
@@ -49,24 +50,30 @@ pub(crate) fn widen(weight: &KernelTensor, name: &str, scale: &KernelTensor) -> 
     let (rows, columns) = (rows as usize, columns as usize);
     let scales = read(scale, name)?;
     let across = columns.div_ceil(BLOCK);
-    let (down, across) = match scales {
-        Scales::Blocks(_) => (rows.div_ceil(BLOCK), across),
-        Scales::Words(_) => (rows, across.div_ceil(4)),
+    // Rows of a block, and the scales down and across.
+    let forms = match scales {
+        Scales::Floats(_) => vec![(BLOCK, rows.div_ceil(BLOCK), across), (1, rows, across)],
+        Scales::Words(_) => vec![(1, rows, across.div_ceil(4))],
     };
-    let wanted = [outer, &[down as u32, across as u32]].concat();
-    if scale.dims != wanted {
-        let (dims, found) = (&weight.dims, &scale.dims);
+    let sizes = |down: usize, across: usize| [outer, &[down as u32, across as u32]].concat();
+    let Some(&(height, down, across)) = forms.iter().find(|(_, down, across)| sizes(*down, *across) == scale.dims)
+    else {
+        let wanted: Vec<String> =
+            forms.iter().map(|(_, down, across)| format!("{:?}", sizes(*down, *across))).collect();
         return Err(format!(
-            "its scales `{name}` are {found:?}, for {dims:?} of {} {wanted:?} are wanted",
-            scale.elements
+            "its scales `{name}` are {:?}, for {:?} of {} {} are wanted",
+            scale.dims,
+            weight.dims,
+            scale.elements,
+            wanted.join(" or ")
         ));
-    }
+    };
     let mut values = Vec::with_capacity(data.len());
     for (i, &byte) in data.iter().enumerate() {
         let (row, column) = (i / columns, i % columns);
         let (matrix, row) = (row / rows, row % rows);
         let factor = match &scales {
-            Scales::Blocks(scales) => scales[(matrix * down + row / BLOCK) * across + column / BLOCK],
+            Scales::Floats(scales) => scales[(matrix * down + row / height) * across + column / BLOCK],
             Scales::Words(words) => {
                 let block = column / BLOCK;
                 exponent(words[(matrix * down + row) * across + block / 4] >> (8 * (block % 4)) & 0xff)
@@ -90,7 +97,7 @@ fn read(scale: &KernelTensor, name: &str) -> Result<Scales, String> {
         Elements::Floats(format) => {
             let mut values = vec![0f32; data.len() / format.info().row_bytes(1)];
             (format.info().decode)(data, &mut values);
-            Ok(Scales::Blocks(values))
+            Ok(Scales::Floats(values))
         }
         Elements::Int32 => Ok(Scales::Words(data.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())),
         other => Err(format!("its scales `{name}` are {other}: floats, or int32 of four exponents each, are wanted")),

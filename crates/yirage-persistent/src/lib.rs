@@ -49,5 +49,6 @@ pub use layers::{AttentionInputs, LatentAttention, Routing, missing_layer};
 pub use lookup::{find_ngram, verify_greedy};
 pub use meta::{MetaData, MetaTensor, MetaTensors};
 pub use notice::KernelNotice;
+pub use ranks::name_of_rank;
 pub use tensor::{KernelTensor, TensorId};
 pub use test_mode::{TestOutput, TestValues};

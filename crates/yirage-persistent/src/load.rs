@@ -84,7 +84,7 @@ impl PersistentKernel {
             };
             weights.insert(origin.name.clone(), origin.part.of(&origin.tensor, tensor, scales)?.bytes);
         }
-        let groups = saved.groups().ok_or_else(|| damaged("a line `group` has three numbers".into()))?;
+        let groups = saved.groups().ok_or_else(|| damaged("a line `group` has two or three numbers".into()))?;
         let states = saved.states().ok_or_else(|| damaged("a line `state` has a number and a name".into()))?;
         let vocabulary = match graph.outputs.first().and_then(|&id| graph.ty(id).shape.last()) {
             Some(Dim::Const(n)) => *n,

@@ -21,9 +21,15 @@ struct Rank {
     places: Vec<Option<usize>>,
 }
 
+/// What a tensor of a rank is called in the kernel of all ranks.
+pub fn name_of_rank(rank: usize, name: &str) -> String {
+    format!("rank{rank}.{name}")
+}
+
 impl KernelBuilder {
     /// The kernel of all ranks, which were built with the same options, metadata and layer methods, each with its own part of the
-    /// weights. Rank 0 chooses the tokens. Tensors have their rank before their name from now on: `rank1.embed_tokens`.
+    /// weights. Rank 0 chooses the tokens. Tensors have their rank before their name from now on ([`name_of_rank`]):
+    /// `rank1.embed_tokens`.
     ///
     /// # Errors
     /// [`PersistentError::Option`] for other than all ranks in order, or different options; [`PersistentError::Meta`] for
@@ -35,7 +41,7 @@ impl KernelBuilder {
         let mut placed = Vec::with_capacity(ranks.len());
         for (at, mut builder) in ranks.into_iter().enumerate() {
             builder.notices().into_iter().for_each(|notice| merged.notices.tell(notice));
-            let base = merged.declared.append(&format!("rank{at}."), &builder.declared)?;
+            let base = merged.declared.append(at, &builder.declared)?;
             let kept = kept(&builder.wires, at > 0);
             let places = vec![None; kept.len()];
             placed.push(Rank { builder, base, kept, places });
@@ -142,11 +148,11 @@ fn resolved(ranks: &[Rank], rank: usize, layer: usize) -> Vec<Read> {
 }
 
 impl Declared {
-    /// Adds the tensors of another rank, with something before their names: how many there were before.
-    fn append(&mut self, before: &str, other: &Declared) -> Result<u32, PersistentError> {
+    /// Adds the tensors of a rank: how many there were before.
+    fn append(&mut self, rank: usize, other: &Declared) -> Result<u32, PersistentError> {
         let base = self.tensors().count() as u32;
         for tensor in other.tensors() {
-            self.add(&format!("{before}{}", tensor.name), tensor.given.clone(), tensor.kind.clone())?;
+            self.add(&name_of_rank(rank, &tensor.name), tensor.given.clone(), tensor.kind.clone())?;
         }
         for (weight, scales) in other.scaled() {
             self.scale(TensorId(weight.0 + base), TensorId(scales.0 + base))?;

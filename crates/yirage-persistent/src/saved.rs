@@ -74,9 +74,7 @@ impl Saved {
         about.push(("choice".into(), choice_word(&choice)));
         about.push(("lookup".into(), lookup.map_or("none".into(), |l| format!("{} {}", l.ngram_size, l.spec_length))));
         for group in groups {
-            if let CacheGroup::Paged { kv_heads, k_width, v_width, .. } = group {
-                about.push(("group".into(), format!("{kv_heads} {k_width} {v_width}")));
-            }
+            about.push(("group".into(), group_word(group)?));
         }
         about.extend(state_group.iter().map(|(name, group)| ("state".into(), format!("{group} {name}"))));
         let mut weights = Vec::with_capacity(origins.len());
@@ -172,6 +170,7 @@ impl Saved {
     pub(crate) fn groups(&self) -> Option<Vec<CacheGroup>> {
         let group = |line| match numbers(line, ' ')?[..] {
             [kv_heads, k_width, v_width] => Some(CacheGroup::Paged { kv_heads, k_width, v_width, window: None }),
+            [rank, rope] => Some(CacheGroup::Latent { rank, rope }),
             _ => None,
         };
         self.words("group").map(group).collect()
@@ -204,6 +203,18 @@ impl SavedWeight {
 
 fn numbers(line: &str, between: char) -> Option<Vec<u32>> {
     line.split(between).map(|n| n.parse().ok()).collect()
+}
+
+/// Three numbers of keys and values, two of compressed rows.
+fn group_word(group: &CacheGroup) -> Result<String, PersistentError> {
+    match group {
+        CacheGroup::Paged { kv_heads, k_width, v_width, window: None } => Ok(format!("{kv_heads} {k_width} {v_width}")),
+        CacheGroup::Latent { rank, rope } => Ok(format!("{rank} {rope}")),
+        CacheGroup::Paged { window: Some(_), .. } | CacheGroup::Slot { .. } => Err(PersistentError::Unsupported {
+            what: format!("a saved kernel with {group:?}"),
+            why: "no layer method keeps one".into(),
+        }),
+    }
 }
 
 fn choice_word(choice: &Choice) -> String {

@@ -17,7 +17,6 @@ use yirage_engine::sampling::{Sampler, SamplingParams, TokenCounts};
 use yirage_hal::{Bindings, Device, Executor};
 use yirage_ir::tensor::Data;
 use yirage_ir::{Dims, Graph, Source, ValueId};
-use yirage_model::arch::CacheGroup;
 
 /// What a layer wrote.
 #[derive(Clone, PartialEq, Debug)]
@@ -162,8 +161,8 @@ impl KernelBuilder {
             bindings.weights.insert(entry.name.clone(), sink.finish()?);
         }
         for (name, group) in &emitted.state_group {
-            let CacheGroup::Paged { k_width, .. } = emitted.groups[*group] else { continue };
             if let Some(id) = graph.find(name) {
+                let k_width = emitted.groups[*group].k_width();
                 bindings.states.insert(name.clone(), device.state(graph.ty(id), k_width, pass.blocks())?);
             }
         }

@@ -98,6 +98,24 @@ fn products_of_8_bit_weights_are_those_of_pytorch() {
     }
 }
 
+/// A float for each row and 128 columns is that of its block where all rows of the block have the same.
+#[test]
+fn scales_of_rows_are_those_of_blocks_with_equal_rows() {
+    let blocks = by_block();
+    let words: Vec<[u8; 4]> = blocks.data.as_ref().unwrap().as_chunks().0.to_vec();
+    let data = (0..N as usize).flat_map(|row| words[row / 128 * 3..][..3].concat()).collect::<Vec<u8>>().into();
+    let rows = KernelTensor { dims: vec![N, 3], elements: F32, data: Some(data) };
+    let run = |scales: KernelTensor| {
+        let mut b = builder();
+        let x = quantised(&mut b, "x", K, 2);
+        let weight = [b.attach_input(codes(1, &[N, K]), "w"), b.attach_input(scales, "w.scale")].map(Result::unwrap);
+        let out = b.new_tensor(&[ROWS, N], F32, "out").unwrap();
+        b.linear_fp8_layer(x, weight, out, Launch::ONE).unwrap();
+        floats(&b, "out")
+    };
+    assert_eq!(run(rows), run(blocks));
+}
+
 /// Experts of 8-bit floats give what experts of the same numbers in f32 give, whose formula has a test of its own.
 #[test]
 fn experts_of_8_bit_weights_are_those_of_widened_ones() {

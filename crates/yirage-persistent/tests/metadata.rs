@@ -89,7 +89,8 @@ fn options_out_of_range_are_refused_by_name() {
     let unknown = "eager".parse::<KernelMode>().unwrap_err().to_string();
     assert!(unknown.contains("eager") && unknown.contains("online_multi_turn"), "{unknown}");
     assert_eq!(Elements::parse("torch.bfloat16").unwrap().to_string(), "bfloat16");
-    assert!(Elements::parse("fp8_e4m3").unwrap_err().is_unsupported());
+    assert_eq!(Elements::parse("fp8_e4m3").unwrap().to_string(), "float8_e4m3fn");
+    assert!(Elements::parse("fp8_e5m2").unwrap_err().is_unsupported());
 }
 
 /// As the seeds construct it: workers and schedulers of a GPU, metadata as a list.

@@ -60,7 +60,9 @@ pub struct Finished {
     pub usage: Usage,
     /// By how much guessing is estimated to have made it faster; none where nothing was guessed.
     pub gain: Option<f64>,
-    /// From the job's submission to the first token; to the end where there is none.
+    /// From the job's submission until the engine first admitted it; to the end where it never did.
+    pub queue: Duration,
+    /// From then to the first token; to the end where there is none.
     pub prefill: Duration,
     /// From the first token to the last.
     pub decode: Duration,

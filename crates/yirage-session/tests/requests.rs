@@ -12,7 +12,7 @@ use support::{Heard, hear, model, on_cpu, on_sim, recipes};
 use yirage_engine::scheduler::FinishReason;
 use yirage_engine::{Embedding, EngineError, EngineOptions, Request};
 use yirage_model::config::Pooling;
-use yirage_session::{Event, Job, SessionError};
+use yirage_session::{Answer, Event, Job, SessionError};
 use yirage_testkit::rng::Rng;
 
 /// Callers on threads of their own, each with requests of its own; some go away in the middle of an answer.
@@ -139,6 +139,32 @@ fn an_answer_ends_at_its_deadline() {
     assert!(over.tokens.len() < 200);
     let far = hear(model.submit(job(Instant::now() + Duration::from_secs(3600))).unwrap());
     assert_eq!((far.end, far.tokens.len()), (format!("{:?}", FinishReason::Length), 200));
+}
+
+#[test]
+fn who_waits_for_a_seat_waits_until_it_is_free() {
+    let model = model(&on_cpu(), &EngineOptions { max_seqs: 1, ..support::options() });
+    let end = |answer: Answer| {
+        let found = answer.map(Result::unwrap).find_map(|event| match event {
+            Event::Finished(end) => Some(end),
+            _ => None,
+        });
+        found.unwrap()
+    };
+    let before = Instant::now();
+    let mut holds = model.submit(Job::new(Request::greedy(vec![1, 5], 200))).unwrap();
+    holds.next().unwrap().unwrap();
+    let never = Job { deadline: Some(Instant::now()), ..Job::new(Request::greedy(vec![1, 5], 200)) };
+    let waits = model.submit(Job::new(Request::greedy(vec![1, 6], 4))).unwrap();
+    let never = model.submit(never).unwrap();
+    let submitted = before.elapsed();
+    let (holds, waits, never) = (end(holds), end(waits), end(never));
+    let all = before.elapsed();
+    // The one takes its seat behind the other's last token, and each part of it is counted once.
+    assert!(submitted + waits.queue >= holds.queue + holds.prefill + holds.decode, "{holds:?} {waits:?}");
+    assert!(waits.queue + waits.prefill + waits.decode <= all, "{waits:?} {all:?}");
+    assert_eq!(waits.usage.new_tokens, 4);
+    assert_eq!((never.prefill, never.decode, never.usage.new_tokens), (Duration::ZERO, Duration::ZERO, 0));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::load::Progress;
 use crate::memory::LoadBytes;
 use crate::packed::{Background, Notice};
 use crate::plans::PlanCounts;
-use crate::scheduler::Stats;
+use crate::scheduler::{SeqId, Stats};
 use crate::speculate::{DraftModel, StepCost};
 use yirage_hal::{MemoryReport, Why};
 use yirage_ir::Dims;
@@ -64,6 +64,11 @@ impl Engine {
     /// Counters of the scheduler.
     pub fn stats(&self) -> Stats {
         self.scheduler.stats()
+    }
+
+    /// The sequences that the last [`Engine::step`] admitted for the first time, once: until then they waited.
+    pub fn take_admitted(&mut self) -> Vec<SeqId> {
+        self.scheduler.take_admitted()
     }
 
     /// What the engine is busy with.

@@ -25,6 +25,8 @@ impl Engine {
     /// # Errors
     /// Only the engine's own mistakes; a failing device ends the step's sequences with [`FinishReason::Error`](crate::scheduler::FinishReason::Error).
     pub fn step(&mut self) -> Result<Vec<Event>, EngineError> {
+        // Whoever does not ask for them leaves none behind.
+        drop(self.scheduler.take_admitted());
         if self.scheduler.has_ready() {
             return self.deliver();
         }

@@ -5,7 +5,7 @@ use super::room::Room;
 use crate::error::EngineError;
 use crate::forward_error::ForwardError;
 use crate::limits::{BLOCK, MAX_POOL_BLOCKS};
-use crate::load::{DeviceSizes, check, k_width, state_type};
+use crate::load::{DeviceSizes, check, state_type};
 use crate::memory::LoadBytes;
 use std::collections::HashMap;
 use yirage_plancache::{BoundGraph, CacheError, Resident};
@@ -72,7 +72,7 @@ impl Forward {
         check(&LoadBytes { weights: 0, cache, arena: 0, tables: 0 }, &*self.device)?;
         let mut states = HashMap::new();
         for (name, group) in &self.model.state_group {
-            let width = k_width(&self.model.groups[*group]);
+            let width = self.model.groups[*group].k_width();
             let state = self.device.state(&state_type(&self.model, name)?, width, pool)?;
             states.insert(name.clone(), state);
         }

@@ -78,15 +78,6 @@ pub(crate) fn state_type(model: &Model, name: &str) -> Result<Type, EngineError>
     Ok(model.graph.ty(id.ok_or_else(missing)?).clone())
 }
 
-/// Elements of a head's key in a block of the state.
-pub(crate) fn k_width(group: &arch::CacheGroup) -> u32 {
-    match *group {
-        arch::CacheGroup::Paged { k_width, .. } => k_width,
-        arch::CacheGroup::Latent { rank, rope } => rank + rope,
-        arch::CacheGroup::Slot { .. } => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

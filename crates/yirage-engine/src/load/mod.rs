@@ -8,7 +8,7 @@ mod progress;
 mod sizes;
 mod weights;
 
-pub(crate) use cache::{k_width, state_type};
+pub(crate) use cache::state_type;
 pub(crate) use predict::check;
 pub(crate) use prepare::{Built, Prepared, build, prepare, prepare_given};
 pub use prepare::{PlannedStep, plan_step};

@@ -1,6 +1,6 @@
 //! What weights and blocks of states take on the device.
 
-use super::cache::{k_width, state_type};
+use super::cache::state_type;
 use crate::error::EngineError;
 use crate::limits::BLOCK;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ impl DeviceSizes {
         }
         for (name, group) in &model.state_group {
             let block = state_type(model, name)?;
-            let bytes = device.state_block_bytes(&block, k_width(&model.groups[*group]))?;
+            let bytes = device.state_block_bytes(&block, model.groups[*group].k_width())?;
             sizes.blocks.insert(name.clone(), bytes);
         }
         Ok(sizes)

@@ -1,6 +1,6 @@
 //! Weights onto the device, piece by piece, and a cache beside them.
 
-use super::cache::{k_width, state_type};
+use super::cache::state_type;
 use super::prepare::Prepared;
 use super::progress::Progress;
 use crate::error::EngineError;
@@ -57,7 +57,7 @@ fn grant_cache(device: &dyn Device, prepared: &Prepared, bindings: &mut Bindings
     let model = &prepared.model;
     for (name, group) in &model.state_group {
         let blocks = prepared.groups[*group].blocks as usize;
-        let state = device.state(&state_type(model, name)?, k_width(&model.groups[*group]), blocks)?;
+        let state = device.state(&state_type(model, name)?, model.groups[*group].k_width(), blocks)?;
         bindings.states.insert(name.clone(), state);
     }
     Ok(())

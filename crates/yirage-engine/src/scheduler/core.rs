@@ -62,6 +62,8 @@ pub struct Scheduler {
     pub(super) prefill_limit: Option<NonZeroUsize>,
     /// Sequences that had a first turn.
     pub(super) turns: u64,
+    /// Those among them that nobody was told of yet.
+    pub(super) admitted: Vec<SeqId>,
     pub(super) in_flight: Vec<InFlight>,
     /// The step before it, where that has no results yet either.
     pub(super) assumed: Vec<InFlight>,
@@ -85,6 +87,7 @@ impl Scheduler {
             running: Vec::new(),
             prefill_limit: None,
             turns: 0,
+            admitted: Vec::new(),
             in_flight: Vec::new(),
             assumed: Vec::new(),
             step: 0,
@@ -275,6 +278,12 @@ impl Scheduler {
         } else if seq.ready.is_empty() {
             self.kv.roll_back(&mut seq.cache);
         }
+    }
+
+    /// The sequences that were admitted for the first time since the last call, in that order. The owner's clock says how
+    /// long they waited.
+    pub fn take_admitted(&mut self) -> Vec<SeqId> {
+        std::mem::take(&mut self.admitted)
     }
 
     /// Sequences that decode, by rank: the next step computes one certain token of each.

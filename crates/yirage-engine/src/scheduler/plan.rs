@@ -192,6 +192,7 @@ impl Scheduler {
         if seq.rank.turn.is_none() {
             seq.rank.turn = Some(self.turns);
             self.turns += 1;
+            self.admitted.push(seq.id);
         }
         let at = self.running.partition_point(|other| other.rank < seq.rank);
         self.running.insert(at, seq);

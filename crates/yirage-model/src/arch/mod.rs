@@ -86,6 +86,17 @@ pub enum CacheGroup {
     },
 }
 
+impl CacheGroup {
+    /// Elements of a head's key in a block of the state; 0 where there are no blocks.
+    pub fn k_width(&self) -> u32 {
+        match *self {
+            CacheGroup::Paged { k_width, .. } => k_width,
+            CacheGroup::Latent { rank, rope } => rank + rope,
+            CacheGroup::Slot { .. } => 0,
+        }
+    }
+}
+
 /// What a model's graph gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ModelOutput {

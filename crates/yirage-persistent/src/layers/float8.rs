@@ -40,8 +40,8 @@ impl KernelBuilder {
     }
 
     /// `output = input * weight^T`. `input` are the two outputs of one [`KernelBuilder::quantize_fp8_layer`]; `weight` is
-    /// `[n, k]` of E4M3 and its scales: floats `[n / 128, k / 128]`, rounded up, or int32 `[n, k / 512]` with four exponents
-    /// E8M0 in each.
+    /// `[n, k]` of E4M3 and its scales: floats `[n / 128, k / 128]` or `[n, k / 128]`, rounded up, or int32 `[n, k / 512]`
+    /// with four exponents E8M0 in each.
     ///
     /// # Errors
     /// [`PersistentError::Layer`] for sizes that do not fit, inputs that were not quantised and weights of another type; at

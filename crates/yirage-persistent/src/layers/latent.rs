@@ -349,8 +349,7 @@ impl Layer for Gather {
         let (row, rope) = (e.read(0)?, e.read(1)?);
         let key = e.op("key", ConcatHeads { groups: 1 }, &[row, rope])?;
         let width = self.rank + self.rope;
-        // A compressed row is a key without a value: what is read as one lies in it.
-        let group = CacheGroup::Paged { kv_heads: 1, k_width: width, v_width: 0, window: None };
+        let group = CacheGroup::Latent { rank: self.rank, rope: self.rope };
         let block = Type::new(DType::Stored(self.format), [BLOCK as u32, 1, width]);
         let [state, slots, table] = e.state(group, block)?;
         let kv = e.op("kv", KvAppend { kv_heads: 1 }, &[state, key, slots])?;

@@ -6,7 +6,7 @@ use crate::error::PersistentError;
 const MISSING: &[(&str, &str)] = &[
     (
         "mla_",
-        "its other forms split heads over GPUs; use mla_decode_layer or mla_prefill_layer with the heads that there are",
+        "its other forms attend over rows that are no longer compressed; use mla_decode_layer or mla_prefill_layer",
     ),
     ("mtp_", "draft heads of a model are not run; use prompt lookup, or a draft model in the engine"),
     ("softmax_gather", "it belongs to the verification of draft heads, which are not run"),
@@ -16,7 +16,7 @@ const MISSING: &[(&str, &str)] = &[
     ("draft_forward", "a draft model is the engine's; use prompt lookup"),
     ("tensor_init", "no tensor is read before a layer writes it"),
     ("attach_nvshmem_tensor", "a kernel runs in one process; use attach_input"),
-    ("nvshmem", "all ranks run in one process; use allreduce_layer and KernelBuilder::of_ranks"),
+    ("nvshmem", "all ranks run in one process; use allreduce_layer and join the ranks before"),
 ];
 
 /// Why Mirage's layer method of this name is not here; none for a name that is no method of Mirage's either.

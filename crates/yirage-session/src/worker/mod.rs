@@ -77,7 +77,9 @@ impl<'t> Worker<'t> {
                 return Ok(());
             }
             self.cancel();
+            let began = Instant::now();
             let events = self.engine.step().map_err(|e| e.to_string())?;
+            self.admitted(began);
             if events.is_empty() && self.engine.is_idle() && !self.running.is_empty() {
                 return Err("the engine stopped without ending its answers; please report this".into());
             }
@@ -126,6 +128,15 @@ impl<'t> Worker<'t> {
             Some(constraint) => self.engine.add_constrained(job.request, constraint)?,
             None => self.engine.add(job.request)?,
         })
+    }
+
+    /// Notes what the step that began then admitted. A step is planned when it begins, and computes its prompts after that.
+    fn admitted(&mut self, began: Instant) {
+        for seq in self.engine.take_admitted() {
+            if let Some(running) = self.running.get_mut(&seq) {
+                running.admit(began);
+            }
+        }
     }
 
     /// Ends what nobody wants any more, and what has come to a stop string.

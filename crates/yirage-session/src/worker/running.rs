@@ -16,6 +16,7 @@ pub(super) struct Running<'t> {
     _open: OpenJob,
     submitted: Instant,
     deadline: Option<Instant>,
+    admitted: Option<Instant>,
     first: Option<Instant>,
     last: Instant,
     /// Why nothing more can be given to the reader.
@@ -30,7 +31,22 @@ impl<'t> Running<'t> {
         submitted: Instant,
         deadline: Option<Instant>,
     ) -> Running<'t> {
-        Running { sink, texting, _open: open, submitted, deadline, first: None, last: submitted, broken: None }
+        Running {
+            sink,
+            texting,
+            _open: open,
+            submitted,
+            deadline,
+            admitted: None,
+            first: None,
+            last: submitted,
+            broken: None,
+        }
+    }
+
+    /// It waits no more since then.
+    pub(super) fn admit(&mut self, at: Instant) {
+        self.admitted.get_or_insert(at);
     }
 
     /// Why it is to end before its time, if it is.
@@ -81,8 +97,11 @@ impl<'t> Running<'t> {
         let rest = self.texting.take().map(Texting::finish);
         self.push_text(rest);
         let first = self.first.unwrap_or_else(Instant::now);
-        let (prefill, decode) = (first - self.submitted, self.last.saturating_duration_since(first));
-        self.push(event::Event::Finished(Finished { reason, usage, gain, prefill, decode }));
+        let admitted = self.admitted.unwrap_or(first);
+        let queue = admitted.saturating_duration_since(self.submitted);
+        let prefill = first.saturating_duration_since(admitted);
+        let decode = self.last.saturating_duration_since(first);
+        self.push(event::Event::Finished(Finished { reason, usage, gain, queue, prefill, decode }));
         if let Some(error) = self.broken.take() {
             self.fail(error);
         }
