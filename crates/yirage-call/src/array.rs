@@ -3,7 +3,7 @@
 use crate::error::CallError;
 use std::sync::Arc;
 use yirage_hal::{HostMemory, Record};
-use yirage_ir::{Dims, Strided, Type};
+use yirage_ir::{Dim, Dims, Strided, Type};
 
 /// Elements of plain numbers in the host's memory, as many as their type says. Copies share the memory.
 #[derive(Clone, Debug)]
@@ -55,8 +55,8 @@ impl Array {
 
     /// Whether its elements lie as those of a value of type `wanted` do. Strides of dimensions of size 1 do not count.
     pub(crate) fn fits(&self, wanted: &Type) -> bool {
-        let dense = |ty: &Type| Strided::of(ty).is_some_and(|place| place.is_dense());
-        let alike = self.ty.dense() == wanted.dense();
-        alike && (self.ty.strides == wanted.strides || (dense(&self.ty) && dense(wanted)))
+        let (Some(has), Some(wants)) = (Strided::of(&self.ty), Strided::of(wanted)) else { return false };
+        let alike = |((dim, a), b): ((&Dim, &i64), &i64)| a == b || *dim == Dim::Const(1);
+        self.ty.dense() == wanted.dense() && has.shape.iter().zip(&has.strides).zip(&wants.strides).all(alike)
     }
 }

@@ -120,6 +120,30 @@ fn results_come_in_the_order_of_marking_and_in_memory_of_their_own() {
     }
 }
 
+/// Whoever transposes a row has a column whose other stride is what it was, and means nothing.
+#[test]
+fn strides_of_single_elements_do_not_count() {
+    let lying = |shape: &[u32], strides: &[u32]| Type {
+        strides: Some(strides.to_vec()),
+        ..Type::new(DType::F32, shape.iter().copied())
+    };
+    for device in devices() {
+        let mut g = KernelGraph::new("column");
+        let x = g.named_input("x", &[3, 2, 1], Some(&[1, 3, 6]), DType::F32).unwrap();
+        let twice = g.mul_scalar(x, 2.0).unwrap();
+        g.named_output("twice", twice, None).unwrap();
+        let mut graph = callable(&*device, &g.finish().unwrap()).unwrap();
+        for strides in [[1, 3, 6], [1, 3, 1], [1, 3, 700]] {
+            let x = Record::of(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+            let twice = graph.call(&[Array::new(lying(&[3, 2, 1], &strides), x).unwrap()]).unwrap();
+            let twice = Tensor::from_memory(twice[0].ty(), &Dims::default(), twice[0].bytes());
+            assert_eq!(twice.floats(), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0], "{strides:?}");
+        }
+        let x = Array::new(lying(&[3, 2, 1], &[2, 1, 1]), Record::of(&[0.0f32; 6])).unwrap();
+        refused(graph.call(&[x]), &["`x`", "[2, 1, 1] is given"]);
+    }
+}
+
 fn refused<T>(result: Result<T, CallError>, wanted: &[&str]) {
     let message = result.err().unwrap().to_string();
     wanted.iter().for_each(|part| assert!(message.contains(part), "`{part}` is not in: {message}"));

@@ -1,5 +1,5 @@
-//! The element types that both sides have, under each protocol's name for them: one row a type. Whole numbers of 8 bytes,
-//! with which no graph computes, have rows of their own.
+//! The element types that both sides have, under each protocol's name for them: one row a type. Whole numbers of 8 bytes
+//! and elements of one byte, with which no graph computes, have names of their own.
 
 use crate::abi::ElementType;
 use std::ffi::CStr;
@@ -23,12 +23,42 @@ pub(crate) enum Wide {
     U64,
 }
 
+/// Elements of one byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Narrow {
+    U8,
+    /// Floats E4M3 of the OCP 8-bit floating point specification.
+    F8E4M3,
+}
+
+impl Wide {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Wide::I64 => "int64",
+            Wide::U64 => "uint64",
+        }
+    }
+}
+
+impl Narrow {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Narrow::U8 => "uint8",
+            Narrow::F8E4M3 => FLOAT8_E4M3FN,
+        }
+    }
+}
+
+/// What `ml_dtypes` and PyTorch call 8-bit floats E4M3 without infinities.
+pub(crate) const FLOAT8_E4M3FN: &str = "float8_e4m3fn";
+
 /// The type of elements as it was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Element {
     /// One that graphs compute with.
     Known(DType),
     Wide(Wide),
+    Narrow(Narrow),
     /// Any other, as its protocol says it.
     Other(String),
 }
@@ -38,6 +68,7 @@ const UNSIGNED: u8 = 1;
 const FLOAT: u8 = 2;
 const BFLOAT: u8 = 4;
 const BOOL: u8 = 6;
+const FLOAT8_E4M3FN_CODE: u8 = 10;
 
 const ROWS: [Row; 6] = [
     Row { dtype: DType::F32, name: "float32", code: FLOAT, bits: 32, format: Some(c"f") },
@@ -71,6 +102,8 @@ pub(crate) fn of_dlpack(given: ElementType) -> Element {
         (Some(row), _) => Element::Known(row.dtype),
         (None, ElementType { code: SIGNED, bits: 64, lanes: 1 }) => Element::Wide(Wide::I64),
         (None, ElementType { code: UNSIGNED, bits: 64, lanes: 1 }) => Element::Wide(Wide::U64),
+        (None, ElementType { code: UNSIGNED, bits: 8, lanes: 1 }) => Element::Narrow(Narrow::U8),
+        (None, ElementType { code: FLOAT8_E4M3FN_CODE, bits: 8, lanes: 1 }) => Element::Narrow(Narrow::F8E4M3),
         (None, ElementType { code, bits, lanes }) => {
             Element::Other(format!("code {code}, {bits} bits, {lanes} lanes (DLPack)"))
         }
@@ -96,6 +129,7 @@ pub(crate) fn of_format(format: &CStr, bytes: usize) -> Element {
         (b"L", 4) => Element::Known(DType::U32),
         (b"l" | b"q", 8) => Element::Wide(Wide::I64),
         (b"L" | b"Q", 8) => Element::Wide(Wide::U64),
+        (b"B", 1) => Element::Narrow(Narrow::U8),
         _ => {
             let is = |row: &&Row| row.format.is_some_and(|f| f.to_bytes() == text) && row.bits as usize == bytes * 8;
             let known = ROWS.iter().find(is).map(|row| Element::Known(row.dtype));

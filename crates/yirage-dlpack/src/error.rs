@@ -28,7 +28,8 @@ pub enum ArrayError {
     },
     /// Elements that are no numbers of a kernel's tensors.
     #[error(
-        "{what} has elements of type {given}, and float32, float16, bfloat16, int32, int64 and uint64 are taken: convert it"
+        "{what} has elements of type {given}, and float32, float16, bfloat16, float8_e4m3fn, int32, int64, uint64 and uint8 \
+         are taken: convert it"
     )]
     Number {
         /// Which argument.

@@ -1,7 +1,7 @@
 //! From an object of Python to elements that are read where they lie.
 
 use crate::abi::{self, Managed, Versioned, View};
-use crate::dtype::{Element, Wide, of_dlpack, of_format};
+use crate::dtype::{Element, FLOAT8_E4M3FN, Narrow, of_dlpack, of_format};
 use crate::error::ArrayError;
 use crate::found::{Found, row_major};
 use crate::memory::{Foreign, Keeper};
@@ -18,7 +18,8 @@ use yirage_call::Array;
 use yirage_ir::{DType, Dim, Dims, Format, Type};
 
 /// The array that `object` is, read where it lies; `what` says in errors which argument it is. Sizes and strides are the
-/// object's own. NumPy arrays with the element type `bfloat16` of `ml_dtypes` are taken as well, which have neither protocol.
+/// object's own. NumPy arrays with an element type of `ml_dtypes` are taken as well, which have neither protocol, and tensors
+/// of PyTorch with 8-bit floats, which its older versions do not share.
 ///
 /// # Errors
 /// [`ArrayError`]: an object that is no array, elements of another type, memory of a device, sizes of 2^32 or more, and
@@ -31,8 +32,8 @@ pub fn taken(object: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayError>
     let other = |given: String| ArrayError::DType { what: what.to_owned(), given };
     let dtype = match found.element {
         Element::Known(dtype) => dtype,
-        Element::Wide(Wide::I64) => return Err(other("int64".into())),
-        Element::Wide(Wide::U64) => return Err(other("uint64".into())),
+        Element::Wide(wide) => return Err(other(wide.name().into())),
+        Element::Narrow(narrow) => return Err(other(narrow.name().into())),
         Element::Other(given) => return Err(other(given)),
     };
     let ty = placed(dtype, &found.shape, &found.strides).map_err(|why| ArrayError::Places {
@@ -53,14 +54,17 @@ pub(crate) fn found(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, Arra
     match PyUntypedBuffer::get(object) {
         Ok(buffer) => return of_buffer(buffer, None, what),
         Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {}
-        Err(error) if of_ml_dtypes(object) => {
-            let bits = object.call_method1(intern!(object.py(), "view"), (intern!(object.py(), "uint16"),));
-            let bits = bits.and_then(|bits| PyUntypedBuffer::get(&bits));
-            let bits = bits.map_err(|_| raised(what, error))?;
-            return of_buffer(bits, Some(Element::Known(DType::Stored(Format::BF16))), what);
+        Err(error) => {
+            if let Some((element, bits)) = of_ml_dtypes(object) {
+                let bits = object.call_method1(intern!(object.py(), "view"), (bits,));
+                let bits = bits.and_then(|bits| PyUntypedBuffer::get(&bits));
+                let bits = bits.map_err(|_| raised(what, error))?;
+                return of_buffer(bits, Some(element), what);
+            }
+            if !error.is_instance_of::<PyBufferError>(object.py()) {
+                return Err(raised(what, error));
+            }
         }
-        Err(error) if error.is_instance_of::<PyBufferError>(object.py()) => {}
-        Err(error) => return Err(raised(what, error)),
     }
     of_dlpack_object(object, what)
 }
@@ -69,11 +73,26 @@ fn raised(what: &str, source: PyErr) -> ArrayError {
     ArrayError::Raised { what: what.to_owned(), source }
 }
 
-/// Whether it is a NumPy array of bf16, whose buffer NumPy refuses to give.
-fn of_ml_dtypes(object: &Bound<'_, PyAny>) -> bool {
+/// What the elements of a NumPy array are whose buffer NumPy refuses to give, and the type of NumPy's that has the same bits.
+fn of_ml_dtypes(object: &Bound<'_, PyAny>) -> Option<(Element, &'static str)> {
     let py = object.py();
-    let name = object.getattr(intern!(py, "dtype")).and_then(|dtype| dtype.getattr(intern!(py, "name")));
-    name.and_then(|name| name.extract::<String>()).is_ok_and(|name| name == "bfloat16")
+    let name = object.getattr(intern!(py, "dtype")).and_then(|dtype| dtype.getattr(intern!(py, "name"))).ok()?;
+    match name.extract::<String>().ok()?.as_str() {
+        "bfloat16" => Some((Element::Known(DType::Stored(Format::BF16)), "uint16")),
+        FLOAT8_E4M3FN => Some((Element::Narrow(Narrow::F8E4M3), "uint8")),
+        _ => None,
+    }
+}
+
+/// The bytes of a tensor of PyTorch whose elements are 8-bit floats, which its versions of before DLPack had them do not share.
+fn bytes_of_torch<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let dtype = object.getattr(intern!(object.py(), "dtype")).and_then(|dtype| dtype.str()).ok()?;
+    if dtype.to_string().strip_prefix("torch.") != Some(FLOAT8_E4M3FN) {
+        return None;
+    }
+    // Whoever has such a tensor has imported the module.
+    let byte = object.py().import("torch").and_then(|torch| torch.getattr("uint8")).ok()?;
+    object.call_method1(intern!(object.py(), "view"), (byte,)).ok()
 }
 
 fn of_buffer(buffer: PyUntypedBuffer, element: Option<Element>, what: &str) -> Result<Found, ArrayError> {
@@ -111,7 +130,14 @@ fn of_dlpack_object(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, Arra
         Err(error) if error.is_instance_of::<PyTypeError>(py) => give.call0(),
         given => given,
     };
-    of_capsule(&capsule.map_err(|e| raised(what, e))?, what)
+    match capsule {
+        Ok(capsule) => of_capsule(&capsule, what),
+        Err(error) => match bytes_of_torch(object) {
+            // Bytes are shared, so that this is asked once.
+            Some(bytes) => Ok(Found { element: Element::Narrow(Narrow::F8E4M3), ..of_dlpack_object(&bytes, what)? }),
+            None => Err(raised(what, error)),
+        },
+    }
 }
 
 fn type_name(object: &Bound<'_, PyAny>) -> String {

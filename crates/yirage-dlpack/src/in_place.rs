@@ -1,6 +1,6 @@
 //! Elements of others that are read and written where they lie: numbers one by one, whatever their strides.
 
-use crate::dtype::{Element, Wide};
+use crate::dtype::{Element, Narrow, Wide};
 use crate::error::ArrayError;
 use crate::found::{Found, row_major};
 use crate::import::found;
@@ -25,6 +25,10 @@ pub enum Number {
     I64,
     /// `uint64`.
     U64,
+    /// `uint8`.
+    U8,
+    /// `float8_e4m3fn`, of which only the bytes are read.
+    F8E4M3,
 }
 
 impl Number {
@@ -35,8 +39,10 @@ impl Number {
             Number::F16 => "float16",
             Number::BF16 => "bfloat16",
             Number::I32 => "int32",
-            Number::I64 => "int64",
-            Number::U64 => "uint64",
+            Number::I64 => Wide::I64.name(),
+            Number::U64 => Wide::U64.name(),
+            Number::U8 => Narrow::U8.name(),
+            Number::F8E4M3 => Narrow::F8E4M3.name(),
         }
     }
 
@@ -47,6 +53,7 @@ impl Number {
 
     fn bytes(self) -> usize {
         match self {
+            Number::U8 | Number::F8E4M3 => 1,
             Number::F16 | Number::BF16 => 2,
             Number::F32 | Number::I32 => 4,
             Number::I64 | Number::U64 => 8,
@@ -99,6 +106,8 @@ impl InPlace {
             Element::Known(dtype) => return Err(other(dtype.to_string())),
             Element::Wide(Wide::I64) => Number::I64,
             Element::Wide(Wide::U64) => Number::U64,
+            Element::Narrow(Narrow::U8) => Number::U8,
+            Element::Narrow(Narrow::F8E4M3) => Number::F8E4M3,
             Element::Other(given) => return Err(other(given)),
         };
         let places =
@@ -160,7 +169,8 @@ impl InPlace {
             match self.number {
                 Number::I32 => Some(i64::from(self.place(at).cast::<i32>().read_unaligned())),
                 Number::I64 | Number::U64 => Some(self.place(at).cast::<i64>().read_unaligned()),
-                Number::F32 | Number::F16 | Number::BF16 => None,
+                Number::U8 => Some(i64::from(self.place(at).read())),
+                Number::F32 | Number::F16 | Number::BF16 | Number::F8E4M3 => None,
             }
         };
         (0..self.elements).map(read).collect()
@@ -180,13 +190,17 @@ impl InPlace {
                     Ok(value) => self.place(at).cast::<i32>().write_unaligned(value),
                     Err(_) => return false,
                 },
-                Number::F32 | Number::F16 | Number::BF16 => return false,
+                Number::U8 => match u8::try_from(value) {
+                    Ok(value) => self.place(at).write(value),
+                    Err(_) => return false,
+                },
+                Number::F32 | Number::F16 | Number::BF16 | Number::F8E4M3 => return false,
             }
         }
         true
     }
 
-    /// Writes a float at a place in row-major order, rounded to the type. As [`InPlace::set_int`] otherwise.
+    /// Writes a float of 16 or 32 bits at a place in row-major order, rounded to the type. As [`InPlace::set_int`] otherwise.
     pub fn set_float(&self, at: usize, value: f32) -> bool {
         if at >= self.elements || !self.writable {
             return false;
@@ -197,7 +211,7 @@ impl InPlace {
                 Number::F32 => self.place(at).cast::<f32>().write_unaligned(value),
                 Number::F16 => self.place(at).cast::<u16>().write_unaligned(f16::from_f32(value).to_bits()),
                 Number::BF16 => self.place(at).cast::<u16>().write_unaligned(bf16::from_f32(value).to_bits()),
-                Number::I32 | Number::I64 | Number::U64 => return false,
+                Number::I32 | Number::I64 | Number::U64 | Number::U8 | Number::F8E4M3 => return false,
             }
         }
         true
