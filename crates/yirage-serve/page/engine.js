@@ -9,7 +9,8 @@ const KEPT = 90;
 const LATENCIES = [
   ["Time to first token", "vllm:time_to_first_token_seconds"],
   ["Between two tokens", "vllm:inter_token_latency_seconds"],
-  ["Prefill, waiting included", "vllm:request_prefill_time_seconds"],
+  ["Queue", "vllm:request_queue_time_seconds"],
+  ["Prefill", "vllm:request_prefill_time_seconds"],
   ["Decode", "vllm:request_decode_time_seconds"],
   ["Whole answer", "vllm:e2e_request_latency_seconds"],
 ];

@@ -1,5 +1,6 @@
 //! What every request passes: an id, where it comes from, whether new ones are taken, and a key.
 
+use crate::answers::ErrorForm;
 use crate::app::App;
 use crate::call::Call;
 use crate::error::ApiError;
@@ -180,13 +181,7 @@ fn dressed(mut response: Response, path: &str) -> Response {
         }
         None => return response,
     };
-    let object = if path.starts_with("/v1/messages") || path.starts_with("/messages") {
-        error.anthropic()
-    } else if path.starts_with("/api/") {
-        error.ollama()
-    } else {
-        error.openai()
-    };
+    let object = ErrorForm::of(path).object(&error);
     error.response(&object)
 }
 

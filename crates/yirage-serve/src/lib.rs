@@ -7,10 +7,13 @@
 //! Unknown here: how models are found and on which device they run ([`Opener`] brings them), and what a model computes.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod anthropic;
 mod app;
+mod bodies;
 mod call;
 mod conversation;
+mod endpoints;
 mod error;
 mod fields;
 mod figures;
@@ -44,6 +47,7 @@ mod unstalled;
 mod vectors;
 mod vocabulary;
 
+pub use bodies::{Verdict, body_paths, read_body, read_form};
 pub use keys::{Keys, KeysError};
 pub use limits::MAX_BODY;
 pub use models::{Generator, ModelEntry, Opener, Served};

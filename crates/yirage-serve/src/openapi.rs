@@ -1,61 +1,30 @@
-//! GET /openapi.json: what this server takes, from the tables that requests are read by.
+//! GET /openapi.json: what this server takes and answers, from the tables that requests are read by.
 
-use crate::fields::{Table, Treatment};
-use crate::llamacpp::{completion, tokenize};
-use crate::vectors::{embeddings, rerank, score};
-use crate::{anthropic, ollama, openai, reply, responses};
+use crate::answers::{ErrorForm, SCHEMAS};
+use crate::endpoints::{Answer, ENDPOINTS, Endpoint, Form};
+use crate::fields::{Field, Treatment};
+use crate::reply;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-/// A path: its method, what it does, its fields and those that have to be there.
-struct Endpoint {
-    method: &'static str,
-    path: &'static str,
-    summary: &'static str,
-    fields: Option<Table>,
-    needs: &'static [&'static str],
-}
+/// What a client's request can be refused with, whatever the path.
+const REFUSALS: &[(&str, &str)] = &[
+    ("400", "The request makes no sense, or asks for what is not there; the error names the field"),
+    ("401", "A key is wanted"),
+    ("403", "This host or origin may not ask"),
+    ("404", "There is no such model, response or path"),
+    ("405", "The path is asked for by another method"),
+    ("431", "The headers are too large"),
+    ("503", "The model cannot be loaded now, its engine has stopped, or the server is about to end"),
+];
 
-const fn get(path: &'static str, summary: &'static str) -> Endpoint {
-    Endpoint { method: "get", path, summary, fields: None, needs: &[] }
-}
-
-const fn post(path: &'static str, summary: &'static str, fields: Table, needs: &'static [&'static str]) -> Endpoint {
-    Endpoint { method: "post", path, summary, fields: Some(fields), needs }
-}
-
-const ENDPOINTS: &[Endpoint] = &[
-    get("/health", "Whether new requests are taken"),
-    get("/health/live", "Whether the process answers"),
-    get("/health/ready", "Whether new requests are taken"),
-    get("/health/progress", "Whether requests that run get tokens"),
-    get("/metrics", "Figures for Prometheus, under vLLM's names"),
-    get("/v1/models", "All models"),
-    post("/v1/chat/completions", "Continue a conversation", openai::CHAT, &["messages"]),
-    post("/v1/completions", "Continue texts", openai::completions::COMPLETIONS, &["prompt"]),
-    post("/v1/responses", "Continue a conversation of items", responses::post::RESPONSES, &["input"]),
-    post("/v1/responses/input_tokens", "Count its tokens", responses::post::RESPONSES, &["input"]),
-    post("/v1/embeddings", "Vectors of texts", embeddings::EMBEDDINGS, &["input"]),
-    post("/v1/rerank", "How well texts answer a query", rerank::RERANK, &["query", "documents"]),
-    post("/v1/score", "Scores of pairs of texts", score::SCORE, &[]),
-    post("/v1/messages", "Anthropic's messages", anthropic::messages::MESSAGES, &["messages", "max_tokens"]),
-    post("/v1/messages/count_tokens", "Count their tokens", anthropic::messages::MESSAGES, &["messages"]),
-    post("/completion", "llama.cpp's way to continue a text", completion::COMPLETION, &["prompt"]),
-    post("/infill", "llama.cpp's way to fill a text in", completion::INFILL, &["input_prefix", "input_suffix"]),
-    post("/tokenize", "Text to token ids", tokenize::TOKENIZE, &["content"]),
-    post("/detokenize", "Token ids to text", tokenize::DETOKENIZE, &["tokens"]),
-    post("/apply-template", "The text that a conversation becomes", openai::CHAT, &["messages"]),
-    get("/props", "What llama.cpp's clients ask of a server"),
-    get("/slots", "Places for sequences that run at once"),
-    get("/version", "The version of the server"),
-    get("/api/version", "The version of the server"),
-    get("/api/tags", "All models"),
-    get("/api/ps", "Models that are loaded"),
-    post("/api/show", "What a model is", ollama::models::SHOW, &[]),
-    post("/api/chat", "ollama's conversations", ollama::generate::CHAT, &["model"]),
-    post("/api/generate", "ollama's way to continue a text", ollama::generate::GENERATE, &["model"]),
-    post("/api/embed", "Vectors of texts", ollama::embed::EMBED, &["model", "input"]),
-    post("/api/embeddings", "The vector of a text", ollama::embed::OLD, &["model", "prompt"]),
+/// What a request with a body can be refused with besides.
+const OF_BODIES: &[(&str, &str)] = &[
+    ("408", "The body did not come in time"),
+    ("409", "The model is in use"),
+    ("413", "The body is too large"),
+    ("415", "The body is of a type that is not understood"),
+    ("429", "Too much waits already; Retry-After says when to come again"),
 ];
 
 /// The endpoint.
@@ -66,68 +35,142 @@ pub(crate) async fn json() -> Response {
 fn document() -> Value {
     let mut paths = Map::new();
     for endpoint in ENDPOINTS {
-        paths.insert(endpoint.path.to_owned(), json!({endpoint.method: operation(endpoint)}));
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        path[endpoint.method] = operation(endpoint);
     }
-    let message = json!({"type": "object", "required": ["message"], "properties": {"message": {"type": "string"}}});
+    let schemas: Map<String, Value> = SCHEMAS.iter().map(|(name, text)| ((*name).to_owned(), parsed(text))).collect();
     json!({
         "openapi": "3.1.0",
         "info": {"title": "yirage", "version": env!("CARGO_PKG_VERSION")},
         "paths": paths,
         "components": {
-            "schemas": {"Error": {"type": "object", "required": ["error"], "properties": {"error": message}}},
+            "schemas": schemas,
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"key": []}],
     })
 }
 
+/// A schema from its text. A test reads all of them, so none is lost here.
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| json!({}))
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
 fn operation(endpoint: &Endpoint) -> Value {
-    let error = json!({
-        "description": "What is wrong",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-    });
-    let mut operation =
-        json!({"summary": endpoint.summary, "responses": {"200": {"description": "The answer"}, "default": error}});
-    if let Some(fields) = endpoint.fields {
-        let schema = schema(fields, endpoint.needs);
+    let mut responses = Map::from_iter([("200".to_owned(), answer(endpoint.answer))]);
+    let of_body = if endpoint.body.is_some() { OF_BODIES } else { &[] };
+    let error = reference(ErrorForm::of(endpoint.path).schema());
+    for (status, description) in REFUSALS.iter().chain(of_body) {
+        let refusal = json!({"description": description, "content": {"application/json": {"schema": error}}});
+        responses.insert((*status).to_owned(), refusal);
+    }
+    let mut operation = json!({"summary": endpoint.summary, "responses": responses});
+    if endpoint.path.contains("{id}") {
+        let id = json!({"name": "id", "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}});
+        operation["parameters"] = json!([id]);
+    }
+    if let Some(body) = &endpoint.body {
+        let mut forms: Vec<Value> = body.forms.iter().map(schema).collect();
+        let schema = if forms.len() == 1 { forms.remove(0) } else { json!({"anyOf": forms}) };
         operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": schema}}});
     }
     operation
 }
 
-/// The schema of a body. Fields that are refused are not in it.
-fn schema(table: Table, needs: &[&str]) -> Value {
+fn answer(of: Answer) -> Value {
+    let text = json!({"schema": {"type": "string"}});
+    let content = match of {
+        Answer::Json(name) => json!({"application/json": {"schema": reference(name)}}),
+        // A schema of the whole stream is one that no event has.
+        Answer::Events(name) => json!({"application/json": {"schema": reference(name)}, "text/event-stream": {}}),
+        Answer::Lines(name) => json!({"application/json": {"schema": reference(name)}, "application/x-ndjson": text}),
+        Answer::Figures => json!({"text/plain": text}),
+    };
+    json!({"description": "The answer", "content": content})
+}
+
+/// The schema of a body: all fields of its tables, and of others only null, which is no value.
+fn schema(form: &Form) -> Value {
     let mut properties = Map::new();
-    for field in table.iter().copied().flatten() {
-        let mut schema: Value = serde_json::from_str(field.schema).unwrap_or_else(|_| json!({}));
-        match field.treatment {
-            Treatment::Honoured => {}
-            Treatment::Ignored => schema["description"] = "taken, and changes nothing here".into(),
-            Treatment::Refused(..) => continue,
-        }
-        properties.insert(field.name.to_owned(), schema);
+    for field in form.table.iter().copied().flatten() {
+        properties.insert(field.name.to_owned(), property(field, form));
     }
-    json!({"type": "object", "required": needs, "properties": properties, "additionalProperties": false})
+    json!({
+        "type": "object",
+        "required": form.needs,
+        "properties": properties,
+        "additionalProperties": {"type": "null"},
+    })
+}
+
+fn property(field: &Field, form: &Form) -> Value {
+    let nothing = json!({"description": "taken, and changes nothing here"});
+    match field.treatment {
+        Treatment::Refused(why, except) => {
+            let values: Vec<Value> = except.iter().map(|text| parsed(text)).chain([Value::Null]).collect();
+            json!({"enum": values, "description": format!("not supported: {why}")})
+        }
+        Treatment::Ignored => nothing,
+        Treatment::Honoured if form.reads.is_some_and(|reads| !reads.contains(&field.name)) => nothing,
+        Treatment::Honoured if form.needs.contains(&field.name) => parsed(field.schema),
+        Treatment::Honoured => or_null(parsed(field.schema)),
+    }
+}
+
+/// The schema, or null: a field that is null is one that is not there.
+fn or_null(schema: Value) -> Value {
+    let Value::Object(mut map) = schema else { return schema };
+    match map.get("type").cloned() {
+        Some(Value::String(one)) if one != "null" => drop(map.insert("type".into(), json!([one, "null"]))),
+        Some(_) => {}
+        None if map.is_empty() => {}
+        None => return json!({"anyOf": [map, {"type": "null"}]}),
+    }
+    Value::Object(map)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::Field;
 
     #[test]
-    fn tables_have_schemas_and_every_name_once() {
+    fn every_field_of_every_table_is_in_the_document() {
+        let document = document();
         for endpoint in ENDPOINTS {
-            let Some(table) = endpoint.fields else { continue };
-            let all: Vec<&Field> = table.iter().copied().flatten().collect();
-            for (at, field) in all.iter().enumerate() {
-                let schema = serde_json::from_str::<Value>(field.schema);
-                assert!(schema.is_ok_and(|schema| schema.is_object()), "{} {}", endpoint.path, field.name);
-                assert!(all[..at].iter().all(|other| other.name != field.name), "{} {}", endpoint.path, field.name);
+            let operation = &document["paths"][endpoint.path][endpoint.method];
+            assert!(operation["responses"]["200"].is_object(), "{}", endpoint.path);
+            let Some(body) = &endpoint.body else { continue };
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            for (at, form) in body.forms.iter().enumerate() {
+                let properties = match body.forms.len() {
+                    1 => &schema["properties"],
+                    _ => &schema["anyOf"][at]["properties"],
+                };
+                for field in form.table.iter().copied().flatten() {
+                    let known = serde_json::from_str::<Value>(field.schema).is_ok_and(|schema| schema.is_object());
+                    assert!(known && properties[field.name].is_object(), "{} {}", endpoint.path, field.name);
+                }
             }
-            for name in endpoint.needs {
-                assert!(all.iter().any(|field| field.name == *name), "{} {name}", endpoint.path);
-            }
+        }
+    }
+
+    #[test]
+    fn null_is_none_where_a_field_may_be_left_out() {
+        assert_eq!(or_null(json!({"type": "string"})), json!({"type": ["string", "null"]}));
+        assert_eq!(or_null(json!({"type": ["string", "null"]})), json!({"type": ["string", "null"]}));
+        assert_eq!(or_null(json!({"enum": [1]})), json!({"anyOf": [{"enum": [1]}, {"type": "null"}]}));
+        assert_eq!(or_null(json!({})), json!({}));
+    }
+
+    #[test]
+    fn answers_have_a_schema() {
+        for endpoint in ENDPOINTS {
+            let (Answer::Json(name) | Answer::Events(name) | Answer::Lines(name)) = endpoint.answer else { continue };
+            assert!(SCHEMAS.iter().any(|(known, _)| *known == name), "{name}");
         }
     }
 }

@@ -63,7 +63,7 @@ fn unversioned() -> Router<Arc<App>> {
         .route("/props", get(llamacpp::props::props))
         .route("/slots", get(llamacpp::props::slots))
         .route("/slots/{id}", post(llamacpp::props::absent))
-        .route("/lora-adapters", get(llamacpp::props::adapters).post(llamacpp::props::absent))
+        .route("/lora-adapters", get(llamacpp::props::adapters))
         .route("/tokenize", post(llamacpp::tokenize::tokenize))
         .route("/detokenize", post(llamacpp::tokenize::detokenize))
         .route("/apply-template", post(llamacpp::tokenize::apply))

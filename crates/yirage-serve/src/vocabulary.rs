@@ -34,7 +34,23 @@ impl Vocabulary {
             }
         };
         let words: Vec<Vec<u8>> = (0..size).map(word).collect();
-        let trie = TokTrie::from(&TokRxInfo::new(size, end), &words);
+        Vocabulary::of_words(&words, end, ends)
+    }
+
+    /// The 256 bytes as tokens, and an end behind them: what forms are read with where there is no model.
+    ///
+    /// # Errors
+    /// What the library says that reads them.
+    pub(crate) fn of_bytes() -> Result<Arc<Vocabulary>, String> {
+        const END: u32 = 256;
+        let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
+        let words: Vec<Vec<u8>> = bytes.chain([[&[SPECIAL], &b"<end>"[..]].concat()]).collect();
+        Vocabulary::of_words(&words, END, vec![END])
+    }
+
+    fn of_words(words: &[Vec<u8>], end: u32, ends: Vec<u32>) -> Result<Arc<Vocabulary>, String> {
+        let size = u32::try_from(words.len()).map_err(|_| format!("{} tokens are too many", words.len()))?;
+        let trie = TokTrie::from(&TokRxInfo::new(size, end), words);
         let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
         let mut factory = ParserFactory::new_simple(&environment).map_err(|e| e.to_string())?;
         factory.quiet();

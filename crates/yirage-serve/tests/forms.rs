@@ -243,3 +243,17 @@ fn the_other_protocols_have_forms_and_budgets() {
     let answered = post(address, "/v1/messages", &body);
     assert_eq!((answered.status, answered.header("x-yirage-ignored")), (200, None), "{}", answered.text());
 }
+
+/// The library that enforces schemas quotes what is wrong, cut at a byte that may lie within a character.
+#[test]
+fn schemas_with_values_of_the_wrong_kind_are_the_clients_mistake() {
+    let server = serve();
+    let long = format!("a{}", "ä".repeat(60));
+    for keyword in ["$ref", "pattern", "format", "minimum", "multipleOf", "exclusiveMinimum"] {
+        let schema = json!({"type": ["string", "number"], keyword: [long]});
+        let body = json!({"model": "story", "prompt": "a", "max_tokens": 2, "guided_json": schema});
+        let refused = post(server.address(), "/v1/completions", &body);
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("guided_json")), "{keyword}");
+        assert!(refused.text().contains(keyword), "{}", refused.text());
+    }
+}

@@ -61,7 +61,8 @@ fn background_responses_are_cancelled_and_forgotten() {
     let server = serve_with(options(), vec![story(engine)]);
     let address = server.address();
     // Others stand in front of it, so that it is still computed when it is cancelled.
-    let long = json!({"model": "story", "prompt": "Once", "max_tokens": 2000, "ignore_eos": true, "stream": true});
+    let mut long = json!({"model": "story", "prompt": "Once", "max_tokens": 2000, "ignore_eos": true, "stream": true});
+    long["n"] = 32.into();
     let mut before = connect(address);
     before.write_all(&request("POST", "/v1/completions", &[], long.to_string().as_bytes())).unwrap();
     before.read_exact(&mut [0; 100]).unwrap();
@@ -104,7 +105,7 @@ fn models_that_nobody_uses_are_unloaded() {
 #[test]
 fn clients_that_stand_still_are_given_up() {
     let times = Duration::from_millis(300);
-    let short = ServeOptions { head_time: times, body_time: times, stalled_time: times, ..options() };
+    let short = ServeOptions { head_time: times, body_time: times, ..options() };
     let server = serve_with(short, vec![story(engine_options())]);
     let address = server.address();
     // A head that never ends, and one that never begins.
@@ -118,14 +119,22 @@ fn clients_that_stand_still_are_given_up() {
     let head = b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50\r\n\r\n{\"prompt\"";
     let slow = raw(address, head);
     assert!(slow.status == 408 && slow.text().contains("0.3 s"), "{} {}", slow.status, slow.text());
-    // An answer larger than all buffers between here and there, which nobody reads.
+    assert_eq!(get(address, "/health").status, 200);
+}
+
+#[test]
+fn answers_that_nobody_reads_are_given_up() {
+    let short = ServeOptions { stalled_time: Duration::from_millis(300), ..options() };
+    let server = serve_with(short, vec![story(engine_options())]);
+    let address = server.address();
+    // One larger than all buffers between here and there.
     let body = json!({"content": "a b ".repeat(1 << 19), "with_pieces": true}).to_string();
     let mut reader = connect(address);
     reader.write_all(&request("POST", "/tokenize", &[], body.as_bytes())).unwrap();
     let mut all = vec![0; 1 << 10];
     let begun = reader.read(&mut all).unwrap();
     all.truncate(begun);
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(3));
     // It breaks off, by an end or by an error.
     let _ = reader.read_to_end(&mut all);
     let head = String::from_utf8_lossy(&all[..begun]).into_owned();

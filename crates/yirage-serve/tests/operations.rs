@@ -126,6 +126,8 @@ fn figures_count_what_happened() {
         "vllm:generation_tokens_total{model_name=\"story\"} 12",
         "vllm:request_success_total{model_name=\"story\",finished_reason=\"length\"} 3",
         "vllm:time_to_first_token_seconds_count{model_name=\"story\"} 3",
+        "vllm:request_queue_time_seconds_count{model_name=\"story\"} 3",
+        "vllm:request_prefill_time_seconds_count{model_name=\"story\"} 3",
         "vllm:inter_token_latency_seconds_count{model_name=\"story\"} 9",
         "vllm:e2e_request_latency_seconds_bucket{model_name=\"story\",le=\"+Inf\"} 3",
         "vllm:num_requests_running{model_name=\"story\"} 0",
@@ -255,9 +257,13 @@ fn every_documented_path_is_there() {
     let server = serve();
     let document = get(server.address(), "/openapi.json").json();
     for (path, methods) in document["paths"].as_object().unwrap() {
-        for method in methods.as_object().unwrap().keys() {
-            let answered = raw(server.address(), &request(&method.to_uppercase(), path, &[], b"{}"));
-            assert!(!matches!(answered.status, 404 | 405 | 500..), "{method} {path}: {}", answered.text());
+        for (method, operation) in methods.as_object().unwrap() {
+            let asked = path.replace("{id}", "story");
+            let answered = raw(server.address(), &request(&method.to_uppercase(), &asked, &[], b"{}"));
+            // There is no response of this name, which says more than that there is nothing at the path.
+            let there = answered.status != 404 || answered.text().contains("no response `story`");
+            assert!(there && !matches!(answered.status, 405 | 500..), "{method} {path}: {}", answered.text());
+            assert!(operation["responses"][answered.status.to_string()].is_object(), "{method} {path}: {answered:?}");
         }
     }
 }

@@ -32,10 +32,10 @@ const SHARED: &[Field] = &[
 
 const OWN: &[Field] = &[
     honoured("max_tokens", r#"{"type":"integer","minimum":1}"#),
-    honoured("temperature", r#"{"type":"number","minimum":0,"maximum":1}"#),
+    honoured("temperature", r#"{"type":"number","minimum":0,"maximum":100}"#),
     honoured("top_p", r#"{"type":"number","exclusiveMinimum":0,"maximum":1}"#),
     honoured("top_k", r#"{"type":"integer","minimum":0}"#),
-    honoured("stop_sequences", r#"{"type":"array","items":{"type":"string"}}"#),
+    honoured("stop_sequences", r#"{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}"#),
     honoured("stream", r#"{"type":"boolean"}"#),
 ];
 
@@ -59,7 +59,24 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Message, ApiError> {
     let model = fields.text("model")?;
     let held = app.models.hold(model.as_deref())?;
     let generator = held.generator()?;
-    let mut asked = Asked::suggested(generator.model().generation(), app.unique());
+    let suggested = Asked::suggested(generator.model().generation(), app.unique());
+    let Read { asked, talk, stream, mut ignored } = read(fields, suggested)?;
+    let conversing = converse(app, call, &held, &asked, &talk)?;
+    ignored.extend_from_slice(&conversing.ignored);
+    Ok(Message { conversing, id: app.id("msg"), stream, ignored })
+}
+
+/// What a body asks of its model.
+struct Read {
+    asked: Asked,
+    talk: Talk,
+    stream: bool,
+    ignored: Vec<String>,
+}
+
+/// The fields of a body behind its model, over what that suggests.
+fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
+    let mut asked = suggested;
     let most = fields.whole::<u32>("max_tokens", "a whole number from 1")?;
     asked.max_tokens = Some(fields.need("max_tokens", most.filter(|most| *most > 0))?);
     let sampling = &mut asked.sampling;
@@ -74,10 +91,30 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Message, ApiError> {
     asked.stops = fields.texts("stop_sequences")?;
     let stream = fields.switch("stream")?.unwrap_or(false);
     let talk = talk(&mut fields)?;
-    let mut ignored = fields.finish()?;
-    let conversing = converse(app, call, &held, &asked, &talk)?;
-    ignored.extend_from_slice(&conversing.ignored);
-    Ok(Message { conversing, id: app.id("msg"), stream, ignored })
+    let ignored = fields.finish()?;
+    Ok(Read { asked, talk, stream, ignored })
+}
+
+/// What changes nothing in a body.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, MESSAGES)?;
+    fields.text("model")?;
+    let Read { talk, ignored, .. } = read(fields, Asked::unsuggested())?;
+    Ok([ignored, talk.ignored].concat())
+}
+
+/// What changes nothing in a body whose tokens are counted.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check_count(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, MESSAGES)?;
+    fields.text("model")?;
+    let talk = talk(&mut fields)?;
+    Ok([fields.finish_part()?, talk.ignored].concat())
 }
 
 const THINKING: Table = &[&[honoured("type", "{}"), honoured("budget_tokens", "{}"), ignored("display", "{}")]];

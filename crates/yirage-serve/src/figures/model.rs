@@ -28,6 +28,7 @@ pub(crate) struct ModelFigures {
     pub(crate) first_token: Histogram,
     pub(crate) between_tokens: Histogram,
     pub(crate) per_token: Histogram,
+    pub(crate) queue: Histogram,
     pub(crate) prefill: Histogram,
     pub(crate) decode: Histogram,
     pub(crate) whole: Histogram,
@@ -48,6 +49,7 @@ impl Default for ModelFigures {
             first_token: Histogram::new(LONG),
             between_tokens: Histogram::new(SHORT),
             per_token: Histogram::new(SHORT),
+            queue: Histogram::new(LONG),
             prefill: Histogram::new(LONG),
             decode: Histogram::new(LONG),
             whole: Histogram::new(LONG),
@@ -66,9 +68,10 @@ impl ModelFigures {
         add(&self.drafted, usage.drafted);
         add(&self.accepted, usage.accepted);
         add(&self.verifications, usage.verifications);
+        self.queue.add(end.queue);
         self.prefill.add(end.prefill);
         self.decode.add(end.decode);
-        self.whole.add(end.prefill + end.decode);
+        self.whole.add(end.queue + end.prefill + end.decode);
         if let Some(gaps) = u32::try_from(usage.new_tokens).ok().and_then(|n| n.checked_sub(1)).filter(|n| *n > 0) {
             self.per_token.add(end.decode / gaps);
         }
@@ -87,11 +90,31 @@ impl ModelFigures {
     }
 
     /// How long a request that comes when `open` are open will wait, as far as those before it tell, with `at_once`
-    /// running at once.
+    /// running at once. Their own waits do not count: each of them waits for those before it only.
     pub(crate) fn wait(&self, open: usize, at_once: usize) -> Duration {
-        let mean = self.whole.mean().unwrap_or(Duration::from_secs(1));
+        let computed = self.prefill.mean().zip(self.decode.mean()).map(|(prefill, decode)| prefill + decode);
+        let mean = computed.unwrap_or(Duration::from_secs(1));
         let rounds = (open / at_once.max(1)).max(1);
         let wait = mean.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX));
         wait.clamp(Duration::from_secs(1), Duration::from_secs(600))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_engine::scheduler::Usage;
+
+    #[test]
+    fn who_comes_waits_for_what_is_computed_and_not_for_waits() {
+        let figures = ModelFigures::default();
+        assert_eq!(figures.wait(1, 1), Duration::from_secs(1));
+        let (queue, prefill, decode) =
+            (Duration::from_secs(10), Duration::from_millis(1500), Duration::from_millis(500));
+        let (reason, usage) = (FinishReason::Length, Usage::default());
+        figures.finished(&Finished { reason, usage, gain: None, queue, prefill, decode });
+        assert_eq!(figures.wait(4, 2), Duration::from_secs(4));
+        assert_eq!(figures.whole.mean(), Some(Duration::from_secs(12)));
+        assert_eq!(figures.queue.mean(), Some(queue));
     }
 }

@@ -93,6 +93,11 @@ impl Asked {
         }
     }
 
+    /// What holds where no model suggests anything: for reading a body alone.
+    pub(crate) fn unsuggested() -> Asked {
+        Asked::suggested(&GenerationConfig::default(), 0)
+    }
+
     /// Takes the fields of [`SAMPLING`] that are there.
     ///
     /// # Errors

@@ -5,7 +5,9 @@ use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused, wrong};
 use serde_json::Value;
 
-const STRUCTURED: &str = r#"{"type":["object","null"],"minProperties":1,"maxProperties":1,"properties":{"json":{"type":["object","string"]},"json_object":{"const":true},"regex":{"type":"string"},"choice":{"type":"array","minItems":1,"items":{"type":"string"}},"grammar":{"type":"string"}},"additionalProperties":false}"#;
+const STRUCTURED: &str = r#"{"type":["object","null"],"minProperties":1,"properties":{
+    "json":{"type":["object","string","null"]},"json_object":{"enum":[true,null]},"regex":{"type":["string","null"]},
+    "choice":{"type":["array","null"],"minItems":1,"items":{"type":"string"}},"grammar":{"type":["string","null"]}}}"#;
 
 /// The fields of a form where nothing else is asked for in their names.
 pub(crate) const FORMS: &[Field] = &[
@@ -16,13 +18,15 @@ pub(crate) const FORMS: &[Field] = &[
     honoured("guided_choice", r#"{"type":["array","null"],"minItems":1,"items":{"type":"string"}}"#),
     honoured("guided_grammar", r#"{"type":["string","null"]}"#),
     honoured("grammar", r#"{"type":["string","null"]}"#),
-    honoured("json_schema", r#"{"type":["object","null"]}"#),
+    honoured("json_schema", r#"{"type":["object","string","null"]}"#),
     ignored("guided_decoding_backend", r#"{"type":["string","null"]}"#),
     refused("guided_whitespace_pattern", "JSON is spaced in one way", &[]),
     refused("grammar_lazy", "a grammar holds from the first token", &["false"]),
     refused("grammar_triggers", "a grammar holds from the first token", &["[]"]),
     refused("preserved_tokens", "special tokens are never text; ask for token ids", &["[]"]),
 ];
+
+const FORMS_ALONE: Table = &[FORMS];
 
 const FORMAT: Table = &[&[
     honoured("type", "{}"),
@@ -50,6 +54,17 @@ const OUTPUTS: Table = &[&[
 ]];
 
 impl Grammar {
+    /// The form that a body asks for which has the fields of [`FORMS`] alone.
+    ///
+    /// # Errors
+    /// As [`Grammar::read`]; other fields.
+    pub(crate) fn of_body(body: &[u8]) -> Result<Grammar, ApiError> {
+        let mut fields = Fields::parse(body, FORMS_ALONE)?;
+        let grammar = Grammar::read(&mut fields, &mut Vec::new())?;
+        fields.finish()?;
+        Ok(grammar)
+    }
+
     /// The form that one of the fields of [`FORMS`] asks for. What changes nothing in them joins `ignored`.
     ///
     /// # Errors
@@ -185,13 +200,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const FORMS_ALONE: Table = &[FORMS];
-
     fn read(body: Value) -> Result<Grammar, ApiError> {
-        let mut fields = Fields::parse(body.to_string().as_bytes(), FORMS_ALONE)?;
-        let grammar = Grammar::read(&mut fields, &mut Vec::new())?;
-        fields.finish()?;
-        Ok(grammar)
+        Grammar::of_body(body.to_string().as_bytes())
     }
 
     #[test]

@@ -5,8 +5,10 @@
 
 mod calls;
 mod fields;
+mod formats;
 mod gbnf;
 mod held;
+mod schema;
 mod text;
 
 pub(crate) use fields::FORMS;
@@ -14,8 +16,10 @@ pub(crate) use held::Compiled;
 
 use crate::error::ApiError;
 use crate::models::Generator;
+use crate::vocabulary::Vocabulary;
 use llguidance::api::TopLevelGrammar;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// The form of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,18 +63,28 @@ impl Grammar {
     /// # Errors
     /// A form that cannot be enforced, with what cannot.
     pub(crate) fn compile(&self, generator: &Generator) -> Result<Compiled, ApiError> {
+        self.compile_for(|| generator.vocabulary().cloned().map_err(String::clone))
+    }
+
+    /// The same for a vocabulary, which is made where it is wanted.
+    ///
+    /// # Errors
+    /// As [`Grammar::compile`]; why there is no vocabulary.
+    pub(crate) fn compile_for(
+        &self,
+        vocabulary: impl FnOnce() -> Result<Arc<Vocabulary>, String>,
+    ) -> Result<Compiled, ApiError> {
         let Some(grammar) = self.of_library()? else { return Ok(Compiled::free()) };
-        let vocabulary = generator.vocabulary().map_err(|why| self.refused(why))?;
-        let compiled = match &self.shape {
-            // Grammars nest as deep as whoever writes them likes, and are compiled by functions that call themselves.
-            Shape::Text(_) | Shape::Regex(_) => text::with_room(|| Compiled::new(vocabulary, grammar)),
-            _ => Compiled::new(vocabulary, grammar),
-        };
-        compiled.map_err(|why| self.refused(&why))
+        let vocabulary = &vocabulary().map_err(|why| self.refused(&why))?;
+        // Forms nest as deep as whoever writes them likes, and are compiled by functions that call themselves.
+        text::with_room(|| Compiled::new(vocabulary, grammar)).map_err(|why| self.refused(&why))
     }
 
     /// In the words of the library that enforces it; none where any text will do.
     fn of_library(&self) -> Result<Option<TopLevelGrammar>, ApiError> {
+        if let Shape::Schema(schema) | Shape::Calls { schema, .. } = &self.shape {
+            schema::check(schema).map_err(|why| self.refused(&why))?;
+        }
         Ok(Some(match &self.shape {
             Shape::Free => return Ok(None),
             Shape::Object => TopLevelGrammar::from_json_schema(with_spaces(json!({"type": "object"}))),
@@ -107,7 +121,8 @@ impl Grammar {
 
 /// The schema with how JSON is spaced: as Python writes it, so that no answer is white space without end. What a client
 /// says under this key would weaken the schema.
-fn with_spaces(schema: Value) -> Value {
+fn with_spaces(mut schema: Value) -> Value {
+    formats::narrow(&mut schema);
     let mut map = match schema {
         Value::Object(map) => map,
         _ => Map::new(),

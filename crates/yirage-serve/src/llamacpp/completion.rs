@@ -8,7 +8,7 @@ use crate::fim::{File, Gap};
 use crate::generate::{Asked, End, Ending, SAMPLING, Said, Speaker, StopCause, Turns, start};
 use crate::grammar::{FORMS, Grammar};
 use crate::models::Generator;
-use crate::prompt::prompts;
+use crate::prompt::{Prompt, prompts};
 use crate::reply::{self, with_ignored};
 use crate::speech::Piece;
 use crate::sse::{self, Framing, Gone, Writer};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 const OWN: &[Field] = &[
     honoured("model", r#"{"type":["string","null"]}"#),
-    honoured("n_predict", r#"{"type":"integer","minimum":-1}"#),
-    honoured("max_tokens", r#"{"type":"integer","minimum":-1}"#),
+    honoured("n_predict", r#"{"type":"integer"}"#),
+    honoured("max_tokens", r#"{"type":"integer"}"#),
     honoured("stream", r#"{"type":"boolean"}"#),
     honoured("repeat_penalty", r#"{"type":"number","minimum":0.01,"maximum":100}"#),
     honoured("return_tokens", r#"{"type":"boolean"}"#),
@@ -81,18 +81,21 @@ async fn respond(mut of: Completion) -> Result<Response, ApiError> {
     Ok(with_ignored(response, &ignored))
 }
 
-/// The prompt of a body.
-type ReadPrompt = fn(&mut Fields, &Generator, &mut Vec<String>) -> Result<Vec<u32>, ApiError>;
-
-fn text(fields: &mut Fields, generator: &Generator, _: &mut Vec<String>) -> Result<Vec<u32>, ApiError> {
-    let prompt = fields.take("prompt");
-    let sent = prompts("prompt", fields.need("prompt", prompt)?, 1)?;
-    let texts = generator.model().texts();
-    let ids = sent.iter().map(|prompt| prompt.ids(texts, Some(true))).collect::<Result<Vec<_>, _>>()?;
-    Ok(ids.concat())
+/// What a prompt is made of.
+enum Sent {
+    Text(Vec<Prompt>),
+    Gap { before: String, behind: String, begun: String, files: Vec<File> },
 }
 
-fn gap(fields: &mut Fields, generator: &Generator, ignored: &mut Vec<String>) -> Result<Vec<u32>, ApiError> {
+/// Reads the prompt of a body.
+type ReadPrompt = fn(&mut Fields, &mut Vec<String>) -> Result<Sent, ApiError>;
+
+fn text(fields: &mut Fields, _: &mut Vec<String>) -> Result<Sent, ApiError> {
+    let prompt = fields.take("prompt");
+    Ok(Sent::Text(prompts("prompt", fields.need("prompt", prompt)?, 1)?))
+}
+
+fn gap(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Sent, ApiError> {
     let (before, behind) = (fields.text("input_prefix")?, fields.text("input_suffix")?);
     let before = fields.need("input_prefix", before)?;
     let behind = fields.need("input_suffix", behind)?;
@@ -104,17 +107,43 @@ fn gap(fields: &mut Fields, generator: &Generator, ignored: &mut Vec<String>) ->
         files.push(File { name: name.unwrap_or_else(|| "tmp".into()), text: extra.need("text", text)? });
         extra.finish_into(ignored)?;
     }
-    Gap { before: &before, behind: &behind, begun: &begun, files: &files }.prompt(generator.texts()?, "input_prefix")
+    Ok(Sent::Gap { before, behind, begun, files })
 }
 
-fn begin(app: &App, call: &Call, body: &[u8], table: Table, prompt: ReadPrompt) -> Result<Completion, ApiError> {
-    let mut fields = Fields::parse(body, table)?;
-    let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
-    let generator = held.generator()?;
+impl Sent {
+    /// Its ids for a model.
+    ///
+    /// # Errors
+    /// A model that cannot take it.
+    fn ids(&self, generator: &Generator) -> Result<Vec<u32>, ApiError> {
+        match self {
+            Sent::Text(prompts) => {
+                let texts = generator.model().texts();
+                let ids = prompts.iter().map(|prompt| prompt.ids(texts, Some(true))).collect::<Result<Vec<_>, _>>()?;
+                Ok(ids.concat())
+            }
+            Sent::Gap { before, behind, begun, files } => {
+                Gap { before, behind, begun, files }.prompt(generator.texts()?, "input_prefix")
+            }
+        }
+    }
+}
+
+/// What a body asks of its model.
+struct Read {
+    asked: Asked,
+    sent: Sent,
+    grammar: Grammar,
+    tokens: bool,
+    stream: bool,
+    ignored: Vec<String>,
+}
+
+/// The fields of a body behind its model, over what that suggests.
+fn read(mut fields: Fields, suggested: Asked, prompt: ReadPrompt) -> Result<Read, ApiError> {
     // Here -1 asks for any seed.
     fields.leave_out("seed", &json!(-1));
-    let mut asked = Asked::suggested(generator.model().generation(), app.unique()).read(&mut fields)?;
+    let mut asked = suggested.read(&mut fields)?;
     if asked.n != 1 {
         return Err(ApiError::unsupported("n", "use /v1/completions"));
     }
@@ -128,9 +157,42 @@ fn begin(app: &App, call: &Call, body: &[u8], table: Table, prompt: ReadPrompt) 
     let tokens = fields.switch("return_tokens")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
     let mut ignored = Vec::new();
-    let prompt = prompt(&mut fields, generator, &mut ignored)?;
+    let sent = prompt(&mut fields, &mut ignored)?;
     let grammar = Grammar::read(&mut fields, &mut ignored)?;
     fields.finish_into(&mut ignored)?;
+    Ok(Read { asked, sent, grammar, tokens, stream, ignored })
+}
+
+/// What changes nothing in a body of /completion.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    checked(body, COMPLETION, text)
+}
+
+/// What changes nothing in a body of /infill.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check_infill(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    checked(body, INFILL, gap)
+}
+
+fn checked(body: &[u8], table: Table, prompt: ReadPrompt) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, table)?;
+    fields.text("model")?;
+    Ok(read(fields, Asked::unsuggested(), prompt)?.ignored)
+}
+
+fn begin(app: &App, call: &Call, body: &[u8], table: Table, prompt: ReadPrompt) -> Result<Completion, ApiError> {
+    let mut fields = Fields::parse(body, table)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let generator = held.generator()?;
+    let suggested = Asked::suggested(generator.model().generation(), app.unique());
+    let Read { asked, sent, grammar, tokens, stream, ignored } = read(fields, suggested, prompt)?;
+    let prompt = sent.ids(generator)?;
     let compiled = grammar.compile(generator)?;
     let streams = start(app, call, &held, std::slice::from_ref(&prompt), &asked, &|| compiled.constraint())?;
     let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, tokens));

@@ -80,9 +80,9 @@ pub(crate) async fn slots(State(app): State<Arc<App>>, RawQuery(asked): RawQuery
     .await
 }
 
-/// What this server has no such thing for.
+/// Slots that are saved and restored, which this server has not.
 pub(crate) async fn absent() -> ApiError {
-    let what = "this server keeps no slots and no adapters: prompts are cached by their beginnings";
+    let what = "this server keeps no slots: prompts are cached by their beginnings";
     ApiError { code: Some("unsupported"), ..ApiError::status(StatusCode::NOT_IMPLEMENTED, what) }
 }
 
@@ -91,14 +91,28 @@ pub(crate) async fn adapters() -> Response {
     reply::json(&json!([]))
 }
 
-const NAME: Table = &[&[honoured("model", r#"{"type":"string"}"#)]];
+/// The field of /models/load and /models/unload.
+pub(crate) const NAME: Table = &[&[honoured("model", r#"{"type":"string"}"#)]];
+
+fn read_name(body: &[u8]) -> Result<Option<String>, ApiError> {
+    let mut fields = Fields::parse(body, NAME)?;
+    let model = fields.text("model")?;
+    fields.finish()?;
+    Ok(model)
+}
+
+/// What changes nothing in a body that names a model: nothing.
+///
+/// # Errors
+/// What is no request, whatever the models.
+pub(crate) fn check_name(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    read_name(body).map(|_| Vec::new())
+}
 
 /// POST /models/load.
 pub(crate) async fn load(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
-        let mut fields = Fields::parse(&body, NAME)?;
-        let model = fields.text("model")?;
-        fields.finish()?;
+        let model = read_name(&body)?;
         app.models.hold(model.as_deref())?;
         Ok(reply::json(&json!({"success": true})))
     })
@@ -108,9 +122,7 @@ pub(crate) async fn load(State(app): State<Arc<App>>, Posted { body, .. }: Poste
 /// POST /models/unload.
 pub(crate) async fn unload(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
-        let mut fields = Fields::parse(&body, NAME)?;
-        let model = fields.text("model")?;
-        fields.finish()?;
+        let model = read_name(&body)?;
         let was_loaded = app.models.unload(model.as_deref())?;
         Ok(reply::json(&json!({"success": true, "was_loaded": was_loaded})))
     })

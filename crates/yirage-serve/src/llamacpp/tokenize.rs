@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::call::Posted;
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored};
+use crate::generate::Talk;
 use crate::models::{Held, Served};
 use crate::openai::CHAT;
 use crate::openai::chat::talk;
@@ -27,7 +28,7 @@ pub(crate) const TOKENIZE: Table = &[&[
 ]];
 
 /// The fields of vLLM's form for a text.
-const VLLM: Table = &[&[
+pub(crate) const VLLM: Table = &[&[
     MODEL,
     honoured("prompt", r#"{"type":"string"}"#),
     honoured("add_special_tokens", SWITCH),
@@ -38,7 +39,7 @@ const VLLM: Table = &[&[
 const STRINGS: &[Field] = &[honoured("return_token_strs", SWITCH), ignored("add_special_tokens", SWITCH)];
 
 /// vLLM's form for a conversation.
-const CONVERSATION: Table = &[CHAT[0], CHAT[1], CHAT[2], CHAT[3], STRINGS];
+pub(crate) const CONVERSATION: Table = &[CHAT[0], CHAT[1], CHAT[2], CHAT[3], STRINGS];
 
 /// The fields of /detokenize.
 pub(crate) const DETOKENIZE: Table = &[&[MODEL, honoured("tokens", r#"{"type":"array","items":{"type":"integer"}}"#)]];
@@ -50,30 +51,81 @@ fn tokenizer(held: &Held) -> Result<&Tokenizer, ApiError> {
     }
 }
 
-/// POST /tokenize; which form it is its fields say.
-pub(crate) async fn tokenize(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
-    app.work(move |app| {
-        let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
-        if sent.get("messages").is_some() {
-            return of_conversation(app, &body);
-        }
-        if sent.get("prompt").is_some() { of_prompt(app, &body) } else { of_content(app, &body) }
-    })
-    .await
+/// A body of /tokenize in one of its forms, its model aside.
+enum Sent {
+    Content { text: String, add_special: bool, parse_special: bool, with_pieces: bool },
+    Prompt { text: String, add_special: bool, strings: bool },
+    Conversation { talk: Box<Talk>, strings: bool, ignored: Vec<String> },
 }
 
-fn of_content(app: &App, body: &[u8]) -> Result<Response, ApiError> {
+/// The model that a body names, and the rest of it; which form it is its fields say.
+fn read(body: &[u8]) -> Result<(Option<String>, Sent), ApiError> {
+    let sent: Value = serde_json::from_slice(body).unwrap_or_default();
+    if sent.get("messages").is_some() {
+        let mut fields = Fields::parse(body, CONVERSATION)?;
+        let model = fields.text("model")?;
+        let strings = fields.switch("return_token_strs")?.unwrap_or(false);
+        let talk = Box::new(talk(&mut fields)?);
+        let ignored = fields.finish_part()?;
+        return Ok((model, Sent::Conversation { talk, strings, ignored }));
+    }
+    if sent.get("prompt").is_some() {
+        let mut fields = Fields::parse(body, VLLM)?;
+        let (model, text) = (fields.text("model")?, fields.text("prompt")?);
+        let text = fields.need("prompt", text)?;
+        let add_special = fields.switch("add_special_tokens")?.unwrap_or(true);
+        let strings = fields.switch("return_token_strs")?.unwrap_or(false);
+        fields.finish()?;
+        return Ok((model, Sent::Prompt { text, add_special, strings }));
+    }
     let mut fields = Fields::parse(body, TOKENIZE)?;
-    let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
-    let content = fields.text("content")?;
-    let content = fields.need("content", content)?;
+    let (model, text) = (fields.text("model")?, fields.text("content")?);
+    let text = fields.need("content", text)?;
     let add_special = fields.switch("add_special")?.unwrap_or(false);
     let parse_special = fields.switch("parse_special")?.unwrap_or(true);
     let with_pieces = fields.switch("with_pieces")?.unwrap_or(false);
     fields.finish()?;
-    let tokenizer = tokenizer(&held)?;
-    let ids = encode(tokenizer, &content, EncodeOptions { add_special, parse_special }, "content")?;
+    Ok((model, Sent::Content { text, add_special, parse_special, with_pieces }))
+}
+
+/// What changes nothing in a body of /tokenize.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    match read(body)?.1 {
+        Sent::Conversation { talk, ignored, .. } => Ok([ignored, talk.ignored].concat()),
+        Sent::Content { .. } | Sent::Prompt { .. } => Ok(Vec::new()),
+    }
+}
+
+/// POST /tokenize.
+pub(crate) async fn tokenize(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
+    app.work(move |app| {
+        let (model, sent) = read(&body)?;
+        let held = app.models.hold(model.as_deref())?;
+        let tokenizer = tokenizer(&held)?;
+        match sent {
+            Sent::Content { text, add_special, parse_special, with_pieces } => {
+                let ids = encode(tokenizer, &text, EncodeOptions { add_special, parse_special }, "content")?;
+                Ok(listed(tokenizer, &ids, with_pieces))
+            }
+            Sent::Prompt { text, add_special, strings } => {
+                let options = EncodeOptions { add_special, parse_special: true };
+                counted(&held, tokenizer, &encode(tokenizer, &text, options, "prompt")?, strings)
+            }
+            Sent::Conversation { talk, strings, ignored } => {
+                let (_, ids) = talk.render(held.generator()?)?;
+                let ignored = [ignored, talk.ignored].concat();
+                Ok(with_ignored(counted(&held, tokenizer, &ids, strings)?, &ignored))
+            }
+        }
+    })
+    .await
+}
+
+/// llama.cpp's answer.
+fn listed(tokenizer: &Tokenizer, ids: &[u32], with_pieces: bool) -> Response {
     let piece = |&id: &u32| {
         let bytes = tokenizer.token_bytes(id).unwrap_or_default();
         // What is no text by itself is given as bytes.
@@ -81,36 +133,11 @@ fn of_content(app: &App, body: &[u8]) -> Result<Response, ApiError> {
         json!({"id": id, "piece": piece})
     };
     let tokens: Value = if with_pieces { ids.iter().map(piece).collect() } else { json!(ids) };
-    Ok(reply::json(&json!({"tokens": tokens})))
+    reply::json(&json!({"tokens": tokens}))
 }
 
 fn encode(tokenizer: &Tokenizer, text: &str, options: EncodeOptions, field: &str) -> Result<Vec<u32>, ApiError> {
     tokenizer.encode(text, options).map_err(|e| ApiError::field(field, e.to_string()))
-}
-
-fn of_prompt(app: &App, body: &[u8]) -> Result<Response, ApiError> {
-    let mut fields = Fields::parse(body, VLLM)?;
-    let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
-    let prompt = fields.text("prompt")?;
-    let prompt = fields.need("prompt", prompt)?;
-    let add_special = fields.switch("add_special_tokens")?.unwrap_or(true);
-    let strings = fields.switch("return_token_strs")?.unwrap_or(false);
-    fields.finish()?;
-    let tokenizer = tokenizer(&held)?;
-    let ids = encode(tokenizer, &prompt, EncodeOptions { add_special, parse_special: true }, "prompt")?;
-    counted(&held, tokenizer, &ids, strings)
-}
-
-fn of_conversation(app: &App, body: &[u8]) -> Result<Response, ApiError> {
-    let mut fields = Fields::parse(body, CONVERSATION)?;
-    let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
-    let strings = fields.switch("return_token_strs")?.unwrap_or(false);
-    let talk = talk(&mut fields)?;
-    let ignored = fields.finish_part()?;
-    let (_, ids) = talk.render(held.generator()?)?;
-    Ok(with_ignored(counted(&held, tokenizer(&held)?, &ids, strings)?, &ignored))
 }
 
 fn counted(held: &Held, tokenizer: &Tokenizer, ids: &[u32], strings: bool) -> Result<Response, ApiError> {
@@ -123,15 +150,29 @@ fn counted(held: &Held, tokenizer: &Tokenizer, ids: &[u32], strings: bool) -> Re
     })))
 }
 
+/// The model and the ids that a body of /detokenize names.
+fn read_ids(body: &[u8]) -> Result<(Option<String>, Vec<u32>), ApiError> {
+    let mut fields = Fields::parse(body, DETOKENIZE)?;
+    let model = fields.text("model")?;
+    let ids = fields.ids("tokens")?;
+    let ids = fields.need("tokens", ids)?;
+    fields.finish()?;
+    Ok((model, ids))
+}
+
+/// What changes nothing in a body of /detokenize: nothing.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check_ids(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    read_ids(body).map(|_| Vec::new())
+}
+
 /// POST /detokenize: the text under llama.cpp's name and under vLLM's.
 pub(crate) async fn detokenize(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
-        let mut fields = Fields::parse(&body, DETOKENIZE)?;
-        let model = fields.text("model")?;
+        let (model, ids) = read_ids(&body)?;
         let held = app.models.hold(model.as_deref())?;
-        let ids = fields.ids("tokens")?;
-        let ids = fields.need("tokens", ids)?;
-        fields.finish()?;
         let tokenizer = tokenizer(&held)?;
         if let Some(at) = ids.iter().position(|&id| tokenizer.piece(id).is_none()) {
             let what = format!("`tokens[{at}]`: the model has no token {}", ids[at]);

@@ -5,7 +5,6 @@ use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
 use crate::generate::Asked;
 use crate::grammar::{Grammar, Shape};
-use crate::models::Generator;
 use serde_json::{Value, json};
 
 /// The fields that every request has.
@@ -53,12 +52,13 @@ const OPTIONS: Table = &[&[
     ignored("penalize_newline", "{}"),
 ]];
 
-/// The tokens that are asked for, and the options that change nothing.
+/// The tokens that are asked for of a model with so long a context, over what it suggests, and the options that change
+/// nothing.
 ///
 /// # Errors
 /// An option that makes no sense; a context longer than the model has here, which is never passed over in silence.
-pub(super) fn asked(app: &App, generator: &Generator, fields: &mut Fields) -> Result<(Asked, Vec<String>), ApiError> {
-    let mut asked = Asked::suggested(generator.model().generation(), app.unique());
+pub(super) fn asked(suggested: Asked, context: u32, fields: &mut Fields) -> Result<(Asked, Vec<String>), ApiError> {
+    let mut asked = suggested;
     let Some(mut options) = fields.fields("options", OPTIONS)? else { return Ok((asked, Vec::new())) };
     let sampling = &mut asked.sampling;
     let numbers = [
@@ -84,7 +84,6 @@ pub(super) fn asked(app: &App, generator: &Generator, fields: &mut Fields) -> Re
     let most = options.whole::<i64>("num_predict", "a whole number, -1 for as many as fit")?;
     asked.max_tokens = most.and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
     asked.stops = options.texts("stop")?;
-    let context = generator.model().facts().context;
     if let Some(wanted) = options.whole::<u32>("num_ctx", "a whole number")?
         && wanted > context
     {

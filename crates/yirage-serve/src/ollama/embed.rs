@@ -7,6 +7,7 @@ use crate::call::Posted;
 use crate::error::ApiError;
 use crate::fields::{Fields, Table, honoured, ignored, refused};
 use crate::limits::MAX_INPUTS;
+use crate::models::Keep;
 use crate::prompt::{Prompt, prompts};
 use crate::reply::{self, with_ignored};
 use crate::vectors::embed;
@@ -19,7 +20,7 @@ use std::time::Instant;
 /// The fields of /api/embed.
 pub(crate) const EMBED: Table = &[&[
     honoured("model", r#"{"type":"string"}"#),
-    honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}"#),
+    honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array"}]}"#),
     honoured("keep_alive", r#"{"type":["string","number","null"]}"#),
     ignored("options", "{}"),
     ignored("truncate", r#"{"type":"boolean"}"#),
@@ -34,6 +35,50 @@ pub(crate) const OLD: Table = &[&[
     ignored("options", "{}"),
 ]];
 
+/// What a body asks of its model.
+struct Read {
+    inputs: Vec<Prompt>,
+    keep: Option<Keep>,
+    ignored: Vec<String>,
+}
+
+fn read(mut fields: Fields) -> Result<Read, ApiError> {
+    let inputs = match fields.take("input") {
+        None => return Err(ApiError::field("input", "`input` is missing")),
+        Some(Value::Array(list)) if list.is_empty() => Vec::new(),
+        Some(input) => prompts("input", input, MAX_INPUTS)?,
+    };
+    let keep = keep(&mut fields)?;
+    Ok(Read { inputs, keep, ignored: fields.finish()? })
+}
+
+fn read_old(mut fields: Fields) -> Result<Read, ApiError> {
+    let prompt = fields.text("prompt")?;
+    let inputs = vec![Prompt::Text(fields.need("prompt", prompt)?)];
+    let keep = keep(&mut fields)?;
+    Ok(Read { inputs, keep, ignored: fields.finish()? })
+}
+
+/// What changes nothing in a body of /api/embed.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, EMBED)?;
+    fields.text("model")?;
+    Ok(read(fields)?.ignored)
+}
+
+/// What changes nothing in a body of /api/embeddings.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check_old(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, OLD)?;
+    fields.text("model")?;
+    Ok(read_old(fields)?.ignored)
+}
+
 /// POST /api/embed.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
@@ -41,13 +86,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
         let mut fields = Fields::parse(&body, EMBED)?;
         let model = untagged(app, fields.text("model")?);
         let held = app.models.hold(model.as_deref())?;
-        let inputs = match fields.take("input") {
-            None => return Err(ApiError::field("input", "`input` is missing")),
-            Some(Value::Array(list)) if list.is_empty() => Vec::new(),
-            Some(input) => prompts("input", input, MAX_INPUTS)?,
-        };
-        let keep = keep(&mut fields)?;
-        let ignored = fields.finish()?;
+        let Read { inputs, keep, ignored } = read(fields)?;
         keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
         let (vectors, tokens) = embed(&held, &inputs)?;
@@ -69,13 +108,10 @@ pub(crate) async fn old(State(app): State<Arc<App>>, Posted { call, body }: Post
         let mut fields = Fields::parse(&body, OLD)?;
         let model = untagged(app, fields.text("model")?);
         let held = app.models.hold(model.as_deref())?;
-        let prompt = fields.text("prompt")?;
-        let prompt = fields.need("prompt", prompt)?;
-        let keep = keep(&mut fields)?;
-        let ignored = fields.finish()?;
+        let Read { inputs, keep, ignored } = read_old(fields)?;
         keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
-        let (vectors, _) = embed(&held, &[Prompt::Text(prompt)])?;
+        let (vectors, _) = embed(&held, &inputs)?;
         let object = json!({"embedding": vectors.first()});
         Ok(with_ignored(reply::json(&object), &ignored))
     })

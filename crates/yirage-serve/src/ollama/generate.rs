@@ -93,9 +93,8 @@ async fn respond(read: Read, as_message: bool) -> Result<Response, ApiError> {
     Ok(with_ignored(response, &read.ignored))
 }
 
-/// What both kinds of requests begin with.
-struct Opened {
-    held: Held,
+/// What both kinds of requests ask of their model.
+struct Shared {
     stream: bool,
     keep: Option<Keep>,
     asked: Asked,
@@ -105,39 +104,55 @@ struct Opened {
     ignored: Vec<String>,
 }
 
-fn open(app: &App, fields: &mut Fields) -> Result<Opened, ApiError> {
-    let model = untagged(app, fields.text("model")?);
-    let held = app.models.hold(model.as_deref())?;
-    let (asked, ignored) = asked(app, held.generator()?, fields)?;
+fn shared(fields: &mut Fields, suggested: Asked, context: u32) -> Result<Shared, ApiError> {
+    let (asked, ignored) = asked(suggested, context, fields)?;
     let (thinking, effort) = think(fields)?;
     let stream = fields.switch("stream")?.unwrap_or(true);
     let (keep, grammar) = (keep(fields)?, grammar(fields)?);
-    Ok(Opened { held, stream, keep, asked, grammar, thinking, effort, ignored })
+    Ok(Shared { stream, keep, asked, grammar, thinking, effort, ignored })
+}
+
+/// A request whose model is open.
+struct Opened {
+    held: Held,
+    shared: Shared,
+}
+
+fn open(app: &App, fields: &mut Fields) -> Result<Opened, ApiError> {
+    let model = untagged(app, fields.text("model")?);
+    let held = app.models.hold(model.as_deref())?;
+    let model = held.generator()?.model();
+    let suggested = Asked::suggested(model.generation(), app.unique());
+    let shared = shared(fields, suggested, model.facts().context)?;
+    Ok(Opened { held, shared })
 }
 
 impl Opened {
     /// The response to a request that asks nothing.
     fn only(self, app: &App, more: Vec<String>) -> Result<Read, ApiError> {
-        let model = self.held.entry.name().to_owned();
-        let unload = self.keep == Some(Keep::For(Duration::ZERO));
+        let Opened { held, shared } = self;
+        let model = held.entry.name().to_owned();
+        let unload = shared.keep == Some(Keep::For(Duration::ZERO));
         let reason = if unload { "unload" } else { "load" };
-        self.keep.iter().for_each(|keep| self.held.entry.keep(*keep));
-        drop(self.held);
+        shared.keep.iter().for_each(|keep| held.entry.keep(*keep));
+        drop(held);
         if unload {
             app.models.unload(Some(&model))?;
         }
-        let ignored = [self.ignored, more].concat();
+        let ignored = [shared.ignored, more].concat();
         Ok(Read { wanted: Wanted::Only { model, reason }, stream: false, ignored })
     }
 
-    fn begun(mut self, turns: Turns, as_message: bool, more: Vec<String>) -> Read {
-        self.ignored.extend(more);
+    fn begun(self, turns: Turns, as_message: bool, more: Vec<String>) -> Read {
+        let Opened { held, shared } = self;
         // It counts from the answer's end.
-        self.keep.iter().for_each(|keep| self.held.entry.keep(*keep));
+        shared.keep.iter().for_each(|keep| held.entry.keep(*keep));
         let begun = Box::new(Begun { turns, as_message, began: Instant::now() });
-        Read { wanted: Wanted::Answer(begun), stream: self.stream, ignored: self.ignored }
+        Read { wanted: Wanted::Answer(begun), stream: shared.stream, ignored: [shared.ignored, more].concat() }
     }
+}
 
+impl Shared {
     fn talk(&self, messages: Vec<Value>) -> Talk {
         Talk {
             grammar: self.grammar.clone(),
@@ -148,35 +163,87 @@ impl Opened {
     }
 }
 
-fn begin_chat(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
-    let mut fields = Fields::parse(body, CHAT)?;
-    let opened = open(app, &mut fields)?;
+/// What a body of /api/chat says beside what both kinds say.
+struct OfChat {
+    messages: Vec<Value>,
+    tools: Option<ToolUse>,
+    ignored: Vec<String>,
+}
+
+fn of_chat(mut fields: Fields) -> Result<OfChat, ApiError> {
     let messages = fields.list("messages")?.unwrap_or_default();
     let mut ignored = Vec::new();
     let tools = Tool::list(&fields.list("tools")?.unwrap_or_default(), &mut ignored)?;
     fields.finish_into(&mut ignored)?;
     if messages.is_empty() {
-        return opened.only(app, ignored);
+        return Ok(OfChat { messages, tools: None, ignored });
     }
     let tools = ToolUse::new(tools, None, true, &mut ignored)?;
     let messages = conversation::messages("messages", messages, &mut ignored)?;
-    let talk = Talk { tools, ..opened.talk(messages) };
-    let Conversing { turns, .. } = converse(app, call, &opened.held, &opened.asked, &talk)?;
+    Ok(OfChat { messages, tools, ignored })
+}
+
+/// What a body of /api/generate says beside what both kinds say.
+struct OfText {
+    prompt: String,
+    system: String,
+    suffix: String,
+    raw: bool,
+    ignored: Vec<String>,
+}
+
+fn of_text(mut fields: Fields) -> Result<OfText, ApiError> {
+    let prompt = fields.text("prompt")?.unwrap_or_default();
+    let system = fields.text("system")?.unwrap_or_default();
+    let suffix = fields.text("suffix")?.unwrap_or_default();
+    let raw = fields.switch("raw")?.unwrap_or(false);
+    let ignored = fields.finish()?;
+    Ok(OfText { prompt, system, suffix, raw, ignored })
+}
+
+/// What changes nothing in a body of /api/chat.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check_chat(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, CHAT)?;
+    fields.text("model")?;
+    let shared = shared(&mut fields, Asked::unsuggested(), u32::MAX)?;
+    Ok([shared.ignored, of_chat(fields)?.ignored].concat())
+}
+
+/// What changes nothing in a body of /api/generate.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check_generate(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, GENERATE)?;
+    fields.text("model")?;
+    let shared = shared(&mut fields, Asked::unsuggested(), u32::MAX)?;
+    Ok([shared.ignored, of_text(fields)?.ignored].concat())
+}
+
+fn begin_chat(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
+    let mut fields = Fields::parse(body, CHAT)?;
+    let opened = open(app, &mut fields)?;
+    let OfChat { messages, tools, ignored } = of_chat(fields)?;
+    if messages.is_empty() {
+        return opened.only(app, ignored);
+    }
+    let talk = Talk { tools, ..opened.shared.talk(messages) };
+    let Conversing { turns, .. } = converse(app, call, &opened.held, &opened.shared.asked, &talk)?;
     Ok(opened.begun(turns, true, ignored))
 }
 
 fn begin_text(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
     let mut fields = Fields::parse(body, GENERATE)?;
     let opened = open(app, &mut fields)?;
-    let prompt = fields.text("prompt")?.unwrap_or_default();
-    let system = fields.text("system")?.unwrap_or_default();
-    let suffix = fields.text("suffix")?.unwrap_or_default();
-    let raw = fields.switch("raw")?.unwrap_or(false);
-    let ignored = fields.finish()?;
+    let OfText { prompt, system, suffix, raw, ignored } = of_text(fields)?;
     if prompt.is_empty() {
         return opened.only(app, ignored);
     }
-    let generator = opened.held.generator()?;
+    let Opened { held, shared } = &opened;
+    let generator = held.generator()?;
     if raw || !suffix.is_empty() || generator.template_source().is_none() {
         if !system.is_empty() {
             return Err(ApiError::field("system", "`system` needs a chat template, and none is applied"));
@@ -184,9 +251,9 @@ fn begin_text(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
         let texts = generator.texts()?;
         let gap = Gap { before: &prompt, behind: &suffix, begun: "", files: &[] };
         let ids = if suffix.is_empty() { texts.encode_raw(&prompt, Some(true))? } else { gap.prompt(texts, "suffix")? };
-        let compiled = opened.grammar.compile(generator)?;
-        let asked = &opened.asked;
-        let streams = start(app, call, &opened.held, &[ids], asked, &|| compiled.constraint())?;
+        let compiled = shared.grammar.compile(generator)?;
+        let asked = &shared.asked;
+        let streams = start(app, call, held, &[ids], asked, &|| compiled.constraint())?;
         let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &[], false));
         return Ok(opened.begun(turns, false, ignored));
     }
@@ -195,6 +262,6 @@ fn begin_text(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
         messages.push(yirage_session::message("system", &system));
     }
     messages.push(yirage_session::message("user", &prompt));
-    let Conversing { turns, .. } = converse(app, call, &opened.held, &opened.asked, &opened.talk(messages))?;
+    let Conversing { turns, .. } = converse(app, call, held, &shared.asked, &shared.talk(messages))?;
     Ok(opened.begun(turns, false, ignored))
 }

@@ -71,13 +71,27 @@ pub(crate) const SHOW: Table = &[&[
     ignored("verbose", r#"{"type":"boolean"}"#),
 ]];
 
+/// The model that a body names, and what changes nothing in it.
+fn read_show(body: &[u8]) -> Result<(Option<String>, Vec<String>), ApiError> {
+    let mut fields = Fields::parse(body, SHOW)?;
+    let old = fields.text("name")?;
+    let model = fields.text("model")?.or(old);
+    Ok((model, fields.finish()?))
+}
+
+/// What changes nothing in a body of /api/show.
+///
+/// # Errors
+/// What is no request, whatever the models.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    read_show(body).map(|(_, ignored)| ignored)
+}
+
 /// POST /api/show.
 pub(crate) async fn show(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
-        let mut fields = Fields::parse(&body, SHOW)?;
-        let old = fields.text("name")?;
-        let model = untagged(app, fields.text("model")?.or(old));
-        let ignored = fields.finish()?;
+        let (model, ignored) = read_show(&body)?;
+        let model = untagged(app, model);
         let held = app.models.hold(model.as_deref())?;
         let mut object = one(&held.entry);
         let (mut capabilities, mut template) = (vec!["embedding"], String::new());

@@ -37,11 +37,31 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Chat, ApiError> {
     let model = fields.text("model")?;
     let held = app.models.hold(model.as_deref())?;
     let generator = held.generator()?;
-    let mut asked = Asked::suggested(generator.model().generation(), app.unique()).read(&mut fields)?;
+    let suggested = Asked::suggested(generator.model().generation(), app.unique());
+    let Read { asked, talk, stream, include_usage, logprobs, token_ids, mut ignored } = read(fields, suggested)?;
+    let conversing = converse(app, call, &held, &asked, &talk)?;
+    ignored.extend_from_slice(&conversing.ignored);
+    Ok(Chat { conversing, id: app.id("chatcmpl"), created: now(), stream, include_usage, logprobs, token_ids, ignored })
+}
+
+/// What a body asks of its model.
+struct Read {
+    asked: Asked,
+    talk: Talk,
+    stream: bool,
+    include_usage: bool,
+    logprobs: bool,
+    token_ids: bool,
+    ignored: Vec<String>,
+}
+
+/// The fields of a body behind its model, over what that suggests.
+fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
+    let mut asked = suggested.read(&mut fields)?;
     let new = fields.whole("max_completion_tokens", "a whole number from 1")?;
     let old = fields.whole("max_tokens", "a whole number from 1")?;
     asked.max_tokens = new.or(old);
-    if asked.max_tokens == Some(0) {
+    if new == Some(0) || old == Some(0) {
         return Err(ApiError::field("max_tokens", "`max_tokens` is 0; it must be 1 or above"));
     }
     let logprobs = fields.switch("logprobs")?.unwrap_or(false);
@@ -59,9 +79,29 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Chat, ApiError> {
     let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
     let talk = Talk { keeps_tokens: logprobs || token_ids, ..talk(&mut fields)? };
     fields.finish_into(&mut ignored)?;
-    let conversing = converse(app, call, &held, &asked, &talk)?;
-    ignored.extend_from_slice(&conversing.ignored);
-    Ok(Chat { conversing, id: app.id("chatcmpl"), created: now(), stream, include_usage, logprobs, token_ids, ignored })
+    Ok(Read { asked, talk, stream, include_usage, logprobs, token_ids, ignored })
+}
+
+/// What changes nothing in a body.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, CHAT)?;
+    fields.text("model")?;
+    let Read { talk, ignored, .. } = read(fields, Asked::unsuggested())?;
+    Ok([ignored, talk.ignored].concat())
+}
+
+/// What changes nothing in a conversation that is only rendered.
+///
+/// # Errors
+/// What is none, whatever the model.
+pub(crate) fn check_talk(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, CHAT)?;
+    fields.text("model")?;
+    let talk = talk(&mut fields)?;
+    Ok([fields.finish_part()?, talk.ignored].concat())
 }
 
 /// Whether a stream is to end with its usage.

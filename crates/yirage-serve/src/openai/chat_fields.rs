@@ -21,7 +21,7 @@ const OWN: &[Field] = &[
     honoured("reasoning", r#"{"type":["object","null"]}"#),
     honoured("chat_template_kwargs", r#"{"type":["object","null"]}"#),
     honoured("add_generation_prompt", r#"{"type":["boolean","null"]}"#),
-    honoured("documents", r#"{"type":["array","null"],"items":{"type":"object"}}"#),
+    honoured("documents", r#"{"type":["array","null"]}"#),
     honoured("return_token_ids", r#"{"type":["boolean","null"]}"#),
     ignored("user", r#"{"type":["string","null"]}"#),
     ignored("safety_identifier", r#"{"type":["string","null"]}"#),

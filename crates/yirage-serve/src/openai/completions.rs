@@ -57,12 +57,23 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
     Ok(with_ignored(response, &ignored))
 }
 
-fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
-    let mut fields = Fields::parse(body, COMPLETIONS)?;
-    let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
-    let generator = held.generator()?;
-    let mut asked = Asked::suggested(generator.model().generation(), app.unique()).read(&mut fields)?;
+/// What a body asks of its model.
+struct Read {
+    asked: Asked,
+    sent: Vec<Prompt>,
+    suffix: String,
+    parse_special: Option<bool>,
+    grammar: Grammar,
+    stream: bool,
+    include_usage: bool,
+    echo: bool,
+    token_ids: bool,
+    ignored: Vec<String>,
+}
+
+/// The fields of a body behind its model, over what that suggests.
+fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
+    let mut asked = suggested.read(&mut fields)?;
     asked.max_tokens = Some(fields.whole("max_tokens", "a whole number")?.unwrap_or(TOKENS));
     if fields.whole("best_of", "a whole number")?.is_some_and(|best: u32| best != asked.n) {
         let why = "answers are not compared with each other; send `n` alone";
@@ -85,20 +96,41 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
     let grammar = Grammar::read(&mut fields, &mut ignored)?;
     let suffix = fields.text("suffix")?.unwrap_or_default();
     fields.finish_into(&mut ignored)?;
+    if !suffix.is_empty() && sent.iter().any(|prompt| matches!(prompt, Prompt::Ids(_))) {
+        return Err(ApiError::field("suffix", "`suffix` needs a prompt of text: token ids are used as they are"));
+    }
+    Ok(Read { asked, sent, suffix, parse_special, grammar, stream, include_usage, echo, token_ids, ignored })
+}
+
+/// What changes nothing in a body.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, COMPLETIONS)?;
+    fields.text("model")?;
+    Ok(read(fields, Asked::unsuggested())?.ignored)
+}
+
+fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
+    let mut fields = Fields::parse(body, COMPLETIONS)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let generator = held.generator()?;
+    let of = read(fields, Asked::suggested(generator.model().generation(), app.unique()))?;
     let texts = generator.model().texts();
     let ids = |prompt: &Prompt| match prompt {
-        Prompt::Text(before) if !suffix.is_empty() => {
-            Gap { before, behind: &suffix, begun: "", files: &[] }.prompt(generator.texts()?, "suffix")
+        Prompt::Text(before) if !of.suffix.is_empty() => {
+            Gap { before, behind: &of.suffix, begun: "", files: &[] }.prompt(generator.texts()?, "suffix")
         }
-        Prompt::Ids(_) if !suffix.is_empty() => {
-            Err(ApiError::field("suffix", "`suffix` needs a prompt of text: token ids are used as they are"))
-        }
-        prompt => prompt.ids(texts, parse_special),
+        prompt => prompt.ids(texts, of.parse_special),
     };
-    let prompts = sent.iter().map(ids).collect::<Result<Vec<_>, _>>()?;
-    let compiled = grammar.compile(generator)?;
-    let streams = start(app, call, &held, &prompts, &asked, &|| compiled.constraint())?;
-    let keeps = logprobs.is_some() || token_ids;
+    let prompts = of.sent.iter().map(ids).collect::<Result<Vec<_>, _>>()?;
+    let compiled = of.grammar.compile(generator)?;
+    let asked = &of.asked;
+    let streams = start(app, call, &held, &prompts, asked, &|| compiled.constraint())?;
+    let logprobs = asked.sampling.logprobs.is_some();
+    let keeps = logprobs || of.token_ids;
     let turns = Turns::new(streams, asked.n, || Speaker::plain(&asked.stops, &asked.stop_ids, keeps));
     Ok(Completions {
         turns,
@@ -106,11 +138,11 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
         n: asked.n as usize,
         id: app.id("cmpl"),
         created: now(),
-        stream,
-        include_usage,
-        logprobs: logprobs.is_some(),
-        echo,
-        token_ids,
-        ignored,
+        stream: of.stream,
+        include_usage: of.include_usage,
+        logprobs,
+        echo: of.echo,
+        token_ids: of.token_ids,
+        ignored: of.ignored,
     })
 }

@@ -101,11 +101,12 @@ fn text(app: &App, occupancies: &[Option<Occupancy>]) -> String {
             let _ = writeln!(page.out, "{name}{{{label},finished_reason=\"{end}\"}} {count}");
         }
     }
-    let figures: [(&str, &str, OfModel); 6] = [
+    let figures: [(&str, &str, OfModel); 7] = [
         ("vllm:time_to_first_token_seconds", "From submission to the first token.", |of| &of.figures.first_token),
         ("vllm:inter_token_latency_seconds", "Between two tokens.", |of| &of.figures.between_tokens),
         ("vllm:request_time_per_output_token_seconds", "Mean of an answer's gaps.", |of| &of.figures.per_token),
-        ("vllm:request_prefill_time_seconds", "Submission to first token, waiting included.", |of| &of.figures.prefill),
+        ("vllm:request_queue_time_seconds", "From submission until the engine takes it up.", |of| &of.figures.queue),
+        ("vllm:request_prefill_time_seconds", "From then to the first token.", |of| &of.figures.prefill),
         ("vllm:request_decode_time_seconds", "From the first token to the last.", |of| &of.figures.decode),
         ("vllm:e2e_request_latency_seconds", "From submission to the last token.", |of| &of.figures.whole),
     ];

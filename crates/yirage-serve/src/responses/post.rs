@@ -55,6 +55,9 @@ pub(crate) const RESPONSES: Table = &[OWN];
 
 const TEXT: Table = &[&[honoured("format", "{}"), refused("verbosity", "say it in the prompt", &["\"medium\""])]];
 
+/// Finds what was said in a response that was kept.
+type Previous<'a> = &'a dyn Fn(&str) -> Result<Vec<Value>, ApiError>;
+
 /// What a request says.
 struct Read {
     talk: Talk,
@@ -66,7 +69,9 @@ struct Read {
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     let mut begun = app.work(move |app| begin(app, &call, &body)).await?;
-    begun.conversing.turns.first().await?;
+    if !begun.background {
+        begun.conversing.turns.first().await?;
+    }
     let ignored = std::mem::take(&mut begun.ignored);
     let response = match (begun.background, begun.stream) {
         (true, _) => later(begun),
@@ -82,7 +87,7 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { call, body }: Po
         let mut fields = Fields::parse(&body, RESPONSES)?;
         let model = fields.text("model")?;
         let held = app.models.hold(model.as_deref())?;
-        let read = read(app, &call, &mut fields)?;
+        let read = read(&mut fields, &|id| said(app, &call, id))?;
         let (_, ids) = read.talk.render(held.generator()?)?;
         let object = json!({"object": "response.input_tokens", "input_tokens": ids.len()});
         Ok(with_ignored(reply::json(&object), &[read.talk.ignored, fields.finish_part()?].concat()))
@@ -90,19 +95,23 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { call, body }: Po
     .await
 }
 
-fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
-    let mut fields = Fields::parse(body, RESPONSES)?;
-    let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
-    let mut asked = Asked::suggested(held.generator()?.model().generation(), app.unique());
-    if let Some(temperature) = fields.number("temperature")? {
-        asked.sampling.temperature = temperature;
-    }
-    if let Some(top_p) = fields.number("top_p")? {
-        asked.sampling.top_p = top_p;
-    }
-    asked.max_tokens = fields.whole("max_output_tokens", "a whole number from 1")?;
-    if asked.max_tokens == Some(0) {
+/// What a body asks of its model.
+struct Wanted {
+    read: Read,
+    temperature: Option<f32>,
+    top_p: Option<f32>,
+    max_tokens: Option<u32>,
+    stream: bool,
+    store: bool,
+    background: bool,
+    ignored: Vec<String>,
+}
+
+/// The fields of a body behind its model.
+fn wanted(mut fields: Fields, said: Previous<'_>) -> Result<Wanted, ApiError> {
+    let (temperature, top_p) = (fields.number("temperature")?, fields.number("top_p")?);
+    let max_tokens = fields.whole("max_output_tokens", "a whole number from 1")?;
+    if max_tokens == Some(0) {
         return Err(ApiError::field("max_output_tokens", "`max_output_tokens` is 0; it must be 1 or above"));
     }
     let stream = fields.switch("stream")?.unwrap_or(false);
@@ -112,8 +121,43 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
         let what = "`background` is for responses that are kept and asked for later: without `stream`, with `store`";
         return Err(ApiError::field("background", what));
     }
-    let Read { talk, messages, mut echoed } = read(app, call, &mut fields)?;
-    let mut ignored = fields.finish()?;
+    let read = read(&mut fields, said)?;
+    let ignored = fields.finish()?;
+    Ok(Wanted { read, temperature, top_p, max_tokens, stream, store, background, ignored })
+}
+
+/// What changes nothing in a body. Responses that were kept are not looked for.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, RESPONSES)?;
+    fields.text("model")?;
+    let Wanted { read, ignored, .. } = wanted(fields, &|_| Ok(Vec::new()))?;
+    Ok([ignored, read.talk.ignored].concat())
+}
+
+/// What changes nothing in a body whose tokens are counted.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check_count(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, RESPONSES)?;
+    fields.text("model")?;
+    let read = read(&mut fields, &|_| Ok(Vec::new()))?;
+    Ok([fields.finish_part()?, read.talk.ignored].concat())
+}
+
+fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
+    let mut fields = Fields::parse(body, RESPONSES)?;
+    let model = fields.text("model")?;
+    let held = app.models.hold(model.as_deref())?;
+    let mut asked = Asked::suggested(held.generator()?.model().generation(), app.unique());
+    let wanted = wanted(fields, &|id| said(app, call, id))?;
+    let Wanted { read: Read { talk, messages, mut echoed }, stream, store, background, mut ignored, .. } = wanted;
+    asked.max_tokens = wanted.max_tokens;
+    asked.sampling.temperature = wanted.temperature.unwrap_or(asked.sampling.temperature);
+    asked.sampling.top_p = wanted.top_p.unwrap_or(asked.sampling.top_p);
     for (name, value) in [
         ("model", json!(held.entry.name())),
         ("created_at", json!(now())),
@@ -132,21 +176,25 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
     Ok(Begun { app: app.clone(), conversing, id, echoed, kept, owner, stream, background, ignored })
 }
 
+/// The messages of a response that was kept.
+///
+/// # Errors
+/// None of this caller's has this id; it has no answer.
+fn said(app: &App, call: &Call, id: &str) -> Result<Vec<Value>, ApiError> {
+    let kept = app.stored.get(id, &call.caller.name).ok_or_else(|| {
+        let what = format!("there is no response `{id}`; it may have been too old to be kept");
+        ApiError { param: Some("previous_response_id".into()), ..ApiError::not_found(what) }
+    })?;
+    kept.messages.clone().ok_or_else(|| {
+        let what = format!("the response `{id}` has no answer that could be gone on from");
+        ApiError::field("previous_response_id", what)
+    })
+}
+
 /// The conversation of a request, behind the one that it goes on from.
-fn read(app: &App, call: &Call, fields: &mut Fields) -> Result<Read, ApiError> {
-    let mut messages = Vec::new();
+fn read(fields: &mut Fields, said: Previous<'_>) -> Result<Read, ApiError> {
     let previous = fields.text("previous_response_id")?;
-    if let Some(id) = &previous {
-        let kept = app.stored.get(id, &call.caller.name).ok_or_else(|| {
-            let what = format!("there is no response `{id}`; it may have been too old to be kept");
-            ApiError { param: Some("previous_response_id".into()), ..ApiError::not_found(what) }
-        })?;
-        let said = kept.messages.as_ref().ok_or_else(|| {
-            let what = format!("the response `{id}` has no answer that could be gone on from");
-            ApiError::field("previous_response_id", what)
-        })?;
-        messages.extend(said.iter().cloned());
-    }
+    let mut messages = previous.as_deref().map(said).transpose()?.unwrap_or_default();
     let input = fields.take("input");
     let mut ignored = Vec::new();
     messages.extend(items::messages(fields.need("input", input)?, &mut ignored)?);
@@ -167,7 +215,7 @@ fn read(app: &App, call: &Call, fields: &mut Fields) -> Result<Read, ApiError> {
     }
     let echoed = json!({
         "instructions": instructions,
-        "metadata": fields.take("metadata").unwrap_or_else(|| json!({})),
+        "metadata": fields.object("metadata")?.unwrap_or_default(),
         "parallel_tool_calls": parallel,
         "previous_response_id": previous,
         "reasoning": {"effort": effort, "summary": null},

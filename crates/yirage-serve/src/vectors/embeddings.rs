@@ -6,7 +6,7 @@ use crate::call::{Call, Posted};
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, honoured, ignored, refused};
 use crate::limits::MAX_INPUTS;
-use crate::prompt::prompts;
+use crate::prompt::{Prompt, prompts};
 use crate::reply::{self, with_ignored};
 use axum::extract::State;
 use axum::response::Response;
@@ -34,6 +34,24 @@ fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
     let mut fields = Fields::parse(body, EMBEDDINGS)?;
     let model = fields.text("model")?;
     let held = app.models.hold(model.as_deref())?;
+    let Read { inputs, packed, ignored } = read(fields)?;
+    let _open = app.live.enter(&call.id, held.entry.name());
+    let (vectors, tokens) = embed(&held, &inputs)?;
+    let data: Vec<Value> = vectors.iter().enumerate().map(|(index, vector)| one(index, vector, packed)).collect();
+    let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
+    let object = json!({"object": "list", "data": data, "model": held.entry.name(), "usage": usage});
+    Ok(with_ignored(reply::json(&object), &ignored))
+}
+
+/// What a body asks of its model.
+struct Read {
+    inputs: Vec<Prompt>,
+    /// Whether vectors go as text of their bytes.
+    packed: bool,
+    ignored: Vec<String>,
+}
+
+fn read(mut fields: Fields) -> Result<Read, ApiError> {
     let input = fields.take("input");
     let inputs = prompts("input", fields.need("input", input)?, MAX_INPUTS)?;
     let packed = match fields.text("encoding_format")?.as_deref() {
@@ -41,13 +59,17 @@ fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
         Some("base64") => true,
         Some(_) => return Err(ApiError::field("encoding_format", "`encoding_format`: expected float or base64")),
     };
-    let ignored = fields.finish()?;
-    let _open = app.live.enter(&call.id, held.entry.name());
-    let (vectors, tokens) = embed(&held, &inputs)?;
-    let data: Vec<Value> = vectors.iter().enumerate().map(|(index, vector)| one(index, vector, packed)).collect();
-    let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
-    let object = json!({"object": "list", "data": data, "model": held.entry.name(), "usage": usage});
-    Ok(with_ignored(reply::json(&object), &ignored))
+    Ok(Read { inputs, packed, ignored: fields.finish()? })
+}
+
+/// What changes nothing in a body.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, EMBEDDINGS)?;
+    fields.text("model")?;
+    Ok(read(fields)?.ignored)
 }
 
 fn one(index: usize, vector: &[f32], packed: bool) -> Value {

@@ -31,13 +31,7 @@ fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
     let mut fields = Fields::parse(body, RERANK)?;
     let model = fields.text("model")?;
     let held = app.models.hold(model.as_deref())?;
-    let query = fields.text("query")?;
-    let query = fields.need("query", query)?;
-    let list = fields.list("documents")?;
-    let texts = documents(&fields.need("documents", list)?)?;
-    let top = fields.whole::<usize>("top_n", "a whole number from 1")?.unwrap_or(usize::MAX);
-    let shown = fields.switch("return_documents")?.unwrap_or(true);
-    let ignored = fields.finish()?;
+    let Read { query, texts, top, shown, ignored } = read(fields)?;
     let _open = app.live.enter(&call.id, held.entry.name());
     let pairs: Vec<(&str, &str)> = texts.iter().map(|text| (query.as_str(), text.as_str())).collect();
     let (scores, tokens) = scores(&held, &pairs)?;
@@ -57,6 +51,39 @@ fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
         "id": app.id("rerank"), "object": "list", "model": held.entry.name(), "usage": usage, "results": results,
     });
     Ok(with_ignored(reply::json(&object), &ignored))
+}
+
+/// What a body asks of its model.
+struct Read {
+    query: String,
+    texts: Vec<String>,
+    top: usize,
+    shown: bool,
+    ignored: Vec<String>,
+}
+
+fn read(mut fields: Fields) -> Result<Read, ApiError> {
+    let query = fields.text("query")?;
+    let query = fields.need("query", query)?;
+    let list = fields.list("documents")?;
+    let texts = documents(&fields.need("documents", list)?)?;
+    let top = fields.whole::<usize>("top_n", "a whole number from 1")?;
+    if top == Some(0) {
+        return Err(ApiError::field("top_n", "`top_n` is 0; it must be 1 or above"));
+    }
+    let top = top.unwrap_or(usize::MAX);
+    let shown = fields.switch("return_documents")?.unwrap_or(true);
+    Ok(Read { query, texts, top, shown, ignored: fields.finish()? })
+}
+
+/// What changes nothing in a body.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, RERANK)?;
+    fields.text("model")?;
+    Ok(read(fields)?.ignored)
 }
 
 /// Texts, or objects with a `text`.

@@ -12,7 +12,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const TEXTS: &str = r#"{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1}]}"#;
+const TEXTS: &str = r#"{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}"#;
 
 /// The fields of it.
 pub(crate) const SCORE: &[&[Field]] = &[&[
@@ -33,27 +33,8 @@ fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
     let mut fields = Fields::parse(body, SCORE)?;
     let model = fields.text("model")?;
     let held = app.models.hold(model.as_deref())?;
-    let mut either = |old: &str, new: &str| -> Result<Vec<String>, ApiError> {
-        let texts = [fields.texts(old)?, fields.texts(new)?].concat();
-        if texts.is_empty() || texts.len() > MAX_INPUTS {
-            return Err(ApiError::field(
-                old,
-                format!("`{old}` has {} texts; 1 to {MAX_INPUTS} are taken", texts.len()),
-            ));
-        }
-        Ok(texts)
-    };
-    let (first, second) = (either("text_1", "queries")?, either("text_2", "documents")?);
-    let ignored = fields.finish()?;
-    let pairs: Vec<(&str, &str)> = match (first.as_slice(), second.as_slice()) {
-        ([one], many) => many.iter().map(|text| (one.as_str(), text.as_str())).collect(),
-        (a, b) if a.len() == b.len() => a.iter().zip(b).map(|(a, b)| (a.as_str(), b.as_str())).collect(),
-        (a, b) => {
-            let what =
-                format!("{} and {} texts make no pairs; send one first text, or as many of both", a.len(), b.len());
-            return Err(ApiError::field("text_2", what));
-        }
-    };
+    let Read { first, second, ignored } = read(fields)?;
+    let pairs = pairs(&first, &second)?;
     let _open = app.live.enter(&call.id, held.entry.name());
     let (scores, tokens) = scores(&held, &pairs)?;
     let one = |(index, score): (usize, f32)| json!({"index": index, "object": "score", "score": score});
@@ -63,4 +44,49 @@ fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
     let object =
         json!({"id": app.id("score"), "object": "list", "created": now(), "model": name, "data": data, "usage": usage});
     Ok(with_ignored(reply::json(&object), &ignored))
+}
+
+/// What a body asks of its model.
+struct Read {
+    first: Vec<String>,
+    second: Vec<String>,
+    ignored: Vec<String>,
+}
+
+fn read(mut fields: Fields) -> Result<Read, ApiError> {
+    let mut either = |old: &str, new: &str| -> Result<Vec<String>, ApiError> {
+        let texts = [fields.texts(old)?, fields.texts(new)?].concat();
+        if texts.is_empty() || texts.len() > MAX_INPUTS {
+            let what = format!("`{old}` has {} texts; 1 to {MAX_INPUTS} are taken", texts.len());
+            return Err(ApiError::field(old, what));
+        }
+        Ok(texts)
+    };
+    let (first, second) = (either("text_1", "queries")?, either("text_2", "documents")?);
+    Ok(Read { first, second, ignored: fields.finish()? })
+}
+
+/// Each first text with its second one; a single first one with all.
+fn pairs<'a>(first: &'a [String], second: &'a [String]) -> Result<Vec<(&'a str, &'a str)>, ApiError> {
+    match (first, second) {
+        ([one], many) => Ok(many.iter().map(|text| (one.as_str(), text.as_str())).collect()),
+        (a, b) if a.len() == b.len() => Ok(a.iter().zip(b).map(|(a, b)| (a.as_str(), b.as_str())).collect()),
+        (a, b) => {
+            let (a, b) = (a.len(), b.len());
+            let what = format!("{a} and {b} texts make no pairs; send one first text, or as many of both");
+            Err(ApiError::field("text_2", what))
+        }
+    }
+}
+
+/// What changes nothing in a body.
+///
+/// # Errors
+/// What is no request, whatever the model.
+pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let mut fields = Fields::parse(body, SCORE)?;
+    fields.text("model")?;
+    let Read { first, second, ignored } = read(fields)?;
+    pairs(&first, &second)?;
+    Ok(ignored)
 }

@@ -1,0 +1,83 @@
+//! Dates and times that every reader takes.
+//!
+//! llguidance writes all that the grammar of RFC 3339 has, and more: `t` and `z` in small letters, the year 0000, the 29th
+//! of each February and a 60th second at any minute, which validators refuse. A schema that asks for such a format gets a
+//! pattern beside it. What a schema means otherwise stays with the library.
+
+use serde_json::{Map, Value, json};
+
+const YEAR: &str = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9][0-9]|[0-9][1-9][0-9]{2}|[1-9][0-9]{3})";
+/// The rule of Gregory: divisible by 4, and by 400 where it is by 100.
+const LEAP: &str = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)";
+const TIME: &str = r"[0-9]{2}:[0-9]{2}:[0-5][0-9](?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})";
+
+/// Puts a pattern beside each date and time of a schema.
+pub(super) fn narrow(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(narrow),
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                match (key.as_str(), value) {
+                    // Values, not schemas.
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    // Schemas by names of the client's.
+                    ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
+                        named.values_mut().for_each(narrow);
+                    }
+                    (_, value) => narrow(value),
+                }
+            }
+            if let Some(pattern) = map.get("format").and_then(Value::as_str).and_then(pattern) {
+                put(map, pattern);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn pattern(format: &str) -> Option<String> {
+    let date = format!("(?:{YEAR}-(?:(?:0[13-9]|1[0-2])-[0-9]{{2}}|02-(?:[01][0-9]|2[0-8]))|{LEAP}-02-29)");
+    match format {
+        "date" => Some(format!("^{date}$")),
+        "time" => Some(format!("^{TIME}$")),
+        "date-time" => Some(format!("^{date}T{TIME}$")),
+        _ => None,
+    }
+}
+
+fn put(map: &mut Map<String, Value>, pattern: String) {
+    match (map.contains_key("pattern"), map.get_mut("allOf")) {
+        (false, _) => drop(map.insert("pattern".into(), pattern.into())),
+        (true, Some(Value::Array(all))) => all.push(json!({"pattern": pattern})),
+        (true, None) => drop(map.insert("allOf".into(), json!([{"pattern": pattern}]))),
+        // The library says what is wrong with it.
+        (true, Some(_)) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_stand_beside_formats_and_nowhere_else() {
+        let time = pattern("time").unwrap();
+        let mut schema = json!({
+            "type": "string", "format": "time",
+            "items": [{"format": "time", "pattern": "a"}, {"format": "time", "pattern": "a", "allOf": [true]}],
+            "properties": {"format": {"format": "email"}, "enum": {"format": "time"}},
+            "enum": [{"format": "time"}],
+        });
+        narrow(&mut schema);
+        let wanted = json!({
+            "type": "string", "format": "time", "pattern": time,
+            "items": [
+                {"format": "time", "pattern": "a", "allOf": [{"pattern": time}]},
+                {"format": "time", "pattern": "a", "allOf": [true, {"pattern": time}]},
+            ],
+            "properties": {"format": {"format": "email"}, "enum": {"format": "time", "pattern": time}},
+            "enum": [{"format": "time"}],
+        });
+        assert_eq!(schema, wanted);
+    }
+}
