@@ -181,9 +181,9 @@ def test_what_does_not_exist_is_told(yr):
         yr.PersistentKernel(backend="abacus")
     kernel = yr.PersistentKernel()
     for name, part in [
-        ("mla_decode_layer", "Rust library"),
+        ("mla_prefill_tp8_layer", "use mla_decode_layer or mla_prefill_layer"),
         ("mtp_verify_strict_layer", "draft heads"),
-        ("linear_fp8_layer", "Rust library"),
+        ("linear_fp8_sm100_layer", "use linear_fp8_layer"),
     ]:
         with pytest.raises(yr.Unsupported, match=part):
             getattr(kernel, name)(1, output=2)

@@ -527,7 +527,248 @@ class KernelLayers:
         block_dim: _Dim3 | None = None,
     ) -> KernelTensor: ...
 
-class PersistentKernel(KernelLayers):
+class LatentLayers(KernelLayers):
+    def linear_bmm_layer(
+        self,
+        input: KernelTensor,
+        weight: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def mla_rope_layer(
+        self,
+        input: KernelTensor,
+        cos_pos_embed: KernelTensor,
+        sin_pos_embed: KernelTensor,
+        output: KernelTensor,
+        width: int,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        *,
+        interleaved: bool = True,
+    ) -> None: ...
+    def assemble_q_decode_layer(
+        self,
+        q_nope: KernelTensor,
+        q_pe: KernelTensor,
+        output: KernelTensor,
+        num_heads: int,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def mla_kv_gather_layer(
+        self,
+        c_latent_new: KernelTensor,
+        k_pe_new: KernelTensor,
+        paged_cache: KernelTensor,
+        contiguous_kv: KernelTensor,
+        mla_params: Sequence[int],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def mla_kv_gather_split_layer(
+        self,
+        c_latent_new: KernelTensor,
+        k_pe_new: KernelTensor,
+        paged_cache: KernelTensor,
+        ckv_sep: KernelTensor,
+        kpe_sep: KernelTensor,
+        mla_params: Sequence[int],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def mla_decode_layer(
+        self,
+        q_input: KernelTensor,
+        kv_input: KernelTensor,
+        output_partial: KernelTensor,
+        output_lse: KernelTensor,
+        mla_params: Sequence[int],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        q_len: int = 1,
+        *,
+        softmax_scale: float | None = None,
+    ) -> None: ...
+    def mla_reduce_layer(
+        self,
+        input_partial: KernelTensor,
+        input_lse: KernelTensor,
+        output: KernelTensor,
+        mla_params: Sequence[int],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        q_len: int = 1,
+    ) -> None: ...
+    def mla_mtp_decode_layer(
+        self,
+        q_input: KernelTensor,
+        kv_input: KernelTensor,
+        output_partial: KernelTensor,
+        output_lse: KernelTensor,
+        q_len: int,
+        kv_len: int,
+        *,
+        num_heads: int = 128,
+        d_k: int = 576,
+        d_v: int = 512,
+        softmax_scale: float | None = None,
+    ) -> None: ...
+    def mla_mtp_reduce_layer(
+        self,
+        input_partial: KernelTensor,
+        input_lse: KernelTensor,
+        output: KernelTensor,
+        q_len: int,
+        kv_len: int,
+    ) -> None: ...
+    def mla_mtp_decode_tp2_layer(
+        self,
+        q_input: KernelTensor,
+        kv_input: KernelTensor,
+        output_partial: KernelTensor,
+        output_lse: KernelTensor,
+        q_len: int,
+        kv_len: int,
+        *,
+        num_heads: int = 64,
+        d_k: int = 576,
+        d_v: int = 512,
+        softmax_scale: float | None = None,
+    ) -> None: ...
+    def mla_mtp_decode_tp2_reduce_layer(
+        self,
+        input_partial: KernelTensor,
+        input_lse: KernelTensor,
+        output: KernelTensor,
+        q_len: int,
+        kv_len: int,
+    ) -> None: ...
+    def mla_mtp_decode_tp4_layer(
+        self,
+        q_input: KernelTensor,
+        kv_input: KernelTensor,
+        output_partial: KernelTensor,
+        output_lse: KernelTensor,
+        q_len: int,
+        kv_len: int,
+        *,
+        num_heads: int = 32,
+        d_k: int = 576,
+        d_v: int = 512,
+        softmax_scale: float | None = None,
+    ) -> None: ...
+    def mla_mtp_decode_tp4_reduce_layer(
+        self,
+        input_partial: KernelTensor,
+        input_lse: KernelTensor,
+        output: KernelTensor,
+        q_len: int,
+        kv_len: int,
+    ) -> None: ...
+    def mla_mtp_decode_tp8_layer(
+        self,
+        q_input: KernelTensor,
+        kv_input: KernelTensor,
+        output_partial: KernelTensor,
+        output_lse: KernelTensor,
+        q_len_real: int,
+        kv_len: int,
+        *,
+        num_heads: int = 16,
+        d_k: int = 576,
+        d_v: int = 512,
+        softmax_scale: float | None = None,
+    ) -> None: ...
+    def mla_mtp_decode_tp8_reduce_layer(
+        self,
+        input_partial: KernelTensor,
+        input_lse: KernelTensor,
+        output: KernelTensor,
+        q_len_real: int,
+        kv_len: int,
+    ) -> None: ...
+    def mla_prefill_layer(
+        self,
+        q_nope: KernelTensor,
+        q_pe: KernelTensor,
+        ckv: KernelTensor,
+        kpe: KernelTensor,
+        output: KernelTensor,
+        mla_params: Sequence[int],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        *,
+        softmax_scale: float | None = None,
+    ) -> None: ...
+    def mla_prefill_absorbed_layer(
+        self,
+        q: KernelTensor,
+        kv: KernelTensor,
+        output: KernelTensor,
+        mla_params: Sequence[int],
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        *,
+        softmax_scale: float | None = None,
+    ) -> None: ...
+    def quantize_fp8_layer(
+        self,
+        input: KernelTensor,
+        output_fp8: KernelTensor,
+        output_scale: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+        scale_ue8m0: bool = True,
+    ) -> None: ...
+    def linear_fp8_layer(
+        self,
+        input_fp8: KernelTensor,
+        input_scale: KernelTensor,
+        weight_fp8: KernelTensor,
+        weight_scale: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def linear_fp8_with_residual_layer(
+        self,
+        input_fp8: KernelTensor,
+        input_scale: KernelTensor,
+        weight_fp8: KernelTensor,
+        weight_scale: KernelTensor,
+        residual: KernelTensor,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def moe_w13_fp8_layer(
+        self,
+        input_fp8: KernelTensor,
+        input_scale: KernelTensor,
+        weight_fp8: KernelTensor,
+        weight_scale: KernelTensor,
+        moe_routing_indices: KernelTensor,
+        moe_mask: KernelTensor | None,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+    def moe_w2_fp8_layer(
+        self,
+        input_fp8: KernelTensor,
+        input_scale: KernelTensor,
+        weight_fp8: KernelTensor,
+        weight_scale: KernelTensor,
+        moe_routing_indices: KernelTensor,
+        moe_mask: KernelTensor | None,
+        output: KernelTensor,
+        grid_dim: _Dim3 | None = None,
+        block_dim: _Dim3 | None = None,
+    ) -> None: ...
+
+class PersistentKernel(LatentLayers):
     @overload
     def __init__(
         self,
@@ -586,7 +827,9 @@ class PersistentKernel(KernelLayers):
         precision: str | None = "fast",
         executor: str | None = None,
     ) -> None: ...
-    def attach_input(self, torch_tensor: Any, name: str | None = None) -> KernelTensor: ...
+    @staticmethod
+    def ranks(kernels: Sequence[PersistentKernel]) -> PersistentKernel: ...
+    def attach_input(self, torch_tensor: Any, name: str | None = None, *, dtype: Any = None) -> KernelTensor: ...
     def new_tensor(
         self,
         dims: Sequence[int],

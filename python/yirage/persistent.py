@@ -87,7 +87,7 @@ class MPKMetadata:
             why = "weights of an MPK are those of its model's files; attach_input of a PersistentKernel takes arrays"
             raise Unsupported(f"weight_from_model=False is not supported: {why}")
         if self.world_size != 1 or self.rank != 0:
-            why = "an MPK has a whole model in one process"
+            why = "an MPK has a whole model; build the layers of each rank, and join them by PersistentKernel.ranks"
             raise Unsupported(f"rank {self.rank} of {self.world_size} is not supported: {why}")
         if self.model_name is None and self.model_path is None:
             raise OptionError("model_name and model_path are None: one of them is wanted")

@@ -151,6 +151,7 @@ pub(super) fn request_output<'py>(
     if let Some(end) = first.and_then(|running| running.end.as_ref()) {
         fields.set_item("num_cached_tokens", end.usage.cached_tokens)?;
         let metrics = PyDict::new(py);
+        metrics.set_item("queue_seconds", end.queue.as_secs_f64())?;
         metrics.set_item("prefill_seconds", end.prefill.as_secs_f64())?;
         metrics.set_item("decode_seconds", end.decode.as_secs_f64())?;
         metrics.set_item("prompt_tokens", end.usage.prompt_tokens)?;

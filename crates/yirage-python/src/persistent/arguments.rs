@@ -171,7 +171,7 @@ pub(super) fn kernel(
     };
     let mut builder = KernelBuilder::new(config, buffers.read()?)?;
     tell(py, builder.notices())?;
-    Ok(Shared::new(builder, device, buffers, profiled, test_mode))
+    Ok(Shared::new(builder, device, Arc::new(buffers), profiled.map(Arc::new), test_mode))
 }
 
 fn config(py: Python<'_>, given: &Given<'_>, sizes: Option<(usize, usize)>) -> Outcome<KernelConfig> {

@@ -14,8 +14,18 @@ use yirage_persistent::{Bytes, Elements, KernelTensor};
 pub(super) const CATEGORY: &[Foreign] = &[Foreign {
     name: "io_category",
     neutral: &[Value::Nothing, Value::Text("cuda_tensor")],
-    answer: Answer::Refused("a kernel runs in one process, whose tensors are 'cuda_tensor'"),
+    answer: Answer::Refused(ONE_PROCESS),
 }];
+
+/// The same of a kernel that is one of several ranks: they share the memory of their process.
+pub(super) const CATEGORY_OF_RANKS: &[Foreign] = &[Foreign {
+    name: "io_category",
+    neutral: &[Value::Nothing, Value::Text("cuda_tensor"), Value::Text("nvshmem_tensor")],
+    answer: Answer::Refused(ONE_PROCESS),
+}];
+
+const ONE_PROCESS: &str =
+    "a kernel runs in one process, whose tensors are 'cuda_tensor'; 'nvshmem_tensor' is the same where there are ranks";
 
 /// The type of a tensor's elements; what no tensor has is `Unsupported`.
 fn elements_of(number: Number) -> Outcome<Elements> {
@@ -23,10 +33,27 @@ fn elements_of(number: Number) -> Outcome<Elements> {
         Number::F32 => Ok(Elements::Floats(Format::F32)),
         Number::F16 => Ok(Elements::Floats(Format::F16)),
         Number::BF16 => Ok(Elements::Floats(Format::BF16)),
+        Number::F8E4M3 => Ok(Elements::Float8E4M3),
         Number::I32 => Ok(Elements::Int32),
         Number::I64 => Ok(Elements::Int64),
-        Number::U64 => Ok(Elements::parse(number.name())?),
+        Number::U64 | Number::U8 => Ok(Elements::parse(number.name())?),
     }
+}
+
+/// The same where the caller says what bytes stand for.
+fn elements_as(number: Number, wanted: Elements, name: &str) -> Outcome<Elements> {
+    if (number, wanted) == (Number::U8, Elements::Float8E4M3) {
+        return Ok(wanted);
+    }
+    let own = elements_of(number)?;
+    if own == wanted {
+        return Ok(own);
+    }
+    let text = format!(
+        "attach_input: dtype={wanted}: `{name}` is {own}, and only uint8 stands for another type, {}: convert it",
+        Elements::Float8E4M3
+    );
+    Err(wrong(text))
 }
 
 /// Elements where they lie.
@@ -56,11 +83,13 @@ pub(super) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// An array as a tensor of a kernel.
-pub(super) fn tensor(array: &Arc<InPlace>, name: &str) -> Outcome<KernelTensor> {
+/// An array as a tensor of a kernel, of the type that its elements have or stand for.
+pub(super) fn tensor(array: &Arc<InPlace>, name: &str, stands: Option<Elements>) -> Outcome<KernelTensor> {
     let dims: Option<Vec<u32>> = array.shape().iter().map(|&n| u32::try_from(n).ok()).collect();
     let too_large = || wrong(format!("attach_input: `{name}` is {:?}: sizes below 2^32 are wanted", array.shape()));
-    let (dims, elements) = (dims.ok_or_else(too_large)?, elements_of(array.number())?);
+    let dims = dims.ok_or_else(too_large)?;
+    let number = array.number();
+    let elements = stands.map_or_else(|| elements_of(number), |wanted| elements_as(number, wanted, name))?;
     Ok(KernelTensor { dims, elements, data: Some(bytes(array)) })
 }
 

@@ -1,15 +1,17 @@
 //! `PersistentKernel`: what its layers read, how it is compiled, and how it runs.
 
 use super::arguments::{self, end};
-use super::attach::{CATEGORY, dtype_name, named, tensor};
+use super::attach::{CATEGORY, CATEGORY_OF_RANKS, dtype_name, named, tensor};
 use super::buffers::{Written, unwritten};
+use super::latent::LatentLayers;
 use super::layers::KernelLayers;
 use super::profiled;
+use super::ranks;
 use super::report::CallReport;
 use super::shared::{Shared, State, finalized, tell, wrong};
 use super::tensor::KernelTensor;
 use super::tested;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::log::{Level, say};
 use crate::others::{self, OF_LAUNCH};
 use crate::process;
@@ -39,7 +41,7 @@ const LOOKS: Duration = Duration::from_millis(50);
 /// Args:
 ///     mode: ``'offline'``; ``'onepass'`` runs one step a call; ``'online'``, ``'online_notoken'`` and
 ///         ``'online_multi_turn'`` run as ``'offline'`` does.
-///     world_size, mpi_rank: 1 and 0.
+///     world_size, mpi_rank: ranks that compute together, and which of them this is; ``ranks`` joins them. 1 and 0.
 ///     num_workers: threads of a CPU, where it has as many processors; otherwise it is reported and changes nothing.
 ///     num_local_schedulers, num_remote_schedulers: reported; they change nothing.
 ///     max_seq_length: positions of a request, prompt and output together; as many as ``tokens`` has.
@@ -64,11 +66,16 @@ const LOOKS: Duration = Duration::from_millis(50);
 ///
 /// Raises:
 ///     OptionError, ArrayError, Unsupported, UnknownBackendError, BackendUnavailableError
-#[pyclass(extends = KernelLayers, frozen, subclass, module = "yirage")]
+#[pyclass(extends = LatentLayers, frozen, subclass, module = "yirage")]
 pub(crate) struct PersistentKernel;
 
 fn shared<'a>(slf: &'a Bound<'_, PersistentKernel>) -> &'a Arc<Shared> {
-    &slf.as_super().get().0
+    &slf.as_super().as_super().get().0
+}
+
+/// The object that Python has.
+fn of_shared(shared: Arc<Shared>) -> PyClassInitializer<PersistentKernel> {
+    PyClassInitializer::from(KernelLayers(shared)).add_subclass(LatentLayers).add_subclass(PersistentKernel)
 }
 
 /// Works on a kernel that was compiled, without Python's lock.
@@ -128,28 +135,49 @@ impl PersistentKernel {
         named: Option<&Bound<'_, PyDict>>,
     ) -> Outcome<PyClassInitializer<PersistentKernel>> {
         let shared = arguments::kernel(py, arguments, named)?;
-        Ok(PyClassInitializer::from(KernelLayers(shared)).add_subclass(PersistentKernel))
+        Ok(of_shared(shared))
+    }
+
+    /// The kernel of all ranks, given in their order: each was made with the same arguments, ``world_size`` and its own
+    /// ``mpi_rank``, the same metadata and the same layer methods, and has its own part of the weights. All ranks run in this
+    /// process on one device, so they compute what they would and are no faster for it.
+    ///
+    /// Rank 0 chooses the tokens: its metadata is written. Tensors have their rank before their name from then on, such as
+    /// ``rank1.embed_tokens``. The kernels of the ranks are used up and finalized, also where their layers are refused.
+    ///
+    /// Raises:
+    ///     OptionError: other than all ranks in order, different arguments.
+    ///     ArrayError: different metadata.
+    ///     KernelError: different layers, a kernel that is compiled or given twice.
+    #[staticmethod]
+    fn ranks(py: Python<'_>, kernels: Vec<Bound<'_, PersistentKernel>>) -> Outcome<Py<PersistentKernel>> {
+        process::check()?;
+        let all: Vec<Arc<Shared>> = kernels.iter().map(|kernel| shared(kernel).clone()).collect();
+        Ok(Py::new(py, of_shared(ranks::joined(py, &all)?))?)
     }
 
     /// Attaches an array under a name: a weight, a cache, or what a layer reads in test mode. Arrays that lie densely are
     /// read where they lie, when the kernel is compiled; others are copied now. Of a cache only sizes and type are read.
     ///
     /// Args:
-    ///     torch_tensor: 1 to 4 dimensions of float32, float16, bfloat16, int32 or int64: a tensor of PyTorch, an array of
-    ///         NumPy, or a buffer.
+    ///     torch_tensor: 1 to 4 dimensions of float32, float16, bfloat16, float8_e4m3fn, int32 or int64: a tensor of PyTorch,
+    ///         an array of NumPy or ``ml_dtypes``, or a buffer.
+    ///     dtype: the type of its elements where they are bytes: uint8 stands for ``'float8_e4m3fn'``.
     ///
     /// Raises:
     ///     ArrayError: what is no such array, a name that is taken.
-    #[pyo3(signature = (torch_tensor, name = None))]
+    #[pyo3(signature = (torch_tensor, name = None, *, dtype = None))]
     fn attach_input(
         slf: &Bound<'_, Self>,
         torch_tensor: &Bound<'_, PyAny>,
         name: Option<&str>,
+        dtype: Option<Bound<'_, PyAny>>,
     ) -> Outcome<KernelTensor> {
         let shared = shared(slf);
         let name = named(name, "attach_input")?;
         let array = Arc::new(InPlace::taken(torch_tensor, &format!("tensor `{name}`"))?);
-        let given = tensor(&array, name)?;
+        let stands = dtype.map(|dtype| Ok::<_, Failure>(Elements::parse(&dtype_name(&dtype)?)?)).transpose()?;
+        let given = tensor(&array, name, stands)?;
         shared.building(slf.py(), "attach_input", |builder| {
             let id = builder.attach_input(given, name)?;
             shared.attached.lock().unwrap_or_else(PoisonError::into_inner).insert(id, array.clone());
@@ -158,6 +186,7 @@ impl PersistentKernel {
     }
 
     /// Declares a tensor that a layer writes. Its strides are row-major; ``dtype`` is bfloat16 where it is not given.
+    /// ``io_category`` is ``'cuda_tensor'``, and of a rank also ``'nvshmem_tensor'``, which is the same here.
     #[pyo3(signature = (dims, strides = None, dtype = None, name = None, **others))]
     fn new_tensor(
         slf: &Bound<'_, Self>,
@@ -167,7 +196,9 @@ impl PersistentKernel {
         name: Option<&str>,
         others: Option<Bound<'_, PyDict>>,
     ) -> Outcome<KernelTensor> {
-        others::take(slf.py(), "new_tensor", &[CATEGORY], others.as_ref())?;
+        let world = shared(slf).building(slf.py(), "new_tensor", |builder| Ok(builder.config().world_size))?;
+        let category = if world > 1 { CATEGORY_OF_RANKS } else { CATEGORY };
+        others::take(slf.py(), "new_tensor", &[category], others.as_ref())?;
         let name = named(name, "new_tensor")?;
         let row = |at: usize| dims[at + 1..].iter().fold(1u32, |n, &m| n.saturating_mul(m));
         if let Some(given) = strides.filter(|given| !given.iter().copied().eq((0..dims.len()).map(row))) {

@@ -24,10 +24,10 @@ use yirage_persistent::{
 #[pyclass(frozen, subclass, module = "yirage")]
 pub(crate) struct KernelLayers(pub(super) Arc<Shared>);
 
-type Handle<'a, 'py> = &'a Bound<'py, KernelTensor>;
-type Grid = Option<[u32; 3]>;
+pub(super) type Handle<'a, 'py> = &'a Bound<'py, KernelTensor>;
+pub(super) type Grid = Option<[u32; 3]>;
 
-fn launch(grid: Grid, block: Grid) -> Launch {
+pub(super) fn launch(grid: Grid, block: Grid) -> Launch {
     Launch { grid: grid.unwrap_or(Launch::ONE.grid), block: block.unwrap_or(Launch::ONE.block) }
 }
 
@@ -36,7 +36,7 @@ impl KernelLayers {
         tensor.get().of(&self.0, what)
     }
 
-    fn maybe(&self, tensor: Option<Handle<'_, '_>>, what: &str) -> Outcome<Option<TensorId>> {
+    pub(super) fn maybe(&self, tensor: Option<Handle<'_, '_>>, what: &str) -> Outcome<Option<TensorId>> {
         tensor.map(|tensor| self.id(tensor, what)).transpose()
     }
 
@@ -54,7 +54,7 @@ impl KernelLayers {
     }
 
     /// Adds a layer.
-    fn layer<const N: usize>(
+    pub(super) fn layer<const N: usize>(
         &self,
         py: Python<'_>,
         what: &str,
@@ -262,7 +262,8 @@ impl KernelLayers {
         self.layer(py, "elementwise_add_layer", tensors, |b, [x, y, out]| b.elementwise_add_layer(x, y, out, launch))
     }
 
-    /// The sum over all processes, of which there is one: ``output = input``. ``buffer`` is ``[1, rows, width]``.
+    /// The sum of ``input`` over all ranks, added in their order: of one rank ``output = input``. ``buffer`` is
+    /// ``[world_size, rows, width]``. ``PersistentKernel.ranks`` joins ranks.
     #[pyo3(signature = (input, buffer, output, grid_dim = None, block_dim = None))]
     fn allreduce_layer(
         &self,
@@ -674,43 +675,12 @@ impl KernelLayers {
 
     /// Mirage's layer methods that are not here: they raise ``Unsupported`` when they are called, with the reason.
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> Outcome<MissingLayer> {
-        if absent(name).is_some() {
+        if missing_layer(name).is_some() {
             return Ok(MissingLayer(name.to_owned()));
         }
         let class = slf.get_type().name()?;
         Err(Failure::Raised(PyAttributeError::new_err(format!("'{class}' object has no attribute '{name}'"))))
     }
-}
-
-/// Methods that [`KernelBuilder`] has and this class has not: latent attention and 8-bit floats.
-const NOT_YET: &[&str] = &[
-    "mla_kv_gather_layer",
-    "mla_kv_gather_split_layer",
-    "mla_decode_layer",
-    "mla_reduce_layer",
-    "mla_mtp_decode_layer",
-    "mla_mtp_reduce_layer",
-    "mla_prefill_layer",
-    "mla_prefill_absorbed_layer",
-    "mla_rope_layer",
-    "assemble_q_decode_layer",
-    "linear_bmm_layer",
-    "quantize_fp8_layer",
-    "linear_fp8_layer",
-    "linear_fp8_with_residual_layer",
-    "moe_w13_fp8_layer",
-    "moe_w2_fp8_layer",
-];
-
-/// Why there is no method of this name; none where no such layer is known.
-fn absent(name: &str) -> Option<PersistentError> {
-    if !NOT_YET.contains(&name) {
-        return missing_layer(name);
-    }
-    Some(PersistentError::Unsupported {
-        what: format!("the layer method `{name}` in Python"),
-        why: "KernelBuilder of the Rust library has it, and Python does not reach it yet".into(),
-    })
 }
 
 /// A layer method of Mirage's that is not here.
@@ -721,6 +691,6 @@ struct MissingLayer(String);
 impl MissingLayer {
     #[pyo3(signature = (*_arguments, **_named))]
     fn __call__(&self, _arguments: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Outcome<()> {
-        absent(&self.0).map_or(Ok(()), |error| Err(error.into()))
+        missing_layer(&self.0).map_or(Ok(()), |error| Err(error.into()))
     }
 }

@@ -4,8 +4,10 @@ mod arguments;
 mod attach;
 mod buffers;
 mod kernel;
+mod latent;
 mod layers;
 mod profiled;
+mod ranks;
 mod report;
 mod shared;
 mod tensor;
@@ -17,6 +19,7 @@ use pyo3::prelude::*;
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::KernelTensor>()?;
     module.add_class::<layers::KernelLayers>()?;
+    module.add_class::<latent::LatentLayers>()?;
     module.add_class::<kernel::PersistentKernel>()?;
     module.add_class::<report::CallReport>()?;
     module.add_class::<report::EndedRequest>()

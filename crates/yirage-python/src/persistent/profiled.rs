@@ -12,7 +12,7 @@ use yirage_persistent::PersistentKernel;
 
 /// Writes the times so far to where the kernel was told; gives how many tasks there was no room for.
 pub(super) fn write_out(shared: &Shared, kernel: &PersistentKernel) -> Outcome<u64> {
-    let (Some(Profiled { tensor, trace_name }), Some(profile)) = (&shared.profiled, kernel.profile()) else {
+    let (Some(Profiled { tensor, trace_name }), Some(profile)) = (shared.profiled.as_deref(), kernel.profile()) else {
         return Ok(0);
     };
     if let Some(tensor) = tensor {

@@ -6,7 +6,7 @@ use crate::lock::held;
 use crate::log::{Level, say};
 use crate::process;
 use pyo3::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_dlpack::InPlace;
@@ -27,15 +27,17 @@ pub(super) enum State {
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) device: Arc<dyn Device>,
-    pub(super) buffers: MetaBuffers,
+    pub(super) buffers: Arc<MetaBuffers>,
     /// Arrays of the program that were attached, which a layer may write in test mode.
     pub(super) attached: Mutex<HashMap<TensorId, Arc<InPlace>>>,
     /// Whether it can be called, for those who do not wait.
     pub(super) compiled: AtomicBool,
     /// Says to a running call that it ends behind its step.
     pub(super) cancelled: AtomicBool,
-    pub(super) profiled: Option<Profiled>,
+    pub(super) profiled: Option<Arc<Profiled>>,
     pub(super) test_mode: bool,
+    /// What was said of arguments that change nothing.
+    told: Mutex<BTreeSet<&'static str>>,
 }
 
 /// Where times go.
@@ -50,8 +52,8 @@ impl Shared {
     pub(super) fn new(
         builder: KernelBuilder,
         device: Arc<dyn Device>,
-        buffers: MetaBuffers,
-        profiled: Option<Profiled>,
+        buffers: Arc<MetaBuffers>,
+        profiled: Option<Arc<Profiled>>,
         test_mode: bool,
     ) -> Arc<Shared> {
         Arc::new(Shared {
@@ -63,7 +65,14 @@ impl Shared {
             cancelled: AtomicBool::new(false),
             profiled,
             test_mode,
+            told: Mutex::default(),
         })
+    }
+
+    /// Says something of arguments once, however many layers have them.
+    pub(super) fn tell_once(&self, py: Python<'_>, text: &'static str) -> PyResult<()> {
+        let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text);
+        if is_new { say(py, Level::Info, text) } else { Ok(()) }
     }
 
     /// What it is, once nobody else works on it.
