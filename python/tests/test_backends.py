@@ -1,6 +1,7 @@
 """Backends: selection, facts, advice, the registry, and the environment."""
 
 import math
+import struct
 
 import pytest
 
@@ -191,6 +192,33 @@ def test_a_class_that_is_absent_or_raises_is_not_there(yr):
         registry.register("cpu")(object)
 
 
+def test_a_program_switches_between_backends(yr):
+    """The accelerator in software opens by its name alone. Its memory is at addresses that mean nothing to the host."""
+    numbers = memoryview(bytearray(struct.pack("6f", *(0.25 * i - 1 for i in range(6))))).cast("B").cast("f", [2, 3])
+
+    def computed(graph):
+        return bytes(memoryview(graph(inputs=[numbers])[0]).cast("B"))
+
+    def made(backend=None):
+        graph = yr.new_kernel_graph(backend)
+        x = graph.new_input([2, 3], dtype="float32")
+        graph.mark_output(graph.reduction(graph.add(graph.mul(x, x), x), 1))
+        return graph
+
+    stays = made("cpu")
+    results = []
+    try:
+        for name in ["cpu", "sim", "cpu", "sim"]:
+            yr.set_backend(name)
+            graph = made()
+            assert yr.get_backend().value == name and graph.backend == name
+            results += [computed(graph), computed(stays)]
+    finally:
+        yr.reset_backend()
+    assert stays.backend == "cpu" and len(set(results)) == 1
+    assert struct.unpack("2f", results[0]) == (-0.4375, 0.125)
+
+
 ASKED = "import yirage as yr; print(yr.get_backend().value)"
 
 
@@ -221,6 +249,21 @@ g(inputs=[memoryview(bytearray(4)).cast("f")])
 def test_omp_num_threads_is_the_number_of_threads(python):
     asked = "import yirage as yr; print(yr.get_backend('cpu').get_device_info().properties['threads'])"
     assert python(asked, OMP_NUM_THREADS="1").stdout == "1\n"
+
+
+def test_pythons_that_cannot_be_are_refused(python):
+    free = python("import sys; sys.version = '3.14.0 free-threading build'; import yirage")
+    assert "ImportError: yirage does not support free-threaded Python" in free.stderr
+    other = python("""
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import yirage
+made = interpreters.create()
+print(interpreters.run_string(made, "import sys, yirage"))
+""")
+    assert "subinterpreters" in other.stdout + other.stderr, other
 
 
 def test_the_import_is_quick_and_brings_no_library(python):

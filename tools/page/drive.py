@@ -5,7 +5,7 @@
     yirage serve MODEL --port 8080 &          # a model with a chat template
     tools/page/drive.py --url http://127.0.0.1:8080/ [--screens FOLDER] [--axe axe.min.js]
 
-What a hostile model would say is put in the place of the server's answer, so that what is checked is the page. Exit code 1
+tools/serve/clients.py --only page does all of it. What a hostile model would say is put in the place of the server's answer, so that what is checked is the page. Exit code 1
 names what failed. With --axe (of the npm package axe-core) each view has to be free of violations.
 """
 

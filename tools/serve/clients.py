@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Other people's clients on a server of ours: the libraries openai, anthropic and ollama drive every endpoint, schemathesis
-tries /openapi.json, strict JSON is validated by jsonschema, and 256 streams at once say what each says alone.
+"""Other people's clients on a server of ours: the libraries openai, anthropic and ollama drive every endpoint, and so do
+those of npm with the AI SDK; Chromium drives the page; schemathesis tries /openapi.json; strict JSON is validated by
+jsonschema, and 256 streams at once say what each says alone.
 
     cargo build --release --locked
     tools/serve/clients.py --yirage target/release/yirage            minutes
     tools/serve/clients.py --yirage target/release/yirage --all      as a release is checked: most of an hour
     tools/serve/clients.py --yirage target/release/yirage --only strict,streams
 
-What it installs goes into a virtual environment under target/ci-tools; it needs Python 3.10 with venv and a way to PyPI. It
-ends with a table; the exit code is 1 where a check failed. Logs of the server and of schemathesis lie in the folder that is
-named at the end.
+What it installs goes into target/ci-tools; it needs Python 3.10 with venv, node with npm, and a way to PyPI and to npm's
+registry. It ends with a table; the exit code is 1 where a check failed. Logs of the server and of schemathesis lie in the
+folder that is named at the end.
 """
 
 import argparse
@@ -21,14 +22,19 @@ import venv
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIBRARIES = ["openai>=2", "anthropic>=0.70", "ollama>=0.6", "schemathesis>=4,<5", "jsonschema[format]>=4.23", "httpx"]
-PARTS = ["openai", "anthropic", "ollama", "plain", "conforms", "strict", "streams"]
+LIBRARIES = ["openai>=2", "anthropic>=0.70", "ollama>=0.6", "schemathesis>=4,<5", "jsonschema[format]>=4.23", "httpx",
+             "playwright"]
+PARTS = ["openai", "anthropic", "ollama", "plain", "npm", "page", "conforms", "strict", "streams"]
+
+
+def tools():
+    """The folder of what is installed for checks."""
+    return Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "ci-tools"
 
 
 def in_environment():
     """Goes on in an environment that has the libraries, which is made where it is not there."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
-    home = target / "ci-tools" / "clients"
+    home = tools() / "clients"
     python, mark = home / "bin" / "python", home / "libraries"
     wanted = "\n".join(LIBRARIES)
     if not mark.exists() or mark.read_text() != wanted:
@@ -43,6 +49,8 @@ def clients(options, models, work, report):
     import anthropic_client
     import ollama_client
     import openai_client
+    import npm_clients
+    import page_client
     import plain_client
     from conforms import conforms
     from server import Server
@@ -52,6 +60,10 @@ def clients(options, models, work, report):
         for kind, module in kinds.items():
             for check in module.CHECKS if kind in options.only else []:
                 report.check(f"{kind}: {check.__name__}", check, server)
+        if "npm" in options.only:
+            npm_clients.checks(server, tools() / "clients-npm", report)
+        if "page" in options.only:
+            report.check("the page, by keyboard and for all", page_client.page, server, tools() / "clients-npm", work)
     report.check("the server ends in order", ended, server)
     if "conforms" in options.only:
         # Short answers: what is tried is what is taken and how it is answered.
@@ -97,7 +109,7 @@ def main():
 
     work = Path(tempfile.mkdtemp(prefix="yirage-clients-"))
     made, report = models.write(work / "models"), Report()
-    if {"openai", "anthropic", "ollama", "plain", "conforms"} & set(options.only):
+    if {"openai", "anthropic", "ollama", "plain", "npm", "page", "conforms"} & set(options.only):
         clients(options, made, work, report)
     if {"strict", "streams"} & set(options.only):
         load(options, made, work, report)

@@ -16,9 +16,12 @@ class Report:
         except Exception as error:  # whatever a client or the server says is a finding
             traceback.print_exc()
             said, good = f"{type(error).__name__}: {error}".splitlines()[0], False
-        self.rows.append((name, good, "" if said is None else str(said), time.monotonic() - began))
-        print(f"{'ok    ' if good else 'FAILED'} {name}: {self.rows[-1][2]}", flush=True)
-        return good
+        self.add(name, good, "" if said is None else said, time.monotonic() - began)
+
+    def add(self, name, good, said, seconds):
+        """A row of what was checked elsewhere."""
+        self.rows.append((name, good, str(said), seconds))
+        print(f"{'ok    ' if good else 'FAILED'} {name}: {said}", flush=True)
 
     def table(self):
         """Prints all rows; the exit code."""

@@ -35,14 +35,19 @@ fn check(backend: &dyn Backend, options: &OpenOptions, exclusions: &[Exclusion],
 }
 
 fn at_every_level(threads: usize, guarded: bool) {
-    for isa in Isa::ALL {
-        if !isa.available() {
-            skipped::note(&format!("level {isa}"), "this processor lacks it");
-            continue;
-        }
+    let (here, lacking): (Vec<Isa>, Vec<Isa>) = Isa::ALL.iter().partition(|isa| isa.available());
+    lacking.iter().for_each(|isa| skipped::note(&format!("level {isa}"), "this processor lacks it"));
+    let check_one = |isa: &Isa| {
         let isa = Some(isa.name().into());
         check(&yirage_cpu::Cpu, &OpenOptions { threads: Some(threads), isa, guarded }, CPU, &[]);
-    }
+    };
+    // Compiling a case takes longer than running it, and one thread compiles: two levels at a time keep two cores busy.
+    std::thread::scope(|scope| {
+        for half in 0..2 {
+            let levels = here.iter().skip(half).step_by(2);
+            scope.spawn(move || levels.for_each(check_one));
+        }
+    });
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod others;
 mod persistent;
 mod process;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use yirage_process::last_resort;
 
@@ -27,9 +28,21 @@ use yirage_process::last_resort;
 #[global_allocator]
 static ALLOCATOR: last_resort::Allocator = last_resort::Allocator;
 
+/// Raises an `ImportError` in a Python without its global lock, in which nothing here has been tried. A process's other
+/// interpreters are refused by `PyO3`.
+fn refuse_free_threading(py: Python<'_>) -> PyResult<()> {
+    let version: String = py.import("sys")?.getattr("version")?.extract()?;
+    if version.contains("free-threading") {
+        let told = format!("yirage does not support free-threaded Python ({version}); use the ordinary build of it");
+        return Err(PyImportError::new_err(told));
+    }
+    Ok(())
+}
+
 /// The native module of the package ``yirage``.
-#[pymodule]
+#[pymodule(gil_used = true)]
 fn _yirage(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    refuse_free_threading(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     command::add(module)?;
     backends::add(module)?;

@@ -1,7 +1,7 @@
 //! Every row of the checklist is open or names what shows it, and what it names exists and runs.
 //!
-//! In the last column stands in backticks: a test's function or file, `file::function`, a path of the repository, or a
-//! command of this program. A test that is `#[ignore]`d shows nothing.
+//! In the last column stands in backticks: a test's function or file, `file::function`, a test of the Python package, a
+//! path of the repository, or a command of this program. A test that is `#[ignore]`d shows nothing.
 
 use super::{File, Finding, Tree};
 use std::collections::BTreeSet;
@@ -9,12 +9,15 @@ use std::collections::BTreeSet;
 const CHECKLIST: &str = "docs/checklist.md";
 const OPEN: &str = "not yet";
 const COMMAND: &str = "cargo xtask ";
+/// Where the tests of the Python package stand.
+const PYTHON_TESTS: &str = "python/tests/";
 /// Where this program's commands stand.
 const COMMANDS: &str = "xtask/src/main.rs";
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     let Some(checklist) = tree.file(CHECKLIST) else { return };
-    let tests: BTreeSet<String> = tree.files.iter().filter(|file| file.is_rust()).flat_map(tests_of).collect();
+    let mut tests: BTreeSet<String> = tree.files.iter().filter(|file| file.is_rust()).flat_map(tests_of).collect();
+    tests.extend(tree.files.iter().filter(|file| file.path.starts_with(PYTHON_TESTS)).flat_map(tests_of_python));
     for (line, text) in checklist.lines() {
         let Some(shown) = last_cell(text).filter(|shown| *shown != OPEN) else { continue };
         let names: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
@@ -58,6 +61,12 @@ fn tests_of(file: &File) -> Vec<String> {
     names
 }
 
+/// The functions of a file that pytest runs.
+fn tests_of_python(file: &File) -> impl Iterator<Item = String> {
+    let names = file.text.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next());
+    names.filter(|name| name.starts_with("test_")).map(str::to_owned)
+}
+
 /// A file's name as a test's; a folder's for `mod.rs`, `main.rs` and `tests.rs`, which have none of their own.
 fn stem(path: &str) -> &str {
     let path = path.strip_suffix(".rs").unwrap_or(path);
@@ -95,20 +104,22 @@ mod tests {
             "| # | feature | test that shows it |",
             "|---|---|---|",
             "| A1 | a | not yet |",
-            "| A2 | `b` | `runs`, `sums::runs` and `sums`; part of `.ci/run`, `cargo xtask tidy` |",
-            "| A3 | c | `waits`, `helper`, `gone` and `cargo xtask fly` |",
+            "| A2 | `b` | `runs`, `sums::runs`, `sums` and `test_sums`; part of `.ci/run`, `cargo xtask tidy` |",
+            "| A3 | c | `waits`, `helper`, `gone`, `test_none` and `cargo xtask fly` |",
             "| A4 | d | surely |",
         ];
         let files = [
             ("docs/checklist.md", &*rows.join("\n")),
             ("crates/a/tests/sums.rs", tests),
+            ("python/tests/test_all.py", "def test_sums(yr):\n    pass\n\ndef helper():\n    pass\n"),
+            ("tools/other.py", "def test_none():\n    pass\n"),
             (".ci/run", ""),
             ("xtask/src/main.rs", "[\"tidy\"] => x"),
         ];
         let missing = |name: &str| {
             format!("docs/checklist.md:5: `{name}`: no such test that runs, no such file and no such command")
         };
-        let mut want = ["waits", "helper", "gone", "cargo xtask fly"].map(missing).to_vec();
+        let mut want = ["waits", "helper", "gone", "test_none", "cargo xtask fly"].map(missing).to_vec();
         want.push("docs/checklist.md:6: `surely` names no test; a row without one is `not yet`".to_owned());
         assert_eq!(run(check, &files), want);
     }
