@@ -22,18 +22,26 @@ mod process;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use yirage_process::last_resort;
 
 // The system's, which notes what it refuses: only the command, once it owns the process, makes anything of that.
 #[global_allocator]
 static ALLOCATOR: last_resort::Allocator = last_resort::Allocator;
 
-/// Raises an `ImportError` in a Python without its global lock, in which nothing here has been tried. A process's other
-/// interpreters are refused by `PyO3`.
-fn refuse_free_threading(py: Python<'_>) -> PyResult<()> {
-    let version: String = py.import("sys")?.getattr("version")?.extract()?;
+/// Raises an `ImportError` where nothing here has been tried: in a Python without its global lock, and in a second
+/// interpreter of a process, which would share what this library keeps with the first.
+fn refuse_what_was_not_tried(py: Python<'_>) -> PyResult<()> {
+    static SYS_OF_THE_FIRST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let sys = py.import("sys")?;
+    let version: String = sys.getattr("version")?.extract()?;
     if version.contains("free-threading") {
-        let told = format!("yirage does not support free-threaded Python ({version}); use the ordinary build of it");
+        let told = format!("yirage does not support free-threaded Python ({version}): use the ordinary build of it");
+        return Err(PyImportError::new_err(told));
+    }
+    // Each interpreter has a module `sys` of its own.
+    if !SYS_OF_THE_FIRST.get_or_init(py, || sys.clone().unbind()).bind(py).is(&sys) {
+        let told = "yirage is imported in another interpreter of this process: use it in that one, or in another process";
         return Err(PyImportError::new_err(told));
     }
     Ok(())
@@ -42,7 +50,7 @@ fn refuse_free_threading(py: Python<'_>) -> PyResult<()> {
 /// The native module of the package ``yirage``.
 #[pymodule(gil_used = true)]
 fn _yirage(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    refuse_free_threading(module.py())?;
+    refuse_what_was_not_tried(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     command::add(module)?;
     backends::add(module)?;
