@@ -168,7 +168,7 @@ class Drive:
         page = self.page
         page.locator("#to-engine").click()
         expect(page.locator("#figures dd")).to_have_count(9)
-        expect(page.locator("#latencies tr")).to_have_count(5)
+        expect(page.locator("#latencies tr")).to_have_count(6)
         assert page.locator("#latencies td").first.inner_text() != "0"
         page.wait_for_timeout(2500)
         self.look("engine")
