@@ -56,28 +56,29 @@ def calls(options):
     for name, times in took.items():
         print(f"| {name} | {statistics.median(times) * 1e6:.2f} |")
 
-    print("\n| operation of PyTorch | alone, µs | between two of ours, µs | ratio, pair by pair |\n|---|---|---|---|")
-    big = graph([(256, 512), (512, 512)], lambda g, x, w: g.matmul(x, w))
-    a, b = torch.randn(256, 512), torch.randn(512, 512)
-    for name, run in {
-        "matmul of 256 x 512 by 512 x 512": lambda: torch.matmul(a, b),
-        "exp of 256 x 512": lambda: torch.exp(a),
-        "softmax of 256 x 512": lambda: torch.softmax(a, -1),
-    }.items():
-        alone, between = [], []
-        for _ in range(options.rounds * 60):
-            run()
-            began = time.perf_counter()
-            run()
-            alone.append(time.perf_counter() - began)
-            big(inputs=[a, b])
-            began = time.perf_counter()
-            run()
-            between.append(time.perf_counter() - began)
-            big(inputs=[a, b])
-        ratio = statistics.median(y / x for x, y in zip(alone, between))
-        middle = [statistics.median(side) * 1e6 for side in (alone, between)]
-        print(f"| {name} | {middle[0]:.0f} | {middle[1]:.0f} | {ratio:.3f} |")
+    print("\n| operation of PyTorch | alone, µs | between two products of PyTorch | between two of ours | ours over alone |")
+    print("|---|---|---|---|---|")
+    for rows, columns in [(256, 512), (2048, 2048)]:
+        a, b = torch.randn(rows, columns), torch.randn(columns, 512)
+        product = graph([(rows, columns), (columns, 512)], lambda g, x, w: g.matmul(x, w))
+        between = {"alone": lambda: None, "PyTorch": lambda: torch.matmul(a, b), "ours": lambda: product(inputs=[a, b])}
+        for name, run in {
+            f"matmul of {rows} x {columns} by {columns} x 512": lambda: torch.matmul(a, b),
+            f"exp of {rows} x {columns}": lambda: torch.exp(a),
+            f"softmax of {rows} x {columns}": lambda: torch.softmax(a, -1),
+        }.items():
+            took = {other: [] for other in between}
+            for _ in range(options.rounds * 30):
+                for other, work in between.items():
+                    run()
+                    work()
+                    began = time.perf_counter()
+                    run()
+                    took[other].append(time.perf_counter() - began)
+                    work()
+            ratio = statistics.median(y / x for x, y in zip(took["alone"], took["ours"]))
+            middle = " | ".join(f"{statistics.median(times) * 1e6:.0f}" for times in took.values())
+            print(f"| {name} | {middle} | {ratio:.3f} |")
 
 
 def generate(options):

@@ -80,6 +80,14 @@ impl Tensor {
         Ok(Export { memory, shape: self.shape.iter().map(|&n| n as i64).collect(), strides, dtype: element, copied })
     }
 
+    /// A capsule of DLPack for whoever takes it at once: without a version, which every library reads.
+    ///
+    /// # Errors
+    /// `BufferError` where DLPack has no such elements.
+    pub fn capsule<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.export(false)?.plain(py)
+    }
+
     /// An element as a Python number.
     fn number<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
         let size = self.item_size();
@@ -171,7 +179,7 @@ impl Tensor {
 
     /// The elements as a tensor of PyTorch, where they lie.
     fn torch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("torch.utils.dlpack")?.call_method1("from_dlpack", (slf,))
+        slf.py().import("torch.utils.dlpack")?.call_method1("from_dlpack", (slf.get().capsule(slf.py())?,))
     }
 
     /// A capsule of DLPack, by the array interface standard.

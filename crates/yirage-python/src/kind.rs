@@ -39,17 +39,17 @@ impl Kind {
     pub(crate) fn made<'py>(self, py: Python<'py>, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
         static FROM_DLPACK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         static AS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let tensor = Bound::new(py, tensor)?.into_any();
         let import = |module, name| Ok::<_, PyErr>(py.import(module)?.getattr(name)?.unbind());
         match self {
-            Kind::Ours => Ok(tensor),
+            Kind::Ours => Ok(Bound::new(py, tensor)?.into_any()),
             Kind::Torch => {
                 let from = FROM_DLPACK.get_or_try_init(py, || import("torch.utils.dlpack", "from_dlpack"))?;
-                from.bind(py).call1((tensor,))
+                // Of the tensor itself it would ask twice, which takes longer than a small graph.
+                from.bind(py).call1((tensor.capsule(py)?,))
             }
             Kind::Numpy => {
                 let array = AS_ARRAY.get_or_try_init(py, || import("numpy", "asarray"))?;
-                array.bind(py).call1((tensor,))
+                array.bind(py).call1((Bound::new(py, tensor)?,))
             }
         }
     }
