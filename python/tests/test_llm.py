@@ -235,6 +235,30 @@ def test_arguments_of_vllm_are_taken_reported_once_or_refused(yr, bedtime, caplo
         yr.LLM(bedtime, colour="red")
 
 
+def test_guesses_are_counted_and_change_no_answer(yr, bedtime):
+    asked = [{"prompt_token_ids": [1, 5, 9, 5, 9, 5, 9, 5]}]
+    params = [yr.SamplingParams(temperature=t, seed=3, max_tokens=48, ignore_eos=True) for t in (0, 1)]
+    answers, guessed = [], []
+    configs = [None, "auto", {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 1},
+               {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 200},
+               {"model": bedtime, "num_speculative_tokens": 4}]  # fmt: skip
+    for config in configs:
+        with yr.LLM(bedtime, speculative_config=config) as llm:
+            answers.append([llm.generate(asked, one)[0].outputs[0].token_ids for one in params])
+            stats = llm.get_stats()
+            assert stats["accepted"] <= stats["drafted"] <= stats["tokens_run"]
+            guessed.append(stats["drafted"])
+    assert all(answer == answers[0] for answer in answers)
+    assert guessed[0] == guessed[3] == 0 and min(guessed[1], guessed[2], guessed[4]) > 0, guessed
+    for wrong, part in [("often", "'auto'"), ({"method": "ngram", "number": 1}, "number"), ({}, "nobody"),
+                        ({"method": "ngram", "num_speculative_tokens": 0}, "num_speculative_tokens=0"),
+                        ({"method": "ngram", "model": bedtime}, "without a model")]:  # fmt: skip
+        with pytest.raises(yr.OptionError, match=part):
+            yr.LLM(bedtime, speculative_config=wrong)
+    with pytest.raises(yr.Unsupported, match="eagle"):
+        yr.LLM(bedtime, speculative_config={"method": "eagle", "model": bedtime})
+
+
 def encoder(tmp_path, name):
     """A tiny encoder with what transformers makes of texts with it, from its recipe."""
     np = pytest.importorskip("numpy")

@@ -108,6 +108,9 @@ class LLM(_yirage.LLM):
         kv_cache_dtype: ``'auto'``, ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'q8_0'``.
         kv_cache_memory_bytes: bytes of the cache; without it, four requests of full length.
         enable_prefix_caching: whether the cached beginnings of prompts are used again.
+        speculative_config: how tokens are guessed ahead, which changes no output: ``'auto'`` looks up how the text went on
+            before, ``None`` guesses nothing; a dict as vLLM's has ``method`` (``'ngram'`` or ``'draft_model'``),
+            ``num_speculative_tokens``, ``prompt_lookup_min``, and ``model``, which guesses.
         seed: of requests that have none.
     """
 

@@ -156,11 +156,6 @@ pub(crate) const OF_VLLM: &[Foreign] = &[
         answer: Reported("blocks of the cache have 32 positions, which the order of additions follows"),
     },
     Foreign { name: "enable_lora", neutral: &[Nothing, Flag(false)], answer: Refused("no adapters are read yet") },
-    Foreign {
-        name: "speculative_config",
-        neutral: &[Nothing],
-        answer: Refused("guessing is the command line's so far (--speculate); it changes no output"),
-    },
     Foreign { name: "limit_mm_per_prompt", neutral: &[Nothing], answer: Refused("models of images are not read") },
     Foreign {
         name: "disable_log_stats",

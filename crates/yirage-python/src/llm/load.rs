@@ -1,5 +1,6 @@
 //! From a name to a model on its thread.
 
+use super::guessing::Guessing;
 use crate::backends;
 use crate::failure::{Class, Failure, Outcome};
 use crate::log::{Level, all, say};
@@ -30,6 +31,7 @@ pub(super) struct Wanted {
     pub(super) kv_cache_dtype: String,
     pub(super) kv_cache_memory_bytes: Option<u64>,
     pub(super) enable_prefix_caching: bool,
+    pub(super) guessing: Guessing,
 }
 
 /// What a model does.
@@ -56,6 +58,7 @@ impl Wanted {
             chunk: self.max_num_batched_tokens.unwrap_or(usual.chunk),
             prefix_cache: self.enable_prefix_caching,
             hidden: self.task == "embed",
+            speculation: self.guessing.speculation,
             packed,
             ..usual
         })
@@ -89,6 +92,7 @@ impl Wanted {
             threads => backends::device_with(py, &chosen, 0, OpenOptions { threads, ..OpenOptions::default() })?,
         };
         let path = found(py, &self.model)?;
+        let draft = self.guessing.draft.as_deref().map(|name| found(py, name)).transpose()?;
         let encoder = EncoderOptions { precision: options.precision, ..EncoderOptions::default() };
         let (ready, notes) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
@@ -100,6 +104,9 @@ impl Wanted {
             let loaded = Loaded::load(&checkpoint, device.clone(), &options, &mut |_, _| {});
             let ready = match loaded {
                 Ok(mut loaded) => {
+                    if let Some(draft) = &draft {
+                        loaded.load_draft(&Checkpoint::open(draft)?, &mut |_, _| {})?;
+                    }
                     notes.extend(loaded.engine.notices().iter().map(ToString::to_string));
                     Ready::Generates(Box::new(loaded.start()?))
                 }

@@ -1,6 +1,7 @@
 //! Models as Python sees them: `LLM`, its requests and streams, by the names of vLLM.
 
 mod answer;
+mod guessing;
 mod load;
 mod model;
 mod params;

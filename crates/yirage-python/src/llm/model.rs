@@ -1,6 +1,7 @@
 //! `LLM`: a model that is loaded, and what it is asked.
 
 use super::answer::Running;
+use super::guessing::{Config, Guessing};
 use super::load::{Ready, Wanted};
 use super::params::SamplingParams;
 use super::prompt::{Prompt, conversation, job, no_texts, prompts};
@@ -94,7 +95,8 @@ impl Llm {
     #[new]
     #[pyo3(signature = (model, *, task = "auto".to_owned(), backend = None, threads = None, precision = "fast".to_owned(),
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
-        kv_cache_memory_bytes = None, enable_prefix_caching = true, seed = 0, **others))]
+        kv_cache_memory_bytes = None, enable_prefix_caching = true,
+        speculative_config = Some(Config::Word("auto".to_owned())), seed = 0, **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -109,6 +111,7 @@ impl Llm {
         kv_cache_dtype: String,
         kv_cache_memory_bytes: Option<u64>,
         enable_prefix_caching: bool,
+        speculative_config: Option<Config<'_>>,
         seed: u64,
         others: Option<Bound<'_, PyDict>>,
     ) -> Outcome<Llm> {
@@ -125,6 +128,7 @@ impl Llm {
             kv_cache_dtype,
             kv_cache_memory_bytes,
             enable_prefix_caching,
+            guessing: Guessing::of(speculative_config)?,
         };
         let ready = Mutex::new(Some(Arc::new(asked.load(py)?)));
         Ok(Llm { ready, seed, requests: AtomicU64::new(0) })
@@ -289,6 +293,24 @@ impl Llm {
             }
         }
         Ok(info)
+    }
+
+    /// What the model has done since it was loaded, counted exactly: ``steps``, ``tokens_run``, ``preemptions``; tokens of
+    /// prompts that were looked for in the cache, ``prefix_queried``, and found, ``prefix_hit``; tokens that were guessed,
+    /// ``drafted``, and right, ``accepted``.
+    fn get_stats<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
+        let ready = self.ready()?;
+        let model = generates(&ready)?;
+        let stats = py.detach(|| model.between_steps(|engine| engine.stats()))?;
+        let found = PyDict::new(py);
+        found.set_item("steps", stats.steps)?;
+        found.set_item("tokens_run", stats.tokens_run)?;
+        found.set_item("preemptions", stats.preemptions)?;
+        found.set_item("prefix_queried", stats.prefix_queried)?;
+        found.set_item("prefix_hit", stats.prefix_hit)?;
+        found.set_item("drafted", stats.drafted)?;
+        found.set_item("accepted", stats.accepted)?;
+        Ok(found)
     }
 
     /// Forgets the cached beginnings of prompts.

@@ -1,0 +1,91 @@
+//! `speculative_config`: how tokens are guessed ahead, by vLLM's names. No output depends on it.
+
+use crate::failure::{Failure, Outcome};
+use crate::log::{Level, say};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use yirage_engine::Speculation;
+use yirage_engine::limits::MAX_DRAFTS;
+
+const METHOD: &str = "method";
+const COUNT: &str = "num_speculative_tokens";
+const LEAST: &str = "prompt_lookup_min";
+const LONGEST: &str = "prompt_lookup_max";
+const MODEL: &str = "model";
+
+/// What `speculative_config` may be, where it is not `None`.
+#[derive(FromPyObject)]
+pub(super) enum Config<'py> {
+    Word(String),
+    Keys(Bound<'py, PyDict>),
+}
+
+/// How an engine guesses.
+pub(super) struct Guessing {
+    pub(super) speculation: Speculation,
+    /// The smaller model that guesses.
+    pub(super) draft: Option<String>,
+}
+
+impl Guessing {
+    /// # Errors
+    /// A word or key that is none, a number out of its range, a method that does not exist here.
+    pub(super) fn of(config: Option<Config<'_>>) -> Outcome<Guessing> {
+        match config {
+            None => Ok(Guessing { speculation: Speculation::default(), draft: None }),
+            Some(Config::Word(word)) if word == "auto" => {
+                Ok(Guessing { speculation: Speculation::lookup(), draft: None })
+            }
+            Some(Config::Word(word)) => {
+                let text = format!("speculative_config={word:?}: 'auto', None or a dict with 'method' is wanted");
+                Err(Failure::option(text))
+            }
+            Some(Config::Keys(keys)) => Guessing::of_keys(&keys),
+        }
+    }
+
+    fn of_keys(keys: &Bound<'_, PyDict>) -> Outcome<Guessing> {
+        let known = [METHOD, COUNT, LEAST, LONGEST, MODEL];
+        for key in keys.keys() {
+            let key: String = key.extract()?;
+            if !known.contains(&key.as_str()) {
+                let text = format!("speculative_config has {key:?}: its keys are {}", known.join(", "));
+                return Err(Failure::option(text));
+            }
+        }
+        let text = |key| keys.get_item(key)?.map(|value| value.extract::<String>()).transpose();
+        let (method, draft): (Option<String>, Option<String>) = (text(METHOD)?, text(MODEL)?);
+        let most = number(keys, COUNT, 1)?.unwrap_or(Speculation::MOST);
+        let lookup = match (method.as_deref(), &draft) {
+            (Some("ngram"), None) => true,
+            (Some("draft_model") | None, Some(_)) => false,
+            (Some("ngram"), Some(_)) => return Err(Failure::option("speculative_config: 'ngram' guesses without a model")),
+            (Some("draft_model") | None, None) => {
+                let text = "speculative_config names nobody who guesses: 'method': 'ngram', or 'model': PATH";
+                return Err(Failure::option(text));
+            }
+            (Some(other), _) => {
+                let why = "tokens are guessed by 'ngram' and by 'draft_model'";
+                return Err(Failure::unsupported(format!("speculative_config with method {other:?}"), why));
+            }
+        };
+        if keys.contains(LONGEST)? {
+            let told = "speculative_config: prompt_lookup_max changes nothing, the longest match is taken";
+            say(keys.py(), Level::Info, told)?;
+        }
+        let ngram = number(keys, LEAST, 0)?.unwrap_or(0);
+        Ok(Guessing { speculation: Speculation { most, lookup, ngram, ..Speculation::default() }, draft })
+    }
+}
+
+/// A number of the dict, from `least` to the most guesses that a step can have.
+fn number(keys: &Bound<'_, PyDict>, key: &str, least: u32) -> Outcome<Option<u32>> {
+    let Some(given) = keys.get_item(key)? else { return Ok(None) };
+    match given.extract::<u32>().ok().filter(|n| (least..=MAX_DRAFTS).contains(n)) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let text = format!("speculative_config: {key}={given}: a number from {least} to {MAX_DRAFTS} is wanted");
+            Err(Failure::option(text))
+        }
+    }
+}
