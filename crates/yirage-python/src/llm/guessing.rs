@@ -4,6 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::log::{Level, say};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
 use yirage_engine::Speculation;
 use yirage_engine::limits::MAX_DRAFTS;
 
@@ -53,8 +54,8 @@ impl Guessing {
                 return Err(Failure::option(text));
             }
         }
-        let text = |key| keys.get_item(key)?.map(|value| value.extract::<String>()).transpose();
-        let (method, draft): (Option<String>, Option<String>) = (text(METHOD)?, text(MODEL)?);
+        let method: Option<String> = keys.get_item(METHOD)?.map(|method| method.extract()).transpose()?;
+        let draft: Option<PathBuf> = keys.get_item(MODEL)?.map(|model| model.extract()).transpose()?;
         let most = number(keys, COUNT, 1)?.unwrap_or(Speculation::MOST);
         let lookup = match (method.as_deref(), &draft) {
             (Some("ngram"), None) => true,
@@ -74,6 +75,7 @@ impl Guessing {
             say(keys.py(), Level::Info, told)?;
         }
         let ngram = number(keys, LEAST, 0)?.unwrap_or(0);
+        let draft = draft.map(|model| model.to_string_lossy().into_owned());
         Ok(Guessing { speculation: Speculation { most, lookup, ngram, ..Speculation::default() }, draft })
     }
 }
