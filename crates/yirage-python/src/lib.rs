@@ -41,7 +41,8 @@ fn refuse_what_was_not_tried(py: Python<'_>) -> PyResult<()> {
     }
     // Each interpreter has a module `sys` of its own.
     if !SYS_OF_THE_FIRST.get_or_init(py, || sys.clone().unbind()).bind(py).is(&sys) {
-        let told = "yirage is imported in another interpreter of this process: use it in that one, or in another process";
+        let told =
+            "yirage is imported in another interpreter of this process: use it in that one, or in another process";
         return Err(PyImportError::new_err(told));
     }
     Ok(())

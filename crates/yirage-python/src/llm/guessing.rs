@@ -60,7 +60,9 @@ impl Guessing {
         let lookup = match (method.as_deref(), &draft) {
             (Some("ngram"), None) => true,
             (Some("draft_model") | None, Some(_)) => false,
-            (Some("ngram"), Some(_)) => return Err(Failure::option("speculative_config: 'ngram' guesses without a model")),
+            (Some("ngram"), Some(_)) => {
+                return Err(Failure::option("speculative_config: 'ngram' guesses without a model"));
+            }
             (Some("draft_model") | None, None) => {
                 let text = "speculative_config names nobody who guesses: 'method': 'ngram', or 'model': PATH";
                 return Err(Failure::option(text));
