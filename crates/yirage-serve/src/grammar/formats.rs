@@ -11,27 +11,10 @@ const YEAR: &str = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9][0-9]|[0-9][1-9][0-9]{2}|[1-9]
 const LEAP: &str = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)";
 const TIME: &str = r"[0-9]{2}:[0-9]{2}:[0-5][0-9](?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})";
 
-/// Puts a pattern beside each date and time of a schema.
-pub(super) fn narrow(schema: &mut Value) {
-    match schema {
-        Value::Array(list) => list.iter_mut().for_each(narrow),
-        Value::Object(map) => {
-            for (key, value) in map.iter_mut() {
-                match (key.as_str(), value) {
-                    // Values, not schemas.
-                    ("const" | "enum" | "default" | "examples", _) => {}
-                    // Schemas by names of the client's.
-                    ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
-                        named.values_mut().for_each(narrow);
-                    }
-                    (_, value) => narrow(value),
-                }
-            }
-            if let Some(pattern) = map.get("format").and_then(Value::as_str).and_then(pattern) {
-                put(map, pattern);
-            }
-        }
-        _ => {}
+/// Puts a pattern beside a schema's own date or time.
+pub(super) fn narrow(schema: &mut Map<String, Value>) {
+    if let Some(pattern) = schema.get("format").and_then(Value::as_str).and_then(pattern) {
+        put(schema, pattern);
     }
 }
 
@@ -57,6 +40,7 @@ fn put(map: &mut Map<String, Value>, pattern: String) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::each;
     use super::*;
 
     #[test]
@@ -68,7 +52,7 @@ mod tests {
             "properties": {"format": {"format": "email"}, "enum": {"format": "time"}},
             "enum": [{"format": "time"}],
         });
-        narrow(&mut schema);
+        each(&mut schema, &mut narrow);
         let wanted = json!({
             "type": "string", "format": "time", "pattern": time,
             "items": [

@@ -8,6 +8,7 @@ mod fields;
 mod formats;
 mod gbnf;
 mod held;
+mod patterns;
 mod schema;
 mod text;
 
@@ -122,7 +123,10 @@ impl Grammar {
 /// The schema with how JSON is spaced: as Python writes it, so that no answer is white space without end. What a client
 /// says under this key would weaken the schema.
 fn with_spaces(mut schema: Value) -> Value {
-    formats::narrow(&mut schema);
+    schema::each(&mut schema, &mut |one| {
+        formats::narrow(one);
+        patterns::narrow(one);
+    });
     let mut map = match schema {
         Value::Object(map) => map,
         _ => Map::new(),

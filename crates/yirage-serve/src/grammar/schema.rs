@@ -1,9 +1,10 @@
-//! What of a JSON schema is looked at before the library that enforces it sees it: the kinds of some keywords' values.
+//! What of a JSON schema is looked at before the library that enforces it sees it: the kinds of some keywords' values. And
+//! where the schemas within a schema are.
 //!
 //! llguidance quotes a value of the wrong kind in its error, cut at a fixed byte, and panics where that lies within a
 //! character (`limited_str` of its `json/schema.rs`, 1.9.1). What its values mean stays with the library.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Whether the keywords that are quoted have values of their kinds, in the schema and in all within it.
 ///
@@ -14,6 +15,29 @@ pub(super) fn check(schema: &Value) -> Result<(), String> {
         Value::Object(map) => map.iter().try_for_each(|(key, value)| keyword(key, value)),
         Value::Array(list) => list.iter().try_for_each(check),
         _ => Ok(()),
+    }
+}
+
+/// Calls `f` with a schema and all schemas within it, the inner ones first.
+pub(super) fn each(schema: &mut Value, f: &mut impl FnMut(&mut Map<String, Value>)) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(|one| each(one, f)),
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                match (key.as_str(), value) {
+                    // Values, not schemas.
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    // Schemas by names of the client's, which may be those of keywords.
+                    (
+                        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                        Value::Object(named),
+                    ) => named.values_mut().for_each(|one| each(one, f)),
+                    (_, value) => each(value, f),
+                }
+            }
+            f(map);
+        }
+        _ => {}
     }
 }
 
