@@ -87,8 +87,8 @@ def generate(options):
     prompt = [1 + at * 37 % 900 for at in range(options.prompt)]
     counts = (1, options.tokens)
 
-    def package():
-        with yr.LLM(options.generate, threads=options.threads) as llm:
+    def package(guesses):
+        with yr.LLM(options.generate, threads=options.threads, speculative_config="auto" if guesses else None) as llm:
             found = {}
             for count in (2, *counts):
                 params = yr.SamplingParams(temperature=0, max_tokens=count, ignore_eos=True)
@@ -99,16 +99,17 @@ def generate(options):
             first, last = (found[count] for count in counts)
             return len(prompt) / first, (options.tokens - 1) / (last - first), answer.outputs[0].token_ids
 
-    def command():
+    def command(guesses):
         words = [options.yirage, "run", "--model", options.generate, "--threads", options.threads, "--json", "--quiet",
                  "--prompt-ids", ",".join(map(str, prompt)), "--max-tokens", options.tokens, "--temperature", "0",
-                 "--ignore-eos"]
+                 "--ignore-eos", "--speculate", "auto" if guesses else "off"]
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True)
         said = json.loads(done.stdout.splitlines()[-1])
         times = said["timings"]
         return times["prefill_tokens_per_second"], times["decode_tokens_per_second"], said["tokens"]
 
-    sides = {"LLM.generate": package, "yirage run": command}
+    sides = {"LLM.generate": lambda: package(False), "yirage run": lambda: command(False),
+             "LLM.generate, guessing": lambda: package(True), "yirage run, guessing": lambda: command(True)}
     if options.transformers:
         sides |= {f"transformers, {dtype}": others(options, prompt, counts, dtype) for dtype in ("float32", "bfloat16")}
     rates = {name: [] for name in sides}
@@ -116,7 +117,8 @@ def generate(options):
         for name, side in sides.items():
             rates[name].append(side())
     mine = rates["LLM.generate"]
-    assert mine[0][2] == rates["yirage run"][0][2], "the package and the command say different tokens"
+    for name in list(sides)[1:4]:
+        assert mine[0][2] == rates[name][0][2], f"LLM.generate and {name} say different tokens"
     print("| | prompt tokens/s | new tokens/s | LLM.generate over it: prompt, new |\n|---|---|---|---|")
     for name, found in rates.items():
         prefill, decode = (statistics.median(run[at] for run in found) for at in (0, 1))
