@@ -1,6 +1,7 @@
 """Our server beside llama.cpp's on the same file: many clients at once, and long prompts among short ones.
 
 usage: servers.py --yirage BIN --llama-server BIN --model GGUF [--clients 8,16] [--rounds 5] [--threads 2]
+                  [--max-step-ms N]
 
 `yirage bench-serve` is the client of both. Both servers run all the time and are asked in turn; the prompts of a round are
 the same for both, and others in each round. Medians over rounds; a ratio is that of the two sides of a round. The second
@@ -103,11 +104,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=2, help="requests of each client in a round")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--max-step-ms", type=int, help="of our server")
     options = parser.parse_args()
     clients = [int(text) for text in options.clients.split(",")]
     most, work = max(clients), Path(tempfile.mkdtemp(prefix="yirage-servers-"))
     ours = [options.yirage, "serve", options.model, "--threads", options.threads, "--context", 2048, "--max-seqs", most,
             "--kv-memory", 4, "--port", free_port()]
+    if options.max_step_ms:
+        ours[-2:-2] = ["--max-step-ms", options.max_step_ms]
     theirs = [options.llama_server, "--model", options.model, "--threads", options.threads, "--parallel", most, "--ctx-size",
               2048 * most, "--no-webui", "--port", free_port()]
     with open(work / "ours.log", "w") as log, open(work / "theirs.log", "w") as other:
