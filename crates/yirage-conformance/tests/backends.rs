@@ -67,6 +67,30 @@ fn cpu_guarded_at_every_level() {
     at_every_level(2, true);
 }
 
+/// Variants of the kernels share pieces in other ways, with workers that a model's products have too.
+#[test]
+fn cpu_products_by_every_variant() {
+    let suite = Suite::of(&["linear", "expert_linear"]);
+    for threads in [1, 3] {
+        let options = OpenOptions { threads: Some(threads), ..OpenOptions::default() };
+        let (device, _) = yirage_cpu::Cpu.open(0, &options).unwrap();
+        let variants = device.variants().unwrap();
+        for answer in variants.questions().iter().flat_map(|q| &q.answers) {
+            let own = variants.selected();
+            variants.select(answer).unwrap();
+            for report in suite.run(&*device, CPU) {
+                assert!(
+                    !matches!(report.outcome, Outcome::Failed(_)),
+                    "{answer}: {}: {:?}",
+                    report.name,
+                    report.outcome
+                );
+            }
+            variants.select(&own).unwrap();
+        }
+    }
+}
+
 #[test]
 fn reference() {
     check(&Reference::new(), &OpenOptions::default(), &[], &[]);

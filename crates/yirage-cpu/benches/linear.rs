@@ -1,6 +1,6 @@
 //! Speed of the matrix kernels as shares of what the machine can do, measured in the same run.
 //!
-//! `cargo bench -p yirage-cpu --bench linear -- [isa] [format,..] [tokens,..] [cached]`. Few tokens: GB/s of weights
+//! `cargo bench -p yirage-cpu --bench linear -- [isa] [format,..] [tokens,..] [cached] [variant]`. Few tokens: GB/s of weights
 //! against a plain read of the same bytes. Many tokens: GOP/s against a loop of dot-product instructions only. Every
 //! figure is the best of several runs of baseline and kernel in turn, because the machine is shared. Caches are evicted
 //! between runs of few tokens; `cached` instead multiplies by one small matrix again and again, on one thread, which
@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use yirage_cpu::activation::Layout;
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Dispatch, Linear, linear};
+use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
 use yirage_cpu::memory::HugeBuf;
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
@@ -34,6 +34,8 @@ fn main() {
     };
     let tokens: Vec<usize> = arg(2).unwrap_or("1,4,8,512").split(',').filter_map(|n| n.parse().ok()).collect();
     let cached = arg(3).is_some_and(|a| a == "cached");
+    let variant = Variant::of_level(isa).with(arg(4).unwrap_or_default()).unwrap_or_else(|e| panic!("{e}"));
+    println!("{variant}");
     println!("{isa}; share = of a plain read of the same bytes (few tokens), of the dot-product peak (16 and more)");
     println!("format  rows    k     tokens threads |  GB/s  GOP/s  share");
     let evict = HugeBuf::zeroed(EVICT).unwrap_or_else(|e| panic!("{e}"));
@@ -49,7 +51,7 @@ fn main() {
                 if n < 64 || rows < 100_000 {
                     // a matrix so small has no panels for a second thread
                     for threads in 1..=if cached { 1 } else { 2 } {
-                        row(isa, &m, n, threads, if cached { &[] } else { evict.as_slice() });
+                        row((isa, variant), &m, n, threads, if cached { &[] } else { evict.as_slice() });
                     }
                 }
             }
@@ -75,8 +77,8 @@ fn random_matrix(format: Format, rows: usize, k: usize) -> PackedMatrix {
     m
 }
 
-fn row(isa: Isa, m: &PackedMatrix, tokens: usize, threads: usize, evict: &[u8]) {
-    let kernel = Dispatch::new(isa, Precision::Fast, m.format()).unwrap_or_else(|e| panic!("{e}"));
+fn row((isa, variant): (Isa, Variant), m: &PackedMatrix, tokens: usize, threads: usize, evict: &[u8]) {
+    let kernel = Dispatch::new(isa, variant, Precision::Fast, m.format()).unwrap_or_else(|e| panic!("{e}"));
     let layout = Layout::new(kernel.form(), tokens, m.k());
     let x: Vec<f32> = (0..tokens * m.k()).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
     let activations = HugeBuf::zeroed(layout.bytes()).unwrap_or_else(|e| panic!("{e}"));

@@ -1,6 +1,7 @@
 //! What a device shares with all that it holds and runs: its threads, its instruction set, and the account of its memory.
 
 use crate::isa::Isa;
+use crate::linear::Variant;
 use crate::memory::Supply;
 use crate::pool::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,6 +13,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Where memory for what kernels touch comes from.
     pub(crate) supply: Supply,
+    /// How products of programs that are loaded from now on are computed.
+    variant: Mutex<Variant>,
     /// Where programs write the times of their tasks, if they are to.
     pub(crate) profiler: OnceLock<Arc<Profiler>>,
     turn: Mutex<()>,
@@ -40,9 +43,19 @@ pub(crate) struct Booked {
 
 impl Shared {
     /// With nothing booked.
-    pub(crate) fn new(isa: Isa, pool: Pool, supply: Supply) -> Shared {
+    pub(crate) fn new(isa: Isa, pool: Pool, supply: Supply, variant: Variant) -> Shared {
         let (profiler, turn, memory) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Shared { isa, pool, supply, profiler, turn, memory }
+        Shared { isa, pool, supply, variant: Mutex::new(variant), profiler, turn, memory }
+    }
+
+    /// How products are computed.
+    pub(crate) fn variant(&self) -> Variant {
+        *self.variant.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Computes products of programs that are loaded from now on so.
+    pub(crate) fn select(&self, variant: Variant) {
+        *self.variant.lock().unwrap_or_else(PoisonError::into_inner) = variant;
     }
 
     /// Waits until no program of the device runs.

@@ -6,7 +6,7 @@ mod linear_support;
 use linear_support::*;
 use yirage_cpu::activation::{Form, Layout};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Dispatch, Linear, linear};
+use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -49,7 +49,7 @@ fn every_kernel_is_near_the_f64_sum() {
             x.iter_mut().step_by(53).for_each(|v| *v *= 20.0);
             x[..k.min(32)].fill(0.0);
             for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
-                let form = Dispatch::new(isa, precision, format).unwrap().form();
+                let form = Dispatch::new(isa, Variant::of_level(isa), precision, format).unwrap().form();
                 let (x_seen, got) = (seen(form, &x, tokens, k), product(isa, precision, &m, &x, tokens, 1));
                 for (at, got) in got.iter().enumerate() {
                     let terms = w[at % rows * k..][..k].iter().zip(&x_seen[at / rows * k..][..k]);
@@ -92,7 +92,7 @@ fn all_instruction_sets_agree_bit_for_bit() {
         x.iter_mut().step_by(331).for_each(|v| *v *= 30.0); // some blocks with outliers
         let want = bits(&product(Isa::Scalar, Precision::Fast, &m, &x, tokens, 1));
         for isa in isas() {
-            if Dispatch::new(isa, Precision::Fast, format).unwrap().form() != Form::Bf16 {
+            if Dispatch::new(isa, Variant::of_level(isa), Precision::Fast, format).unwrap().form() != Form::Bf16 {
                 assert_eq!(bits(&product(isa, Precision::Fast, &m, &x, tokens, 1)), want, "{format:?} {isa}");
             }
         }
@@ -148,7 +148,7 @@ fn only_the_rows_that_exist_are_written_and_accumulating_adds_once() {
                 for e in 0..count {
                     unsafe { m.pack_rows(isa, e, 0, &bytes[e * rows * row_bytes..][..rows * row_bytes]).unwrap() };
                 }
-                let kernel = Dispatch::new(isa, precision, format).unwrap();
+                let kernel = Dispatch::new(isa, Variant::of_level(isa), precision, format).unwrap();
                 let layout = Layout::new(kernel.form(), tokens, k);
                 let x = floats(&mut rng, tokens * k);
                 let activations = stored(isa, layout, &x);

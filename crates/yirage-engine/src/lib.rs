@@ -26,6 +26,7 @@ pub mod sampling;
 pub mod scheduler;
 pub mod speculate;
 pub mod text;
+mod variants;
 mod vocabulary;
 
 pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
@@ -37,7 +38,8 @@ pub use forward_error::ForwardError;
 pub use given::GivenModel;
 pub use load::{PlannedStep, Progress, plan_step};
 pub use memory::LoadBytes;
-pub use options::{CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl};
+pub use options::{CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl, Tuning};
 pub use packed::Notice;
 pub use plans::PlanCounts;
+pub use variants::{Answered, ChosenVariant, VariantOrigin};
 pub use vocabulary::VocabularyError;

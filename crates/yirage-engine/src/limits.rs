@@ -1,6 +1,20 @@
 //! Every hard limit of the engine in one place: a queue, a table or a request beyond these numbers is refused with a
 //! typed error that quotes the number, never truncated silently.
 
+use std::time::Duration;
+
+/// Bytes of weights from which on kernels are measured with them: fewer lie in caches.
+pub const TUNING_BYTES: u64 = 64 << 20;
+
+/// Time within which that ends, whatever is left to measure.
+pub const TUNING_TIME: Duration = Duration::from_millis(900);
+
+/// Bytes of a kept measurement.
+pub const TUNING_RECORD_BYTES: u64 = 16 << 10;
+
+/// Bytes of all kept measurements.
+pub const TUNING_FOLDER_BYTES: u64 = 1 << 20;
+
 /// Positions per cache block. Attention reads keys in blocks at absolute multiples of this number, so it is a property
 /// of the numerics and not a tuning knob.
 pub const BLOCK: usize = yirage_ir::op::BLOCK;

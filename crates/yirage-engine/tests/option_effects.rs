@@ -10,6 +10,7 @@ use std::time::Duration;
 use yirage_engine::scheduler::{AdmissionError, ConfigError, LogitsWanted, SeqId, Usage};
 use yirage_engine::{
     CacheSize, Engine, EngineError, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl,
+    Tuning, VariantOrigin,
 };
 use yirage_hal::{Backend, OpenOptions, Why};
 use yirage_ir::Format;
@@ -43,12 +44,13 @@ const EFFECTS: &[(&str, fn())] = &[
     ("speculation", speculation),
     ("packed", packed),
     ("plans", plans),
+    ("tuning", tuning),
 ];
 
 #[test]
 fn every_field_has_an_effect_test() {
     let fields = all_fields!(precision kv fuse executor context max_seqs cache chunk max_step logit_rows prefix_cache hidden
-        speculation packed plans);
+        speculation packed plans tuning);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
 }
@@ -270,4 +272,26 @@ fn plans() {
     let plans = Some(yirage_plancache::PlanFolder::new(scratch.0.join("plans"), 1 << 24));
     let read = || load(EngineOptions { plans: plans.clone(), ..base() }).plan_counts().read;
     assert!(read() == 0 && read() > 0);
+}
+
+fn tuning() {
+    let load = |tuning| load(EngineOptions { tuning, ..base() });
+    let chosen = |tuning| load(tuning).facts().variant.clone().unwrap();
+    let forced = chosen(Tuning::Forced("share=static,piece=32K".into()));
+    assert!(forced.text.contains("piece=32K,share=static") && forced.origin == VariantOrigin::Forced, "{forced}");
+    assert_ne!(chosen(Tuning::Unmeasured).text, forced.text);
+    // Caches hold all of a tiny model, which is not measured.
+    assert_eq!(chosen(Tuning::Measured { folder: None, anew: true }).origin, VariantOrigin::Device);
+    let logits = |tuning| all_logits(&mut load(tuning), &prompt(70));
+    assert_eq!(logits(Tuning::Unmeasured), logits(Tuning::Forced("share=static,fetch=0,piece=4K".into())));
+
+    let options = EngineOptions { tuning: Tuning::Forced("share=even".into()), ..base() };
+    let refused = Engine::load(
+        &Checkpoint::open(model()).unwrap(),
+        yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap().0,
+        &options,
+        &mut |_, _| {},
+    );
+    let Err(EngineError::Device(refused)) = refused else { panic!("a value that does not exist was taken") };
+    assert_eq!(refused.to_string(), "option `variant`: share=even: drained or static");
 }

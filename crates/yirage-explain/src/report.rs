@@ -27,6 +27,8 @@ pub struct Subject<'a> {
     pub limit_of: &'a dyn Fn(Format) -> Limit,
     /// The executor of its next step, and why, where it was loaded.
     pub chosen: Option<(ExecutorKind, Why)>,
+    /// How the device's kernels go about products, and why, where they have several ways.
+    pub variant: Option<String>,
     /// What was measured.
     pub measured: Option<&'a Measured>,
 }
@@ -59,6 +61,9 @@ pub struct Report {
     pub memory: MemoryReport,
     /// How the plan is run.
     pub executor: ExecutorReport,
+    /// How the device's kernels go about products, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// What was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredReport>,

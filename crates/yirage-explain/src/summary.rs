@@ -32,6 +32,7 @@ pub fn report(subject: &Subject<'_>) -> Report {
         least_seconds: least,
         memory: memory(plan),
         executor: executor(plan, subject.chosen),
+        variant: subject.variant.clone(),
         measured: subject.measured.map(|m| MeasuredReport {
             executor: m.executor.name(),
             steps: m.steps,

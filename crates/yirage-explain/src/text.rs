@@ -27,7 +27,11 @@ fn write(report: &Report, all: bool, out: &mut String) -> fmt::Result {
     write_regions(report, out)?;
     write_kernels(report, out)?;
     write_memory(report, out)?;
-    write_executor(report, out)
+    write_executor(report, out)?;
+    match &report.variant {
+        Some(variant) => writeln!(out, "\nvariant of the kernels: {variant}"),
+        None => Ok(()),
+    }
 }
 
 fn write_pass(pass: &PassReport, all: bool, out: &mut String) -> fmt::Result {

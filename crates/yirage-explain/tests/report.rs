@@ -65,6 +65,7 @@ fn reported(ceilings: &Ceilings, measured: Option<&Measured>) -> (VerifiedPlan, 
         sizes: &sizes,
         ceilings,
         limit_of: &|_| Limit::F32,
+        variant: None,
         chosen: None,
         measured,
     };

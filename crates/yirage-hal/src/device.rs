@@ -6,6 +6,7 @@ use crate::info::DeviceInfo;
 use crate::limit::{Limit, Probe};
 use crate::profile::Profiler;
 use crate::step::{Fence, Resident, Step};
+use crate::variants::Variants;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -163,6 +164,11 @@ pub trait Device: Send + Sync {
     fn profile(&self, spans: usize) -> Result<Arc<Profiler>, HalError> {
         let why = format!("the device {} keeps no times of tasks", self.info().backend);
         Err(HalError::Unsupported { what: format!("a profile of {spans} tasks a worker"), why })
+    }
+
+    /// The ways in which its kernels compute the same bytes; none where there is one way.
+    fn variants(&self) -> Option<&dyn Variants> {
+        None
     }
 
     /// The ceiling of arithmetic that products with weights of `format` meet.

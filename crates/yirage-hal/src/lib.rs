@@ -23,6 +23,7 @@ mod record;
 pub mod reference;
 mod roofline;
 mod step;
+mod variants;
 mod view;
 
 pub use backend::{Backend, OpenOptions, Unavailable};
@@ -40,4 +41,5 @@ pub use profile::{MAX_RUNS, MAX_SPANS, Profile, ProfiledProgram, Profiler, Progr
 pub use record::{HostMemory, Record};
 pub use roofline::{Ceilings, Roofline};
 pub use step::{Fence, Finished, Pending, Resident, SlotValue, Step};
+pub use variants::{Question, Trial, Variants};
 pub use view::write_view;

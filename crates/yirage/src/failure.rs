@@ -154,6 +154,7 @@ impl Failure {
             Failure::Backend(RegistryError::Unknown { .. }) => (2, "usage"),
             Failure::Backend(_) => UNSUPPORTED,
             Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),
+            Failure::Engine(EngineError::Device(HalError::Option { .. })) => (2, "usage"),
             Failure::Clap(e) if e.use_stderr() => (2, "usage"),
             Failure::Clap(_) => (0, "ok"),
             Failure::Engine(e) if e.is_unsupported() => UNSUPPORTED,

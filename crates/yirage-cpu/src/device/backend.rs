@@ -1,8 +1,10 @@
 //! The backend: opening the device with its threads and instruction set.
 
 use super::info::info;
+use super::known;
 use super::on_cpu::CpuDevice;
 use crate::isa::{Isa, IsaError};
+use crate::machine::Identity;
 use crate::memory::{GUARDS, Supply};
 use crate::pool::{Facts, Pool, PoolError};
 use crate::room;
@@ -56,6 +58,7 @@ impl Backend for Cpu {
             }
             e => HalError::Option { option: "threads", why: e.to_string() },
         })?;
+        let (variant, _) = known::choices(isa, Identity::here().as_ref());
         let mut notes = Vec::new();
         if let Some(value) = &facts.omp_is_no_number {
             notes.push(format!("OMP_NUM_THREADS is {value:?}, which is no number of threads: it is not used"));
@@ -66,7 +69,10 @@ impl Backend for Cpu {
         } else if let Some(why) = pool.pinning_refused() {
             notes.push(format!("threads are not pinned: {why}"));
         }
-        Ok((Arc::new(CpuDevice::new(info(isa, &facts, options.threads, room), Shared::new(isa, pool, supply))), notes))
+        Ok((
+            Arc::new(CpuDevice::new(info(isa, &facts, options.threads, room), Shared::new(isa, pool, supply, variant))),
+            notes,
+        ))
     }
 }
 

@@ -5,9 +5,11 @@
 mod backend;
 mod capabilities;
 mod info;
+mod known;
 mod on_cpu;
 mod probe;
 mod program;
 mod timed;
+mod trial;
 
 pub use backend::Cpu;

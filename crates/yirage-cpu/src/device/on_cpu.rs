@@ -2,6 +2,7 @@
 
 use super::probe;
 use super::program::CpuProgram;
+use super::trial;
 use crate::activation;
 use crate::held::{self, CpuState, CpuWeight, PRODUCT_LAYOUT, Sink, packed_bytes};
 use crate::kernels::KERNELS;
@@ -10,8 +11,8 @@ use crate::machine;
 use crate::shared::{Purpose, Shared};
 use std::sync::Arc;
 use yirage_hal::{
-    Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, Probe, Profiler, Program, StateHandle, WeightHandle,
-    WeightImage, WeightSink,
+    Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, Probe, Profiler, Program, Question, StateHandle,
+    Trial, Variants, WeightHandle, WeightImage, WeightSink,
 };
 use yirage_ir::{Format, Type};
 use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, WeightEntry};
@@ -110,8 +111,41 @@ impl Device for CpuDevice {
         Ok(self.shared.profiler.get_or_init(|| made).clone())
     }
 
+    fn variants(&self) -> Option<&dyn Variants> {
+        Some(self)
+    }
+
     fn product_limit(&self, precision: Precision, format: Format) -> Limit {
         // A device's instruction set is available: there are kernels for it.
-        linear::Dispatch::new(self.shared.isa, precision, format).map_or(Limit::F32, |k| k.limit())
+        linear::Dispatch::new(self.shared.isa, self.shared.variant(), precision, format)
+            .map_or(Limit::F32, |k| k.limit())
+    }
+}
+
+impl Variants for CpuDevice {
+    fn facts(&self) -> String {
+        trial::facts(&self.shared, &self.info.name)
+    }
+
+    fn selected(&self) -> String {
+        self.shared.variant().to_string()
+    }
+
+    fn select(&self, text: &str) -> Result<(), HalError> {
+        self.shared.select(trial::chosen_variant(self.shared.variant(), text)?);
+        Ok(())
+    }
+
+    fn questions(&self) -> Vec<Question> {
+        trial::questions(self.shared.isa)
+    }
+
+    fn trial(
+        &self,
+        weights: &[WeightHandle],
+        precision: Precision,
+        tokens: usize,
+    ) -> Result<Box<dyn Trial + '_>, HalError> {
+        Ok(Box::new(trial::Products::new(&self.shared, weights, precision, tokens)?))
     }
 }

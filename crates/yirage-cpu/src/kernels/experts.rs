@@ -76,7 +76,7 @@ fn stack(binder: &mut Binder<'_>, x: &Input, site: &Site) -> Result<Stack, HalEr
     let weight = site.packed(1, site.stack(1)?)?;
     let matrix = weight.matrix();
     let wanted = precision(x.quantised(), matrix.format().info().block, binder.precision);
-    let kernel = linear::Dispatch::new(binder.shared.isa, wanted, matrix.format());
+    let kernel = linear::Dispatch::new(binder.shared.isa, binder.shared.variant(), wanted, matrix.format());
     let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
     let row = Layout::new(kernel.form(), 1, matrix.k()).bytes();
     let take =
@@ -213,7 +213,7 @@ impl Experts {
             let m = s.matrix();
             // SAFETY: the router wrote the choice in an earlier step.
             let (order, groups) = group(unsafe { s.chosen.all(run) }, m.count());
-            let step = (linear::GROUP_BYTES / m.panel_bytes().max(1)).clamp(1, m.panels().max(1));
+            let step = (s.kernel.variant().group / m.panel_bytes().max(1)).clamp(1, m.panels().max(1));
             (s, order, groups, step, m.panels())
         };
         let stacks: Vec<_> = self.stacks.iter().map(of).collect();

@@ -6,7 +6,8 @@ use super::{BoundKernel, Kernel, not_for};
 use crate::activation::{Form, Layout, TOKEN_TILE};
 use crate::bind::{Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site, Whole};
 use crate::isa::Isa;
-use crate::linear::{self, Linear};
+use crate::linear::pieces::{self, Cut, Panels};
+use crate::linear::{self, Linear, Variant};
 use crate::memory::prefetch;
 use crate::pack::{PANEL_ROWS, PackedMatrix};
 use crate::walk::Work;
@@ -123,6 +124,7 @@ struct Products {
     x: Input,
     staging: Vec<Staging>,
     products: Vec<Product>,
+    variant: Variant,
 }
 
 /// The precision at which a product of this input runs: quantised inputs decide it; float inputs of block-quantised
@@ -150,7 +152,8 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     let product = |(output, chain): (usize, &Chain)| node.product(output, chain);
     let sites = chains.iter().enumerate().map(product).collect::<Result<Vec<_>, _>>()?;
     let first = one_input(&sites)?;
-    let mut made = Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new() };
+    let mut made =
+        Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new(), variant: binder.shared.variant() };
     for (output, (site, chain)) in sites.iter().zip(chains).enumerate() {
         let product = made.product(binder, &node, (output, chain), site)?;
         made.products.push(product);
@@ -171,7 +174,7 @@ impl Products {
         let weight = site.packed(1, groups)?;
         let matrix = weight.matrix();
         let wanted = precision(self.x.quantised(), matrix.format().info().block, binder.precision);
-        let kernel = linear::Dispatch::new(binder.shared.isa, wanted, matrix.format());
+        let kernel = linear::Dispatch::new(binder.shared.isa, self.variant, wanted, matrix.format());
         let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
         let activations = match &self.x {
             Input::Codes(codes) => Activations::Codes(codes.clone()),
@@ -248,60 +251,25 @@ impl Products {
     }
 }
 
-/// Bytes of weights that a worker takes at once, for few tokens: memory is read at full speed from there on.
-const FEW_TOKENS_BYTES: usize = 64 << 10;
-
 /// Bytes of weights that a waiting worker fetches before it may use them: a part of a second-level cache.
 const WARM_BYTES: usize = 128 << 10;
 /// Of these at each look at what it waits for.
 const WARM_STEP: usize = 256;
 
-/// A product, and how the panels of its matrix are cut into pieces.
-#[derive(Clone, Copy)]
-struct Cut<'a> {
-    product: &'a Product,
-    /// Its number.
-    at: usize,
-    /// Panels of a piece.
-    step: usize,
-    /// Pieces.
-    count: usize,
-}
-
-impl Cut<'_> {
-    /// The columns of the result that some panels make: of each group the same part.
-    fn columns(&self, panels: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
-        let rows = self.product.matrix().rows();
-        let (from, to) = (panels.start * PANEL_ROWS, (panels.end * PANEL_ROWS).min(rows));
-        (0..self.product.groups).map(move |g| g * rows + from..g * rows + to)
-    }
-}
-
 impl Products {
-    /// All products, cut for `workers`. Many tokens go over as many panels together as stay in the cache.
-    fn cut(&self, tokens: usize, workers: usize) -> impl Iterator<Item = Cut<'_>> + Clone {
-        let panels: usize = self.products.iter().map(|p| p.matrix().panels()).sum();
-        let most = (panels / (2 * workers)).max(1);
-        let bytes = if tokens > TOKEN_TILE { linear::GROUP_BYTES } else { FEW_TOKENS_BYTES };
-        self.products.iter().enumerate().map(move |(at, product)| {
-            let step = (bytes / product.matrix().panel_bytes().max(1)).clamp(1, most);
-            Cut { product, at, step, count: product.matrix().panels().div_ceil(step) }
-        })
+    /// All products, cut for `workers`.
+    fn cut(&self, tokens: usize, workers: usize) -> impl Iterator<Item = Cut> + Clone + use<'_> {
+        let panels = |p: &Product| Panels { count: p.matrix().panels(), bytes: p.matrix().panel_bytes() };
+        let panels = self.products.iter().map(panels);
+        pieces::cut(panels, &self.variant, tokens, workers)
     }
-}
 
-/// The panels of each matrix that `pieces` of all pieces are.
-fn panels<'a>(
-    cut: impl Iterator<Item = Cut<'a>>,
-    pieces: Range<usize>,
-) -> impl Iterator<Item = (Cut<'a>, Range<usize>)> {
-    let mut before = 0;
-    cut.filter_map(move |c| {
-        let of = |edge: usize| (edge.saturating_sub(before).min(c.count) * c.step).min(c.product.matrix().panels());
-        let panels = of(pieces.start)..of(pieces.end);
-        before += c.count;
-        (!panels.is_empty()).then_some((c, panels))
-    })
+    /// The columns of the result that some panels of a product make: of each group the same part.
+    fn columns(product: &Product, panels: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+        let rows = product.matrix().rows();
+        let (from, to) = (panels.start * PANEL_ROWS, (panels.end * PANEL_ROWS).min(rows));
+        (0..product.groups).map(move |g| g * rows + from..g * rows + to)
+    }
 }
 
 impl BoundKernel for Products {
@@ -312,20 +280,24 @@ impl BoundKernel for Products {
             return unsafe { self.fill_staging(run, run.isa, tokens, work.share(tokens)) };
         }
         let cut = self.cut(tokens, work.workers);
-        let total = cut.clone().map(|c| c.count).sum();
         let epilogues: Vec<Option<Ready<'_>>> = self.products.iter().map(|p| p.epilogue(run)).collect();
-        work.drain(total, |some| {
-            for (c, panels) in panels(cut.clone(), some) {
-                let columns = c.columns(&panels);
+        let multiply = |some: Range<usize>| {
+            for (at, panels) in pieces::panels(cut.clone(), some) {
+                let columns = Products::columns(&self.products[at], &panels);
                 // SAFETY: pieces of different workers are disjoint, and so are their panels and the columns of these.
                 unsafe {
-                    self.multiply(run, c.product, panels, tokens);
-                    if let Some(epilogue) = &epilogues[c.at] {
+                    self.multiply(run, &self.products[at], panels, tokens);
+                    if let Some(epilogue) = &epilogues[at] {
                         columns.for_each(|columns| epilogue.run(run.isa, columns));
                     }
                 }
             }
-        });
+        };
+        if work.drains() && pieces::is_even(&self.variant, tokens) {
+            multiply(pieces::even(cut.clone(), work.worker, work.workers));
+        } else {
+            work.drain(pieces::total(cut.clone()), multiply);
+        }
     }
 
     /// Fetches the weights that this worker begins with. At few tokens memory is what a step waits for, and it is idle
@@ -337,11 +309,15 @@ impl BoundKernel for Products {
             return;
         }
         let cut = self.cut(tokens, work.workers);
-        let total = cut.clone().map(|c| c.count).sum();
-        for (c, panels) in panels(cut, work.first(total)) {
-            let bytes = panels.len() * c.product.matrix().panel_bytes();
+        let first = match pieces::is_even(&self.variant, tokens) {
+            true => pieces::even(cut.clone(), work.worker, work.workers),
+            false => work.first(pieces::total(cut.clone())),
+        };
+        for (product, panels) in pieces::panels(cut, first) {
+            let matrix = self.products[product].matrix();
+            let bytes = panels.len() * matrix.panel_bytes();
             if at < bytes {
-                return prefetch(c.product.matrix().panel(0, panels.start).wrapping_add(at), WARM_STEP.min(bytes - at));
+                return prefetch(matrix.panel(0, panels.start).wrapping_add(at), WARM_STEP.min(bytes - at));
             }
             at -= bytes;
         }

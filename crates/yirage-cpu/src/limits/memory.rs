@@ -35,9 +35,13 @@ fn plain(bytes: &[u8]) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::plain;
-    use crate::linear::lanes::{Avx2Lanes, Avx512Lanes, Lanes};
     use std::arch::asm;
     use std::arch::x86_64::*;
+
+    /// How many bytes ahead others are asked for.
+    const AHEAD256: usize = 2048;
+    /// The same with registers of 512 bits.
+    const AHEAD512: usize = 8192;
 
     /// # Safety
     /// AVX2.
@@ -56,7 +60,7 @@ mod x86 {
                     "vpxor {c}, {c}, ymmword ptr [{p} + 64]",
                     "vpxor {d}, {d}, ymmword ptr [{p} + 96]",
                     p = in(reg) round.as_ptr(), a = inout(ymm_reg) a, b = inout(ymm_reg) b, c = inout(ymm_reg) c,
-                    d = inout(ymm_reg) d, ahead = const Avx2Lanes::AHEAD, options(nostack, readonly, preserves_flags));
+                    d = inout(ymm_reg) d, ahead = const AHEAD256, options(nostack, readonly, preserves_flags));
             }
         }
         // SAFETY: four registers are sixteen words, of any bits.
@@ -83,7 +87,7 @@ mod x86 {
                     "vpxorq {c}, {c}, zmmword ptr [{p} + 128]",
                     "vpxorq {d}, {d}, zmmword ptr [{p} + 192]",
                     p = in(reg) round.as_ptr(), a = inout(zmm_reg) a, b = inout(zmm_reg) b, c = inout(zmm_reg) c,
-                    d = inout(zmm_reg) d, ahead = const Avx512Lanes::AHEAD, options(nostack, readonly, preserves_flags));
+                    d = inout(zmm_reg) d, ahead = const AHEAD512, options(nostack, readonly, preserves_flags));
             }
         }
         // SAFETY: four registers are 32 words, of any bits.

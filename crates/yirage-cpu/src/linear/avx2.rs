@@ -64,7 +64,7 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
                 F::scales::<Avx2Lanes>(w, scales);
                 for b in 0..F::UNIT_BLOCKS {
                     if N <= 4 {
-                        fetch::<Avx2Lanes, F>(w, b);
+                        fetch::<Avx2Lanes, F>(p.ahead, w, b);
                     }
                     let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                     let codes = unpack::<F>(w, b);

@@ -23,7 +23,7 @@ pub(crate) unsafe fn pass<L: Lanes, F: Tile, const T: usize>(p: &Pass) {
                     let mut sums = *tile;
                     for b in 0..F::UNIT_BLOCKS {
                         if T == p.tokens {
-                            fetch::<L, F>(w, b);
+                            fetch::<L, F>(p.ahead, w, b);
                         }
                         let x = p.x.cast::<f32>().add(((u * F::UNIT_BLOCKS + b) * p.stride + first) * BLOCK);
                         block::<L, F, T>(w, b, &scales, x, &mut sums);

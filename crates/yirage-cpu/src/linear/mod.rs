@@ -35,9 +35,11 @@ mod float;
 mod neon;
 mod outliers;
 mod pass;
+pub(crate) mod pieces;
 mod portable;
 pub(crate) mod unpack;
 mod unroll;
+mod variant;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::groups_before_widening;
@@ -48,18 +50,13 @@ use crate::activation::{Form, Layout, TOKEN_TILE, TokenTile};
 use crate::isa::{Isa, IsaError};
 use crate::pack::{Codes, PANEL_ROWS, PackedMatrix, Tile, for_format};
 use decoded::Decoded;
-use pass::{Pass, Passes, PassesFn, TOGETHER};
+use pass::{Pass, Passes, PassesFn};
 use std::ops::Range;
+use variant::MOST_TOGETHER;
+pub use variant::{Many, Share, Variant, VariantError};
 use yirage_hal::Limit;
 use yirage_ir::Format;
 use yirage_plan::Precision;
-
-/// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
-pub(crate) const GROUP_BYTES: usize = 256 << 10;
-
-/// Full tiles of tokens from which on they meet a panel together. With BF16 decoded on Zen 3 one tile is slower so, two
-/// are about as fast, four are faster.
-const SEVERAL: usize = 2;
 
 /// The kernels of an instruction set, precision and weight format: resolve once, use for every call.
 #[derive(Clone, Copy)]
@@ -68,18 +65,32 @@ pub struct Dispatch {
     format: Format,
     form: Form,
     passes: Passes,
-    /// For several full tiles, if there is a better way than one by one.
-    many: Option<Many>,
+    /// For full tiles, if there is a better way than one by one.
+    many: Option<FullTiles>,
+    variant: Variant,
 }
 
-/// How several full tiles of tokens meet a panel.
+/// How full tiles of tokens meet a panel.
 #[derive(Clone, Copy)]
-enum Many {
+enum FullTiles {
     /// Its weights are decoded to memory.
     Decoded(Decoded),
     /// They share what is read and unpacked of it.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // such kernels are of AVX-512
     Together(PassesFn),
+    /// Each by itself, with a kernel that takes no other number of tokens.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
+    Alone(PassesFn),
+}
+
+impl FullTiles {
+    /// How many there must be. With BF16 decoded on Zen 3 one tile is slower so, two are about as fast, four are faster.
+    fn from(self) -> usize {
+        match self {
+            FullTiles::Decoded(_) | FullTiles::Together(_) => 2,
+            FullTiles::Alone(_) => 1,
+        }
+    }
 }
 
 impl Dispatch {
@@ -87,17 +98,17 @@ impl Dispatch {
     ///
     /// # Errors
     /// When this CPU lacks `isa`.
-    pub fn new(isa: Isa, precision: Precision, format: Format) -> Result<Dispatch, IsaError> {
+    pub fn new(isa: Isa, variant: Variant, precision: Precision, format: Format) -> Result<Dispatch, IsaError> {
         let isa = isa.require()?;
         let (form, (passes, many)) = for_format!(format,
             codes => |T| match precision {
-                Precision::Fast => (Form::Q8, codes_passes::<T>(isa)),
+                Precision::Fast => (Form::Q8, codes_passes::<T>(isa, &variant)),
                 Precision::Exact => (Form::F32, float_passes::<T>(isa)),
             },
             floats => |T| match (precision, format, isa) {
                 #[cfg(target_arch = "x86_64")]
                 (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => {
-                    (Form::Bf16, (avx512::BF16_PASSES, Some(Many::Together(avx512::BF16_TOGETHER))))
+                    (Form::Bf16, (avx512::BF16_PASSES, Some(FullTiles::Together(avx512::BF16_TOGETHER))))
                 }
                 #[cfg(target_arch = "aarch64")]
                 (Precision::Fast, Format::BF16, Isa::NeonBf16) => (Form::Bf16, (neon::BF16_PASSES, None)),
@@ -105,7 +116,17 @@ impl Dispatch {
                 _ => (Form::F32, float_passes::<T>(isa)),
             }
         );
-        Ok(Dispatch { isa, format, form, passes, many })
+        Ok(Dispatch { isa, format, form, passes, many, variant })
+    }
+
+    /// How it goes about products.
+    pub fn variant(&self) -> &Variant {
+        &self.variant
+    }
+
+    /// How many bytes ahead a pass of so many tokens asks for weights.
+    fn ahead(&self, tokens: usize) -> usize {
+        if tokens < self.passes.from { self.variant.fetch } else { self.variant.stream }
     }
 
     /// The instruction set.
@@ -132,10 +153,17 @@ impl Dispatch {
     }
 }
 
-fn codes_passes<T: Codes>(isa: Isa) -> (Passes, Option<Many>) {
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // kernels of other levels have one way
+fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> (Passes, Option<FullTiles>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => (avx512::codes_passes::<T>(), Some(Many::Together(avx512::together::<T>()))),
+        Isa::Avx512 | Isa::Avx512Bf16 => {
+            let full = match variant.many {
+                Many::Pairs => FullTiles::Together(avx512::pairs::<T>()),
+                Many::Single => FullTiles::Alone(avx512::single::<T>()),
+            };
+            (avx512::codes_passes::<T>(variant), Some(full))
+        }
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => (avx2::codes_passes::<T>(), None),
         #[cfg(target_arch = "aarch64")]
@@ -146,7 +174,7 @@ fn codes_passes<T: Codes>(isa: Isa) -> (Passes, Option<Many>) {
     }
 }
 
-fn float_passes<T: Tile>(isa: Isa) -> (Passes, Option<Many>) {
+fn float_passes<T: Tile>(isa: Isa) -> (Passes, Option<FullTiles>) {
     let (passes, decoded) = match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 => (avx512::float_passes::<T>(), avx512::decoded::<T>()),
@@ -156,7 +184,7 @@ fn float_passes<T: Tile>(isa: Isa) -> (Passes, Option<Many>) {
         Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => (neon::float_passes::<T>(), neon::decoded::<T>()),
         _ => return (portable::float_passes::<T>(), None),
     };
-    (passes, Some(Many::Decoded(decoded)))
+    (passes, Some(FullTiles::Decoded(decoded)))
 }
 
 /// One product: everything but the panels.
@@ -198,8 +226,8 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
     assert!(job.matrix < weights.count() && panels.end <= weights.panels(), "panels {panels:?} do not exist");
     assert!(job.rows.is_none_or(|r| r.len() == layout.tokens() && !job.accumulate), "a row of the result a token");
     let full = layout.tokens() / TOKEN_TILE;
-    let many = kernel.many.filter(|_| full >= SEVERAL);
-    let together = (GROUP_BYTES / weights.panel_bytes().max(1)).max(1);
+    let many = kernel.many.filter(|many| full >= many.from());
+    let together = (kernel.variant.group / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {
         let group = group..panels.end.min(group + together);
         // SAFETY: the panels lie in the weights, the tiles in the activations, `Dispatch::new` checked the CPU, and the
@@ -225,21 +253,22 @@ impl Linear<'_> {
     ///
     /// # Safety
     /// As for [`linear`]; the tiles are full.
-    unsafe fn full_tiles(&self, many: Many, full: usize, panels: Range<usize>) {
+    unsafe fn full_tiles(&self, many: FullTiles, full: usize, panels: Range<usize>) {
         let tile = |i| TokenTile { first: i * TOKEN_TILE, tokens: TOKEN_TILE };
         let pass = |i, panel| self.pass(tile(i), 0..TOKEN_TILE, panel);
         // SAFETY: as promised by the caller.
         unsafe {
             match many {
-                Many::Decoded(decoded) => panels.for_each(|panel| decoded.run(full, &|tile| pass(tile, panel))),
-                Many::Together(kernel) => {
-                    for first in (0..full).step_by(TOGETHER) {
-                        let count = TOGETHER.min(full - first);
+                FullTiles::Decoded(decoded) => panels.for_each(|panel| decoded.run(full, &|tile| pass(tile, panel))),
+                FullTiles::Together(kernel) | FullTiles::Alone(kernel) => {
+                    let together = self.kernel.variant.together;
+                    for first in (0..full).step_by(together) {
+                        let count = together.min(full - first);
                         for tile in first..first + count {
                             outliers::fetch(&pass(tile, panels.start));
                         }
                         for panel in panels.clone() {
-                            let passes: [Pass; TOGETHER] =
+                            let passes: [Pass; MOST_TOGETHER] =
                                 std::array::from_fn(|i| pass(first + i.min(count - 1), panel));
                             kernel(&passes[..count]);
                         }
@@ -259,6 +288,7 @@ impl Linear<'_> {
             tokens: tokens.len(),
             stride: tile.tokens,
             units: self.weights.units(),
+            ahead: self.kernel.ahead(tokens.len()),
             x: self.activations.wrapping_add(at.numbers),
             metas: self.activations.wrapping_add(at.metas).cast(),
             outliers: self.activations.wrapping_add(at.outliers).cast(),
@@ -283,16 +313,35 @@ mod tests {
     fn every_level_has_kernels_of_its_own() {
         let differ = |a: &Passes, b: &Passes| a.sizes.iter().zip(b.sizes).all(|(a, b)| !std::ptr::fn_addr_eq(*a, b));
         for isa in Isa::ALL.iter().copied().filter(|isa| *isa != Isa::Scalar && isa.available()) {
-            assert!(differ(&codes_passes::<Q4_0>(isa).0, &codes_passes::<Q4_0>(Isa::Scalar).0), "{isa}");
-            assert!(differ(&codes_passes::<Q8_0>(isa).0, &codes_passes::<Q8_0>(Isa::Scalar).0), "{isa}");
+            let variant = Variant::of_level(isa);
+            assert!(
+                differ(
+                    &codes_passes::<Q4_0>(isa, &variant).0,
+                    &codes_passes::<Q4_0>(Isa::Scalar, &Variant::of_level(Isa::Scalar)).0
+                ),
+                "{isa}"
+            );
+            assert!(
+                differ(
+                    &codes_passes::<Q8_0>(isa, &variant).0,
+                    &codes_passes::<Q8_0>(Isa::Scalar, &Variant::of_level(Isa::Scalar)).0
+                ),
+                "{isa}"
+            );
             assert!(differ(&float_passes::<BF16>(isa).0, &float_passes::<BF16>(Isa::Scalar).0), "{isa}");
             assert!(float_passes::<BF16>(isa).1.is_some(), "{isa}");
-            let form = Dispatch::new(isa, Precision::Fast, Format::BF16).unwrap().form();
+            let form = Dispatch::new(isa, Variant::of_level(isa), Precision::Fast, Format::BF16).unwrap().form();
             let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::NeonBf16);
             assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");
         }
         if Isa::NeonI8mm.available() {
-            assert!(differ(&codes_passes::<Q4_0>(Isa::NeonI8mm).0, &codes_passes::<Q4_0>(Isa::Neon).0), "i8mm");
+            assert!(
+                differ(
+                    &codes_passes::<Q4_0>(Isa::NeonI8mm, &Variant::of_level(Isa::NeonI8mm)).0,
+                    &codes_passes::<Q4_0>(Isa::Neon, &Variant::of_level(Isa::Neon)).0
+                ),
+                "i8mm"
+            );
         }
     }
 }

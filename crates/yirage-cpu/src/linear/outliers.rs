@@ -2,13 +2,14 @@
 //! block, when its codes and scales are still at hand; the loop over its blocks has no branch that depends on data.
 
 use super::lanes::Lanes;
-use super::pass::{Pass, TOGETHER};
+use super::pass::Pass;
+use super::variant::MOST_TOGETHER;
 use crate::activation::{BlockOutliers, TOKEN_TILE};
 use crate::memory::prefetch;
 use crate::pack::{Codes, PANEL_TILES, Scales, decode_column};
 
 /// Tokens at once: a bit each.
-const MOST: usize = TOGETHER * TOKEN_TILE;
+const MOST: usize = MOST_TOGETHER * TOKEN_TILE;
 
 /// A panel's sums for a tile of tokens, or for several full ones.
 pub(super) trait Sums<L: Lanes> {

@@ -15,6 +15,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) stride: usize,
     /// Units along k.
     pub(crate) units: usize,
+    /// How many bytes ahead of the weights in use others are asked for; 0 for none.
+    pub(crate) ahead: usize,
     /// Their numbers: `[32-block][token of the tile][32]`.
     pub(crate) x: *const u8,
     /// Their scales and sums (int8 only): `[32-block][token of the tile]`.
@@ -68,15 +70,12 @@ impl Passes {
     }
 }
 
-/// A kernel for up to [`TOGETHER`] full tiles of tokens, with the same panel: weights are read and unpacked once for
+/// A kernel for up to [`super::variant::MOST_TOGETHER`] full tiles of tokens, with the same panel: weights are read and unpacked once for
 /// all.
 ///
 /// # Safety
 /// As for [`PassFn`], with each.
 pub(crate) type PassesFn = unsafe fn(&[Pass]);
-
-/// Tiles of tokens that a [`PassesFn`] takes at once.
-pub(crate) const TOGETHER: usize = 4;
 
 impl Pass<'_> {
     /// The numbers and metas of a block for the first token.
@@ -109,12 +108,15 @@ impl Pass<'_> {
     }
 }
 
-/// Asks for a 32-block's share of the unit [`Lanes::AHEAD`] of this one, whether there is one or not.
+/// Asks for a 32-block's share of the unit `ahead` bytes behind this one, whether there is one or not; with 0 for nothing.
 #[inline(always)]
-pub(crate) fn fetch<L: Lanes, F: Tile>(unit: *const u8, b: usize) {
+pub(crate) fn fetch<L: Lanes, F: Tile>(ahead: usize, unit: *const u8, b: usize) {
+    if ahead == 0 {
+        return;
+    }
     let share = F::UNIT_BYTES / F::UNIT_BLOCKS;
     for line in (0..share).step_by(64) {
-        L::fetch(unit.wrapping_add(L::AHEAD + b * share + line));
+        L::fetch(unit.wrapping_add(ahead + b * share + line));
     }
 }
 

@@ -8,9 +8,12 @@
 mod caches;
 mod cores;
 mod huge_pages;
+mod identity;
 mod limits;
 mod numa;
 mod processors;
+
+pub(crate) use identity::Identity;
 
 use std::fs;
 use std::path::Path;

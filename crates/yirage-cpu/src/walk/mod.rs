@@ -9,7 +9,7 @@ mod sync;
 
 use crate::pool::{Backoff, Pool, PoolError, WorkerCtx};
 use counters::Counters;
-use list::WorkList;
+pub(crate) use list::WorkList;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -89,6 +89,11 @@ impl Work<'_> {
         while let Some(some) = self.list.take(self.run, total, self.workers) {
             pieces(some);
         }
+    }
+
+    /// Whether this task and those of all other workers are to take pieces of one list.
+    pub(crate) fn drains(&self) -> bool {
+        self.part == Part::Drain
     }
 
     /// The pieces that this task begins with.

@@ -3,7 +3,7 @@
 
 use yirage_cpu::activation::Layout;
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Dispatch, Linear, linear};
+use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -97,7 +97,19 @@ pub(crate) fn product(
     tokens: usize,
     parts: usize,
 ) -> Vec<f32> {
-    let kernel = Dispatch::new(isa, precision, m.format()).unwrap();
+    product_so((isa, Variant::of_level(isa)), precision, m, x, tokens, parts)
+}
+
+/// [`product`] by a variant of the kernels.
+pub(crate) fn product_so(
+    (isa, variant): (Isa, Variant),
+    precision: Precision,
+    m: &PackedMatrix,
+    x: &[f32],
+    tokens: usize,
+    parts: usize,
+) -> Vec<f32> {
+    let kernel = Dispatch::new(isa, variant, precision, m.format()).unwrap();
     let layout = Layout::new(kernel.form(), tokens, m.k());
     let activations = stored(isa, layout, x);
     let mut out = vec![f32::NAN; tokens * m.rows()];

@@ -6,7 +6,7 @@ use super::launched::Launched;
 use super::request_state::RequestState;
 use crate::options::EngineOptions;
 use crate::pace::Pace;
-use crate::packed::Background;
+use crate::packed::{Background, Notice};
 use crate::runner::Runner;
 use crate::sampling::Sampler;
 use crate::scheduler::{Scheduler, SeqId};
@@ -49,4 +49,6 @@ pub struct Engine {
     pub(super) kept: Option<KeptEntry>,
     /// Repacked weights that are written once the first step is over.
     pub(super) background: Option<Background>,
+    /// What was told while the kernels' variant was chosen, and nobody has heard yet.
+    pub(super) told: Vec<Notice>,
 }

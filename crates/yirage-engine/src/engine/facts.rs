@@ -1,6 +1,7 @@
 //! What a loaded model is.
 
 use crate::memory::LoadBytes;
+use crate::variants::ChosenVariant;
 use std::path::PathBuf;
 use yirage_ir::Format;
 
@@ -25,4 +26,6 @@ pub struct ModelFacts {
     pub bytes: LoadBytes,
     /// The entry that repacked weights were mapped from; none where they were made from the model's files.
     pub packed_weights: Option<PathBuf>,
+    /// How the device's kernels go about products; none where they have one way.
+    pub variant: Option<ChosenVariant>,
 }

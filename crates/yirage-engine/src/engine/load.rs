@@ -15,6 +15,7 @@ use crate::runner::Runner;
 use crate::sampling::Sampler;
 use crate::scheduler::{Config, Scheduler};
 use crate::speculate::{DraftModel, Speculator};
+use crate::variants::{self, Wanted};
 use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -78,6 +79,16 @@ impl Engine {
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
         let dynamic_rope = prepared.model.dynamic_rope.clone();
+        let loaded = prepared.weights.entries.iter().filter_map(|entry| bindings.weights.get(&entry.name));
+        let wanted = Wanted {
+            device: &*device,
+            plan: &prepared.weights,
+            precision: options.precision,
+            weights: &loaded.cloned().collect::<Vec<_>>(),
+            bytes: prepared.bytes.weights,
+        };
+        let mut told = Vec::new();
+        let variant = variants::choose(&wanted, &options.tuning, &mut told)?;
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
@@ -89,6 +100,7 @@ impl Engine {
             biased_keys: prepared.model.biased_keys,
             bytes: prepared.bytes,
             packed_weights: None,
+            variant,
         };
         let seqs = options.logit_rows.max(options.max_seqs);
         let mut sampler = Sampler::keeping(device.clone(), seqs, plans);
@@ -113,6 +125,7 @@ impl Engine {
             options: options.clone(),
             kept: None,
             background: None,
+            told,
         })
     }
 

@@ -87,11 +87,12 @@ impl Engine {
         self.speculator.measured()
     }
 
-    /// What became known of the repacked weights and the kept plans since the last call.
+    /// What became known of the kernels' variant, the repacked weights and the kept plans since the last call.
     pub fn notices(&mut self) -> Vec<Notice> {
         let plans = self.sampler.plans().told().into_iter().map(|told| Notice::Plan(told.to_string()));
         let weights = self.background.as_ref().map_or_else(Vec::new, Background::notices);
-        weights.into_iter().chain(plans).collect()
+        let told = std::mem::take(&mut self.told);
+        told.into_iter().chain(weights).chain(plans).collect()
     }
 
     /// Where the plans of the model and of sampling came from so far.

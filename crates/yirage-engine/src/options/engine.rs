@@ -3,6 +3,7 @@
 use super::cache::CacheSize;
 use super::packed::PackedOptions;
 use super::speculation::Speculation;
+use super::tuning::Tuning;
 use std::time::Duration;
 use yirage_ir::Format;
 use yirage_plan::KernelCapabilities;
@@ -47,6 +48,8 @@ pub struct EngineOptions {
     /// Where compiled plans are kept for the next start, which then proves them instead of compiling; `None` compiles each
     /// time.
     pub plans: Option<PlanFolder>,
+    /// How the device's kernels go about products. The bytes are the same.
+    pub tuning: Tuning,
 }
 
 /// The longest context without being asked for.
@@ -70,6 +73,7 @@ impl Default for EngineOptions {
             speculation: Speculation::default(),
             packed: None,
             plans: None,
+            tuning: Tuning::default(),
         }
     }
 }

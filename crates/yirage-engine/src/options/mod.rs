@@ -4,8 +4,10 @@ mod cache;
 mod engine;
 mod packed;
 mod speculation;
+mod tuning;
 
 pub use cache::CacheSize;
 pub use engine::{DEFAULT_CONTEXT, EngineOptions};
 pub use packed::PackedOptions;
 pub use speculation::{Speculation, SpeculationControl};
+pub use tuning::Tuning;

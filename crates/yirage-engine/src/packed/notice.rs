@@ -1,8 +1,8 @@
-//! What is said of the repacked weights to the owner of an engine.
+//! What is said to the owner of an engine of what is kept between starts.
 
 use std::fmt;
 
-/// What the owner of an engine should know of the repacked weights.
+/// What the owner of an engine should know of what is kept between starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// There was an entry that could not be used, and the weights were made from the model's files. It was removed if it
@@ -14,6 +14,8 @@ pub enum Notice {
     NotNoted(String),
     /// A kept plan could not be used, or a plan is not kept.
     Plan(String),
+    /// Kernels were measured, or what was kept of that could not be used or kept.
+    Variant(String),
 }
 
 impl fmt::Display for Notice {
@@ -21,6 +23,7 @@ impl fmt::Display for Notice {
         match self {
             Notice::Refused(why) => write!(f, "repacked weights were made again: {why}"),
             Notice::NotKept(why) => write!(f, "repacked weights are not kept: {why}"),
+            Notice::Variant(what) => write!(f, "kernels: {what}"),
             Notice::Plan(why) => f.write_str(why),
             Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
         }

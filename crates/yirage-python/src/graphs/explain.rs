@@ -38,6 +38,7 @@ pub(super) fn explain(
             sizes: &stored,
             ceilings: &Ceilings::default(),
             limit_of: &limit_of,
+            variant: None,
             chosen: None,
             measured: None,
         });

@@ -12,6 +12,7 @@ use crate::settings::{DeviceSettings, threads};
 use serde_json::{Value, json};
 use std::path::Path;
 use yirage_advisor::{Hardware, Measurement, advise};
+use yirage_engine::Answered;
 use yirage_hal::DeviceInfo;
 use yirage_registry::Finding;
 
@@ -23,7 +24,7 @@ const TESTS: [Test; 2] = [
 /// Runs of each.
 const RUNS: u32 = 3;
 
-/// Runs the command. Without `--roofline` nothing is measured and no model is opened.
+/// Runs the command. Without `--roofline` and `--tune` nothing is measured and no model is opened.
 ///
 /// # Errors
 /// Whatever is wrong with options, model or device.
@@ -32,9 +33,20 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let found = devices::survey();
     let folders = folders(layers);
     let limits = if roofline { measured(layers, console)? } else { Vec::new() };
-    let model = if roofline && layers.given("model").is_some() { Some(predicted(layers, console)?) } else { None };
-    if !roofline && layers.given("model").is_some() {
-        console.note(&format!("{} is not looked at without --roofline", layers.label("model")));
+    let (tune, given) = (layers.switch("tune")?, layers.given("model").is_some());
+    let model = if (roofline || tune) && given {
+        Some(predicted(layers, console, if roofline { &TESTS } else { &[] })?)
+    } else {
+        None
+    };
+    if !(roofline || tune) && given {
+        console.note(&format!("{} is not looked at without --roofline or --tune", layers.label("model")));
+    }
+    if tune && !given {
+        return Err(Failure::Usage(format!(
+            "{}: which model's products are measured is missing: --model",
+            layers.label("tune")
+        )));
     }
     if console.json {
         let mut value = devices::as_json(&found);
@@ -43,6 +55,8 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         value["folders"] = json!(folders);
         if roofline {
             value["roofline"] = limits::as_json(&limits);
+        }
+        if roofline || tune {
             value["model"] = json!(model);
         }
         return console.value(&value);
@@ -91,13 +105,13 @@ fn measured(layers: &Layers, console: &Console) -> Result<Vec<Measurement>, Fail
     limits::measured(&*device, console)
 }
 
-/// What the ceilings would allow a model, and what it got.
-fn predicted(layers: &Layers, console: &Console) -> Result<Value, Failure> {
+/// How kernels go about a model's products; what the ceilings would allow it in `tests`, and what it got.
+fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value, Failure> {
     let located = locate(layers, console)?;
     let threads = threads(layers)?;
     let (mut bench, setup) = load(layers, console, &located, threads, TESTS[0].prompt, &TESTS)?;
     let mut rows = Vec::new();
-    for test in &TESTS {
+    for test in tests {
         console.note(&format!("{}: {test}", located.name));
         bench.warm_up(test)?;
         let least = bench.predict(test)?;
@@ -110,12 +124,20 @@ fn predicted(layers: &Layers, console: &Console) -> Result<Value, Failure> {
             "got": row,
         }));
     }
-    let bytes = bench.engine().facts().bytes;
+    let facts = bench.engine().facts();
+    let bytes = facts.bytes;
+    let answer =
+        |a: &Answered| json!({"choices": a.choices, "tokens": a.tokens, "seconds": a.seconds, "selected": a.selected});
+    let variant = facts.variant.as_ref().map(|variant| {
+        let answers: Vec<Value> = variant.answers.iter().map(answer).collect();
+        json!({"choices": variant.text, "why": variant.origin.to_string(), "answers": answers})
+    });
     Ok(json!({
         "model": located.name,
         "weight_bytes": bytes.weights,
         "cache_bytes": bytes.cache,
         "arena_bytes": bytes.arena,
+        "variant": variant,
         "tests": rows,
     }))
 }
@@ -139,6 +161,13 @@ fn show_model(model: &Value, console: &Console) -> Result<(), Failure> {
         size("cache_bytes"),
         size("arena_bytes")
     ))?;
+    if let Some(choices) = model["variant"]["choices"].as_str() {
+        console.line(&format!("    kernels: {choices} ({})", text(&model["variant"]["why"])))?;
+    }
+    for a in model["variant"]["answers"].as_array().into_iter().flatten() {
+        let (mark, ms) = (if a["selected"] == true { '*' } else { ' ' }, a["seconds"].as_f64().unwrap_or(0.0) * 1e3);
+        console.line(&format!("    {mark} {:>3} tokens {ms:8.2} ms  {}", a["tokens"], text(&a["choices"])))?;
+    }
     for t in model["tests"].as_array().into_iter().flatten() {
         let got = t["got"]["median_ts"].as_f64().unwrap_or(0.0);
         let test = text(&t["test"]);

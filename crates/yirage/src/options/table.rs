@@ -173,6 +173,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         ..option("isa", Text("NAME"), Described("the best of this processor"), OPEN, "Instruction set of kernels")
     },
     option(
+        "variant",
+        Text("CHOICES"),
+        Described("the fastest, measured at a model's first start"),
+        COMPUTE,
+        "How kernels go about products, to the same bytes, as in fetch=0,share=static",
+    ),
+    option(
         "precision",
         Choice(&["fast", "exact"]),
         Value("fast"),
@@ -612,6 +619,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
     ),
     option("dot", Switch, Value("false"), &[GraphShow], "Print the graph in graphviz's language"),
     option("svg", Switch, Value("false"), &[GraphShow], "Print the graph as an SVG picture"),
+    option(
+        "tune",
+        Switch,
+        Value("false"),
+        &[Doctor],
+        "Measure the kernels' variants anew with a --model, and keep the fastest",
+    ),
     option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
     option(
         "measure",

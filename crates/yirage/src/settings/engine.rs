@@ -6,9 +6,10 @@ use crate::failure::Failure;
 use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
-use yirage_engine::{EngineOptions, Speculation};
+use yirage_engine::{EngineOptions, Speculation, Tuning};
 use yirage_hal::Device;
 use yirage_ir::Format;
+use yirage_packed::texts_folder;
 use yirage_plan::{ExecutorKind, Precision};
 
 /// A device, and the options of an engine on it.
@@ -39,6 +40,13 @@ impl EngineSettings {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
         let (speculation, draft) = speculation(layers)?;
         let (packed, note) = super::packed::resolve(layers)?;
+        let tuning = match layers.text("variant") {
+            Some(choices) => Tuning::Forced(choices.to_owned()),
+            None => Tuning::Measured {
+                folder: packed.as_ref().map(|packed| texts_folder(&packed.folder)),
+                anew: layers.switch("tune")?,
+            },
+        };
         let options = EngineOptions {
             precision: precision(layers)?,
             kv: layers.maybe_choice("kv-type")?.map(|word| match word {
@@ -57,6 +65,7 @@ impl EngineSettings {
             speculation,
             plans: packed.as_ref().map(|packed| kept_plans(&packed.folder)),
             packed,
+            tuning,
             ..EngineOptions::default()
         };
         Ok(EngineSettings { device: DeviceSettings::for_threads(layers, threads)?, options, draft, note })

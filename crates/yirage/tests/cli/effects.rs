@@ -27,6 +27,23 @@ const EFFECTS: &[Effect] = &[
     ("device", |m| assert_eq!(run(m, &["--device", "7"]).code, 2)),
     ("threads", |m| assert!(debug(m, &["--threads", "1"]).contains("(\"threads\", \"1\")"))),
     ("isa", |m| assert!(debug(m, &["--isa", "scalar"]).contains("/scalar"))),
+    ("variant", |m| {
+        let said =
+            |choices: &str| yirage(&["doctor", "--tune", "--model", m, "--variant", choices, "--json", "-q"]).json();
+        let variant = &said("piece=32K")["model"]["variant"];
+        assert!(variant["choices"].as_str().unwrap().contains("piece=32K"), "{variant}");
+        assert_eq!(variant["why"], "it was asked for");
+        assert_eq!(greedy(m, &["--variant", "share=static"]), greedy(m, &["--variant", "share=drained"]));
+        let refused = run(m, &["--variant", "shore=static"]);
+        assert!(refused.code != 0 && refused.err.contains("`shore` is none of"), "{}", refused.err);
+    }),
+    ("tune", |m| {
+        let said = yirage(&["doctor", "--tune", "--model", m, "--json", "-q"]).json();
+        // Caches hold all of the small model's weights, which tell nothing of memory.
+        assert_eq!(said["model"]["variant"]["why"], "the device's own for this processor", "{said}");
+        let refused = yirage(&["doctor", "--tune"]).ran();
+        assert!(refused.code == 2 && refused.err.contains("--tune: which model's products"), "{}", refused.err);
+    }),
     ("precision", precision),
     ("kv-type", kv_type),
     ("executor", |m| {

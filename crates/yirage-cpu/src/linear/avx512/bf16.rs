@@ -71,7 +71,9 @@ pub(super) unsafe fn few<const N: usize>(p: &Pass) {
             for tile in &mut sums {
                 let mut acc = *tile;
                 for i in 0..BLOCK / 2 {
-                    Avx512Lanes::fetch(w.wrapping_add(Avx512Lanes::AHEAD + 64 * i));
+                    if p.ahead > 0 {
+                        Avx512Lanes::fetch(w.wrapping_add(p.ahead + 64 * i));
+                    }
                     let v = rows(w.add(64 * i));
                     unroll!(I < N {
                         acc[I] = _mm512_dpbf16_ps(acc[I], v, token(x.add(I * TOKEN_BYTES + 4 * i)));

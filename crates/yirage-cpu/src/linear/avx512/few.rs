@@ -5,7 +5,7 @@
 //! The chains of `vpdpbusd` are assembly: LLVM reorders intrinsics until the accumulators spill.
 
 use super::{add_outliers, finish};
-use crate::activation::Meta;
+use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::Avx512Lanes;
 use crate::linear::outliers::Marked;
 use crate::linear::pass::{Pass, fetch};
@@ -170,7 +170,7 @@ pub(super) unsafe fn pass<F: Codes, const N: usize>(p: &Pass) {
                 F::scales::<Avx512Lanes>(w, scales);
                 let mut acc = *tile; // a copy keeps LLVM from storing them after every block
                 for b in 0..F::UNIT_BLOCKS {
-                    fetch::<Avx512Lanes, F>(w, b);
+                    fetch::<Avx512Lanes, F>(p.ahead, w, b);
                     let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                     block!(F, N, w, b, scales, x, metas, acc);
                 }
@@ -183,5 +183,17 @@ pub(super) unsafe fn pass<F: Codes, const N: usize>(p: &Pass) {
             unit = w;
         }
         finish(slice::from_ref(p), slice::from_ref(&sums));
+    }
+}
+
+/// One pass for each of some full tiles of tokens.
+///
+/// # Safety
+/// As for [`crate::linear::pass::PassFn`], for each of `passes`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(super) unsafe fn together<F: Codes>(passes: &[Pass]) {
+    for p in passes {
+        // SAFETY: as promised by the caller.
+        unsafe { pass::<F, TOKEN_TILE>(p) }
     }
 }

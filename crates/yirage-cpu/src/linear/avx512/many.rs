@@ -242,8 +242,8 @@ pub(super) unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
                 }
                 for b in 0..F::UNIT_BLOCKS {
                     // both tiles' bytes in ascending order: the hardware follows one stream
-                    fetch::<Avx512Lanes, F>(w, 2 * b);
-                    fetch::<Avx512Lanes, F>(w, 2 * b + 1);
+                    fetch::<Avx512Lanes, F>(passes[0].ahead, w, 2 * b);
+                    fetch::<Avx512Lanes, F>(passes[0].ahead, w, 2 * b + 1);
                     two_tiles::<F>(tiles, b, scales, passes, u * F::UNIT_BLOCKS + b, 2 * pair, sums);
                 }
                 w = w.add(2 * F::UNIT_BYTES);

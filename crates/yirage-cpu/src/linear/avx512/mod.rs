@@ -8,7 +8,8 @@ use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
 use super::outliers::{self, Marked};
-use super::pass::{Pass, PassFn, Passes, PassesFn, TOGETHER};
+use super::pass::{Pass, PassFn, Passes, PassesFn};
+use super::variant::{MOST_TOGETHER, Variant};
 use crate::pack::{Codes, PANEL_TILES, Scales, Tile};
 use std::arch::x86_64::*;
 
@@ -22,16 +23,22 @@ pub(super) fn float_passes<F: Tile>() -> Passes {
 decoded::functions!(Avx512Lanes, target_feature(enable = "avx512f,avx512bw,avx512vl"));
 
 /// Kernels for int8 activations.
-pub(super) fn codes_passes<F: Codes>() -> Passes {
+pub(super) fn codes_passes<F: Codes>(variant: &Variant) -> Passes {
     let many: PassFn = many::pass::<F>;
     // Tiles by twos are not one stream of memory, which 8 bits feel most.
-    let from = if F::BITS > 6 { 8 } else { 5 };
-    Passes { sizes: [few::pass::<F, 1>, few::pass::<F, 2>, few::pass::<F, 4>, many, many], from, step: 1 }
+    let few = if F::BITS > 6 { variant.few8 } else { variant.few };
+    let eight: PassFn = if few < 8 { many } else { few::pass::<F, 8> };
+    Passes { sizes: [few::pass::<F, 1>, few::pass::<F, 2>, few::pass::<F, 4>, eight, many], from: few + 1, step: 1 }
 }
 
 /// Several full tiles with int8 activations.
-pub(super) fn together<F: Codes>() -> PassesFn {
-    many::together::<F, TOGETHER>
+pub(super) fn pairs<F: Codes>() -> PassesFn {
+    many::together::<F, MOST_TOGETHER>
+}
+
+/// Full tiles with int8 activations, one tile of rows at a time.
+pub(super) fn single<F: Codes>() -> PassesFn {
+    few::together::<F>
 }
 
 /// Kernels for BF16 weights and bf16 activations.
@@ -39,7 +46,7 @@ pub(super) const BF16_PASSES: Passes =
     Passes { sizes: [bf16::few::<1>, bf16::few::<2>, bf16::few::<4>, bf16::few::<8>, bf16::full], from: 8, step: 8 };
 
 /// Several full tiles with bf16 activations.
-pub(super) const BF16_TOGETHER: PassesFn = bf16::together::<TOGETHER>;
+pub(super) const BF16_TOGETHER: PassesFn = bf16::together::<MOST_TOGETHER>;
 
 /// # Safety
 /// As for [`PassFn`].

@@ -11,7 +11,6 @@ impl Lanes for Avx512Lanes {
     type I = __m512i;
     type F = __m512;
     const TOKENS: usize = 16;
-    const AHEAD: usize = 8192;
 
     #[inline(always)]
     fn fetch(p: *const u8) {

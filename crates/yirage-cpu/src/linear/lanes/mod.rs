@@ -80,9 +80,6 @@ pub(crate) trait Lanes {
     type F: Copy;
     /// Tokens whose sums the registers hold, beside 16 weights and a number of a token: 6 or 16.
     const TOKENS: usize = 6;
-    /// How many bytes ahead of the weights in use others are fetched. On Zen 3 (AVX2) 1 to 4 KiB are equally good; on Zen
-    /// 5 (AVX-512) 8 to 16 KiB are, with 2 KiB four tokens do half as much, with nothing a third.
-    const AHEAD: usize = 2048;
 
     /// A hint that 64 bytes about `p`, if there are any, will be read soon. Left out where the hardware does as well
     /// without.

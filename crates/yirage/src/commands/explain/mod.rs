@@ -14,8 +14,9 @@ use crate::options::Layers;
 use crate::profiling;
 use std::path::Path;
 use yirage_compile::PassDecisions;
+use yirage_engine::VariantOrigin;
 use yirage_explain::{Measured, Subject, limits, report, svg, text};
-use yirage_hal::{Ceilings, Device, Profile, Roofline, Why};
+use yirage_hal::{Ceilings, Device, Profile, Roofline, Variants, Why};
 use yirage_ir::Format;
 use yirage_ir::cost::StepSizes;
 use yirage_plan::work;
@@ -31,6 +32,8 @@ struct Planned {
 /// What steps of a plan did when they ran.
 struct Ran {
     chosen: Option<(ExecutorKind, Why)>,
+    /// How kernels went about products, and why, where a model was loaded.
+    variant: Option<String>,
     measured: Option<Measured>,
     profile: Profile,
 }
@@ -89,6 +92,7 @@ fn show(
         ceilings: &ceilings,
         limit_of: &limit_of,
         chosen: ran.as_ref().and_then(|ran| ran.chosen),
+        variant: ran.as_ref().and_then(|ran| ran.variant.clone()).or_else(|| own_variant(device)),
         measured: ran.as_ref().and_then(|ran| ran.measured.as_ref()),
     });
     if let Some(file) = layers.text("svg-file").map(Path::new) {
@@ -96,4 +100,10 @@ fn show(
         console.note(&format!("{}: the kernels beside their limits, and the memory map", file.display()));
     }
     if console.json { console.value(&report) } else { console.text(&text(&report, layers.switch("decisions")?)) }
+}
+
+/// How kernels go about products on a device that has loaded nothing.
+fn own_variant(device: &dyn Device) -> Option<String> {
+    let own = |variants: &dyn Variants| format!("{} ({})", variants.selected(), VariantOrigin::Device);
+    device.variants().map(own)
 }

@@ -76,7 +76,8 @@ fn steps(
     let measured = Measured::new(plan, &sizes.dims(), &profile);
     let executors = engine.executors();
     let chosen = executors.iter().find(|(bucket, _, _)| *bucket == plan.bucket).map(|&(_, kind, why)| (kind, why));
-    Ok(Ran { chosen, measured, profile })
+    let variant = engine.facts().variant.as_ref().map(ToString::to_string);
+    Ok(Ran { chosen, variant, measured, profile })
 }
 
 /// Steps in which every sequence decodes, or prompts that are as long as the step, again and again.

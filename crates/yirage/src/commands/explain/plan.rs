@@ -33,7 +33,7 @@ pub(super) fn explain(file: &Path, measure: bool, layers: &Layers, console: &Con
     let mut run = || {
         let ran = yirage_explain::run(&*device, &planned.plan, &sizes.dims(), settings.options.executor);
         let ran = ran.map_err(failure)?;
-        Ok(Ran { chosen: Some(ran.chosen), measured: ran.measured, profile: ran.profile })
+        Ok(Ran { chosen: Some(ran.chosen), variant: None, measured: ran.measured, profile: ran.profile })
     };
     show(&*device, &planned, &sizes, measure.then_some(&mut run as Run<'_>), layers, console)
 }

@@ -1,0 +1,90 @@
+//! How products go on processors that somebody has measured, so that the first start is good before anything is measured.
+
+use crate::isa::Isa;
+use crate::linear::Variant;
+use crate::machine::Identity;
+use std::ops::RangeInclusive;
+
+/// A processor's choices.
+struct Known {
+    name: &'static str,
+    vendor: &'static str,
+    family: u32,
+    models: &'static [RangeInclusive<u32>],
+    levels: &'static [Isa],
+    /// What differs from [`Variant::of_level`].
+    choices: &'static str,
+}
+
+/// Every level's own choices are those of Zen 5 and Zen 3, on which they were measured.
+const KNOWN: [Known; 3] = [
+    Known {
+        name: "Zen 3",
+        vendor: "AuthenticAMD",
+        family: 0x19,
+        models: &[0x00..=0x0f, 0x20..=0x5f],
+        levels: &[Isa::Avx2],
+        choices: "",
+    },
+    Known {
+        name: "Zen 4",
+        vendor: "AuthenticAMD",
+        family: 0x19,
+        models: &[0x10..=0x1f, 0x60..=0x7f, 0xa0..=0xaf],
+        levels: &[Isa::Avx512, Isa::Avx512Bf16],
+        choices: "fetch=0",
+    },
+    Known {
+        name: "Zen 5",
+        vendor: "AuthenticAMD",
+        family: 0x1a,
+        models: &[0x00..=0xff],
+        levels: &[Isa::Avx512, Isa::Avx512Bf16],
+        choices: "",
+    },
+];
+
+/// The choices of a processor at a level, and the name of the processor if it is known.
+pub(super) fn choices(isa: Isa, identity: Option<&Identity>) -> (Variant, Option<&'static str>) {
+    let is = |known: &&Known| {
+        identity.is_some_and(|id| {
+            known.vendor == id.vendor
+                && known.family == id.family
+                && known.models.iter().any(|models| models.contains(&id.model))
+        }) && known.levels.contains(&isa)
+    };
+    let generic = Variant::of_level(isa);
+    match KNOWN.iter().find(is) {
+        Some(known) => (generic.with(known.choices).unwrap_or(generic), Some(known.name)),
+        None => (generic, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_known_by_family_and_model_and_the_rest_has_its_levels_choices() {
+        let amd = |family, model| Identity { vendor: "AuthenticAMD".into(), family, model };
+        let of = |isa, id: &Identity| choices(isa, Some(id));
+        assert_eq!(of(Isa::Avx512Bf16, &amd(0x19, 0x11)).1, Some("Zen 4"));
+        assert_eq!(of(Isa::Avx512, &amd(0x19, 0x61)).1, Some("Zen 4"));
+        assert_eq!(of(Isa::Avx2, &amd(0x19, 0x01)).1, Some("Zen 3"));
+        assert_eq!(of(Isa::Avx512, &amd(0x1a, 0x24)).1, Some("Zen 5"));
+        let intel = Identity { vendor: "GenuineIntel".into(), family: 6, model: 0x8f };
+        for (isa, id) in [(Isa::Avx512, &intel), (Isa::Avx2, &amd(0x19, 0x11)), (Isa::Scalar, &amd(0x1a, 2))] {
+            assert_eq!(of(isa, id), (Variant::of_level(isa), None));
+        }
+        assert_eq!(choices(Isa::Neon, None), (Variant::of_level(Isa::Neon), None));
+    }
+
+    #[test]
+    fn every_line_of_the_table_makes_choices_that_exist() {
+        for known in &KNOWN {
+            for &isa in known.levels {
+                Variant::of_level(isa).with(known.choices).unwrap();
+            }
+        }
+    }
+}

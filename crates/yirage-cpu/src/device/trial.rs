@@ -1,0 +1,227 @@
+//! Products with a model's weights, timed in one way or another.
+
+use crate::activation::{Form, Layout};
+use crate::held::{CpuWeight, Matrix};
+use crate::isa::Isa;
+use crate::linear::{self, Linear, Variant, pieces};
+use crate::machine::Identity;
+use crate::memory::HugeBuf;
+use crate::pack::PANEL_ROWS;
+use crate::shared::Shared;
+use crate::walk::WorkList;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use yirage_hal::{HalError, Question, Trial, WeightHandle};
+use yirage_plan::Precision;
+
+/// Bytes of weights that a reading with few tokens goes through: more than last-level caches hold.
+const FEW_BYTES: usize = 128 << 20;
+/// The same with many tokens, which take longer for each byte.
+const MANY_BYTES: usize = 24 << 20;
+/// Tokens from which on it is that.
+const MANY: usize = 32;
+
+/// What is asked of a level: how far ahead weights are asked for only where kernels do that, and nothing of the portable
+/// ones, whose products take longer than a measurement may.
+pub(super) fn questions(isa: Isa) -> Vec<Question> {
+    let of = |tokens, answers: &[&str]| Question { tokens, answers: answers.iter().map(|a| (*a).to_owned()).collect() };
+    let share = of(1, &["piece=64K,share=drained", "piece=256K,share=drained", "piece=64K,share=static"]);
+    let group = of(64, &["group=128K", "group=256K", "group=512K"]);
+    let full = &["many=pairs,together=4", "many=pairs,together=1", "many=single,together=1", "many=single,together=4"];
+    match isa {
+        Isa::Avx512 | Isa::Avx512Bf16 => vec![
+            of(1, &["fetch=0", "fetch=2K", "fetch=4K", "fetch=8K", "fetch=12K"]),
+            share,
+            of(64, full),
+            of(64, &["stream=0", "stream=2K", "stream=8K"]),
+            group,
+            of(8, &["few=4,few8=7", "few=7,few8=7", "few=15,few8=15"]),
+        ],
+        Isa::Avx2 => vec![of(1, &["fetch=0", "fetch=1K", "fetch=2K", "fetch=4K"]), share, group],
+        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => vec![share, group],
+        Isa::Scalar => Vec::new(),
+    }
+}
+
+/// What the fastest way depends on beside the weights.
+pub(super) fn facts(shared: &Shared, processor: &str) -> String {
+    let identity = Identity::here().map_or_else(String::new, |id| {
+        format!(" ({} family {:#x} model {:#x})", id.vendor.escape_default(), id.family, id.model)
+    });
+    let (isa, workers, build) = (shared.isa, shared.pool.count(), env!("CARGO_PKG_VERSION"));
+    format!("{processor}{identity}, {isa}, {workers} workers, yirage-cpu {build}, choices {}", Variant::NAMES.join(" "))
+}
+
+/// A matrix of which the first panels are used.
+struct Used {
+    weight: Arc<Matrix>,
+    matrix: usize,
+    panels: usize,
+    /// Which activations it reads.
+    activations: usize,
+}
+
+/// Activations in a form.
+struct Stored {
+    layout: Layout,
+    bytes: HugeBuf,
+}
+
+/// The products, one after the other, as a step has them.
+pub(super) struct Products {
+    shared: Arc<Shared>,
+    precision: Precision,
+    matrices: Vec<Used>,
+    stored: Vec<Stored>,
+    out: HugeBuf,
+    /// Numbers from row to row of the result.
+    width: usize,
+}
+
+impl Products {
+    /// Of some of these weights.
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        weights: &[WeightHandle],
+        precision: Precision,
+        tokens: usize,
+    ) -> Result<Products, HalError> {
+        let matrices = chosen(weights, if tokens < MANY { FEW_BYTES } else { MANY_BYTES });
+        if matrices.is_empty() {
+            let why = "no weight of the model is a matrix of products".into();
+            return Err(HalError::Unsupported { what: "measuring kernels".into(), why });
+        }
+        let width = matrices.iter().map(|m| m.2).max().unwrap_or(0) * PANEL_ROWS;
+        let out = zeroed(tokens.saturating_mul(width).saturating_mul(size_of::<f32>()))?;
+        let mut made =
+            Products { shared: shared.clone(), precision, matrices: Vec::new(), stored: Vec::new(), out, width };
+        for (weight, matrix, panels) in matrices {
+            let activations = made.store(&weight, tokens)?;
+            made.matrices.push(Used { weight, matrix, panels, activations });
+        }
+        Ok(made)
+    }
+
+    fn kernel(&self, weight: &Matrix, variant: Variant) -> Result<linear::Dispatch, HalError> {
+        let format = weight.packed().format();
+        let kernel = linear::Dispatch::new(self.shared.isa, variant, self.precision, format);
+        kernel.map_err(|e| HalError::Device(e.to_string()))
+    }
+
+    /// The number of activations that a matrix can read.
+    fn store(&mut self, weight: &Matrix, tokens: usize) -> Result<usize, HalError> {
+        let form: Form = self.kernel(weight, self.shared.variant())?.form();
+        let layout = Layout::new(form, tokens, weight.packed().k());
+        if let Some(there) = self.stored.iter().position(|s| s.layout == layout) {
+            return Ok(there);
+        }
+        let x: Vec<f32> = (0..tokens * layout.k()).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
+        let bytes = zeroed(layout.bytes())?;
+        // SAFETY: `x` and `bytes` have the layout's sizes, and one thread writes.
+        unsafe { layout.store(self.shared.isa, x.as_ptr(), layout.k(), 0..tokens, bytes.as_ptr()) };
+        self.stored.push(Stored { layout, bytes });
+        Ok(self.stored.len() - 1)
+    }
+
+    /// One product's panels times all tokens.
+    ///
+    /// # Safety
+    /// The panels are among the matrix's, and no other worker has them.
+    unsafe fn multiply(&self, of: &Used, kernel: &linear::Dispatch, panels: Range<usize>) {
+        let stored = &self.stored[of.activations];
+        let job = Linear {
+            kernel,
+            weights: of.weight.packed(),
+            matrix: of.matrix,
+            layout: stored.layout,
+            activations: stored.bytes.as_ptr().cast_const(),
+            out: self.out.as_ptr().cast(),
+            ldo: self.width,
+            rows: None,
+            accumulate: false,
+        };
+        // SAFETY: `Products::store` wrote the activations, `Products::new` made room for the widest result, and the panels
+        // are the caller's.
+        unsafe { linear::linear(&job, panels) }
+    }
+}
+
+impl Trial for Products {
+    fn seconds(&mut self, variant: &str) -> Result<f64, HalError> {
+        let variant = chosen_variant(self.shared.variant(), variant)?;
+        let kernels = self.matrices.iter().map(|m| self.kernel(&m.weight, variant)).collect::<Result<Vec<_>, _>>()?;
+        let lists: Vec<WorkList> = self.matrices.iter().map(|_| WorkList::new()).collect();
+        let nanos = AtomicU64::new(0);
+        let this = &*self;
+        let run = this.shared.pool.try_run(|ctx| {
+            ctx.barrier();
+            let began = Instant::now();
+            for ((of, kernel), list) in this.matrices.iter().zip(&kernels).zip(&lists) {
+                let tokens = this.stored[of.activations].layout.tokens();
+                let one = pieces::Panels { count: of.panels, bytes: of.weight.packed().panel_bytes() };
+                let cut = pieces::cut(std::iter::once(one), &variant, tokens, ctx.count);
+                let total = pieces::total(cut.clone());
+                let multiply = |some: Range<usize>| {
+                    for (_, panels) in pieces::panels(cut.clone(), some) {
+                        // SAFETY: `chosen` gives panels that exist, and pieces of different workers are disjoint.
+                        unsafe { this.multiply(of, kernel, panels) }
+                    }
+                };
+                if pieces::is_even(&variant, tokens) {
+                    multiply(pieces::even(cut.clone(), ctx.index, ctx.count));
+                } else {
+                    multiply(WorkList::first(total, ctx.index, ctx.count));
+                    while let Some(some) = list.take(1, total, ctx.count) {
+                        multiply(some);
+                    }
+                }
+                ctx.barrier();
+            }
+            if ctx.index == 0 {
+                nanos.store(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            }
+        });
+        run.map_err(|e| HalError::Device(e.to_string()))?;
+        Ok(nanos.into_inner().max(1) as f64 / 1e9)
+    }
+}
+
+/// `of` with the choices of a text.
+pub(super) fn chosen_variant(of: Variant, text: &str) -> Result<Variant, HalError> {
+    of.with(text).map_err(|e| HalError::Option { option: "variant", why: e.to_string() })
+}
+
+/// Matrices of about `most` bytes together from all over the model, each with the panels of it that are used: of one that is
+/// larger than a quarter of them the first.
+fn chosen(weights: &[WeightHandle], most: usize) -> Vec<(Arc<Matrix>, usize, usize)> {
+    let packed = |handle: &WeightHandle| match handle.0.downcast_ref::<CpuWeight>() {
+        Some(CpuWeight::Packed(matrix)) => Some(matrix.clone()),
+        _ => None,
+    };
+    let all: Vec<Arc<Matrix>> = weights.iter().filter_map(packed).collect();
+    let used = |m: &Matrix| m.packed().panels().min((most / 4 / m.packed().panel_bytes().max(1)).max(1));
+    let bytes = |m: &Matrix| used(m) * m.packed().panel_bytes();
+    let total: usize = all.iter().map(|m| m.packed().count() * bytes(m)).sum();
+    let (mut seen, mut taken, mut out) = (0usize, 0usize, Vec::new());
+    for weight in &all {
+        for matrix in 0..weight.packed().count() {
+            seen += bytes(weight);
+            // Spread evenly: what was taken keeps pace with what was seen.
+            if taken as f64 * total as f64 <= seen as f64 * most as f64 && bytes(weight) > 0 {
+                out.push((weight.clone(), matrix, used(weight)));
+                taken += bytes(weight);
+            }
+        }
+    }
+    out
+}
+
+fn zeroed(bytes: usize) -> Result<HugeBuf, HalError> {
+    HugeBuf::zeroed(bytes).map_err(|e| HalError::OutOfMemory {
+        pool: "trial",
+        wanted: bytes as u64,
+        detail: e.to_string(),
+    })
+}

@@ -1,0 +1,200 @@
+//! How kernels go about products: what differs in speed from processor to processor, and never in bytes.
+
+use crate::isa::Isa;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The choices of a device, as text in the form of [`Variant::NAMES`], such as `fetch=8K,many=pairs,share=drained`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Variant {
+    /// How many bytes ahead of the weights in use others are asked for, with few tokens; with 0 the hardware is left alone.
+    pub fetch: usize,
+    /// The same with many tokens.
+    pub stream: usize,
+    /// Tokens up to which a tile is cut into powers of two, whose sums the registers hold.
+    pub few: usize,
+    /// The same with weights of more than 6 bits.
+    pub few8: usize,
+    /// Where a full tile's operands are.
+    pub many: Many,
+    /// Full tiles of tokens that meet a panel before the next panel.
+    pub together: usize,
+    /// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
+    pub group: usize,
+    /// Bytes of weights that a worker takes at once with few tokens.
+    pub piece: usize,
+    /// How the pieces of a product are shared.
+    pub share: Share,
+}
+
+/// Where the operands of a full tile of tokens are, on AVX-512 with 8-bit activations.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Many {
+    /// The codes of two tiles of rows in registers, sums in the first-level cache: a number of a token is loaded for two
+    /// products. For processors that start more products in a cycle than they load.
+    Pairs,
+    /// The codes of one tile of rows and all sums in registers, numbers of tokens as memory operands.
+    Single,
+}
+
+/// How the pieces of a product are shared among workers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Share {
+    /// Workers take pieces from a list until it is empty.
+    Drained,
+    /// Each worker has an even part, in the order of memory.
+    Static,
+}
+
+/// Why a text is no variant.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum VariantError {
+    /// No such choice.
+    #[error("`{0}` is none of the choices {names}", names = Variant::NAMES.join(", "))]
+    Name(String),
+    /// A value that the choice does not have.
+    #[error("{name}={value}: {allowed}")]
+    Value {
+        /// The choice.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
+}
+
+/// Most tiles of tokens that meet a panel together: how much room there is for their sums.
+pub(crate) const MOST_TOGETHER: usize = 4;
+
+/// What all levels begin with.
+const COMMON: Variant = Variant {
+    fetch: 0,
+    stream: 0,
+    few: 4,
+    few8: 7,
+    many: Many::Pairs,
+    together: MOST_TOGETHER,
+    group: 256 << 10,
+    piece: 64 << 10,
+    share: Share::Drained,
+};
+
+const DISTANCE: &str = "a multiple of 64 bytes, 64K at most, as in 8K";
+const FEW: &str = "4 to 15 tokens";
+const TOGETHER: &str = "1 to 4 tiles";
+const BYTES: &str = "4K to 16384K bytes";
+
+impl Variant {
+    /// The choices, in the order of a text.
+    pub const NAMES: [&'static str; 9] =
+        ["fetch", "stream", "few", "few8", "many", "together", "group", "piece", "share"];
+
+    /// What suits the processors of a level that nobody has measured. On Zen 3 (AVX2) distances of 1 to 4 KiB are equally
+    /// good; on Zen 5 (AVX-512) 8 to 16 KiB are, with 2 KiB four tokens do half as much, with nothing a third.
+    pub fn of_level(isa: Isa) -> Variant {
+        let distance = match isa {
+            Isa::Avx512 | Isa::Avx512Bf16 => 8 << 10,
+            Isa::Avx2 => 2 << 10,
+            // Kernels of other levels ask for nothing.
+            Isa::Scalar | Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => 0,
+        };
+        Variant { fetch: distance, stream: distance, ..COMMON }
+    }
+
+    /// This one with the choices that `text` makes, `NAME=VALUE` with commas between them.
+    ///
+    /// # Errors
+    /// [`VariantError`]: the first choice that does not exist, or value that it does not have.
+    pub fn with(mut self, text: &str) -> Result<Variant, VariantError> {
+        for choice in text.split(',').map(str::trim).filter(|choice| !choice.is_empty()) {
+            let (name, value) = choice.split_once('=').unwrap_or((choice, ""));
+            let known = Variant::NAMES.into_iter().find(|n| *n == name.trim());
+            self.set(known.ok_or_else(|| VariantError::Name(name.trim().to_owned()))?, value.trim())?;
+        }
+        Ok(self)
+    }
+
+    fn set(&mut self, name: &'static str, value: &str) -> Result<(), VariantError> {
+        let bad = |allowed| VariantError::Value { name, value: value.to_owned(), allowed };
+        let number = |least: usize, most: usize, step: usize, allowed| {
+            let number = bytes(value).filter(|n| (least..=most).contains(n) && n.is_multiple_of(step));
+            number.ok_or_else(|| bad(allowed))
+        };
+        match name {
+            "fetch" => self.fetch = number(0, 64 << 10, 64, DISTANCE)?,
+            "stream" => self.stream = number(0, 64 << 10, 64, DISTANCE)?,
+            "few" => self.few = number(4, 15, 1, FEW)?,
+            "few8" => self.few8 = number(4, 15, 1, FEW)?,
+            "many" => self.many = value.parse().map_err(|()| bad("pairs or single"))?,
+            "together" => self.together = number(1, MOST_TOGETHER, 1, TOGETHER)?,
+            "group" => self.group = number(4 << 10, 16 << 20, 1, BYTES)?,
+            "piece" => self.piece = number(4 << 10, 16 << 20, 1, BYTES)?,
+            _ => self.share = value.parse().map_err(|()| bad("drained or static"))?,
+        }
+        Ok(())
+    }
+}
+
+/// A number of bytes, or of KiB with a `K` behind it.
+fn bytes(text: &str) -> Option<usize> {
+    match text.strip_suffix('K') {
+        Some(kib) => kib.parse::<usize>().ok()?.checked_mul(1024),
+        None => text.parse().ok(),
+    }
+}
+
+/// [`bytes`] as text.
+struct Bytes(usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n > 0 && n.is_multiple_of(1024) => write!(f, "{}K", n / 1024),
+            n => write!(f, "{n}"),
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = if self.many == Many::Pairs { "pairs" } else { "single" };
+        let share = if self.share == Share::Drained { "drained" } else { "static" };
+        write!(
+            f,
+            "fetch={},stream={},few={},few8={},many={many},together={},group={},piece={},share={share}",
+            Bytes(self.fetch),
+            Bytes(self.stream),
+            self.few,
+            self.few8,
+            self.together,
+            Bytes(self.group),
+            Bytes(self.piece)
+        )
+    }
+}
+
+impl FromStr for Many {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Many, ()> {
+        match text {
+            "pairs" => Ok(Many::Pairs),
+            "single" => Ok(Many::Single),
+            _ => Err(()),
+        }
+    }
+}
+
+impl FromStr for Share {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Share, ()> {
+        match text {
+            "drained" => Ok(Share::Drained),
+            "static" => Ok(Share::Static),
+            _ => Err(()),
+        }
+    }
+}

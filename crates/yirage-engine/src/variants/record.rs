@@ -1,0 +1,62 @@
+//! What was measured, kept as a sealed text: one for each processor, number of workers, build, and set of weights.
+
+use super::pick::Answered;
+use crate::limits::{TUNING_FOLDER_BYTES, TUNING_RECORD_BYTES};
+use std::fmt::Write;
+use std::path::Path;
+use yirage_hal::Variants;
+use yirage_ir::hash::fnv128;
+use yirage_packed::sealed::{open, seal};
+use yirage_packed::{Texts, TextsError};
+use yirage_plan::weights::{ELEMENTS, ROWS};
+use yirage_plan::{Precision, WeightEntry, WeightPlan};
+
+/// The first line of a record.
+const HEAD: &str = "yirage-variant 1";
+
+/// What a record belongs to, in words.
+pub(super) struct Key(String);
+
+impl Key {
+    /// Of a device's facts and the formats and shapes of a model's matrices; rows and tables, of which some depend on the
+    /// context, are no part of products.
+    pub(super) fn of(facts: &str, plan: &WeightPlan, precision: Precision) -> Key {
+        let matrix = |entry: &&WeightEntry| ![ROWS, ELEMENTS].contains(&entry.layout.as_str());
+        let matrices = WeightPlan { entries: plan.entries.iter().filter(matrix).cloned().collect() };
+        Key(format!("device {facts}\nweights {:032x}\nprecision {precision:?}", fnv128(matrices.print().as_bytes())))
+    }
+}
+
+/// The kept records.
+pub(super) struct Records(Texts);
+
+impl Records {
+    /// In the folder of texts beside repacked weights.
+    pub(super) fn new(folder: &Path) -> Records {
+        Records(Texts::new(folder.to_path_buf(), ".variant", TUNING_RECORD_BYTES, TUNING_FOLDER_BYTES))
+    }
+
+    /// Selects what is kept for `key`; false where nothing is.
+    pub(super) fn read(&self, key: &Key, variants: &dyn Variants) -> Result<bool, String> {
+        let id = fnv128(key.0.as_bytes());
+        let Some(text) = self.0.read(id).map_err(|e| e.to_string())? else { return Ok(false) };
+        let [found, variant, _] = open(HEAD, ["key", "variant", "answers"], &text).map_err(|e| e.to_string())?;
+        if found != key.0 {
+            return Err("it is of another processor, build or model".into());
+        }
+        variants.select(variant).map_err(|e| e.to_string())?;
+        Ok(true)
+    }
+
+    /// Keeps a way and what was measured for it.
+    pub(super) fn write(&self, key: &Key, variant: &str, answers: &[Answered]) -> Result<(), TextsError> {
+        let mut lines = String::new();
+        for answer in answers {
+            let (mark, us) = (if answer.selected { '*' } else { ' ' }, answer.seconds * 1e6);
+            // Writing to a string does not fail.
+            let _ = writeln!(lines, "{mark} {} tokens {us:.0} us {}", answer.tokens, answer.choices);
+        }
+        let text = seal(HEAD, &[("key", &key.0), ("variant", variant), ("answers", &lines)]);
+        self.0.write(fnv128(key.0.as_bytes()), &text).map(drop)
+    }
+}
