@@ -63,12 +63,13 @@ fn row(isa: Isa, [m, k, n]: [usize; 3], transposed: bool, elem: Elem, few: bool)
         workers: 2,
     };
     let call = Contract::new(isa, product).unwrap_or_else(|e| panic!("{e}"));
-    let mut scratch = vec![0f32; Contract::scratch_bytes(m, n) / 4];
+    let mut scratch = HugeBuf::zeroed(Contract::scratch_bytes(m, n)).unwrap_or_else(|e| panic!("{e}"));
+    let scratch = bytemuck::cast_slice_mut(scratch.as_mut_slice());
     let (mut best, mut base) = (f64::MAX, f64::MAX);
     for _ in 0..RUNS {
         base = base.min(timed(|| if few { read(b.as_slice()) } else { peak(isa) }));
         // SAFETY: buffers of these sizes, one thread.
-        best = best.min(timed(|| unsafe { contract(isa, &call, 0..call.pieces(), &mut scratch) }));
+        best = best.min(timed(|| unsafe { contract(isa, &call, 0..call.pieces(), scratch) }));
     }
     let (bytes, flops) = ((k * n * elem.bytes()) as f64, 2.0 * (m * k * n) as f64);
     let share = if few { base / best } else { flops / best / (peak_flops(isa) / base) };

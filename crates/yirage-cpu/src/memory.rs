@@ -13,7 +13,7 @@ use thiserror::Error;
 /// Buffers of at least this many bytes start on a huge-page boundary and ask for huge pages.
 pub const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 

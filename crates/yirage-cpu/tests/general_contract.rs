@@ -373,3 +373,30 @@ fn small_and_large_numbers_are_what_they_are() {
         }
     }
 }
+
+/// Rows of b that lie side by side are read as they lie where a has few: a number of another range in one column, from some
+/// row on, changes nothing but how they are multiplied.
+#[test]
+fn one_strange_number_among_rows_side_by_side() {
+    let mut rng = Rng::new(10);
+    for (m, at) in [(1, [0, 0]), (4, [7, 63]), (8, [100, 95]), (20, [255, 130]), (32, [256, 199]), (5, [299, 192])] {
+        for exponent in [-130, -70, 120] {
+            let [k, n] = [300, 200];
+            let mut case = Case::new(&mut rng, &[], [m, k, n], BF16);
+            let memory = Guarded::new(2 * k * n, rng.one_in(2));
+            let view = dense(&[k, n]);
+            case.b = Tensor { dtype: BF16, places: places(&view, &[k, n]), view, memory };
+            for (i, &place) in case.b.places.iter().enumerate() {
+                let scale = if [i / n, i % n] == at { 2f64.powi(exponent) } else { 1.0 };
+                let x = half::bf16::from_f64(f64::from(1.0 + rng.signed_f32().abs()) * scale);
+                case.b.memory.bytes_mut()[2 * place..][..2].copy_from_slice(&x.to_ne_bytes());
+            }
+            run(Isa::Scalar, case.product(2), false);
+            let wanted = case.out.raw();
+            for isa in levels() {
+                run(isa, case.product(2), false);
+                same(BF16, &case.out.raw(), &wanted).unwrap_or_else(|e| panic!("{isa} {m} {at:?} {exponent}: {e}"));
+            }
+        }
+    }
+}

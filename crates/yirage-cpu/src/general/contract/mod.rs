@@ -7,16 +7,16 @@
 
 mod finish;
 mod float;
+mod magnitudes;
 mod pack;
 mod pairs;
 mod run;
 mod split;
-mod sweep;
 mod tile;
 
 use super::{Elem, Held, Input, OperandError, Output, Program, Sizes, Strides};
 use crate::isa::Isa;
-use split::{FEW, FEW_PAIRS, Split, Way};
+use split::{FEW, Split, Way};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -152,8 +152,7 @@ impl<'a> Contract<'a> {
         let rank = batch.len();
         let mut contract = Contract { product, rank, m, down: rank, split: Split::new(Way::Packed, 0, 0, 0, 1) };
         contract.fold();
-        let few = if contract.has_pairs(isa) { FEW_PAIRS } else { FEW };
-        let streams = contract.lies_in_rows() && contract.m <= few;
+        let streams = contract.lies_in_rows() && contract.m <= FEW;
         let way = if streams { Way::Stream } else { Way::Packed };
         let matrices = batch[..contract.rank].iter().product();
         contract.split = Split::new(way, matrices, contract.m, n, product.workers);

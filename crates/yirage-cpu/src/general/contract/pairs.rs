@@ -1,122 +1,22 @@
-//! Products of bf16 numbers two at a time, to the bit as one at a time.
-//!
-//! `vdpbf16ps` adds the product of the two numbers at odd places to a sum and then the product of those at even places, each
-//! by a fused multiply-add that rounds to nearest (Intel SDM, "VDPBF16PS"; found to hold on AMD's processors by the tests). So
-//! with l at the odd place and l + 1 at the even one, a sum is the same chain. What differs is what it does with numbers
-//! below the normal range: it takes and gives zeros. [`Range::is_plain`] says for which numbers none can come up, for the
-//! others the products are those of f32.
+//! Products of bf16 numbers two at a time, to the bit as one at a time where [`Limits`] say so.
 
+use super::magnitudes::{Limits, Magnitudes, Rows};
 use super::split::PANEL;
 use crate::isa::Isa;
-use crate::memory::prefetch;
-use crate::simd::{LANES, Lanes, WithLanes};
+use crate::simd::{Lanes, WithLanes};
 
-/// The magnitudes that the elements of two factors and the sums have had so far.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
-    a: Magnitudes,
-    b: Magnitudes,
-    /// What the sums went on from.
-    sums: Magnitudes,
+/// Two numbers of bf16 that are multiplied at once, the first at the odd place.
+pub(super) type Pair = u32;
+
+/// Two numbers whose low halves are zero: the first at the odd place.
+#[inline(always)]
+fn pair(first: u32, second: u32) -> Pair {
+    first & 0xffff_0000 | second >> 16
 }
 
-/// Magnitudes of floats, as their bits without the sign.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Magnitudes {
-    /// The least one that is not zero, less one; a zero becomes the largest number.
-    least: u32,
-    most: u32,
-    /// Bits that a bf16 number has not.
-    low: u32,
-}
-
-const NONE: Magnitudes = Magnitudes { least: u32::MAX, most: 0, low: 0 };
-/// Bits of f32 without the sign.
-const MAGNITUDE: u32 = 0x7fff_ffff;
-/// Places of f32's fraction; the exponent stands above it.
-const FRACTION: u32 = 23;
-/// What is added to exponents.
-const BIAS: u32 = 127;
-/// Every sum is a multiple of the least product's last place, which is 2 to the power of both exponents less twice bf16's 7
-/// places; that must not be below 2^-126.
-const LEAST_EXPONENTS: u32 = 2 * BIAS + 14 - 126;
-/// A million products below 2^100 are no infinity.
-const MOST_EXPONENTS: u32 = 2 * BIAS + 100;
-
-impl Magnitudes {
-    fn and(self, other: Magnitudes) -> Magnitudes {
-        let (least, most) = (self.least.min(other.least), self.most.max(other.most));
-        Magnitudes { least, most, low: self.low | other.low }
-    }
-
-    /// The exponent of the least one, with the bias; none where all are zeros.
-    fn least_exponent(self) -> Option<u32> {
-        (self.least != u32::MAX).then(|| (self.least + 1) >> FRACTION)
-    }
-}
-
-impl Range {
-    /// Of no product yet.
-    pub(super) const EMPTY: Range = Range { a: NONE, b: NONE, sums: NONE };
-
-    /// Takes sums in that are gone on from.
-    pub(super) fn meet_sums(&mut self, some: Magnitudes) {
-        self.sums = self.sums.and(some);
-    }
-
-    /// Takes numbers of a in.
-    pub(super) fn meet_a(&mut self, some: Magnitudes) {
-        self.a = self.a.and(some);
-    }
-
-    /// Takes numbers of b in.
-    pub(super) fn meet_b(&mut self, some: Magnitudes) {
-        self.b = self.b.and(some);
-    }
-
-    /// Whether sums of these products are the same two at a time.
-    pub(super) fn is_plain(&self) -> bool {
-        let exponents = |most: u32| most >> FRACTION;
-        let small = match (self.a.least_exponent(), self.b.least_exponent()) {
-            (Some(a), Some(b)) => a == 0 || b == 0 || a + b < LEAST_EXPONENTS,
-            // All products are of zeros.
-            _ => false,
-        };
-        let small = small || self.sums.least_exponent().is_some_and(|least| least <= FRACTION);
-        let large = exponents(self.a.most) + exponents(self.b.most) > MOST_EXPONENTS
-            || exponents(self.sums.most) > BIAS + 100
-            || [self.a, self.b].iter().any(|x| exponents(x.most) == 255);
-        !small && !large && self.a.low | self.b.low == 0
-    }
-}
-
-/// Rows of packed numbers.
-#[derive(Clone, Copy)]
-pub(super) struct Rows {
-    pub(super) x: *mut f32,
-    pub(super) pitch: usize,
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-}
-
-impl WithLanes for Rows {
-    type Out = Magnitudes;
-
-    #[inline(always)]
-    fn run<V: Lanes>(self) -> Magnitudes {
-        let mut all = NONE;
-        for r in 0..self.rows {
-            // SAFETY: who makes `Rows` vouches for each of them.
-            let row = unsafe { std::slice::from_raw_parts(self.x.add(r * self.pitch), self.columns) };
-            for bits in row.iter().map(|x| x.to_bits()) {
-                let magnitude = bits & MAGNITUDE;
-                all.least = all.least.min(magnitude.wrapping_sub(1));
-                all.most = all.most.max(magnitude);
-                all.low |= bits & 0xffff;
-            }
-        }
-        all
-    }
+/// Whether a level multiplies pairs.
+pub(super) fn are_multiplied(isa: Isa) -> bool {
+    cfg!(target_arch = "x86_64") && isa == Isa::Avx512Bf16
 }
 
 /// Rows of a as pairs in place: element l and the next one become one word, at half of their place.
@@ -164,120 +64,29 @@ impl WithLanes for PairsOfPanel {
     }
 }
 
-/// Rows of bf16 numbers without gaps as panels of pairs: row l and the next one become one row.
-pub(super) struct PackPairs {
+/// Rows of bf16 numbers without gaps that become pairs.
+#[derive(Clone, Copy)]
+pub(super) struct Numbers {
     pub(super) from: *const u16,
     /// Numbers from row to row.
     pub(super) down: isize,
     pub(super) rows: usize,
     pub(super) columns: usize,
-    pub(super) into: *mut Pair,
-    /// From panel to panel.
-    pub(super) panel: usize,
 }
-
-/// Pairs of rows that are fetched before they are packed.
-const AHEAD: isize = 6;
-
-impl WithLanes for PackPairs {
-    type Out = Magnitudes;
-
-    #[inline(always)]
-    fn run<V: Lanes>(self) -> Magnitudes {
-        let mut range = Running { least: V::word(MAGNITUDE), most: V::word(0) };
-        for l in (0..self.rows).step_by(2) {
-            let row = self.from.wrapping_offset(l as isize * self.down);
-            let next = row.wrapping_offset(self.down);
-            for row in [row, next] {
-                prefetch(row.wrapping_offset(2 * AHEAD * self.down).cast(), 2 * self.columns);
-            }
-            for c in (0..self.columns).step_by(LANES) {
-                let n = LANES.min(self.columns - c);
-                // SAFETY: columns of rows that exist, and the place of their pairs.
-                unsafe {
-                    let first = some::<V>(row.wrapping_add(c), n).shl::<16>();
-                    let second = if l + 1 < self.rows { some::<V>(next.wrapping_add(c), n) } else { V::word(0) };
-                    let into = self.into.add(c / PANEL * self.panel + l / 2 * PANEL + c % PANEL);
-                    first.or(second).store(into.cast());
-                    range.meet(first);
-                    range.meet(second.shl::<16>());
-                }
-            }
-        }
-        range.magnitudes()
-    }
-}
-
-/// Magnitudes of sixteen lanes.
-struct Running<V> {
-    least: V,
-    most: V,
-}
-
-impl<V: Lanes> Running<V> {
-    #[inline(always)]
-    fn meet(&mut self, x: V) {
-        let magnitude = x.and(V::word(MAGNITUDE));
-        self.most = self.most.whole_less(magnitude).choose(magnitude, self.most);
-        // As signed numbers none is less than a zero less one without its sign.
-        let less_one = magnitude.wrapping_sub(V::word(1)).and(V::word(MAGNITUDE));
-        self.least = less_one.whole_less(self.least).choose(less_one, self.least);
-    }
-
-    #[inline(always)]
-    fn magnitudes(self) -> Magnitudes {
-        let mut lanes = [[0f32; LANES]; 2];
-        // SAFETY: room for sixteen each.
-        unsafe {
-            self.least.store(lanes[0].as_mut_ptr());
-            self.most.store(lanes[1].as_mut_ptr());
-        }
-        let [least, most] = lanes.map(|lanes| lanes.map(f32::to_bits));
-        let least = least.into_iter().min().filter(|least| *least != MAGNITUDE).unwrap_or(u32::MAX);
-        Magnitudes { least, most: most.into_iter().max().unwrap_or(0), low: 0 }
-    }
-}
-
-/// The first `n` of sixteen numbers, zeros behind them.
-///
-/// # Safety
-/// They exist.
-#[inline(always)]
-unsafe fn some<V: Lanes>(p: *const u16, n: usize) -> V {
-    if n == LANES {
-        // SAFETY: all of them exist.
-        return unsafe { V::load_u16(p) };
-    }
-    let mut all = [0; LANES];
-    for (i, x) in all.iter_mut().enumerate().take(n) {
-        // SAFETY: the first n exist.
-        *x = unsafe { p.add(i).read() };
-    }
-    // SAFETY: sixteen.
-    unsafe { V::load_u16(all.as_ptr()) }
-}
-
-/// Two numbers whose low halves are zero: the first at the odd place.
-#[inline(always)]
-fn pair(first: u32, second: u32) -> Pair {
-    first & 0xffff_0000 | second >> 16
-}
-
-/// Whether a level multiplies pairs.
-pub(super) fn are_multiplied(isa: Isa) -> bool {
-    cfg!(target_arch = "x86_64") && isa == Isa::Avx512Bf16
-}
-
-/// Two numbers of bf16 that are multiplied at once, the first at the odd place.
-pub(super) type Pair = u32;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::split::{LINE, tile_rows};
     use super::super::tile::Multiply;
-    use super::{PANEL, Pair};
+    use super::{Limits, Magnitudes, Numbers, PANEL, Pair};
+    use crate::memory::prefetch;
     use crate::simd::LANES;
     use std::arch::x86_64::*;
+
+    /// bf16 numbers of a vector.
+    const NUMBERS: usize = 2 * LANES;
+    /// Pairs of rows that are fetched before they are packed.
+    const AHEAD: isize = 6;
 
     #[target_feature(enable = "avx512f")]
     #[inline]
@@ -286,7 +95,131 @@ mod x86 {
         unsafe { std::mem::transmute::<__m512i, __m512bh>(v) }
     }
 
-    impl Multiply<Pair> {
+    /// Magnitudes of the numbers of vectors.
+    #[derive(Clone, Copy)]
+    struct Met {
+        least: __m512i,
+        most: __m512i,
+    }
+
+    impl Met {
+        #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline]
+        fn none() -> Met {
+            Met { least: _mm512_set1_epi16(-1), most: _mm512_setzero_si512() }
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline]
+        fn meet(&mut self, x: __m512i) {
+            let magnitude = _mm512_and_si512(x, _mm512_set1_epi16(i16::MAX));
+            self.most = _mm512_max_epu16(self.most, magnitude);
+            // A zero less one is the largest number.
+            self.least = _mm512_min_epu16(self.least, _mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)));
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline]
+        fn magnitudes(self) -> Magnitudes {
+            let mut lanes = [[0u16; NUMBERS]; 2];
+            // SAFETY: room for 32 numbers each.
+            unsafe {
+                _mm512_storeu_si512(lanes[0].as_mut_ptr().cast(), self.least);
+                _mm512_storeu_si512(lanes[1].as_mut_ptr().cast(), self.most);
+            }
+            let least = lanes[0].iter().copied().min().unwrap_or(u16::MAX);
+            Magnitudes::of_bf16(least, lanes[1].iter().copied().max().unwrap_or(0))
+        }
+
+        /// Whether all are within limits.
+        #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline]
+        fn within(self, least: __m512i, most: __m512i) -> bool {
+            _mm512_cmplt_epu16_mask(self.least, least) == 0 && _mm512_cmpgt_epu16_mask(self.most, most) == 0
+        }
+    }
+
+    /// The first `n` of 32 numbers, zeros behind them.
+    ///
+    /// # Safety
+    /// They exist.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    unsafe fn some(p: *const u16, n: usize) -> __m512i {
+        let mask = if n >= NUMBERS { u32::MAX } else { (1 << n) - 1 };
+        // SAFETY: lanes without a bit are not read.
+        unsafe { _mm512_maskz_loadu_epi16(mask, p.cast()) }
+    }
+
+    /// Which numbers of two rows make the pairs of their columns: those of the first sixteen, those of the others.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn places() -> [__m512i; 2] {
+        let places = |first: u32| -> [u32; LANES] {
+            std::array::from_fn(|c| {
+                let column = first + c as u32;
+                column << 16 | column + NUMBERS as u32
+            })
+        };
+        // SAFETY: sixteen words each.
+        [0, 16].map(|first| unsafe { _mm512_loadu_si512(places(first).as_ptr().cast()) })
+    }
+
+    impl Numbers {
+        /// As panels of pairs: row l and the next one become one row of words, panels `panel` apart.
+        ///
+        /// # Safety
+        /// AVX-512; the rows exist, and room for as many words in whole panels.
+        #[target_feature(enable = "avx512f,avx512bw")]
+        pub(in super::super) unsafe fn as_panels(self, into: *mut Pair, panel: usize) -> Magnitudes {
+            let (mut met, [low, high]) = (Met::none(), places());
+            for l in (0..self.rows).step_by(2) {
+                let first = self.from.wrapping_offset(l as isize * self.down);
+                let second = first.wrapping_offset(self.down);
+                for row in [first, second] {
+                    prefetch(row.wrapping_offset(2 * AHEAD * self.down).cast(), 2 * self.columns);
+                }
+                for c in (0..self.columns).step_by(PANEL) {
+                    let n = self.columns - c;
+                    // SAFETY: columns of rows that exist, and the place of their pairs.
+                    unsafe {
+                        let first = some(first.add(c), n);
+                        let second = if l + 1 < self.rows { some(second.add(c), n) } else { _mm512_setzero_si512() };
+                        met.meet(first);
+                        met.meet(second);
+                        let into = into.add(c / PANEL * panel + l / 2 * PANEL).cast::<__m512i>();
+                        _mm512_storeu_si512(into, _mm512_permutex2var_epi16(first, low, second));
+                        _mm512_storeu_si512(into.add(1), _mm512_permutex2var_epi16(first, high, second));
+                    }
+                }
+            }
+            met.magnitudes()
+        }
+
+        /// As rows of pairs: number l and the next one become one word, rows [`LINE`] words apart.
+        ///
+        /// # Safety
+        /// AVX-512; the rows exist, and room for as many words, up to whole vectors.
+        #[target_feature(enable = "avx512f,avx512bw")]
+        pub(in super::super) unsafe fn as_rows(self, into: *mut Pair) -> Magnitudes {
+            let mut met = Met::none();
+            for r in 0..self.rows {
+                let row = self.from.wrapping_offset(r as isize * self.down);
+                prefetch(row.wrapping_offset(AHEAD * self.down).cast(), 2 * self.columns);
+                for c in (0..self.columns).step_by(NUMBERS) {
+                    // SAFETY: columns of a row that exists, and the place of their pairs.
+                    unsafe {
+                        let x = some(row.add(c), self.columns - c);
+                        met.meet(x);
+                        _mm512_storeu_si512(into.add(r * LINE + c / 2).cast(), _mm512_rol_epi32::<16>(x));
+                    }
+                }
+            }
+            met.magnitudes()
+        }
+    }
+
+    impl Multiply<Pair, Pair> {
         /// `sums += a b`, or `sums = a b`.
         ///
         /// # Safety
@@ -316,44 +249,167 @@ mod x86 {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
         #[inline]
         unsafe fn tile<const R: usize>(&self, row: usize) -> usize {
-            let sums = |i: usize, c: usize| self.sums.wrapping_add((row + i) * self.pitch + c * LANES);
+            // SAFETY: a row of pairs of the panel, a pair of each row of a, and the sums of this tile.
+            unsafe {
+                let mut acc = self.sums_of::<R>(row);
+                let a = self.a.wrapping_add(row * LINE);
+                for l in 0..self.depth {
+                    let at = self.b.offset(l as isize * self.down).cast::<__m512i>();
+                    add(&mut acc, a.add(l), [_mm512_loadu_si512(at), _mm512_loadu_si512(at.add(1))]);
+                }
+                self.store(row, acc);
+            }
+            R
+        }
+    }
+
+    impl Multiply<Pair, u16> {
+        /// `sums += a b`, or `sums = a b`, of rows of b as they lie, up to the first panel with numbers beyond the limits:
+        /// how many columns that are. `depth` counts rows of b; behind the last one of a is a zero where they are odd.
+        ///
+        /// # Safety
+        /// AVX-512 with BF16; the block of a, the rows of b and the sums exist, for whole panels of columns.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        pub(in super::super) unsafe fn run_pairs(&self, limits: Limits) -> usize {
+            for c in (0..self.columns).step_by(PANEL) {
+                self.fetch_at(c);
+                let panel = self.panel_at(c);
+                let mut r = 0;
+                while r < self.rows {
+                    // SAFETY: rows that exist.
+                    let plain = unsafe {
+                        if r == 0 { panel.rows::<true>(&mut r, limits) } else { panel.rows::<false>(&mut r, limits) }
+                    };
+                    if !plain {
+                        return c;
+                    }
+                }
+            }
+            self.columns
+        }
+
+        /// The rows of a panel's next tile.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        #[inline]
+        unsafe fn rows<const FIRST: bool>(&self, row: &mut usize, limits: Limits) -> bool {
+            let rows = tile_rows(self.rows - *row).min(8);
+            // SAFETY: rows that exist.
+            let plain = unsafe {
+                match rows {
+                    8 => self.tile::<8, FIRST>(*row, limits),
+                    6 => self.tile::<6, FIRST>(*row, limits),
+                    4 => self.tile::<4, FIRST>(*row, limits),
+                    2 => self.tile::<2, FIRST>(*row, limits),
+                    _ => self.tile::<1, FIRST>(*row, limits),
+                }
+            };
+            *row += rows;
+            plain
+        }
+
+        /// `R` rows of a panel, unless it has numbers beyond the limits. The first rows find that out for all.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        #[inline]
+        unsafe fn tile<const R: usize, const FIRST: bool>(&self, row: usize, limits: Limits) -> bool {
+            let (mut met, [low, high]) = (Met::none(), places());
+            // SAFETY: rows of the panel, a pair of each row of a, and the sums of this tile.
+            unsafe {
+                let mut acc = self.sums_of::<R>(row);
+                let a = self.a.wrapping_add(row * LINE);
+                let mut from = self.b;
+                for l in 0..self.depth.div_ceil(2) {
+                    let first = _mm512_loadu_si512(from.cast());
+                    from = from.wrapping_offset(self.down);
+                    let second =
+                        if 2 * l + 1 < self.depth { _mm512_loadu_si512(from.cast()) } else { _mm512_setzero_si512() };
+                    from = from.wrapping_offset(self.down);
+                    if FIRST {
+                        met.meet(first);
+                        met.meet(second);
+                    }
+                    let b = [low, high].map(|places| _mm512_permutex2var_epi16(first, places, second));
+                    add(&mut acc, a.add(l), b);
+                }
+                let [least, most] = limits.of_bf16().map(|limit| _mm512_set1_epi16(limit as i16));
+                let plain = met.within(least, most);
+                if plain {
+                    self.store(row, acc);
+                }
+                plain
+            }
+        }
+    }
+
+    /// Adds the products of a pair of each row of a and of two vectors of pairs.
+    ///
+    /// # Safety
+    /// The pairs of a exist.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    #[inline]
+    unsafe fn add<const R: usize>(acc: &mut [[__m512; 2]; R], a: *const Pair, b: [__m512i; 2]) {
+        for (i, acc) in acc.iter_mut().enumerate() {
+            // SAFETY: as promised by the caller.
+            let x = pairs(_mm512_set1_epi32(unsafe { a.add(i * LINE).cast::<i32>().read() }));
+            acc[0] = _mm512_dpbf16_ps(acc[0], x, pairs(b[0]));
+            acc[1] = _mm512_dpbf16_ps(acc[1], x, pairs(b[1]));
+        }
+    }
+
+    impl<B: Copy> Multiply<Pair, B> {
+        /// The sums of `R` rows of a panel so far.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        #[inline]
+        unsafe fn sums_of<const R: usize>(&self, row: usize) -> [[__m512; 2]; R] {
             let mut acc = [[_mm512_setzero_ps(); 2]; R];
             if !self.first {
                 for (i, acc) in acc.iter_mut().enumerate() {
                     for (c, acc) in acc.iter_mut().enumerate() {
                         // SAFETY: the sums of this tile.
-                        *acc = unsafe { _mm512_loadu_ps(sums(i, c)) };
+                        *acc = unsafe { _mm512_loadu_ps(self.sums.add((row + i) * self.pitch + c * LANES)) };
                     }
                 }
             }
-            let a = self.a.wrapping_add(row * LINE);
-            for l in 0..self.depth {
-                // SAFETY: a row of pairs of the panel, and a pair of each row of a.
-                unsafe {
-                    let at = self.b.add(l * PANEL).cast::<__m512i>();
-                    let b = [pairs(_mm512_loadu_si512(at)), pairs(_mm512_loadu_si512(at.add(1)))];
-                    for (i, acc) in acc.iter_mut().enumerate() {
-                        let x = pairs(_mm512_set1_epi32(a.add(i * LINE + l).cast::<i32>().read()));
-                        acc[0] = _mm512_dpbf16_ps(acc[0], x, b[0]);
-                        acc[1] = _mm512_dpbf16_ps(acc[1], x, b[1]);
-                    }
-                }
-            }
+            acc
+        }
+
+        /// Puts the sums of `R` rows of a panel back.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        #[inline]
+        unsafe fn store<const R: usize>(&self, row: usize, acc: [[__m512; 2]; R]) {
             for (i, acc) in acc.into_iter().enumerate() {
                 for (c, acc) in acc.into_iter().enumerate() {
                     // SAFETY: the sums of this tile.
-                    unsafe { _mm512_storeu_ps(sums(i, c), acc) };
+                    unsafe { _mm512_storeu_ps(self.sums.add((row + i) * self.pitch + c * LANES), acc) };
                 }
             }
-            R
         }
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-impl super::tile::Multiply<Pair> {
-    /// There is no such level here: [`are_multiplied`] says so.
-    pub(super) unsafe fn run_pairs(&self) {
-        unreachable!("pairs are multiplied by no level of this architecture");
+mod none {
+    //! No level of this architecture multiplies pairs: `are_multiplied` says so.
+    use super::super::tile::Multiply;
+    use super::{Limits, Magnitudes, Numbers, Pair};
+
+    impl Numbers {
+        pub(in super::super) unsafe fn as_panels(self, _: *mut Pair, _: usize) -> Magnitudes {
+            unreachable!("pairs are multiplied by no level of this architecture");
+        }
+        pub(in super::super) unsafe fn as_rows(self, _: *mut Pair) -> Magnitudes {
+            unreachable!("pairs are multiplied by no level of this architecture");
+        }
+    }
+
+    impl Multiply<Pair, Pair> {
+        pub(in super::super) unsafe fn run_pairs(&self) {
+            unreachable!("pairs are multiplied by no level of this architecture");
+        }
+    }
+
+    impl Multiply<Pair, u16> {
+        pub(in super::super) unsafe fn run_pairs(&self, _: Limits) -> usize {
+            unreachable!("pairs are multiplied by no level of this architecture");
+        }
     }
 }

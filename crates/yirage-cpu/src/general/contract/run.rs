@@ -1,11 +1,11 @@
 //! How a piece is computed: which blocks are packed, multiplied and finished, in which order.
 
 use super::float::with_float;
+use super::magnitudes::{Limits, Rows};
 use super::pack::Pack;
-use super::pairs::{PackPairs, Pair, PairsOfPanel, PairsOfRow, Range, Rows};
-use super::split::{DEPTH, LINE, PANEL, Piece};
-use super::sweep::Sweep;
-use super::tile::Multiply;
+use super::pairs::{Numbers, Pair, PairsOfPanel, PairsOfRow};
+use super::split::{DEPTH, LINE, PANEL, Piece, streamed_rows};
+use super::tile::{Ahead, Multiply};
 use super::{Contract, Fused};
 use crate::general::{Elem, Input, Output, Sizes, Strides, map};
 use crate::isa::Isa;
@@ -32,53 +32,46 @@ pub(super) struct Cached {
     pub(super) pitch: usize,
 }
 
-/// Packed blocks of a piece, and its sums.
-struct Blocks<'a> {
-    left: &'a mut [f32],
-    right: &'a mut [f32],
-    sums: &'a mut [f32],
+/// Blocks of a piece along some of k, and its sums.
+struct Blocks {
+    /// The block of a, packed as numbers or as pairs.
+    left: *mut f32,
+    /// Room for the block of b.
+    right: *mut f32,
+    sums: *mut f32,
+    /// From row to row of the sums.
     pitch: usize,
     rows: usize,
     columns: usize,
+    /// From this element along k on.
+    l: usize,
     depth: usize,
+    /// Nothing was summed yet.
     first: bool,
+    /// Where the block of a is pairs: which blocks of b may be multiplied so.
+    limits: Option<Limits>,
 }
 
-impl Blocks<'_> {
-    /// The blocks as numbers of this type, of which there are `depth` along k.
-    fn of<E>(self, depth: usize) -> Multiply<E> {
-        let Blocks { pitch, rows, columns, first, .. } = self;
-        let (a, b, sums) = (self.left.as_ptr().cast(), self.right.as_ptr().cast(), self.sums.as_mut_ptr());
-        Multiply { a, b, panel: DEPTH * PANEL, sums, pitch, rows, columns, depth, first }
-    }
-
-    fn multiply(self, isa: Isa) {
-        let depth = self.depth;
-        launch(isa, self.of::<f32>(depth));
+impl Blocks {
+    /// The products of both blocks packed, as numbers of this type, of which there are `depth` along k.
+    fn of<E>(&self, depth: usize) -> Multiply<E, E> {
+        let Blocks { left, right, sums, pitch, rows, columns, first, .. } = *self;
+        let (a, b, down, panel) = (left.cast_const().cast(), right.cast_const().cast(), PANEL as isize, DEPTH * PANEL);
+        Multiply { a, b, down, panel, sums, pitch, rows, columns, depth, first, ahead: Ahead::NONE }
     }
 
     /// The rows of a.
-    fn of_a(&mut self) -> Rows {
-        Rows { x: self.left.as_mut_ptr(), pitch: LINE, rows: self.rows, columns: self.depth }
+    fn of_a(&self) -> Rows {
+        Rows { x: self.left, pitch: LINE, rows: self.rows, columns: self.depth }
     }
 
     /// The rows of each panel of b, as far as they are packed.
-    fn of_b(&mut self) -> impl Iterator<Item = Rows> {
-        let (rows, all) = (self.depth, self.columns);
-        let panels = self.right.chunks_mut(DEPTH * PANEL).zip((0..all).step_by(PANEL));
-        panels.map(move |(panel, first)| {
+    fn of_b(&self) -> impl Iterator<Item = Rows> + use<> {
+        let (right, rows, all) = (self.right, self.depth, self.columns);
+        (0..all).step_by(PANEL).map(move |first| {
             let columns = PANEL.min((all - first).next_multiple_of(LANES));
-            Rows { x: panel.as_mut_ptr(), pitch: PANEL, rows, columns }
+            Rows { x: right.wrapping_add(first * DEPTH), pitch: PANEL, rows, columns }
         })
-    }
-
-    /// Multiplies blocks of pairs.
-    fn multiply_pairs(self, isa: Isa) {
-        let depth = self.depth.div_ceil(2);
-        let multiply = self.of::<Pair>(depth);
-        assert!(isa.available(), "a kernel was called for {isa}, which this processor lacks");
-        // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the blocks are those of the piece.
-        unsafe { multiply.run_pairs() };
     }
 }
 
@@ -119,36 +112,29 @@ impl Contract<'_> {
         Output::at(base.wrapping_byte_offset(bytes), elem, flat(down, across))
     }
 
-    /// A piece of few rows.
+    /// A piece of few rows: whole panels of b are read as they lie, the columns behind them are packed.
     ///
     /// # Safety
     /// As for [`super::contract`], which has checked the scratch.
     pub(super) unsafe fn stream(&self, isa: Isa, piece: &Piece, scratch: &mut [f32]) {
-        let (rows, columns) = (piece.rows.len(), piece.columns.len());
-        let (left, sums) = scratch.split_at_mut(rows * LINE);
-        let pitch = columns.next_multiple_of(PANEL);
-        sums[..rows * pitch].fill(0.0);
-        // SAFETY: the piece's sums.
-        unsafe { self.begin(isa, piece, sums, pitch) };
-        for l in (0..self.product.k).step_by(DEPTH) {
-            let depth = DEPTH.min(self.product.k - l);
-            // SAFETY: the rows lie in b, the block in a and in the scratch.
-            unsafe { self.pack_left(isa, piece, l, depth, left) };
-            let b = self.input(&self.product.b, self.corner_of_right(piece, l));
-            with_float!(b.elem, E => launch(isa, Sweep {
-                a: left.as_ptr(),
-                line: LINE,
-                b: b.base.cast::<E>(),
-                down: b.strides.as_slice()[0] as isize,
-                sums: sums.as_mut_ptr(),
-                pitch,
-                rows,
-                columns,
-                depth,
-            }));
+        let whole = piece.columns.len() / PANEL * PANEL;
+        let mut rest = piece.clone();
+        rest.columns.start += whole;
+        // SAFETY: as promised by the caller.
+        unsafe {
+            self.blocks(isa, piece, PANEL, scratch, |plain, mut blocks| {
+                if whole > 0 {
+                    self.as_it_lies(isa, piece, Blocks { columns: whole, ..blocks }, plain);
+                }
+                if !*plain {
+                    blocks.limits = None;
+                }
+                if !rest.columns.is_empty() {
+                    let (sums, columns) = (blocks.sums.add(whole), rest.columns.len());
+                    self.packed_blocks(isa, &rest, Blocks { sums, columns, ..blocks }, plain);
+                }
+            });
         }
-        // SAFETY: the piece's sums.
-        unsafe { self.finish(isa, piece, sums, pitch) };
     }
 
     /// A piece whose factors are packed.
@@ -156,80 +142,174 @@ impl Contract<'_> {
     /// # Safety
     /// As for [`super::contract`], which has checked the scratch.
     pub(super) unsafe fn packed(&self, isa: Isa, piece: &Piece, scratch: &mut [f32]) {
+        let columns = piece.columns.len().next_multiple_of(PANEL);
+        // SAFETY: as promised by the caller.
+        unsafe {
+            self.blocks(isa, piece, columns, scratch, |plain, blocks| self.packed_blocks(isa, piece, blocks, plain));
+        }
+    }
+
+    /// Sums up a piece, block after block along k: what `multiply` does with each, which is also told and tells whether
+    /// pairs may be multiplied.
+    ///
+    /// # Safety
+    /// As for [`super::contract`]; the scratch has room for packed blocks of a and of `right` columns of b, and for the sums.
+    unsafe fn blocks(
+        &self,
+        isa: Isa,
+        piece: &Piece,
+        right: usize,
+        scratch: &mut [f32],
+        multiply: impl Fn(&mut bool, Blocks),
+    ) {
         let (rows, columns) = (piece.rows.len(), piece.columns.len());
         let pitch = columns.next_multiple_of(PANEL);
         let (left, scratch) = scratch.split_at_mut(rows * LINE);
-        let (right, sums) = scratch.split_at_mut(pitch * DEPTH);
+        let (right, sums) = scratch.split_at_mut(right * DEPTH);
         if self.product.k == 0 || self.product.goes_on {
             sums[..rows * pitch].fill(0.0);
         }
         // SAFETY: the piece's sums.
         unsafe { self.begin(isa, piece, sums, pitch) };
-        let mut range = self.has_pairs(isa).then_some(Range::EMPTY);
-        if let (Some(range), true) = (&mut range, self.product.goes_on) {
-            range.meet_sums(launch(isa, Rows { x: sums.as_mut_ptr(), pitch, rows, columns }));
+        let mut plain = self.has_pairs(isa);
+        if plain && self.product.goes_on {
+            plain = launch(isa, Rows { x: sums.as_mut_ptr(), pitch, rows, columns }).are_plain_sums();
         }
+        let (left, right) = (left.as_mut_ptr(), right.as_mut_ptr());
+        let at_once = self.stored_at_once(piece);
+        let (at, pitch) = at_once.unwrap_or((sums.as_mut_ptr(), pitch));
         for l in (0..self.product.k).step_by(DEPTH) {
-            let depth = DEPTH.min(self.product.k - l);
-            // SAFETY: the blocks lie in a and b, and in the scratch.
+            let (depth, first) = (DEPTH.min(self.product.k - l), l == 0 && !self.product.goes_on);
+            let mut blocks = Blocks { left, right, sums: at, pitch, rows, columns, l, depth, first, limits: None };
+            // SAFETY: the block lies in a and in the scratch.
             unsafe {
-                self.pack_left(isa, piece, l, depth, left);
-                let first = l == 0 && !self.product.goes_on;
-                let mut blocks = Blocks { left, right, sums, pitch, rows, columns, depth, first };
-                let in_pairs = match &mut range {
-                    Some(range) => self.pair_blocks(isa, piece, l, &mut blocks, range),
-                    None => false,
-                };
-                if in_pairs {
-                    blocks.multiply_pairs(isa);
-                } else {
-                    self.pack_right(isa, piece, l, depth, blocks.right);
-                    blocks.multiply(isa);
+                if plain {
+                    blocks.limits = self.pairs_of_left(isa, piece, &blocks);
+                    plain = blocks.limits.is_some();
+                }
+                if !plain {
+                    self.pack_left(isa, piece, &blocks);
                 }
             }
+            multiply(&mut plain, blocks);
         }
-        // SAFETY: the piece's sums.
-        unsafe { self.finish(isa, piece, sums, pitch) };
+        if at_once.is_none() {
+            // SAFETY: the piece's sums.
+            unsafe { self.finish(isa, piece, sums, pitch) };
+        }
     }
 
-    /// Packs the block of b and makes pairs of both, unless the products of these blocks or of those before are others two
-    /// at a time.
+    /// Where register tiles put the sums of a piece themselves, with the elements from row to row: in the result, where
+    /// that holds sums as they are and whole panels of them, and where they are done after one block along k.
+    fn stored_at_once(&self, piece: &Piece) -> Option<(*mut f32, usize)> {
+        let to = self.output(self.corner(piece));
+        let [down, across] = [0, 1].map(|axis| to.strides.as_slice()[axis]);
+        let plain = to.elem == Elem::F32 && self.product.after.is_none() && !self.product.goes_on;
+        let at_once = (1..=DEPTH).contains(&self.product.k) && piece.columns.len().is_multiple_of(PANEL);
+        let base = to.base.cast::<f32>();
+        let down = usize::try_from(down).ok()?;
+        (plain && at_once && across == 1 && base.is_aligned()).then_some((base, down))
+    }
+
+    /// Multiplies a packed block of a by the block of b, which is packed here: as pairs, unless their products are others
+    /// two at a time.
     ///
     /// # Safety
-    /// As for [`Contract::packed`].
-    unsafe fn pair_blocks(
-        &self,
-        isa: Isa,
-        piece: &Piece,
-        l: usize,
-        blocks: &mut Blocks<'_>,
-        range: &mut Range,
-    ) -> bool {
-        range.meet_a(launch(isa, blocks.of_a()));
-        let at_once = self.lies_in_rows() && self.product.b.elem == Elem::BF16;
-        if at_once {
-            let b = self.input(&self.product.b, self.corner_of_right(piece, l));
-            let pack = PackPairs {
-                from: b.base.cast(),
-                down: b.strides.as_slice()[0] as isize,
-                rows: blocks.depth,
-                columns: blocks.columns,
-                into: blocks.right.as_mut_ptr().cast(),
-                panel: DEPTH * PANEL,
-            };
-            range.meet_b(launch(isa, pack));
-        } else {
-            // SAFETY: as promised by the caller.
-            unsafe { self.pack_right(isa, piece, l, blocks.depth, blocks.right) };
-            blocks.of_b().for_each(|panel| range.meet_b(launch(isa, panel)));
+    /// As for [`Contract::blocks`].
+    unsafe fn packed_blocks(&self, isa: Isa, piece: &Piece, blocks: Blocks, plain: &mut bool) {
+        // SAFETY: as promised by the caller; `Contract::has_pairs` has said that the level multiplies pairs.
+        unsafe {
+            if let Some(limits) = blocks.limits {
+                if self.pairs_of_right(isa, piece, &blocks, limits) {
+                    return blocks.of::<Pair>(blocks.depth.div_ceil(2)).run_pairs();
+                }
+                *plain = false;
+                self.pack_left(isa, piece, &blocks);
+            }
+            self.pack_right(isa, piece, &blocks);
+            launch(isa, blocks.of::<f32>(blocks.depth));
         }
-        if range.is_plain() {
-            launch(isa, PairsOfRow(blocks.of_a()));
-            if !at_once {
-                blocks.of_b().for_each(|panel| launch(isa, PairsOfPanel(panel)));
+    }
+
+    /// Multiplies a packed block of a of few rows by whole panels of b as they lie.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`].
+    unsafe fn as_it_lies(&self, isa: Isa, piece: &Piece, mut blocks: Blocks, plain: &mut bool) {
+        let b = self.input(&self.product.b, self.corner_of_right(piece, blocks.l));
+        let [down, bytes] = [b.strides.as_slice()[0] as isize, b.elem.bytes() as isize];
+        let (end, wide) = (blocks.depth, blocks.columns * b.elem.bytes());
+        let (left, step) = (self.product.k - blocks.l, streamed_rows(wide));
+        for l in (0..end).step_by(step) {
+            let depth = step.min(end - l);
+            let row = |l: usize| b.base.wrapping_byte_offset(l as isize * down * bytes);
+            let next = l + depth;
+            let ahead = Ahead { first: row(next), down: down * bytes, rows: step.min(left - next), bytes: wide };
+            let Blocks { left, sums, pitch, rows, columns, .. } = blocks;
+            let first = blocks.first && l == 0;
+            let mut done = 0;
+            if let Some(limits) = blocks.limits {
+                let (a, b) = (left.cast_const().cast::<Pair>().wrapping_add(l / 2), row(l).cast::<u16>());
+                let pairs = Multiply { a, b, down, panel: PANEL, sums, pitch, rows, columns, depth, first, ahead };
+                // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the rows lie in b.
+                unsafe {
+                    done = pairs.run_pairs(limits);
+                    if done < columns {
+                        blocks.limits = None;
+                        *plain = false;
+                        self.pack_left(isa, piece, &blocks);
+                    }
+                }
+            }
+            if done < columns {
+                let a = left.cast_const().wrapping_add(l);
+                with_float!(b.elem, E => {
+                    let b = row(l).cast::<E>();
+                    let all = Multiply { a, b, down, panel: PANEL, sums, pitch, rows, columns, depth, first, ahead };
+                    launch(isa, all.panel_at(done));
+                });
             }
         }
-        range.is_plain()
+    }
+
+    /// Packs the block of a as pairs and says which blocks of b may be multiplied by them, if any.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`], of a product that has pairs.
+    unsafe fn pairs_of_left(&self, isa: Isa, piece: &Piece, blocks: &Blocks) -> Option<Limits> {
+        let a = self.input(&self.product.a, self.corner_of_left(piece, blocks.l));
+        let [down, across] = [0, 1].map(|axis| a.strides.as_slice()[axis] as isize);
+        if across == 1 && self.product.left.is_none() {
+            let numbers = Numbers { from: a.base.cast(), down, rows: blocks.rows, columns: blocks.depth };
+            // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs.
+            return Limits::beside(unsafe { numbers.as_rows(blocks.left.cast()) });
+        }
+        // SAFETY: as promised by the caller.
+        unsafe { self.pack_left(isa, piece, blocks) };
+        let limits = Limits::beside(launch(isa, blocks.of_a()))?;
+        launch(isa, PairsOfRow(blocks.of_a()));
+        Some(limits)
+    }
+
+    /// Packs the block of b as pairs, if it is within the limits.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`], of a product that has pairs.
+    unsafe fn pairs_of_right(&self, isa: Isa, piece: &Piece, blocks: &Blocks, limits: Limits) -> bool {
+        if self.lies_in_rows() && self.product.b.elem == Elem::BF16 {
+            let b = self.input(&self.product.b, self.corner_of_right(piece, blocks.l));
+            let (from, down) = (b.base.cast(), b.strides.as_slice()[0] as isize);
+            let numbers = Numbers { from, down, rows: blocks.depth, columns: blocks.columns };
+            // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs.
+            return limits.hold(unsafe { numbers.as_panels(blocks.right.cast(), DEPTH * PANEL) });
+        }
+        // SAFETY: as promised by the caller.
+        unsafe { self.pack_right(isa, piece, blocks) };
+        let plain = blocks.of_b().all(|panel| limits.hold(launch(isa, panel)));
+        if plain {
+            blocks.of_b().for_each(|panel| launch(isa, PairsOfPanel(panel)));
+        }
+        plain
     }
 
     /// Row `l` of b at the piece's columns.
@@ -237,26 +317,32 @@ impl Contract<'_> {
         Corner { matrix: piece.matrix, row: l, column: piece.columns.start, down: self.product.batch.len() }
     }
 
-    /// Packs `depth` columns of a from `l` on, of the piece's rows.
-    unsafe fn pack_left(&self, isa: Isa, piece: &Piece, l: usize, depth: usize, into: &mut [f32]) {
-        let (corner, rows) = (Corner { column: l, ..self.corner(piece) }, piece.rows.len());
-        let block = Cached { corner, rows, columns: depth, x: into.as_ptr(), pitch: LINE };
+    /// Column `l` of a at the piece's rows.
+    fn corner_of_left(&self, piece: &Piece, l: usize) -> Corner {
+        Corner { column: l, ..self.corner(piece) }
+    }
+
+    /// Packs the block of a.
+    unsafe fn pack_left(&self, isa: Isa, piece: &Piece, blocks: &Blocks) {
+        let Blocks { left, rows, l, depth, .. } = *blocks;
+        let block = Cached { corner: self.corner_of_left(piece, l), rows, columns: depth, x: left, pitch: LINE };
         // SAFETY: as promised by the caller; the block is one panel.
         unsafe {
-            self.pack(isa, &self.product.a, block, 0, into);
-            self.change(isa, self.product.left, block, into.as_mut_ptr());
+            self.pack(isa, &self.product.a, block, 0, left);
+            self.change(isa, self.product.left, block, left);
         }
     }
 
-    /// Packs `depth` rows of b from `l` on, of the piece's columns.
-    unsafe fn pack_right(&self, isa: Isa, piece: &Piece, l: usize, depth: usize, into: &mut [f32]) {
-        let (corner, columns) = (self.corner_of_right(piece, l), piece.columns.len());
-        let block = Cached { corner, rows: depth, columns, x: into.as_ptr(), pitch: PANEL };
+    /// Packs the block of b, of the piece's columns.
+    unsafe fn pack_right(&self, isa: Isa, piece: &Piece, blocks: &Blocks) {
+        let Blocks { right, columns, l, depth, .. } = *blocks;
+        let corner = self.corner_of_right(piece, l);
+        let block = Cached { corner, rows: depth, columns, x: right, pitch: PANEL };
         // SAFETY: as promised by the caller.
-        unsafe { self.pack(isa, &self.product.b, block, DEPTH * PANEL, into) };
+        unsafe { self.pack(isa, &self.product.b, block, DEPTH * PANEL, right) };
         for c in (0..columns).step_by(PANEL) {
             let corner = Corner { column: corner.column + c, ..corner };
-            let x = into[c * DEPTH..].as_mut_ptr();
+            let x = right.wrapping_add(c * DEPTH);
             let panel = Cached { corner, columns: PANEL.min(columns - c), x, ..block };
             // SAFETY: as promised by the caller.
             unsafe { self.change(isa, self.product.right, panel, x) };
@@ -264,10 +350,10 @@ impl Contract<'_> {
     }
 
     /// Packs a block of an operand, in panels as wide as the pitch.
-    unsafe fn pack(&self, isa: Isa, from: &Input, block: Cached, panel: usize, into: &mut [f32]) {
+    unsafe fn pack(&self, isa: Isa, from: &Input, block: Cached, panel: usize, into: *mut f32) {
         let from = self.input(from, block.corner);
         let [down, across] = [0, 1].map(|axis| from.strides.as_slice()[axis] as isize);
-        let (rows, columns, width, into) = (block.rows, block.columns, block.pitch, into.as_mut_ptr());
+        let (rows, columns, width) = (block.rows, block.columns, block.pitch);
         with_float!(from.elem, E => {
             let from = from.base.cast::<E>();
             launch(isa, Pack { from, down, across, rows, columns, into, width, panel });

@@ -4,16 +4,15 @@
 use crate::simd::LANES;
 use std::ops::Range;
 
-/// Elements along k that are packed at once: a panel of them is half of the smallest first-level cache.
-pub(super) const DEPTH: usize = 128;
+/// Elements along k that are packed at once: so many that the way of sums to the registers and back is short beside their
+/// products, and so few that all that is packed of a piece fits the second-level cache.
+pub(super) const DEPTH: usize = 256;
 /// From row to row of a packed block of a. Not a power of two, so that rows do not meet in few cache sets.
 pub(super) const LINE: usize = DEPTH + LANES;
 /// Columns of a panel of b: two vectors.
 pub(super) const PANEL: usize = 2 * LANES;
 /// Most rows for which b is streamed as it lies: beyond, packing it costs less than its products.
 pub(super) const FEW: usize = 32;
-/// The same where packed pairs are multiplied at once.
-pub(super) const FEW_PAIRS: usize = 16;
 /// Most rows of a piece: a multiple of every level's register tile.
 const ROWS: usize = 192;
 /// Rows of a piece are a multiple: one or two register tiles of every level.
@@ -33,10 +32,21 @@ pub(super) fn tile_rows(rows: usize) -> usize {
 
 /// Most columns of a piece: with [`ROWS`] and [`DEPTH`] all that is packed fits the second-level cache.
 const COLUMNS: usize = 256;
-/// Most sums of a piece of few rows: two thirds of the first-level cache.
+/// Most sums of a piece of few rows: as much as a first-level cache holds.
 const SUMS: usize = 8192;
 /// Least columns of a piece of few rows: runs of a kilobyte and more are read at memory's speed.
 const RUN: usize = 256;
+/// Bytes of rows of b that are multiplied while as many that come next are fetched. Rows are often a power of two apart and
+/// meet in few sets of the second-level cache: more would not stay in it.
+const STREAMED: usize = 32 << 10;
+/// Least and most rows of b that meet sums in registers.
+const STREAMED_ROWS: (usize, usize) = (8, 64);
+
+/// How many rows of b, of so many bytes, are multiplied while others are fetched.
+pub(super) fn streamed_rows(bytes: usize) -> usize {
+    (STREAMED / bytes.max(1) / 2 * 2).clamp(STREAMED_ROWS.0, STREAMED_ROWS.1)
+}
+
 /// Pieces that each worker finds at least, where the output is large enough.
 const SHARE: usize = 2;
 
@@ -86,7 +96,7 @@ impl Split {
     /// Floats of scratch that a piece needs.
     pub(super) fn floats(&self) -> usize {
         let columns = self.columns.next_multiple_of(PANEL);
-        let right = if self.way == Way::Packed { DEPTH * columns } else { 0 };
+        let right = DEPTH * if self.way == Way::Packed { columns } else { PANEL };
         self.rows * LINE + right + self.rows * columns
     }
 
@@ -106,7 +116,7 @@ impl Split {
 pub(super) fn scratch_floats(m: usize, n: usize) -> usize {
     let rows = ROWS.min(m.next_multiple_of(TILE));
     let columns = COLUMNS.min(n.next_multiple_of(PANEL));
-    (rows * LINE + DEPTH * columns + rows * columns).max(FEW * LINE + SUMS)
+    (rows * LINE + DEPTH * columns + rows * columns).max(FEW * LINE + DEPTH * PANEL + SUMS)
 }
 
 /// As wide as the first-level cache holds sums for, and as gives every worker its share.
