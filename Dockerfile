@@ -2,7 +2,7 @@
 #   docker build -t yirage . && docker run --rm yirage devices                the package and the command
 #   docker build -t yirage-server --target server .                           the server alone, for processors
 # Stages: `build` makes the wheel, `dev` is the environment to work in, the last one runs the package. `server` has the
-# command and what a small Debian has: no root, and it runs with a root file system that cannot be written to.
+# command, the C library and certificates: no shell, no root, and it runs with a root file system that cannot be written to.
 
 FROM rust:1-bookworm AS dev
 RUN apt-get update \
@@ -18,9 +18,7 @@ RUN cargo build --release --locked --package yirage --no-default-features --feat
     && strip --strip-debug /out/yirage \
     && mkdir /models
 
-FROM debian:bookworm-slim AS server
-RUN useradd --uid 65532 --no-create-home --shell /usr/sbin/nologin nonroot
-USER 65532:65532
+FROM gcr.io/distroless/cc-debian12:nonroot AS server
 COPY --from=build-server /out/yirage /usr/local/bin/yirage
 COPY --from=build-server --chown=65532:65532 /models /models
 ENV HF_HOME=/models

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -10,6 +11,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEDTIME = ROOT / "crates/yirage-testkit/fixtures/bedtime"
+
+# What a shell starts in the background ignores Ctrl-C, and hands that on to the processes of tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

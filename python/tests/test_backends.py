@@ -1,5 +1,6 @@
 """Backends: selection, facts, advice, the registry, and the environment."""
 
+import logging
 import math
 import struct
 
@@ -269,3 +270,25 @@ print(interpreters.run_string(made, "import sys, yirage"))
 def test_the_import_is_quick_and_brings_no_library(python):
     code = "import sys, yirage; print('numpy' in sys.modules, 'torch' in sys.modules, 'asyncio' in sys.modules)"
     assert python(code).stdout.startswith("False False")
+
+
+def test_the_settings_of_mirage_do_what_they_can_mean(yr, caplog):
+    yr.set_gpu_device_id(0)
+    yr.global_config.gpu_device_id = 0
+    assert yr.global_config.gpu_device_id == 0
+    with pytest.raises(yr.DeviceError, match="device_id 7"):
+        yr.set_gpu_device_id(7)
+    logger = logging.getLogger("yirage")
+    level = logger.level
+    try:
+        for verbose in [True, False]:
+            yr.global_config.verbose = verbose
+            assert yr.global_config.verbose == verbose == logger.isEnabledFor(logging.INFO)
+        yr.global_config.verbose = True
+        yr.global_config.bypass_compile_errors = True
+    finally:
+        logger.setLevel(level)
+    assert not yr.global_config.bypass_compile_errors
+    assert "bypass_compile_errors=True changes nothing" in caplog.text
+    with pytest.raises(AttributeError):
+        yr.global_config.colour = 1

@@ -211,6 +211,18 @@ def test_what_cannot_be_computed_is_told(yr, engine):
     assert engine.forward(IDS, block_tables=None, pixel_values=None).shape == (1, 4, 512)
 
 
+def test_names_of_infinilm_do_what_they_say_or_refuse(yr, engine):
+    ids = [[1, 377, 321]]
+    assert engine.forward_raw(ids).tolist() == engine.forward(ids).tolist()
+    with pytest.raises(TypeError, match="top_k"):
+        engine.forward_raw(ids, top_k=1)
+    assert engine.process_weights_after_loading() is None
+    with pytest.raises(yr.Unsupported, match="cached_lengths"):
+        engine.get_kv_cache()
+    with pytest.raises(yr.Unsupported, match="StaticKVCacheConfig"):
+        engine.reset_cache(yr.PagedKVCacheConfig(num_blocks=4))
+
+
 def test_arguments_of_infinilm_are_taken_reported_or_refused(yr, bedtime, caplog):
     with caplog.at_level("INFO", "yirage"):
         yr.InferEngine(bedtime, distributed_config=yr.DistConfig(1), attention_backend="flash-attn", use_mla=False).close()

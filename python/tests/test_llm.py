@@ -139,6 +139,55 @@ def test_a_stream_that_is_left_is_cancelled(yr, llm):
     assert not rest or rest[-1].outputs[0].finish_reason in ("abort", "length")
 
 
+def test_an_engine_answers_its_requests_step_by_step(yr, bedtime):
+    engine = yr.LLMEngine(bedtime, precision="exact")
+    lengths = {"a": 3, "b": 8, "c": 5}
+    for name, length in lengths.items():
+        engine.add_request(name, PROMPT, greedy(yr, max_tokens=length))
+    assert engine.get_num_unfinished_requests() == 3
+    with pytest.raises(yr.RequestError, match="'b' is still open"):
+        engine.add_request("b", PROMPT)
+    last = {}
+    while engine.has_unfinished_requests():
+        last |= {output.request_id: output for output in engine.step()}
+    whole = one(engine.llm, greedy(yr)).token_ids
+    assert {name: output.outputs[0].token_ids for name, output in last.items()} == {
+        name: whole[:length] for name, length in lengths.items()
+    }
+    assert engine.step() == [] and all(output.finished for output in last.values())
+    engine.add_request("long", PROMPT, greedy(yr, max_tokens=400, ignore_eos=True))
+    engine.abort_request(["long", "unknown"])
+    while engine.has_unfinished_requests():
+        last |= {output.request_id: output for output in engine.step()}
+    assert last["long"].outputs[0].finish_reason == "abort"
+    engine.llm.close()
+
+
+def test_an_engine_for_loops_of_events_answers_by_ids(yr, bedtime):
+    engine = yr.AsyncLLMEngine(bedtime, precision="exact")
+    whole = one(engine.llm, greedy(yr)).token_ids
+
+    async def read(name):
+        last = None
+        async for output in engine.generate(PROMPT, greedy(yr), name):
+            last = output
+        return last.request_id, last.outputs[0].token_ids
+
+    async def left_and_aborted():
+        long = greedy(yr, max_tokens=400, ignore_eos=True)
+        async for output in engine.generate(PROMPT, long, "left"):
+            await engine.abort("left")
+            last = output
+        return last.outputs[0].finish_reason
+
+    async def several():
+        return await asyncio.gather(*[read(f"r{at}") for at in range(6)])
+
+    assert asyncio.run(several()) == [(f"r{at}", whole) for at in range(6)]
+    assert asyncio.run(left_and_aborted()) == "abort"
+    engine.shutdown()
+
+
 def test_requests_that_cannot_run_are_errors(yr, llm):
     for wrong in [
         {"temperature": -1}, {"top_p": 0}, {"top_k": -2}, {"min_p": 2}, {"n": 0}, {"max_tokens": 0},

@@ -175,8 +175,9 @@ def test_options_out_of_range_are_refused_by_name(yr, options, part):
 
 
 def test_what_does_not_exist_is_told(yr):
-    with pytest.raises(yr.Unsupported, match="PromptLookupConfig"):
-        yr.PersistentKernel(spec_decode_config=object())
+    for config in [object(), yr.LookaheadConfig(spec_length=3)]:
+        with pytest.raises(yr.Unsupported, match="PromptLookupConfig"):
+            yr.PersistentKernel(spec_decode_config=config)
     with pytest.raises(yr.UnknownBackendError):
         yr.PersistentKernel(backend="abacus")
     kernel = yr.PersistentKernel()

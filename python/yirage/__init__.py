@@ -26,8 +26,10 @@ from ._yirage import (
 )
 from .backends import *  # noqa: F403
 from .dtypes import *  # noqa: F403
+from .engines import *  # noqa: F403
 from .exceptions import *  # noqa: F403
 from .infer import *  # noqa: F403
 from .llm import *  # noqa: F403
 from .persistent import *  # noqa: F403
+from .settings import *  # noqa: F403
 from .templates import *  # noqa: F403

@@ -72,6 +72,15 @@ class StaticKVCacheConfig:
 
 
 @dataclasses.dataclass
+class PagedKVCacheConfig:
+    """A cache of so many blocks of so many positions, whose rows a caller places. Engines here place them by themselves:
+    ``InferEngine`` refuses it."""
+
+    num_blocks: int = 512
+    block_size: int = 256
+
+
+@dataclasses.dataclass
 class GenerationConfig:
     """How tokens are generated. ``temperature=0`` takes the likeliest; ``top_k=0`` keeps all."""
 
@@ -98,6 +107,15 @@ class _Choice(NamedTuple):
     seed: int
 
 
+def _static(config: StaticKVCacheConfig | PagedKVCacheConfig | None) -> StaticKVCacheConfig:
+    if isinstance(config, PagedKVCacheConfig):
+        from .exceptions import Unsupported
+
+        why = "row i of a call has the blocks of sequence i; give a StaticKVCacheConfig, or use LLM, which shares its blocks"
+        raise Unsupported(f"{config} is not supported: {why}")
+    return config or StaticKVCacheConfig()
+
+
 class InferEngine:
     """A model whose forward pass is called with tokens and positions.
 
@@ -109,7 +127,7 @@ class InferEngine:
         device: a backend such as ``'cpu'`` or ``'cuda:0'``, or an object with ``type`` and ``index``; the current backend
             without it.
         distributed_config: ``DistConfig(1)``.
-        cache_config: a ``StaticKVCacheConfig``.
+        cache_config: a ``StaticKVCacheConfig``; a ``PagedKVCacheConfig`` is refused.
         precision: ``'exact'`` or ``'fast'``.
         kv_cache_dtype: ``'auto'``, ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
 
@@ -122,7 +140,7 @@ class InferEngine:
         model_path: str | os.PathLike[str],
         device: Any = None,
         distributed_config: DistConfig | None = None,
-        cache_config: StaticKVCacheConfig | None = None,
+        cache_config: StaticKVCacheConfig | PagedKVCacheConfig | None = None,
         *,
         precision: str = "exact",
         kv_cache_dtype: str | None = None,
@@ -135,7 +153,7 @@ class InferEngine:
         model_path: str | os.PathLike[str],
         device: Any,
         distributed_config: DistConfig | None,
-        cache_config: StaticKVCacheConfig | None,
+        cache_config: StaticKVCacheConfig | PagedKVCacheConfig | None,
         precision: str,
         kv_cache_dtype: str | None,
         fusion_config: FusionConfig | None,
@@ -145,7 +163,7 @@ class InferEngine:
         size = getattr(distributed_config, "tp_size", 1)
         if size != 1:
             DistConfig(size)
-        cache = cache_config or StaticKVCacheConfig()
+        cache = _static(cache_config)
         self._path: str = os.path.expanduser(str(model_path))
         self._native = _yirage.InferEngine(
             self._path,
@@ -211,6 +229,12 @@ class InferEngine:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
 
+    def forward_raw(self, input_ids: Any, pos: Any = None, **others: Any) -> Any:
+        """The logits of ``forward``, for which no token is chosen. ``others`` are its arguments but those of sampling."""
+        if chosen := {"temperature", "top_k", "top_p", "seed"} & others.keys():
+            raise TypeError(f"forward_raw() chooses no token: {', '.join(sorted(chosen))} are arguments of forward()")
+        return self.forward(input_ids, pos, **others)
+
     def generate(
         self, input_ids: Any, generation_config: GenerationConfig | None = None, **changes: Any
     ) -> list[list[int]]:
@@ -230,14 +254,24 @@ class InferEngine:
         choice = _Choice(how.temperature, how.top_k, how.top_p, how.seed)
         return self._native.generate(input_ids, how.max_new_tokens, choice, ends, how.stop_on_eos)
 
-    def reset_cache(self, cache_config: StaticKVCacheConfig | None = None) -> None:
+    def reset_cache(self, cache_config: StaticKVCacheConfig | PagedKVCacheConfig | None = None) -> None:
         """Forgets what is cached of all rows; with a configuration there is room for that from now on."""
-        cache = cache_config or StaticKVCacheConfig()
+        cache = _static(cache_config)
         self._native.reset_cache(cache.max_batch_size, cache.max_cache_len)
 
     def get_tokenizer(self) -> _yirage.Tokenizer:
         """The model's tokenizer, read from its files."""
         return _yirage.load_tokenizer(self._path)
+
+    def get_kv_cache(self) -> Any:
+        """Raises ``Unsupported``: keys and values lie in the device's own layout; ``cached_lengths`` says of how many positions."""
+        from .exceptions import Unsupported
+
+        why = "keys and values lie in the device's own layout and type; cached_lengths says how many positions of each row"
+        raise Unsupported(f"get_kv_cache is not supported: {why}")
+
+    def process_weights_after_loading(self) -> None:
+        """Changes nothing: weights are repacked for the device's kernels as they are loaded."""
 
     def state_dict_keyname(self) -> list[str]:
         """Names of the tensors that the model reads."""
@@ -290,7 +324,7 @@ class FusedInferEngine(InferEngine):
         fusion_config: FusionConfig | None = None,
         device: Any = None,
         distributed_config: DistConfig | None = None,
-        cache_config: StaticKVCacheConfig | None = None,
+        cache_config: StaticKVCacheConfig | PagedKVCacheConfig | None = None,
         *,
         precision: str = "exact",
         kv_cache_dtype: str | None = None,
@@ -357,6 +391,7 @@ __all__ = [
     "IncompatibleKeys",
     "InferEngine",
     "ModelConfig",
+    "PagedKVCacheConfig",
     "StaticKVCacheConfig",
     "load_model_state_dict_by_file",
 ]

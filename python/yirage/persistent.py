@@ -30,6 +30,14 @@ class PromptLookupConfig:
     method: str = dataclasses.field(default="promptlookup", init=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class LookaheadConfig:
+    """Guesses by lookahead decoding, which Mirage has a name for and no layers: a ``PersistentKernel`` refuses it."""
+
+    spec_length: int = 7
+    method: str = dataclasses.field(default="lookahead", init=False)
+
+
 @dataclasses.dataclass
 class MPKMetadata:
     """What an ``MPK`` is made of and for. What is ``None`` follows from the model, the device or the others.
@@ -328,6 +336,7 @@ __all__ = [
     "CallReport",
     "EndedRequest",
     "KernelTensor",
+    "LookaheadConfig",
     "MPKMetadata",
     "PersistentKernel",
     "PromptLookupConfig",

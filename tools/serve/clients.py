@@ -7,6 +7,7 @@ jsonschema, and 256 streams at once say what each says alone.
     tools/serve/clients.py --yirage target/release/yirage            minutes
     tools/serve/clients.py --yirage target/release/yirage --all      as a release is checked: most of an hour
     tools/serve/clients.py --yirage target/release/yirage --only strict,streams
+    tools/serve/clients.py --yirage target/release/yirage --only strict --real model.gguf
 
 What it installs goes into target/ci-tools; it needs Python 3.10 with venv, node with npm, and a way to PyPI and to npm's
 registry. It ends with a table; the exit code is 1 where a check failed. Logs of the server and of schemathesis lie in the
@@ -52,6 +53,7 @@ def clients(options, models, work, report):
     import npm_clients
     import page_client
     import plain_client
+    from clock import jumps
     from conforms import conforms
     from server import Server
 
@@ -65,6 +67,8 @@ def clients(options, models, work, report):
         if "page" in options.only:
             report.check("the page, by keyboard and for all", page_client.page, server, tools() / "clients-npm", work)
     report.check("the server ends in order", ended, server)
+    if "plain" in options.only:
+        report.check("plain: a clock that jumps", jumps, options.yirage, models, work)
     if "conforms" in options.only:
         # Short answers: what is tried is what is taken and how it is answered.
         with Server(options.yirage, models, work, "--context", "128") as server:
@@ -81,9 +85,11 @@ def load(options, models, work, report):
     from server import Server
 
     generators = {name: models[name] for name in ("story", "random")}
+    if options.real:
+        generators["real"] = options.real
     with Server(options.yirage, generators, work, "--max-seqs", "32", "--max-queued", "512") as server:
         if "strict" in options.only:
-            count = 10_000 if options.all else 200
+            count = options.samples or (10_000 if options.all else 200)
             for name in generators:
                 report.check(f"strict: {count} samples of {name}", strict.samples, server, name, count)
             report.check("strict: keywords that cannot be kept", strict.refusals, server)
@@ -96,6 +102,8 @@ def main():
     parser.add_argument("--yirage", type=lambda path: str(Path(path).resolve()), required=True, help="the program")
     parser.add_argument("--all", action="store_true", help="as many samples and as long as a release is checked")
     parser.add_argument("--only", type=lambda text: text.split(","), default=PARTS, help=", ".join(PARTS))
+    parser.add_argument("--real", type=lambda path: str(Path(path).resolve()), help="a model of yours to sample strict JSON from as well")
+    parser.add_argument("--samples", type=int, help="samples of strict JSON from each model")
     options = parser.parse_args()
     if unknown := set(options.only) - set(PARTS):
         parser.error(f"--only: {', '.join(sorted(unknown))} is none of {', '.join(PARTS)}")

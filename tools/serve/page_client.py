@@ -14,8 +14,9 @@ DRIVE = Path(__file__).resolve().parents[1] / "page" / "drive.py"
 def browser():
     """The program of Debian's Chromium, which is installed where that is allowed."""
     if not (found := shutil.which("chromium")) and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "--yes", "--no-install-recommends", "chromium"],
-                       stdout=subprocess.DEVNULL, check=True)
+        # Lists of packages that are old name files that are gone.
+        for words in [["update"], ["install", "--yes", "--no-install-recommends", "chromium"]]:
+            subprocess.run(["apt-get", *words], stdout=subprocess.DEVNULL, check=True)
         found = shutil.which("chromium")
     if not found:
         raise RuntimeError("Chromium is not here; Debian has it as the package chromium")

@@ -22,14 +22,14 @@ def environment(nowhere):
 class Server:
     """`yirage serve` of these models, by name."""
 
-    def __init__(self, program, models, work, *more):
+    def __init__(self, program, models, work, *more, preload=None):
         names = [word for name, path in models.items() for word in ("--served-model-name", f"{name}={path}")]
         if len(models) == 1:
             names = ["--served-model-name", next(iter(models))]
         words = [program, "serve", *map(str, models.values()), *names, "--port", "0", "--json", "--threads", "2", *more]
         self.log = open(work / "server.log", "ab")
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
-                                        env=environment(work / "nowhere"))
+                                        env=environment(work / "nowhere") | ({"LD_PRELOAD": preload} if preload else {}))
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"the server did not start; {work / 'server.log'} says why: {' '.join(words)}")

@@ -10,6 +10,8 @@ import httpx
 STREAMS = 256
 # Memory may grow by so much from the end of the first third to the last round.
 GROWTH = 0.02
+# By then threads, their arenas and the program's own pages are in memory, on a machine that has little time for it as well.
+SETTLED = 10
 
 
 def recipe(at):
@@ -52,12 +54,13 @@ def client(server):
 
 
 async def crowd(server, seconds):
+    """Rounds of all streams for so long, and memory once it was filled; one round and no memory for 0 seconds."""
     recipes = [recipe(at) for at in range(STREAMS)]
     async with client(server) as http:
         alone = [await stream(http, body) for body in recipes]
         rng, end, rounds, first = random.Random(0), time.monotonic() + seconds, 0, None
         filled = end - seconds * 2 / 3
-        while rounds == 0 or time.monotonic() < end:
+        while rounds < (2 * SETTLED if seconds else 1) or time.monotonic() < end:
             order = rng.sample(range(STREAMS), STREAMS)
 
             async def later(at):
@@ -67,8 +70,7 @@ async def crowd(server, seconds):
             for at, said in await asyncio.gather(*map(later, order)):
                 assert said == alone[at], f"request {at} of round {rounds}: {said} and not {alone[at]}: {recipes[at]}"
             rounds += 1
-            # By then threads, their arenas and the program's own pages are in memory.
-            first = first or (server.resident() if rounds >= 3 and time.monotonic() > filled else None)
+            first = first or (server.resident() if rounds >= SETTLED and time.monotonic() > filled else None)
     return rounds, first
 
 

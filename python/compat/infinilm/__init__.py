@@ -1,5 +1,5 @@
 """InfiniLM by its documented names, over `yirage`."""
 
-from yirage import LLM, FusedInferEngine, InferEngine, SamplingParams
+from yirage import LLM, AsyncLLMEngine, FusedInferEngine, InferEngine, LLMEngine, SamplingParams
 
-__all__ = ["LLM", "FusedInferEngine", "InferEngine", "SamplingParams"]
+__all__ = ["LLM", "AsyncLLMEngine", "FusedInferEngine", "InferEngine", "LLMEngine", "SamplingParams"]

@@ -1,5 +1,5 @@
 """How much is cached."""
 
-from yirage import StaticKVCacheConfig
+from yirage import PagedKVCacheConfig, StaticKVCacheConfig
 
-__all__ = ["StaticKVCacheConfig"]
+__all__ = ["PagedKVCacheConfig", "StaticKVCacheConfig"]
