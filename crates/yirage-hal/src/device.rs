@@ -1,6 +1,7 @@
 //! What a device does.
 
 use crate::error::HalError;
+use crate::handle::{StateHandle, WeightHandle};
 use crate::image::WeightImage;
 use crate::info::DeviceInfo;
 use crate::limit::{Limit, Probe};
@@ -32,14 +33,6 @@ pub struct MemoryReport {
     /// Arenas and scratch of loaded plans.
     pub arena: PoolBytes,
 }
-
-/// A weight in device memory. Copies name the same memory.
-#[derive(Clone)]
-pub struct WeightHandle(pub Arc<dyn Any + Send + Sync>);
-
-/// A cache state in device memory. Copies name the same memory.
-#[derive(Clone)]
-pub struct StateHandle(pub Arc<dyn Any + Send + Sync>);
 
 /// Takes a weight piece by piece, so that the file's pages can be given back as soon as they are repacked.
 pub trait WeightSink: Send {

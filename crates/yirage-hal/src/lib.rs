@@ -14,6 +14,7 @@ mod device;
 pub mod driver;
 mod error;
 mod executor;
+mod handle;
 mod image;
 mod info;
 mod limit;
@@ -28,11 +29,10 @@ mod view;
 
 pub use backend::{Backend, OpenOptions, Unavailable};
 pub use choice::Why;
-pub use device::{
-    Bindings, Device, MemoryReport, PoolBytes, Program, SharedArena, StateHandle, WeightHandle, WeightSink,
-};
+pub use device::{Bindings, Device, MemoryReport, PoolBytes, Program, SharedArena, WeightSink};
 pub use error::HalError;
 pub use executor::{Executor, Flight, Given};
+pub use handle::{StateHandle, WeightHandle};
 pub use image::WeightImage;
 pub use info::DeviceInfo;
 pub use limit::{Limit, Probe, Readings};

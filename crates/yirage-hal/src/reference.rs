@@ -4,8 +4,9 @@
 //! speed and no memory bound beyond the weights themselves.
 
 use crate::backend::{Backend, OpenOptions, Unavailable};
-use crate::device::{Bindings, Device, MemoryReport, PoolBytes, Program, StateHandle, WeightHandle, WeightSink};
+use crate::device::{Bindings, Device, MemoryReport, PoolBytes, Program, WeightSink};
 use crate::error::HalError;
+use crate::handle::{StateHandle, WeightHandle};
 use crate::info::DeviceInfo;
 use crate::record::Record;
 use crate::step::{Fence, Finished, Resident, SlotValue, Step};

@@ -1,7 +1,7 @@
 //! Ways in which a device's kernels compute the same bytes, of which the fastest is found by measurement.
 
-use crate::device::WeightHandle;
 use crate::error::HalError;
+use crate::handle::WeightHandle;
 use yirage_plan::Precision;
 
 /// The ways of a device. A way is a text of choices, `NAME=VALUE` with commas between them. The choice never changes bytes.

@@ -2,8 +2,9 @@
 
 use super::buffer::{Account, Buffer, Pool};
 use super::contract::Driver;
-use crate::device::{WeightHandle, WeightSink};
+use crate::device::WeightSink;
 use crate::error::HalError;
+use crate::handle::WeightHandle;
 use crate::record::Record;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type};
