@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use crate::figures::Live;
-use crate::limits::WORKERS;
+use crate::limits::{BODY_PIECE, BODY_WAIT, WORKERS};
 use crate::models::Models;
 use crate::options::ServeOptions;
 use crate::store::Store;
@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A server's state.
 pub(crate) struct App {
@@ -22,11 +22,15 @@ pub(crate) struct App {
     ids: AtomicU64,
     random: RandomState,
     workers: Semaphore,
+    /// Room for bodies, in pieces of [`BODY_PIECE`] bytes.
+    bodies: Arc<Semaphore>,
 }
 
 impl App {
     pub(crate) fn new(options: ServeOptions, models: Models) -> App {
+        let pieces = (options.body_memory / BODY_PIECE).min(Semaphore::MAX_PERMITS);
         App {
+            bodies: Arc::new(Semaphore::new(pieces)),
             options,
             models,
             live: Arc::default(),
@@ -55,6 +59,18 @@ impl App {
             tracing::error!(error = %e, "a request broke its handler");
             ApiError::ours("the request broke its handler; please report this")
         })?
+    }
+
+    /// Room for as many pieces of a body, until it is given back.
+    ///
+    /// # Errors
+    /// 503 where the bodies of others take all of it.
+    pub(crate) fn room_for_body(&self, pieces: u32) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.bodies.clone().try_acquire_many_owned(pieces).map_err(|_| {
+            let what =
+                format!("the bodies of open requests take {} bytes, and no more may be held", self.options.body_memory);
+            ApiError { code: Some("out_of_memory"), ..ApiError::unavailable(what, Some(BODY_WAIT)) }
+        })
     }
 
     /// A number that was not given before, and that cannot be guessed.

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::ApiError;
 use crate::keys::Caller;
-use crate::limits::MAX_BODY;
+use crate::limits::{BODY_PIECE, MAX_BODY};
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, StatusCode, header, request::Parts};
@@ -12,6 +12,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Who asks, and under which id; the guard puts it beside the request.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ impl FromRequest<Arc<App>> for Posted {
         check_length(&parts.headers)?;
         let call = parts.extensions.get::<Call>().cloned();
         let call = call.ok_or_else(|| ApiError::ours("a request came past the guard; please report this"))?;
-        let read = tokio::time::timeout(app.options.body_time, read(body));
+        let read = tokio::time::timeout(app.options.body_time, read(app, body));
         let slow = || format!("the body did not come within {} s", app.options.body_time.as_secs_f64());
         let body = read.await.map_err(|_| ApiError::status(StatusCode::REQUEST_TIMEOUT, slow()))??;
         Ok(Posted { call, body })
@@ -77,15 +78,36 @@ fn too_large() -> ApiError {
     )
 }
 
-async fn read(body: Body) -> Result<Bytes, ApiError> {
+/// A body, and the room that it takes for as long as anybody looks at it.
+struct Held {
+    bytes: Vec<u8>,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+async fn read(app: &App, body: Body) -> Result<Bytes, ApiError> {
     let mut stream = pin!(body.into_data_stream());
-    let mut all = Vec::new();
+    let (mut bytes, mut room, mut pieces) = (Vec::new(), None::<OwnedSemaphorePermit>, 0);
     while let Some(piece) = poll_fn(|context| stream.as_mut().poll_next(context)).await {
         let piece = piece.map_err(|e| ApiError::invalid(format!("the body broke off: {e}")))?;
-        if all.len() + piece.len() > MAX_BODY {
+        if bytes.len() + piece.len() > MAX_BODY {
             return Err(too_large());
         }
-        all.extend_from_slice(&piece);
+        bytes.extend_from_slice(&piece);
+        let wanted = u32::try_from(bytes.capacity().div_ceil(BODY_PIECE)).map_err(|_| too_large())?;
+        if wanted > pieces {
+            let more = app.room_for_body(wanted - pieces)?;
+            pieces = wanted;
+            match &mut room {
+                Some(room) => room.merge(more),
+                None => room = Some(more),
+            }
+        }
     }
-    Ok(all.into())
+    Ok(Bytes::from_owner(Held { bytes, _room: room }))
 }

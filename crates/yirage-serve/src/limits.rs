@@ -5,6 +5,15 @@ use std::time::Duration;
 /// Bytes of a request's body.
 pub const MAX_BODY: usize = 32 << 20;
 
+/// Bytes of all bodies that are being read or looked at.
+pub(crate) const BODY_MEMORY: usize = 512 << 20;
+
+/// Bytes by which the room of a body grows.
+pub(crate) const BODY_PIECE: usize = 4 << 10;
+
+/// When who was refused because of others' bodies comes again.
+pub(crate) const BODY_WAIT: Duration = Duration::from_secs(1);
+
 /// Header lines of a request.
 pub(crate) const MAX_HEADERS: usize = 64;
 

@@ -1,7 +1,7 @@
 //! What an operator decides.
 
 use crate::keys::Keys;
-use crate::limits::{BODY_TIME, HEAD_TIME, STALLED};
+use crate::limits::{BODY_MEMORY, BODY_TIME, HEAD_TIME, STALLED};
 use crate::tls::Tls;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,6 +23,9 @@ pub struct ServeOptions {
     pub allowed_origins: Vec<String>,
     /// Requests of a model that may be open beyond those it runs at once; further ones are told when to come again.
     pub max_queued: usize,
+    /// Tokens of prompts of a model that may wait to be computed; further requests are told when to come again. None is no
+    /// limit beyond `max_queued`.
+    pub max_queued_tokens: Option<u64>,
     /// How long one request may take; none is for ever.
     pub request_time: Option<Duration>,
     /// How long open requests may go on when the server is told to end.
@@ -38,6 +41,8 @@ pub struct ServeOptions {
     pub body_time: Duration,
     /// How long a client may take no byte of an answer that is ready for it.
     pub stalled_time: Duration,
+    /// Bytes of all bodies that are being read or looked at; a request beyond them is told to come again.
+    pub body_memory: usize,
     /// Bytes that all loaded models may take; beyond them the one used longest ago is unloaded. None is no limit.
     pub memory: Option<u64>,
 }
@@ -53,6 +58,7 @@ impl Default for ServeOptions {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_queued: 256,
+            max_queued_tokens: None,
             request_time: None,
             drain_time: Duration::from_secs(30),
             stuck_after: Duration::from_secs(60),
@@ -60,6 +66,7 @@ impl Default for ServeOptions {
             head_time: HEAD_TIME,
             body_time: BODY_TIME,
             stalled_time: STALLED,
+            body_memory: BODY_MEMORY,
             memory: None,
         }
     }

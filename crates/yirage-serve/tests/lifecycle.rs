@@ -103,6 +103,34 @@ fn models_that_nobody_uses_are_unloaded() {
 }
 
 #[test]
+fn a_model_in_use_is_not_unloaded() {
+    let engine = yirage_engine::EngineOptions { max_seqs: 1, context: Some(512), ..engine_options() };
+    let server = serve_with(options(), vec![story(engine)]);
+    let address = server.address();
+    let long =
+        json!({"model": "story", "prompt": "Once", "max_tokens": 500, "ignore_eos": true, "n": 16, "stream": true});
+    let unload = json!({"model": "story"});
+    let began = Instant::now();
+    loop {
+        let mut open = connect(address);
+        open.write_all(&request("POST", "/v1/completions", &[], long.to_string().as_bytes())).unwrap();
+        open.read_exact(&mut [0; 16]).unwrap();
+        let asked = post(address, "/models/unload", &unload);
+        let mut rest = String::new();
+        open.read_to_string(&mut rest).unwrap();
+        assert!(rest.contains("data: [DONE]"), "the answer was cut: {rest}");
+        if asked.status == 409 {
+            assert!(asked.text().contains("`story` is in use"), "{}", asked.text());
+            break;
+        }
+        // The answer had ended before.
+        assert_eq!(asked.status, 200, "{}", asked.text());
+        assert!(began.elapsed() < Duration::from_secs(60), "never in use");
+    }
+    comes("unloading", || post(address, "/models/unload", &unload).status == 200);
+}
+
+#[test]
 fn clients_that_stand_still_are_given_up() {
     let times = Duration::from_millis(300);
     let short = ServeOptions { head_time: times, body_time: times, ..options() };

@@ -161,6 +161,40 @@ fn responses_are_kept_and_gone_on_from() {
 }
 
 #[test]
+fn responses_have_the_log_probabilities_of_conversations() {
+    let server = serve();
+    let mut body = json!({
+        "model": "story", "input": "Hello", "max_output_tokens": 8, "temperature": 0, "top_logprobs": 2,
+        "include": ["message.output_text.logprobs"],
+    });
+    let whole = post(server.address(), "/v1/responses", &body);
+    assert_eq!(whole.header("x-yirage-ignored"), None);
+    let whole = whole.json();
+    let chat = json!({
+        "model": "story", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8, "temperature": 0,
+        "logprobs": true, "top_logprobs": 2,
+    });
+    let of_chat = ok(server.address(), "/v1/chat/completions", &chat)["choices"][0]["logprobs"]["content"].clone();
+    assert_eq!(of_chat.as_array().unwrap().len(), 8);
+    assert_eq!((&whole["output"][0]["content"][0]["logprobs"], &whole["top_logprobs"]), (&of_chat, &json!(2)));
+    // In parts they go with the text that they made.
+    body["stream"] = true.into();
+    let events = named(&post(server.address(), "/v1/responses", &body));
+    let of = |kind: &str| -> Vec<Value> {
+        let of_kind = events.iter().filter(|(name, _)| name == kind);
+        of_kind.flat_map(|(_, event)| event["logprobs"].as_array().unwrap().clone()).collect()
+    };
+    assert_eq!(Value::from(of("response.output_text.done")), of_chat);
+    assert_eq!(Value::from(of("response.output_text.delta")), of_chat);
+    // Nobody asked for them; what else can be included is of tools that are not here.
+    let plain =
+        json!({"model": "story", "input": "Hello", "max_output_tokens": 2, "include": ["reasoning.encrypted_content"]});
+    let plain = post(server.address(), "/v1/responses", &plain);
+    assert_eq!(plain.header("x-yirage-ignored"), Some("include"));
+    assert_eq!(plain.json()["output"][0]["content"][0]["logprobs"], json!([]));
+}
+
+#[test]
 fn llamacpp_and_vllm() {
     let server = serve();
     let address = server.address();

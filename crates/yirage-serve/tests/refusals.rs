@@ -264,3 +264,82 @@ fn what_would_wait_too_long_is_told_when_to_come_again() {
         assert!(started.elapsed().as_secs() < 60, "never refused");
     }
 }
+
+#[test]
+fn what_would_wait_behind_too_many_tokens_is_told_when_to_come_again() {
+    let engine = EngineOptions { max_seqs: 1, context: Some(512), ..support::engine_options() };
+    let server =
+        serve_with(ServeOptions { max_queued_tokens: Some(10), ..options() }, vec![support::story(engine.clone())]);
+    let address = server.address();
+    let asked = |prompt: &str, new: u32| {
+        let body = json!({"model": "story", "prompt": prompt, "max_tokens": new, "ignore_eos": true, "stream": true});
+        request("POST", "/v1/completions", &[], body.to_string().as_bytes())
+    };
+    let waiting = || {
+        let figures = get(address, "/metrics");
+        let text = figures.text();
+        let line = text.lines().find(|line| line.starts_with("yirage_waiting_prompt_tokens{")).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let started = std::time::Instant::now();
+    loop {
+        assert!(started.elapsed().as_secs() < 60, "never refused");
+        let (mut runs, mut waits) = (connect(address), connect(address));
+        runs.write_all(&asked("Once", 500)).unwrap();
+        assert_eq!(runs.peek(&mut [0]).unwrap(), 1);
+        // More than may wait, and nobody waits: it is let in.
+        waits.write_all(&asked("Once upon a time there was a king who had a little garden", 1)).unwrap();
+        while waiting() == 0 && !has_begun(&waits) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let refused = raw(address, &asked("a", 1));
+        for mut open in [runs, waits] {
+            assert_eq!(read(&mut open).status, 200);
+        }
+        if refused.status == 429 {
+            assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+            assert!(refused.text().contains("10 may wait"), "{}", refused.text());
+            break;
+        }
+        // The first had ended before the last was looked at.
+        assert_eq!(refused.status, 200, "{}", refused.text());
+    }
+    assert_eq!(waiting(), 0);
+}
+
+/// Whether anything of an answer has come.
+fn has_begun(stream: &std::net::TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let begun = stream.peek(&mut [0]).is_ok();
+    stream.set_nonblocking(false).unwrap();
+    begun
+}
+
+#[test]
+fn bodies_have_room_together() {
+    let little = ServeOptions { body_memory: 1 << 20, ..options() };
+    let server = serve_with(little, vec![support::story(support::engine_options())]);
+    let address = server.address();
+    // A body that does not end holds what has come of it.
+    let mut slow = connect(address);
+    slow.write_all(b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 800000\r\n\r\n").unwrap();
+    slow.write_all(&vec![b' '; 700_000]).unwrap();
+    let large = format!("{}{}", " ".repeat(400_000), json!({"model": "story", "prompt": "a", "max_tokens": 1}));
+    let post_large = || raw(address, &request("POST", "/v1/completions", &[], large.as_bytes()));
+    let started = std::time::Instant::now();
+    let refused = loop {
+        let answered = post_large();
+        if answered.status != 200 {
+            break answered;
+        }
+        assert!(started.elapsed().as_secs() < 60, "never refused");
+    };
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
+    assert_eq!(refused.json()["error"]["code"], "out_of_memory");
+    // Small ones go on, and the room is given back.
+    ok(address, "/v1/completions", &json!({"model": "story", "prompt": "a", "max_tokens": 1}));
+    drop(slow);
+    while post_large().status != 200 {
+        assert!(started.elapsed().as_secs() < 60, "the room was not given back");
+    }
+}

@@ -28,7 +28,12 @@ impl Histogram {
         self.microseconds.fetch_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// How many there are, and their mean.
+    /// All of them together.
+    pub(crate) fn sum(&self) -> Duration {
+        Duration::from_micros(self.microseconds.load(Ordering::Relaxed))
+    }
+
+    /// Their mean, where there are any.
     pub(crate) fn mean(&self) -> Option<Duration> {
         let count: u64 = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
         self.microseconds.load(Ordering::Relaxed).checked_div(count).map(Duration::from_micros)

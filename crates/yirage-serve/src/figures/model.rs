@@ -17,6 +17,8 @@ pub(crate) const ENDS: [&str; 4] = ["stop", "length", "abort", "error"];
 
 /// Figures of one model since the server started.
 pub(crate) struct ModelFigures {
+    /// Tokens of prompts that are not computed yet, now.
+    pub(crate) waiting_tokens: AtomicU64,
     pub(crate) prompt_tokens: AtomicU64,
     pub(crate) cached_tokens: AtomicU64,
     pub(crate) generation_tokens: AtomicU64,
@@ -38,6 +40,7 @@ impl Default for ModelFigures {
     fn default() -> ModelFigures {
         let zero = || AtomicU64::new(0);
         ModelFigures {
+            waiting_tokens: zero(),
             prompt_tokens: zero(),
             cached_tokens: zero(),
             generation_tokens: zero(),
@@ -95,9 +98,21 @@ impl ModelFigures {
         let computed = self.prefill.mean().zip(self.decode.mean()).map(|(prefill, decode)| prefill + decode);
         let mean = computed.unwrap_or(Duration::from_secs(1));
         let rounds = (open / at_once.max(1)).max(1);
-        let wait = mean.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX));
-        wait.clamp(Duration::from_secs(1), Duration::from_secs(600))
+        told(mean.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX)))
     }
+
+    /// How long so many tokens of prompts will be computed, as far as those before them tell.
+    pub(crate) fn wait_for_tokens(&self, tokens: u64) -> Duration {
+        let computed =
+            self.prompt_tokens.load(Ordering::Relaxed).saturating_sub(self.cached_tokens.load(Ordering::Relaxed));
+        let rate = self.prefill.sum().as_secs_f64() / computed.max(1) as f64;
+        told(Duration::try_from_secs_f64(rate * tokens as f64).unwrap_or(Duration::MAX))
+    }
+}
+
+/// A wait as it is told: nobody comes again within a second, or is sent away for longer than ten minutes.
+fn told(wait: Duration) -> Duration {
+    wait.clamp(Duration::from_secs(1), Duration::from_secs(600))
 }
 
 #[cfg(test)]
@@ -116,5 +131,10 @@ mod tests {
         assert_eq!(figures.wait(4, 2), Duration::from_secs(4));
         assert_eq!(figures.whole.mean(), Some(Duration::from_secs(12)));
         assert_eq!(figures.queue.mean(), Some(queue));
+        // 30 tokens took 1.5 s, of which 10 were cached.
+        figures.prompt_tokens.store(30, Ordering::Relaxed);
+        figures.cached_tokens.store(10, Ordering::Relaxed);
+        assert_eq!(figures.wait_for_tokens(40), Duration::from_secs(3));
+        assert_eq!(figures.wait_for_tokens(u64::MAX), Duration::from_secs(600));
     }
 }

@@ -2,6 +2,7 @@
 
 mod asked;
 mod converse;
+mod room;
 mod speaker;
 mod streams;
 mod thoughts;

@@ -12,6 +12,8 @@ use yirage_session::{Event, Finished};
 pub(crate) struct SeenToken {
     pub(crate) id: u32,
     pub(crate) logprobs: Option<Logprobs>,
+    /// Whether it is one of a thought.
+    pub(crate) thought: bool,
 }
 
 /// Why an answer ended.
@@ -110,10 +112,11 @@ impl Speaker {
         match event {
             Event::Token { token, logprobs, .. } => {
                 self.ids.push(token);
+                let thought = self.splitter.as_ref().is_some_and(Splitter::is_thinking);
                 if self.keeps {
-                    self.waiting.push(SeenToken { id: token, logprobs });
+                    self.waiting.push(SeenToken { id: token, logprobs, thought });
                 }
-                self.reasoning += usize::from(self.splitter.as_ref().is_some_and(Splitter::is_thinking));
+                self.reasoning += usize::from(thought);
                 let marker = self.markers.iter().find(|(id, _)| *id == token).map(|(_, word)| *word);
                 Ok((marker.map(|word| self.said(word)).unwrap_or_default(), None))
             }

@@ -1,6 +1,7 @@
 //! The answers of one request, as one stream of events.
 
 use super::asked::Asked;
+use super::room::{Waiting, enter};
 use crate::app::App;
 use crate::call::Call;
 use crate::error::ApiError;
@@ -33,6 +34,8 @@ struct One {
     /// None once it has ended.
     answer: Option<Answer>,
     last: Option<Instant>,
+    /// Its prompt, as long as nothing of the answer has come.
+    waiting: Option<Waiting>,
 }
 
 /// Makes the grammar of an answer, one for each.
@@ -56,31 +59,22 @@ pub(crate) fn start(
         let what = format!("{count} answers are asked for, prompts times `n`; {MAX_CHOICES} are taken");
         return Err(ApiError::field("n", what));
     }
-    check_room(app, held, generator, count)?;
+    let waiting = enter(app, held, generator, prompts, count)?;
     let ticket = app.live.enter(&call.id, held.entry.name());
     let mut answers = Vec::with_capacity(count);
-    for prompt in prompts {
+    for (prompt, waiting) in prompts.iter().zip(waiting) {
+        // The first answer to a prompt has it computed for all of them.
+        let mut waiting = Some(waiting);
         check_length(generator, prompt, asked)?;
         for choice in 0..asked.n {
             let request = request(app, call, generator, prompt, asked, choice)?;
             let deadline = app.options.request_time.map(|time| Instant::now() + time);
             let job = Job { request, stops: asked.stops.clone(), constraint: constraint(), deadline };
-            answers.push(One { answer: Some(generator.model().submit(job)?), last: None });
+            answers.push(One { answer: Some(generator.model().submit(job)?), last: None, waiting: waiting.take() });
         }
     }
     let early = VecDeque::new();
     Ok(Streams { held: held.clone(), answers, turn: 0, early, started: Instant::now(), ticket })
-}
-
-/// Refuses what would wait behind too many others.
-fn check_room(app: &App, held: &Held, generator: &Generator, count: usize) -> Result<(), ApiError> {
-    let (open, at_once) = (generator.model().open_jobs(), generator.max_seqs());
-    let most = at_once.saturating_add(app.options.max_queued);
-    if open.saturating_add(count) > most {
-        let what = format!("{open} requests are open and {count} more are asked for; {most} are taken at once");
-        return Err(ApiError::busy(what, held.entry.figures.wait(open.saturating_sub(at_once), at_once)));
-    }
-    Ok(())
 }
 
 /// Refuses a length that the engine would refuse, before anything is queued.
@@ -202,6 +196,7 @@ impl Streams {
                 figures.generation_tokens.fetch_add(1, Ordering::Relaxed);
                 self.ticket.token();
                 if let Some(one) = self.answers.get_mut(at) {
+                    one.waiting = None;
                     match one.last.replace(now) {
                         None => figures.first_token.add(now - self.started),
                         Some(last) => figures.between_tokens.add(now - last),
@@ -212,7 +207,7 @@ impl Streams {
                 figures.finished(end);
                 // What comes behind the end is nothing.
                 if let Some(one) = self.answers.get_mut(at) {
-                    one.answer = None;
+                    (one.answer, one.waiting) = (None, None);
                 }
             }
             _ => {}

@@ -65,14 +65,11 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
         return Err(ApiError::field("max_tokens", "`max_tokens` is 0; it must be 1 or above"));
     }
     let logprobs = fields.switch("logprobs")?.unwrap_or(false);
-    let top = fields.whole::<u32>("top_logprobs", "a whole number from 0 to 20")?;
-    if top.is_some_and(|top| top > MAX_TOP) {
-        return Err(ApiError::field("top_logprobs", format!("`top_logprobs` is above {MAX_TOP}")));
-    }
-    if top.is_some_and(|top| top > 0) && !logprobs {
+    let top = top_logprobs(&mut fields)?;
+    if top > 0 && !logprobs {
         return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
     }
-    asked.sampling.logprobs = logprobs.then(|| top.unwrap_or(0));
+    asked.sampling.logprobs = logprobs.then_some(top);
     let token_ids = fields.switch("return_token_ids")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
     let mut ignored = Vec::new();
@@ -80,6 +77,18 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     let talk = Talk { keeps_tokens: logprobs || token_ids, ..talk(&mut fields)? };
     fields.finish_into(&mut ignored)?;
     Ok(Read { asked, talk, stream, include_usage, logprobs, token_ids, ignored })
+}
+
+/// Log-probabilities beside each token.
+///
+/// # Errors
+/// More than can be had.
+pub(crate) fn top_logprobs(fields: &mut Fields) -> Result<u32, ApiError> {
+    let top = fields.whole::<u32>("top_logprobs", "a whole number from 0 to 20")?.unwrap_or(0);
+    if top > MAX_TOP {
+        return Err(ApiError::field("top_logprobs", format!("`top_logprobs` is above {MAX_TOP}")));
+    }
+    Ok(top)
 }
 
 /// What changes nothing in a body.

@@ -109,7 +109,7 @@ impl Chat {
     fn logprobs(&self, tokens: &[SeenToken]) -> Value {
         let texts = self.conversing.turns.held().generator().ok().and_then(|generator| generator.model().texts());
         match texts.filter(|_| self.logprobs) {
-            Some(texts) => logprobs::of_chat(&texts.tokenizer, tokens),
+            Some(texts) => json!({"content": logprobs::entries(&texts.tokenizer, tokens), "refusal": null}),
             None => Value::Null,
         }
     }

@@ -22,15 +22,14 @@ fn entry(tokenizer: &Tokenizer, of: &TokenLogprob) -> Value {
     json!({"token": name(tokenizer, of.token), "logprob": number(of.logprob), "bytes": bytes})
 }
 
-/// The form of conversations: `{"content": [{token, logprob, bytes, top_logprobs}], "refusal": null}`.
-pub(super) fn of_chat(tokenizer: &Tokenizer, tokens: &[SeenToken]) -> Value {
+/// The form of conversations and responses, one of `{token, logprob, bytes, top_logprobs}` for each token.
+pub(crate) fn entries<'a>(tokenizer: &Tokenizer, tokens: impl IntoIterator<Item = &'a SeenToken>) -> Vec<Value> {
     let one = |logprobs: &Logprobs| {
         let mut entry_of = entry(tokenizer, &logprobs.chosen);
         entry_of["top_logprobs"] = logprobs.top.iter().map(|top| entry(tokenizer, top)).collect();
         entry_of
     };
-    let content: Vec<Value> = tokens.iter().filter_map(|token| token.logprobs.as_ref()).map(one).collect();
-    json!({"content": content, "refusal": null})
+    tokens.into_iter().filter_map(|token| token.logprobs.as_ref()).map(one).collect()
 }
 
 /// The form of completions: parallel lists. Offsets count characters from the text's beginning.

@@ -6,7 +6,7 @@ mod chat_answer;
 mod chat_fields;
 pub(crate) mod completions;
 mod completions_answer;
-mod logprobs;
+pub(crate) mod logprobs;
 pub(crate) mod models;
 
 pub(crate) use chat_fields::CHAT;

@@ -85,6 +85,11 @@ fn text(app: &App, occupancies: &[Option<Occupancy>]) -> String {
     page.gauge("vllm:num_requests_running", "Sequences that run.", |of| of.running);
     page.gauge("vllm:num_requests_waiting", "Sequences that wait for a seat or for cache.", |of| of.waiting);
     page.gauge("vllm:kv_cache_usage_perc", "Share of the cache that sequences hold, 0 to 1.", |of| of.cache_usage);
+    let name = "yirage_waiting_prompt_tokens";
+    page.head(name, "gauge", "Tokens of prompts that are not computed yet.");
+    for (entry, label, _) in &page.models {
+        let _ = writeln!(page.out, "{name}{{{label}}} {}", entry.figures.waiting_tokens.load(Ordering::Relaxed));
+    }
     page.counter("vllm:prompt_tokens_total", "Tokens of prompts.", |of| &of.figures.prompt_tokens);
     page.counter("vllm:generation_tokens_total", "Tokens generated.", |of| &of.figures.generation_tokens);
     page.counter("vllm:prefix_cache_queries_total", "Tokens looked for in the cache.", |of| &of.figures.prompt_tokens);

@@ -1,9 +1,10 @@
 //! Answers of /v1/responses, whole and in parts.
 
 use super::begun::Begun;
-use super::output::Output;
+use super::output::{Event, Output};
 use crate::error::ApiError;
-use crate::generate::{End, Ending, Said};
+use crate::generate::{End, Ending, Said, SeenToken};
+use crate::openai::logprobs;
 use crate::reply;
 use crate::speech::Piece;
 use crate::sse::{Gone, Writer};
@@ -11,15 +12,25 @@ use crate::store::Kept;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-fn parts(said: Said) -> (Vec<Piece>, Option<Box<End>>) {
+fn parts(said: Said) -> (Vec<Piece>, Vec<SeenToken>, Option<Box<End>>) {
     match said {
-        Said::Pieces { pieces, .. } => (pieces, None),
-        Said::Ended { pieces, end, .. } => (pieces, Some(end)),
-        Said::Prompt { .. } => (Vec::new(), None),
+        Said::Pieces { pieces, tokens, .. } => (pieces, tokens, None),
+        Said::Ended { pieces, tokens, end, .. } => (pieces, tokens, Some(end)),
+        Said::Prompt { .. } => (Vec::new(), Vec::new(), None),
     }
 }
 
 impl Begun {
+    /// Takes what was said; thoughts and calls have no log-probabilities.
+    fn hear(&self, output: &mut Output, pieces: Vec<Piece>, tokens: &[SeenToken]) -> Vec<Event> {
+        let texts = self.conversing.turns.held().generator().ok().and_then(|generator| generator.model().texts());
+        let said = tokens.iter().filter(|token| !token.thought);
+        let mut entries = texts.map(|texts| logprobs::entries(&texts.tokenizer, said)).unwrap_or_default();
+        let events = pieces.into_iter().flat_map(|piece| output.push(piece, &mut entries)).collect();
+        output.heard(&mut entries);
+        events
+    }
+
     pub(super) fn object(&self, status: &str, output: &Output, error: Option<&ApiError>) -> Value {
         let mut object = self.echoed.clone();
         let usage = self.conversing.turns.usage();
@@ -83,9 +94,9 @@ pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
 pub(super) async fn computed(begun: &mut Begun) -> Result<Value, ApiError> {
     let (mut output, mut ended) = (begun.output(), None);
     while let Some(said) = begun.conversing.turns.next().await? {
-        let (pieces, end) = parts(said);
+        let (pieces, tokens, end) = parts(said);
         // Whoever does not stream hears of the items alone.
-        pieces.into_iter().for_each(|piece| drop(output.push(piece)));
+        drop(begun.hear(&mut output, pieces, &tokens));
         ended = end.or(ended);
     }
     output.close();
@@ -128,11 +139,9 @@ pub(super) async fn stream(mut begun: Begun, writer: Writer) -> Result<(), Gone>
                 return to.event("response.failed", failed).await;
             }
         };
-        let (pieces, end) = parts(said);
-        for piece in pieces {
-            for (name, event) in output.push(piece) {
-                to.event(name, event).await?;
-            }
+        let (pieces, tokens, end) = parts(said);
+        for (name, event) in begun.hear(&mut output, pieces, &tokens) {
+            to.event(name, event).await?;
         }
         ended = end.or(ended);
     }

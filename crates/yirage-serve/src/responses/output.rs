@@ -11,9 +11,17 @@ pub(super) struct Output {
     /// What ids of items end with.
     id: String,
     items: Vec<Value>,
-    /// The item that grows, with its text.
-    open: Option<(Kind, String)>,
+    /// The item that grows.
+    open: Option<Open>,
     text: String,
+}
+
+/// An item that grows.
+struct Open {
+    kind: Kind,
+    text: String,
+    /// Log-probabilities of a message's tokens, where they are wanted.
+    logprobs: Vec<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,26 +59,27 @@ impl Output {
         format!("{kind}_{}_{}", self.id, self.items.len())
     }
 
-    fn item(&self, kind: Kind, text: Option<&str>) -> Value {
+    fn item(&self, kind: Kind, part: Option<Value>) -> Value {
+        let content: Vec<Value> = part.into_iter().collect();
         match kind {
             Kind::Message => json!({
                 "id": self.item_id("msg"),
                 "type": "message",
                 "role": "assistant",
-                "status": if text.is_some() { "completed" } else { "in_progress" },
-                "content": text.map(|text| part(kind, text)).into_iter().collect::<Vec<_>>(),
+                "status": if content.is_empty() { "in_progress" } else { "completed" },
+                "content": content,
             }),
             Kind::Reasoning => json!({
                 "id": self.item_id("rs"),
                 "type": "reasoning",
                 "summary": [],
-                "content": text.map(|text| part(kind, text)).into_iter().collect::<Vec<_>>(),
+                "content": content,
             }),
         }
     }
 
-    /// Takes a piece.
-    pub(super) fn push(&mut self, piece: Piece) -> Vec<Event> {
+    /// Takes a piece. A message takes the log-probabilities of the tokens that came until then.
+    pub(super) fn push(&mut self, piece: Piece, logprobs: &mut Vec<Value>) -> Vec<Event> {
         let (kind, text) = match piece {
             Piece::Content(text) => (Kind::Message, text),
             Piece::Reasoning(text) => (Kind::Reasoning, text),
@@ -81,20 +90,24 @@ impl Output {
             }
         };
         let mut events = Vec::new();
-        if self.open.as_ref().is_none_or(|(open, _)| *open != kind) {
+        if self.open.as_ref().is_none_or(|open| open.kind != kind) {
             events = self.close();
             let (item, index) = (self.item(kind, None), self.items.len());
             let id = item["id"].clone();
             events.push(("response.output_item.added", json!({"output_index": index, "item": item})));
-            let added = json!({"item_id": id, "output_index": index, "content_index": 0, "part": part(kind, "")});
+            let added = json!({"item_id": id, "output_index": index, "content_index": 0, "part": part(kind, "", &[])});
             events.push(("response.content_part.added", added));
-            self.open = Some((kind, String::new()));
+            self.open = Some(Open { kind, text: String::new(), logprobs: Vec::new() });
         }
         let id = self.item(kind, None)["id"].clone();
-        let delta = json!({"item_id": id, "output_index": self.items.len(), "content_index": 0, "delta": text});
+        let mut delta = json!({"item_id": id, "output_index": self.items.len(), "content_index": 0, "delta": text});
+        if kind == Kind::Message {
+            delta["logprobs"] = logprobs.as_slice().into();
+            self.heard(logprobs);
+        }
         events.push((kind.names().0, delta));
-        if let Some((_, all)) = &mut self.open {
-            all.push_str(&text);
+        if let Some(open) = &mut self.open {
+            open.text.push_str(&text);
         }
         if kind == Kind::Message {
             self.text.push_str(&text);
@@ -102,10 +115,18 @@ impl Output {
         events
     }
 
+    /// Gives tokens without a piece to the message that grows.
+    pub(super) fn heard(&mut self, logprobs: &mut Vec<Value>) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.kind == Kind::Message) {
+            open.logprobs.append(logprobs);
+        }
+    }
+
     /// Ends the item that grows.
     pub(super) fn close(&mut self) -> Vec<Event> {
-        let Some((kind, text)) = self.open.take() else { return Vec::new() };
-        let (item, index) = (self.item(kind, Some(&text)), self.items.len());
+        let Some(Open { kind, text, logprobs }) = self.open.take() else { return Vec::new() };
+        let part = part(kind, &text, &logprobs);
+        let (item, index) = (self.item(kind, Some(part.clone())), self.items.len());
         let of = |more: Value| {
             let mut event = json!({"item_id": item["id"], "output_index": index, "content_index": 0});
             if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
@@ -113,9 +134,13 @@ impl Output {
             }
             event
         };
+        let said = match kind {
+            Kind::Message => json!({"text": text, "logprobs": logprobs}),
+            Kind::Reasoning => json!({"text": text}),
+        };
         let events = vec![
-            (kind.names().1, of(json!({"text": text}))),
-            ("response.content_part.done", of(json!({"part": part(kind, &text)}))),
+            (kind.names().1, of(said)),
+            ("response.content_part.done", of(json!({"part": part}))),
             ("response.output_item.done", json!({"output_index": index, "item": item})),
         ];
         self.items.push(item);
@@ -162,9 +187,9 @@ impl Output {
     }
 }
 
-fn part(kind: Kind, text: &str) -> Value {
+fn part(kind: Kind, text: &str, logprobs: &[Value]) -> Value {
     match kind {
-        Kind::Message => json!({"type": kind.names().2, "text": text, "annotations": [], "logprobs": []}),
+        Kind::Message => json!({"type": kind.names().2, "text": text, "annotations": [], "logprobs": logprobs}),
         Kind::Reasoning => json!({"type": kind.names().2, "text": text}),
     }
 }

@@ -7,10 +7,10 @@ use super::items;
 use crate::app::{App, now};
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
+use crate::fields::{Field, Fields, Table, honoured, ignored, refused, wrong};
 use crate::generate::{Asked, Talk, converse};
 use crate::grammar::Grammar;
-use crate::openai::chat::{Reasoning, reasoning};
+use crate::openai::chat::{Reasoning, reasoning, top_logprobs};
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use crate::tools::{Tool, ToolUse};
@@ -41,12 +41,12 @@ const OWN: &[Field] = &[
     ignored("prompt_cache_key", r#"{"type":["string","null"]}"#),
     ignored("prompt_cache_retention", r#"{"type":["string","null"]}"#),
     ignored("service_tier", r#"{"type":["string","null"]}"#),
-    ignored("include", r#"{"type":["array","null"]}"#),
+    honoured("include", r#"{"type":["array","null"],"items":{"type":"string"}}"#),
+    honoured("top_logprobs", r#"{"type":["integer","null"],"minimum":0,"maximum":20}"#),
     ignored("stream_options", r#"{"type":["object","null"]}"#),
     refused("truncation", "a conversation is never shortened", &["\"disabled\""]),
     refused("conversation", "use `previous_response_id`", &[]),
     refused("prompt", "there are no stored prompts", &[]),
-    refused("top_logprobs", "use /v1/chat/completions", &["0"]),
     refused("max_tool_calls", "tools are called by the client", &[]),
 ];
 
@@ -101,10 +101,29 @@ struct Wanted {
     temperature: Option<f32>,
     top_p: Option<f32>,
     max_tokens: Option<u32>,
+    /// Log-probabilities beside each token, where any are wanted.
+    logprobs: Option<u32>,
     stream: bool,
     store: bool,
     background: bool,
     ignored: Vec<String>,
+}
+
+/// What `include` may name that is there.
+const LOGPROBS: &str = "message.output_text.logprobs";
+
+/// How many log-probabilities are wanted beside each token. What else may be included is of tools and forms of thoughts
+/// that are not here, and changes nothing.
+fn logprobs(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Option<u32>, ApiError> {
+    let included = fields.list("include")?.unwrap_or_default();
+    if let Some((at, other)) = included.iter().enumerate().find(|(_, name)| !name.is_string()) {
+        return Err(wrong(&format!("include[{at}]"), "a string", other));
+    }
+    if included.iter().any(|name| name != LOGPROBS) {
+        ignored.push("include".to_owned());
+    }
+    let top = top_logprobs(fields)?;
+    Ok((included.iter().any(|name| name == LOGPROBS) || top > 0).then_some(top))
 }
 
 /// The fields of a body behind its model.
@@ -121,9 +140,12 @@ fn wanted(mut fields: Fields, said: Previous<'_>) -> Result<Wanted, ApiError> {
         let what = "`background` is for responses that are kept and asked for later: without `stream`, with `store`";
         return Err(ApiError::field("background", what));
     }
-    let read = read(&mut fields, said)?;
-    let ignored = fields.finish()?;
-    Ok(Wanted { read, temperature, top_p, max_tokens, stream, store, background, ignored })
+    let mut ignored = Vec::new();
+    let logprobs = logprobs(&mut fields, &mut ignored)?;
+    let mut read = read(&mut fields, said)?;
+    read.talk.keeps_tokens = logprobs.is_some();
+    fields.finish_into(&mut ignored)?;
+    Ok(Wanted { read, temperature, top_p, max_tokens, logprobs, stream, store, background, ignored })
 }
 
 /// What changes nothing in a body. Responses that were kept are not looked for.
@@ -156,6 +178,7 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
     let wanted = wanted(fields, &|id| said(app, call, id))?;
     let Wanted { read: Read { talk, messages, mut echoed }, stream, store, background, mut ignored, .. } = wanted;
     asked.max_tokens = wanted.max_tokens;
+    asked.sampling.logprobs = wanted.logprobs;
     asked.sampling.temperature = wanted.temperature.unwrap_or(asked.sampling.temperature);
     asked.sampling.top_p = wanted.top_p.unwrap_or(asked.sampling.top_p);
     for (name, value) in [
@@ -164,6 +187,7 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
         ("temperature", json!(asked.sampling.temperature)),
         ("top_p", json!(asked.sampling.top_p)),
         ("max_output_tokens", json!(asked.max_tokens)),
+        ("top_logprobs", json!(asked.sampling.logprobs.unwrap_or(0))),
         ("store", json!(store)),
         ("background", json!(background)),
     ] {

@@ -453,6 +453,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Requests that may wait; further ones are sent away with 429",
     ),
     option(
+        "max-queued-tokens",
+        Number("N"),
+        Described("no limit"),
+        SERVE,
+        "Tokens of prompts that may wait to be computed; further requests are sent away with 429",
+    ),
+    option(
         "max-step-ms",
         Number("MS"),
         Described("none"),

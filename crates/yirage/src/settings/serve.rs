@@ -35,6 +35,7 @@ pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), Fail
         allowed_hosts: layers.texts("allowed-host").to_vec(),
         allowed_origins: layers.texts("allowed-origin").to_vec(),
         max_queued: layers.number("max-queued", "a whole number", |_| true)?.unwrap_or(usual.max_queued),
+        max_queued_tokens: layers.number("max-queued-tokens", "a whole number", |_| true)?,
         request_time: seconds(layers, "request-time")?,
         drain_time: seconds(layers, "drain-time")?.unwrap_or(usual.drain_time),
         stuck_after: seconds(layers, "stuck-after")?.unwrap_or(usual.stuck_after),

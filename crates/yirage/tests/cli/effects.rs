@@ -158,6 +158,7 @@ const EFFECTS: &[Effect] = &[
     ("allowed-origin", |_| crate::serve::allowed_origin()),
     ("max-seqs", |_| crate::serve::max_seqs()),
     ("max-queued", |_| crate::serve::max_queued()),
+    ("max-queued-tokens", |_| crate::serve::max_queued_tokens()),
     ("max-step-ms", |_| crate::serve::max_step_ms()),
     ("kv-memory", |_| crate::serve::kv_memory()),
     ("models-memory", |_| crate::serve::models_memory()),

@@ -224,6 +224,26 @@ pub(crate) fn max_queued() {
     assert_eq!((status("0"), status("1")), (429, 200));
 }
 
+pub(crate) fn max_queued_tokens() {
+    // Whether one is refused while the prompt of another waits behind a long answer.
+    let refused = |more: &[&str]| {
+        let server = Serving::new(&[&["--max-seqs", "1"], more].concat());
+        let ask = |prompt: &str| {
+            let body = json!({"prompt": prompt, "max_tokens": 1}).to_string();
+            server.ask("POST", "/v1/completions", "", &body).0
+        };
+        let open = server.long();
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..2).map(|_| scope.spawn(|| ask("Once upon a time"))).collect();
+            let codes: Vec<u16> = asked.into_iter().map(|one| one.join().unwrap()).collect();
+            drop(open);
+            codes.contains(&429)
+        })
+    };
+    // The long answer may have ended before either was looked at.
+    assert!((0..20).any(|_| refused(&["--max-queued-tokens", "1"])) && !refused(&[]));
+}
+
 pub(crate) fn max_step_ms() {
     let said = |more: &[&str]| Serving::new(&[&["--log-level", "debug"], more].concat()).ended().err;
     assert!(said(&["--max-step-ms", "5"]).contains("max_step=Some(5ms)"));
