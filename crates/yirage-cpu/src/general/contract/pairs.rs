@@ -158,7 +158,7 @@ mod x86 {
         let places = |first: u32| -> [u32; LANES] {
             std::array::from_fn(|c| {
                 let column = first + c as u32;
-                column << 16 | column + NUMBERS as u32
+                (column << 16) | (column + NUMBERS as u32)
             })
         };
         // SAFETY: sixteen words each.
