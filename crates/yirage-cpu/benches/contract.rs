@@ -29,7 +29,7 @@ fn main() {
         }
     }
     // The last two are the products of an attention head.
-    for sizes in [[512; 3], [1024; 3], [256, 64, 4096], [256, 4096, 64]] {
+    for sizes in [[512; 3], [1024; 3], [128, 4096, 4096], [256, 64, 4096], [256, 4096, 64]] {
         for (transposed, elem) in [(false, Elem::F32), (true, Elem::F32), (false, Elem::BF16)] {
             row(isa, sizes, transposed, elem, false);
         }

@@ -400,3 +400,25 @@ fn one_strange_number_among_rows_side_by_side() {
         }
     }
 }
+
+/// A right side of bf16 numbers that are held as f32, and of other f32 numbers.
+#[test]
+fn bf16_numbers_times_wide_ones() {
+    let mut rng = Rng::new(11);
+    for sizes in [[1, 300, 96], [8, 513, 200], [16, 300, 70], [24, 300, 96], [40, 521, 70]] {
+        for narrow in [true, false] {
+            let mut case = Case::new(&mut rng, &[], sizes, BF16);
+            case.b = Tensor::filled(&mut rng, DType::F32, &sizes[1..]);
+            if narrow {
+                for &at in &case.b.places {
+                    case.b.memory.bytes_mut()[4 * at..][..2].fill(0);
+                }
+            }
+            let want = exact(&case.chains(&case.a.values(), &case.b.values()), BF16);
+            for isa in levels() {
+                run(isa, case.product(2), false);
+                case.out.holds(&want, &format!("{isa} {narrow} {}", case.describe()));
+            }
+        }
+    }
+}

@@ -42,12 +42,6 @@ impl Magnitudes {
         Magnitudes { least, most: u32::from(most) << 16, low: 0 }
     }
 
-    /// Of these and of others.
-    pub(super) fn and(self, other: Magnitudes) -> Magnitudes {
-        let (least, most) = (self.least.min(other.least), self.most.max(other.most));
-        Magnitudes { least, most, low: self.low | other.low }
-    }
-
     /// The exponent of the least one, with the bias; none where all are zeros.
     fn least_exponent(self) -> Option<u32> {
         (self.least != u32::MAX).then(|| (self.least + 1) >> FRACTION)

@@ -16,7 +16,7 @@ mod tile;
 
 use super::{Elem, Held, Input, OperandError, Output, Program, Sizes, Strides};
 use crate::isa::Isa;
-use split::{FEW, Split, Way};
+use split::{FEW, FEW_WIDE, Split, Way};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -152,7 +152,8 @@ impl<'a> Contract<'a> {
         let rank = batch.len();
         let mut contract = Contract { product, rank, m, down: rank, split: Split::new(Way::Packed, 0, 0, 0, 1) };
         contract.fold();
-        let streams = contract.lies_in_rows() && contract.m <= FEW;
+        let wide = contract.has_pairs(isa) && product.b.elem == Elem::F32;
+        let streams = contract.lies_in_rows() && contract.m <= if wide { FEW_WIDE } else { FEW };
         let way = if streams { Way::Stream } else { Way::Packed };
         let matrices = batch[..contract.rank].iter().product();
         contract.split = Split::new(way, matrices, contract.m, n, product.workers);
@@ -169,6 +170,11 @@ impl<'a> Contract<'a> {
     fn has_pairs(&self, isa: Isa) -> bool {
         let Product { a, b, .. } = self.product;
         pairs::are_multiplied(isa) && a.elem == Elem::BF16 && matches!(b.elem, Elem::BF16 | Elem::F32)
+    }
+
+    /// Whether a piece begins with pairs: what is read as it lies has to be bf16 in memory.
+    fn begins_in_pairs(&self, isa: Isa) -> bool {
+        self.has_pairs(isa) && (self.split.way == Way::Packed || self.product.b.elem == Elem::BF16)
     }
 
     /// Makes one matrix of those that the innermost dimensions of the batch multiply with the same right side.

@@ -158,7 +158,7 @@ mod x86 {
         let places = |first: u32| -> [u32; LANES] {
             std::array::from_fn(|c| {
                 let column = first + c as u32;
-                column << 16 | column + NUMBERS as u32
+                (column << 16) | (column + NUMBERS as u32)
             })
         };
         // SAFETY: sixteen words each.
@@ -227,6 +227,7 @@ mod x86 {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
         pub(in super::super) unsafe fn run_pairs(&self) {
             for c in (0..self.columns).step_by(PANEL) {
+                self.fetch_at(c);
                 let panel = self.panel_at(c);
                 let mut r = 0;
                 while r < self.rows {

@@ -4,7 +4,7 @@ use super::float::with_float;
 use super::magnitudes::{Limits, Rows};
 use super::pack::Pack;
 use super::pairs::{Numbers, Pair, PairsOfPanel, PairsOfRow};
-use super::split::{DEPTH, LINE, PANEL, Piece, streamed_rows};
+use super::split::{DEPTH, LINE, PANEL, Piece, RUN, streamed_rows};
 use super::tile::{Ahead, Multiply};
 use super::{Contract, Fused};
 use crate::general::{Elem, Input, Output, Sizes, Strides, map};
@@ -171,7 +171,7 @@ impl Contract<'_> {
         }
         // SAFETY: the piece's sums.
         unsafe { self.begin(isa, piece, sums, pitch) };
-        let mut plain = self.has_pairs(isa);
+        let mut plain = self.begins_in_pairs(isa);
         if plain && self.product.goes_on {
             plain = launch(isa, Rows { x: sums.as_mut_ptr(), pitch, rows, columns }).are_plain_sums();
         }
@@ -217,18 +217,32 @@ impl Contract<'_> {
     /// # Safety
     /// As for [`Contract::blocks`].
     unsafe fn packed_blocks(&self, isa: Isa, piece: &Piece, blocks: Blocks, plain: &mut bool) {
+        // Beside few columns the block of a is what takes long, and runs of few lines are fetched no sooner for it.
+        let rows = if blocks.columns < RUN { 0 } else { DEPTH };
+        let ahead = self.ahead(piece, blocks.l + blocks.depth, rows, blocks.columns);
         // SAFETY: as promised by the caller; `Contract::has_pairs` has said that the level multiplies pairs.
         unsafe {
             if let Some(limits) = blocks.limits {
                 if self.pairs_of_right(isa, piece, &blocks, limits) {
-                    return blocks.of::<Pair>(blocks.depth.div_ceil(2)).run_pairs();
+                    return Multiply { ahead, ..blocks.of::<Pair>(blocks.depth.div_ceil(2)) }.run_pairs();
                 }
                 *plain = false;
                 self.pack_left(isa, piece, &blocks);
             }
             self.pack_right(isa, piece, &blocks);
-            launch(isa, blocks.of::<f32>(blocks.depth));
+            launch(isa, Multiply { ahead, ..blocks.of::<f32>(blocks.depth) });
         }
+    }
+
+    /// Up to so many rows of b from `l` on, of the piece's first columns, where they lie in rows.
+    fn ahead(&self, piece: &Piece, l: usize, rows: usize, columns: usize) -> Ahead {
+        if !self.lies_in_rows() {
+            return Ahead::NONE;
+        }
+        let b = self.input(&self.product.b, self.corner_of_right(piece, l));
+        let bytes = b.elem.bytes();
+        let down = b.strides.as_slice()[0] as isize * bytes as isize;
+        Ahead { first: b.base, down, rows: rows.min(self.product.k - l), bytes: columns * bytes }
     }
 
     /// Multiplies a packed block of a of few rows by whole panels of b as they lie.
@@ -238,13 +252,11 @@ impl Contract<'_> {
     unsafe fn as_it_lies(&self, isa: Isa, piece: &Piece, mut blocks: Blocks, plain: &mut bool) {
         let b = self.input(&self.product.b, self.corner_of_right(piece, blocks.l));
         let [down, bytes] = [b.strides.as_slice()[0] as isize, b.elem.bytes() as isize];
-        let (end, wide) = (blocks.depth, blocks.columns * b.elem.bytes());
-        let (left, step) = (self.product.k - blocks.l, streamed_rows(wide));
+        let (end, step) = (blocks.depth, streamed_rows(blocks.columns * b.elem.bytes()));
         for l in (0..end).step_by(step) {
             let depth = step.min(end - l);
             let row = |l: usize| b.base.wrapping_byte_offset(l as isize * down * bytes);
-            let next = l + depth;
-            let ahead = Ahead { first: row(next), down: down * bytes, rows: step.min(left - next), bytes: wide };
+            let ahead = self.ahead(piece, blocks.l + l + depth, step, blocks.columns);
             let Blocks { left, sums, pitch, rows, columns, .. } = blocks;
             let first = blocks.first && l == 0;
             let mut done = 0;

@@ -13,6 +13,8 @@ pub(super) const LINE: usize = DEPTH + LANES;
 pub(super) const PANEL: usize = 2 * LANES;
 /// Most rows for which b is streamed as it lies: beyond, packing it costs less than its products.
 pub(super) const FEW: usize = 32;
+/// The same where b is bf16 numbers held as f32, which only packing makes pairs of.
+pub(super) const FEW_WIDE: usize = 16;
 /// Most rows of a piece: a multiple of every level's register tile.
 const ROWS: usize = 192;
 /// Rows of a piece are a multiple: one or two register tiles of every level.
@@ -35,7 +37,7 @@ const COLUMNS: usize = 256;
 /// Most sums of a piece of few rows: as much as a first-level cache holds.
 const SUMS: usize = 8192;
 /// Least columns of a piece of few rows: runs of a kilobyte and more are read at memory's speed.
-const RUN: usize = 256;
+pub(super) const RUN: usize = 256;
 /// Bytes of rows of b that are multiplied while as many that come next are fetched. Rows are often a power of two apart and
 /// meet in few sets of the second-level cache: more would not stay in it.
 const STREAMED: usize = 32 << 10;
