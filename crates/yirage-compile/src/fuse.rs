@@ -15,7 +15,7 @@ use crate::readers::{Readers, is_there};
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::region::{MAX_REGION_OPS, is_product, row_dim};
-use yirage_ir::{Dim, Graph, Node, NodeKind, RegionKind, Source, Type, ValueId};
+use yirage_ir::{Dim, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Step, Target};
 
 pub(crate) fn run(
@@ -32,6 +32,9 @@ pub(crate) fn run(
     let readers = Readers::of(graph);
     for group in groups(graph, &Epilogues::new(graph, &readers, target), decisions) {
         let runs = target.runs_regions(kind_of(graph, &group));
+        if let Some(norm) = norm_before(graph, &group) {
+            decisions.tell(|| norm_stays(graph, norm, group[0]));
+        }
         if group.len() > 1 {
             decisions.tell(|| decision(graph, &group, runs));
         }
@@ -200,6 +203,25 @@ fn decision(graph: &Graph, members: &[usize], runs: bool) -> Decision {
         _ => format!("products of {}, with what follows from each alone", names::quoted(graph, first.ins[0])),
     };
     Decision::done(values, what, why)
+}
+
+/// The norm whose rows products multiply.
+fn norm_before(graph: &Graph, members: &[usize]) -> Option<usize> {
+    let product = &graph.nodes[members[0]];
+    let Source::Node { node, .. } = graph.value(*product.ins.first()?).source else { return None };
+    let is_norm = |node: &Node| matches!(&node.kind, NodeKind::Op(Op::RmsNorm(_) | Op::LayerNorm(_)));
+    (is_product(product) && is_norm(&graph.nodes[node as usize])).then_some(node as usize)
+}
+
+/// Why a norm is a pass of its own.
+fn norm_stays(graph: &Graph, norm: usize, product: usize) -> Decision {
+    let [rows, weight] = [graph.ty(graph.nodes[norm].outs[0]), graph.ty(graph.nodes[product].ins[1])];
+    let what = format!("joining the product {}", names::listed(&names::of_node(graph, product)));
+    let why = format!(
+        "each panel of {weight} reads the rows, so they are normalised once for all and written as {rows}, which is little \
+         beside the weight; behind the product the scale of a row would round otherwise"
+    );
+    Decision::refused(names::of_node(graph, norm), what, why)
 }
 
 fn emit(graph: &Graph, members: &[usize], readers: &Readers, r: &mut Rebuild) -> Result<(), CompileError> {

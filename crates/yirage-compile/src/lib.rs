@@ -4,6 +4,7 @@
 //! contents. This crate sees facts about devices ([`yirage_plan::Target`]), never a device, a request or a file.
 #![forbid(unsafe_code)]
 
+mod attention;
 mod canonicalise;
 mod chains;
 mod compose;
@@ -48,6 +49,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "recognise", run: recognise::run },
     Pass { name: "canonicalise", run: canonicalise::run },
     Pass { name: "legalise", run: legalise::run },
+    Pass { name: "attention", run: attention::run },
     Pass { name: "compose", run: compose::run },
     Pass { name: "chains", run: chains::run },
     Pass { name: "tiles", run: tiles::run },
@@ -56,7 +58,7 @@ pub const PIPELINE: &[Pass] = &[
 
 /// The version of what plans are made of: passes, choice of kernels, places and task programs. It is raised with each change
 /// that makes another plan of the same graph, so that kept plans are those that would be made now.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The largest sizes a plan is made for.
 pub type Bucket = Dims;

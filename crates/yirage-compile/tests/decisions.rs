@@ -209,3 +209,64 @@ fn an_output_is_never_fused_away() {
         assert!(plain.nodes.iter().all(|n| matches!(n.kind, NodeKind::Op(_))));
     }
 }
+
+const ATTENTION: &str = r#"slot %q: f32[2, 16, 8] slot %k: f32[2, 8, 32] slot %v: f32[2, 32, 8]
+    %s = contract(%q, %k): f32[2, 16, 32] %e = map{expr="exp(x0)"}(%s): f32[2, 16, 32]
+    %z = reduce{kind=sum, axes="[2]", keep=true}(%e): f32[2, 16, 1]
+    %w = map{expr="div(x0, x1)"}(%e, %z): f32[2, 16, 32]
+    %y = contract(%w, %v): f32[2, 16, 8]"#;
+
+#[test]
+fn attention_without_its_scores_is_told_or_what_it_lacks() {
+    let pass = "attention";
+    let found = told(&format!("{ATTENTION} output %y"));
+    assert_told(&found, pass, "w", Verdict::Done, &["blocks of 16 rows", "32 keys", "no bit changes"]);
+    let output = told(&format!("{ATTENTION} output %y output %w"));
+    assert_told(&output, pass, "s", Verdict::Refused, &["`w` is an output"]);
+    let shared = told(&format!("{ATTENTION} %n = map{{expr=\"neg(x0)\"}}(%s): f32[2, 16, 32] output %y output %n"));
+    assert_told(&shared, pass, "s", Verdict::Refused, &["`s` is shared", "`n`"]);
+    let across = told(&format!(
+        "{} output %y",
+        ATTENTION
+            .replace("axes=\"[2]\"", "axes=\"[1]\"")
+            .replace("f32[2, 16, 1]", "f32[2, 1, 32]")
+            .replace("16", "128")
+    ));
+    assert_told(&across, pass, "s", Verdict::Refused, &["reads across them"]);
+    let graph = parsed(&format!("{ATTENTION} output %y"));
+    let mut without = target();
+    without.capabilities.flash_attention = false;
+    let told = explained_on(&graph, &without, &Options::default()).1;
+    assert_told(&told, pass, "s", Verdict::Refused, &["has no attention without scores"]);
+    let small = Target { block_bytes: Some(512), ..target() };
+    let told = explained_on(&graph, &small, &Options::default()).1;
+    assert_told(&told, pass, "s", Verdict::Refused, &["no room for the scores of 8 rows"]);
+    let unfused = explained_on(&graph, &target(), &Options::default().unfused()).1;
+    assert!(of(&unfused, pass, "s").is_empty());
+}
+
+#[test]
+fn attention_of_a_steps_sizes_is_told() {
+    let found = told(
+        r#"slot %q: f32[Tokens, 8] slot %k: f32[8, 32] slot %v: f32[32, 8]
+           %s = contract(%q, %k): f32[Tokens, 32] %p = softmax(%s): f32[Tokens, 32]
+           %y = contract(%p, %v): f32[Tokens, 8] output %y"#,
+    );
+    assert_told(&found, "attention", "p", Verdict::Refused, &["blocks have fixed sizes"]);
+}
+
+#[test]
+fn a_norm_in_front_of_a_product_is_told() {
+    let found = told(
+        r#"slot %x: f32[Tokens, 64] weight %g: f32[64] weight %w: f32[96, 64]
+           %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x, %g): f32[Tokens, 64]
+           %y = linear{groups=1}(%n, %w): f32[Tokens, 96] output %y"#,
+    );
+    assert_told(
+        &found,
+        "fuse",
+        "n",
+        Verdict::Refused,
+        &["joining the product `y`", "normalised once for all", "round otherwise"],
+    );
+}

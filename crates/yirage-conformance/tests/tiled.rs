@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 use std::sync::Arc;
-use yirage_compile::Options;
-use yirage_conformance::random::{DrawnTiles, given};
+use yirage_compile::{Options, compile, plan_weights};
+use yirage_conformance::random::{DrawnTiles, given, plain_attention};
 use yirage_conformance::{Setup, Trouble};
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::tensor::Data;
-use yirage_ir::{Graph, Tensor, text, verify};
+use yirage_ir::{Graph, Node, NodeKind, Tensor, text, verify};
 
 /// Regions by default; `YIRAGE_RANDOM_TILES` says another number.
 const REGIONS: u64 = 2_000;
@@ -139,6 +139,37 @@ fn the_cpu_gives_the_bytes_of_what_is_without_tiles() {
     }
     println!("{without_room} runs of {} had no room in the caches", 3 * regions());
     assert!(without_room * 20 < 3 * regions());
+}
+
+/// Attention in plain ops is one region without its scores, and has the bytes of its ops one by one: by the reference, with
+/// any number of workers and by all executors.
+#[test]
+fn plain_attention_has_the_bytes_of_its_ops() {
+    let devices: Vec<Arc<dyn Device>> = (1..=8).map(|threads| open(&Cpu, threads)).collect();
+    let (mut regions, all) = (0, regions() / 5);
+    for seed in 0..all {
+        let setup = plain_attention(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let plain = run(&setup, &*devices[0], false, &format!("seed {seed}, plain")).unwrap();
+        let narrow = text::print(&setup.graph).contains("f16");
+        for (p, r) in plain.iter().zip(&setup.reference().unwrap()) {
+            let (far, bound) = (apart(&wide(p), &wide(&r.data)), if narrow { 0.05 } else { 2e-5 });
+            assert!(far <= bound, "seed {seed}: {far:e} from the reference\n{}", text::print(&setup.graph));
+        }
+        let target = devices[1].target();
+        let weights = plan_weights(&setup.graph, &target).unwrap();
+        let plan = compile(&setup.graph, setup.dims, &target, &weights, &Options::new(setup.precision)).unwrap();
+        let tiled = |node: &Node| matches!(&node.kind, NodeKind::Region(region) if region.tiled.is_some());
+        regions += u64::from(plan.graph.nodes.iter().any(tiled));
+        for workers in [1, 2 + seed as usize % 7] {
+            let what = format!("seed {seed}, {workers} workers");
+            let made = run(&setup, &*devices[workers - 1], true, &what).unwrap();
+            for (made, plain) in made.iter().zip(&plain) {
+                assert_eq!(bits(made), bits(plain), "{what}\n{}", text::print(&setup.graph));
+            }
+        }
+    }
+    println!("{regions} of {all} are one region");
+    assert!(regions * 10 > all * 9);
 }
 
 /// Mirage's demonstrations written by hand, each with the plain ops that it computes.

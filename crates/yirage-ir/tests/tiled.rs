@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use std::collections::HashMap;
-use yirage_ir::region::{Tiled, block_bytes, unrolled};
+use yirage_ir::region::{Tiled, block_bytes, in_place, unrolled};
 use yirage_ir::rng::Rng;
 use yirage_ir::{DType, Dims, Graph, NodeKind, Tensor, interp, text, verify};
 
@@ -161,6 +161,33 @@ fn texts_round_trip() {
         assert_eq!(text::parse(&printed).unwrap(), graph);
         assert_eq!(printed.contains("an order of its own"), text != MATMUL);
     }
+}
+
+/// A product of which a block keeps all sums, which a map changes; a further product goes through what it reads too.
+const KEPT: &str = "slot %x: f32[8, 16] slot %k: f32[16, 1024] slot %v: f32[1024, 4]
+     %y = region tiled{grid=\"[2, 1, 1]\", loops=1, ins=\"[0 - -, - - -, - - -]\", outs=\"[0 - -]\",
+     accumulate=\"[]\", running=\"[]\", reads=\"[0, 1, 2]\"}(%x, %k, %v): f32[8, 4]
+     graph body { slot %x: f32[4, 16] slot %k: f32[16, 1024] slot %v: f32[1024, 4] }
+     graph block { slot %x: f32[4, 16] slot %k: f32[16, 1024] slot %v: f32[1024, 4]
+     %s = contract(%x, %k): f32[4, 1024] %m = reduce{kind=max, axes=\"[1]\", keep=true}(%s): f32[4, 1]
+     %e = map{expr=\"exp(sub(x0, x1))\"}(%s, %m): f32[4, 1024] %y = contract(%e, %v): f32[4, 4] output %y } output %y";
+
+#[test]
+fn products_go_through_tiles_and_maps_write_in_place() {
+    let graph = parse(KEPT);
+    let (body, tiled) = the_region(&graph);
+    // x, pieces of k and v, and the sums; what the map makes lies in their place when k is read no more.
+    assert_eq!(block_bytes(body, tiled), Some(4 * (64 + 4096 + 4096 + 4096)));
+    let sums = tiled.block.find("s");
+    assert_eq!(in_place(&tiled.block, 2), sums);
+    // What another node reads later stays.
+    let graph = parse(&KEPT.replace(
+        "%y = contract(%e, %v)",
+        "%z = map{expr=\"add(x0, x1)\"}(%e, %s): f32[4, 1024] %y = contract(%z, %v)",
+    ));
+    let (_, tiled) = the_region(&graph);
+    assert_eq!(in_place(&tiled.block, 2), None);
+    assert!(in_place(&tiled.block, 3).is_some());
 }
 
 #[test]

@@ -11,8 +11,8 @@ mod cost;
 mod explore;
 mod rule;
 mod rules;
-mod terms;
-mod tiles;
+pub(crate) mod terms;
+pub(crate) mod tiles;
 
 pub use cost::{Estimate, Rates};
 pub use explore::End;

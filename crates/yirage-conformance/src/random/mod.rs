@@ -3,6 +3,7 @@
 //! A test draws the bytes from numbers, a fuzzer makes them; the same bytes are the same graph. [`Drawn::check`] says what
 //! is wrong, [`Drawn::smallest`] finds the smallest part of a graph of which it is still wrong.
 
+mod attention;
 mod cases;
 mod check;
 mod choices;
@@ -13,6 +14,7 @@ mod named;
 mod shrink;
 mod tiled;
 
+pub use attention::plain_attention;
 pub use check::{Failure, Verdict};
 pub use tiled::{DrawnTiles, given, without_tiles};
 

@@ -99,6 +99,14 @@ pub fn given(graph: Graph, seed: u64) -> Setup {
                 let x: Vec<i32> = (0..n).map(|_| rng.index(200) as i32 - 100).collect();
                 slots.insert(v.name.clone(), Record::of(&x));
             }
+            (_, DType::Stored(format)) if format != Format::F32 => {
+                let (x, mut bytes): (Vec<f32>, _) =
+                    ((0..n).map(|_| rng.signed_f32()).collect(), vec![0; v.ty.held_bytes(&Dims::default())]);
+                if let Some(encode) = format.info().encode {
+                    encode(&x, &mut bytes);
+                }
+                slots.insert(v.name.clone(), Record::of(&bytes));
+            }
             _ => {
                 let x: Vec<f32> = (0..n).map(|_| rng.signed_f32()).collect();
                 slots.insert(v.name.clone(), Record::of(&x));

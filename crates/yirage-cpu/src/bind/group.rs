@@ -35,6 +35,11 @@ impl GroupSpot {
         Ok(GroupSpot { bytes, row: 0, own })
     }
 
+    /// Its bytes in each worker's memory.
+    pub(super) fn bytes(&self) -> &Range<usize> {
+        &self.bytes
+    }
+
     /// Where the first of all rows would lie, so that those of the group lie where the worker keeps them.
     pub(super) fn first(&self, run: &Run<'_>) -> *mut u8 {
         let group = match self.own.get(run.worker) {

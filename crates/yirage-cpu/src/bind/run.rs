@@ -92,6 +92,8 @@ pub(crate) struct TileAt {
     pub(crate) iteration: usize,
     /// Whether it is the last one.
     pub(crate) last: bool,
+    /// Whether the worker has had a block in this run, so that what it keeps from block to block is of this run.
+    pub(crate) kept: bool,
 }
 
 /// What a run reads and writes.

@@ -13,7 +13,7 @@ use yirage_hal::HalError;
 use yirage_ir::attr::List;
 use yirage_ir::expr::{Expr, Func, Scalar, is_float};
 use yirage_ir::op::{Fill, Map, Op, Reduce};
-use yirage_ir::region::{Accumulate, CONTINUED, Chain, Core, TileIn, TileOut, Tiled};
+use yirage_ir::region::{Accumulate, CONTINUED, Chain, Core, TileIn, TileOut, Tiled, in_place};
 use yirage_ir::{DType, Dims, Graph, GraphBuilder, Node, NodeKind, Region, Source, Strided, Type, ValueId};
 
 /// The steps of a block.
@@ -99,6 +99,16 @@ impl Room<'_, '_> {
         let spot = GroupSpot::fixed(bytes, self.binder.shared.pool.count(), self.binder.shared.supply)?;
         let location = Location::Group(spot);
         Ok(Operand { name: name.into(), ty: ty.clone(), location, inner: false })
+    }
+}
+
+impl Room<'_, '_> {
+    /// The same memory for another value of its type, up to a step.
+    fn pass_on(&mut self, name: &str, from: &Operand, last: usize) -> Option<Operand> {
+        let Location::Group(spot) = &from.location else { return None };
+        let (_, until) = self.live.iter_mut().find(|(bytes, _)| bytes == spot.bytes())?;
+        *until = last;
+        Some(Operand { name: name.into(), ..from.clone() })
     }
 }
 
@@ -272,7 +282,14 @@ impl Steps<'_> {
             };
             let out = match values.get(&id).filter(in_order) {
                 Some(out) => out.clone(),
-                None => room.take(&graph.value(id).name, graph.ty(id), last)?,
+                None => {
+                    let name = &graph.value(id).name;
+                    let free = in_place(graph, n).and_then(|from| values.get(&from));
+                    match free.and_then(|from| room.pass_on(name, from, last)) {
+                        Some(out) => out,
+                        None => room.take(name, graph.ty(id), last)?,
+                    }
+                }
             };
             steps.push(step(node, values, chains, vec![out.clone()])?);
             values.insert(id, out);

@@ -133,6 +133,15 @@ impl Whole {
         Ok((Viewed { base, elem, offset, strides: read.at.strides.clone() }, dtype))
     }
 
+    /// Whether it is a tile of what lies outside of the region, where no block changes it.
+    pub(crate) fn is_given_tile(&self, read: &Read) -> bool {
+        let tile = |of: &Operand| match &of.location {
+            Location::Tile(whole, _) => !matches!(**whole, Location::Group(_)),
+            _ => false,
+        };
+        self.input(read.input).is_ok_and(tile)
+    }
+
     /// The elements that the chain to an output writes.
     ///
     /// # Errors

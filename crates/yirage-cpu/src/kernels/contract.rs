@@ -5,8 +5,9 @@ use super::ways::elements;
 use super::{BoundKernel, Kernel};
 use crate::bind::{Binder, Run, Scratch, Viewed, ViewedOut, Whole};
 use crate::general::contract::{self, Contract, Fused, Product};
-use crate::general::{Input, Program};
+use crate::general::{Input, Program, panels};
 use crate::walk::Work;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use yirage_hal::HalError;
 use yirage_ir::expr::Expr;
 use yirage_ir::region::{Core, Elements};
@@ -54,12 +55,24 @@ struct ContractChain {
     carries: bool,
     /// Of each worker.
     scratch: Vec<Scratch>,
+    /// Of each worker, where a right side is kept from block to block of a tiled region.
+    kept: Option<Vec<Kept>>,
 }
+
+/// A packed right side.
+struct Kept {
+    memory: Scratch,
+    /// The address that it was packed from.
+    of: AtomicUsize,
+}
+
+/// Fewest rows of a product whose right side is kept: packing it takes as long as fewer rows do.
+const KEPT_ROWS: usize = 8;
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let node = binder.whole(n)?;
     let scratch = binder.each_worker(scratch_bytes(&node)?)?;
-    bound(&node, false, scratch)
+    Ok(Box::new(whole(&node, scratch)?))
 }
 
 /// Bytes of scratch that a worker needs for a chain around a contraction.
@@ -71,8 +84,35 @@ pub(super) fn scratch_bytes(node: &Whole) -> Result<usize, HalError> {
     Ok(Contract::scratch_bytes(count(outer, bucket), columns.get(bucket)))
 }
 
-/// A chain around a contraction, which goes on from its output in a loop or does not.
-pub(super) fn bound(node: &Whole, carries: bool, scratch: Vec<Scratch>) -> Result<Box<dyn BoundKernel>, HalError> {
+/// Bytes in which a worker keeps the packed right side of a chain around a contraction on tiles; nothing where it is made or
+/// changed inside of the block, or read by few rows.
+pub(super) fn kept_bytes(node: &Whole) -> Result<Option<usize>, HalError> {
+    let chain = node.chain()?;
+    let Core::Contract(sides) = &chain.core else { return Ok(None) };
+    let [read] = &sides[1].reads[..] else { return Ok(None) };
+    let [outer @ .., m, n] = &chain.after.shape[..] else { return Ok(None) };
+    let given = sides[1].expr == Expr::input(0) && node.is_given_tile(read);
+    let size = |dim: &Dim| dim.get(node.bucket());
+    let k = sides[0].shape.last().map_or(0, size);
+    let floats = panels::packed_floats(count(outer, node.bucket()), k, size(n));
+    let bytes = floats.and_then(|floats| floats.checked_mul(size_of::<f32>()));
+    Ok(bytes.filter(|_| given && size(m) >= KEPT_ROWS))
+}
+
+/// A chain around a contraction on tiles, which goes on from its output in a loop, or keeps its right side.
+pub(super) fn in_tiles(
+    node: &Whole,
+    carries: bool,
+    scratch: Vec<Scratch>,
+    kept: Option<Vec<Scratch>>,
+) -> Result<Box<dyn BoundKernel>, HalError> {
+    let one = |memory: Scratch| Kept { memory, of: AtomicUsize::new(0) };
+    let kept = kept.map(|all| all.into_iter().map(one).collect());
+    Ok(Box::new(ContractChain { carries, kept, ..whole(node, scratch)? }))
+}
+
+/// A chain around a contraction.
+fn whole(node: &Whole, scratch: Vec<Scratch>) -> Result<ContractChain, HalError> {
     let chain = node.chain()?;
     let Core::Contract(sides) = &chain.core else {
         return Err(HalError::Load(format!("{} computes contractions alone", KERNEL.name)));
@@ -110,7 +150,7 @@ pub(super) fn bound(node: &Whole, carries: bool, scratch: Vec<Scratch>) -> Resul
         Some(Change { program: program(&expr, &types)?, further: reads })
     };
     let (out, batch) = (node.written(0, &chain.out)?, batch.to_vec());
-    Ok(Box::new(ContractChain { batch, m, k, n: columns, sides, after, out, carries, scratch }))
+    Ok(ContractChain { batch, m, k, n: columns, sides, after, out, carries: false, scratch, kept: None })
 }
 
 fn count(batch: &[Dim], dims: &Dims) -> usize {
@@ -169,6 +209,16 @@ impl BoundKernel for ContractChain {
         };
         // SAFETY: each worker has scratch of its own.
         let scratch = unsafe { self.scratch[work.worker].floats(run) };
+        if let Some(kept) = &self.kept {
+            let Kept { memory, of } = &kept[work.worker];
+            let from = self.sides[1].matrix.first(run) as usize;
+            let before = of.swap(from, Ordering::Relaxed);
+            let there = run.tile.kept && before == from;
+            // SAFETY: the memory is this worker's, who packed the same tile in this run if it is there.
+            let right = unsafe { memory.floats(run) };
+            // SAFETY: as below, for one block that is the caller's.
+            return unsafe { panels::multiply(run.isa, &product, right, there, scratch) };
+        }
         // SAFETY: `Whole::read` and `Whole::written` have checked that all elements exist; pieces are disjoint.
         work.drain(call.pieces(), |pieces| unsafe { contract::contract(run.isa, &call, pieces, scratch) });
     }

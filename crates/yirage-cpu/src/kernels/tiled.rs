@@ -5,7 +5,7 @@
 use super::ways::{elements, moved};
 use super::{BoundKernel, Kernel, chain, concat, constants, contract};
 use crate::bind::{Binder, Carry, Run, Scratch, TileAt, TileStep, Turn, ViewedOut, Whole};
-use crate::general::Partial;
+use crate::general::{Partial, panels};
 use crate::walk::Work;
 use yirage_hal::HalError;
 use yirage_ir::op::{Op, PARTS, ReduceKind};
@@ -28,6 +28,9 @@ pub(super) const KERNEL: Kernel = Kernel {
     scratch: true,
     bind,
 };
+
+/// Most bytes of a right side that a worker keeps: a part of the third-level cache.
+const MOST_KEPT: usize = 4 << 20;
 
 /// A step, bound.
 struct Bound {
@@ -52,22 +55,43 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     for step in steps.body.iter().chain(&steps.block).filter(|step| is_contraction(&step.whole)) {
         bytes = bytes.max(contract::scratch_bytes(&step.whole)?);
     }
-    let scratch = binder.each_worker(bytes)?;
-    let all = |steps: Vec<TileStep>| steps.into_iter().map(|step| bound(step, &scratch)).collect::<Result<_, _>>();
-    Ok(Box::new(Blocks { tiled, blocks: blocks as usize, body: all(steps.body)?, block: all(steps.block)? }))
+    let scratch = binder.each_worker(bytes.max(size_of::<f32>() * panels::SCRATCH))?;
+    let mut all = |steps: Vec<TileStep>| {
+        let bind = |step: TileStep| {
+            let kept = kept(binder, &step)?;
+            bound(step, &scratch, kept)
+        };
+        steps.into_iter().map(bind).collect::<Result<Vec<_>, HalError>>()
+    };
+    let (body, block) = (all(steps.body)?, all(steps.block)?);
+    Ok(Box::new(Blocks { tiled, blocks: blocks as usize, body, block }))
+}
+
+/// Memory in which each worker keeps the right side of a product from block to block, where several rows read it; nothing
+/// of other steps, and of right sides that are larger than the caches.
+fn kept(binder: &mut Binder<'_>, step: &TileStep) -> Result<Option<Vec<Scratch>>, HalError> {
+    if step.carry != Carry::Nothing || !is_contraction(&step.whole) {
+        return Ok(None);
+    }
+    match contract::kept_bytes(&step.whole)?.filter(|bytes| *bytes <= MOST_KEPT) {
+        Some(bytes) => binder.each_worker(bytes).map(Some),
+        None => Ok(None),
+    }
 }
 
 fn is_contraction(whole: &Whole) -> bool {
     whole.chain().is_ok_and(|chain| matches!(chain.core, Core::Contract(_)))
 }
 
-fn bound(step: TileStep, scratch: &[Scratch]) -> Result<Bound, HalError> {
+fn bound(step: TileStep, scratch: &[Scratch], kept: Option<Vec<Scratch>>) -> Result<Bound, HalError> {
     let TileStep { when, whole, carry } = step;
     let kernel = match (carry, whole.op()) {
         (Carry::Parts(count), _) => Box::new(Carried::bind(&whole, count)?),
         (Carry::Nothing, Ok(Op::Concat(_))) => concat::bound(&whole)?,
         (Carry::Nothing, Ok(Op::Fill(_) | Op::Iota(_))) => constants::bound(&whole)?,
-        (carry, _) if is_contraction(&whole) => contract::bound(&whole, carry == Carry::Sums, scratch.to_vec())?,
+        (carry, _) if is_contraction(&whole) => {
+            contract::in_tiles(&whole, carry == Carry::Sums, scratch.to_vec(), kept)?
+        }
         _ => chain::bound(&whole)?,
     };
     Ok(Bound { when, kernel })
@@ -75,10 +99,12 @@ fn bound(step: TileStep, scratch: &[Scratch]) -> Result<Bound, HalError> {
 
 impl BoundKernel for Blocks {
     unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+        let mut kept = false;
         work.drain(self.blocks, |blocks| {
             for at in blocks {
                 // SAFETY: a block writes its own tiles of the outputs and the worker's memory.
-                unsafe { self.one(self.tiled.block_at(at), run, work.alone()) };
+                unsafe { self.one(self.tiled.block_at(at), kept, run, work.alone()) };
+                kept = true;
             }
         });
     }
@@ -93,10 +119,10 @@ impl Blocks {
     ///
     /// # Safety
     /// As [`BoundKernel::run`]; nobody else has the block, nor the worker's memory.
-    unsafe fn one(&self, block: [usize; 3], run: &Run<'_>, work: Work<'_>) {
+    unsafe fn one(&self, block: [usize; 3], kept: bool, run: &Run<'_>, work: Work<'_>) {
         let loops = self.tiled.loops as usize;
         for iteration in 0..loops {
-            let now = run.of_tile(work.worker, TileAt { block, iteration, last: iteration + 1 == loops });
+            let now = run.of_tile(work.worker, TileAt { block, iteration, last: iteration + 1 == loops, kept });
             let first = iteration == 0;
             for step in &self.body {
                 if step.when == Turn::Each || (step.when == Turn::First) == first {
@@ -105,7 +131,7 @@ impl Blocks {
                 }
             }
         }
-        let after = run.of_tile(work.worker, TileAt { block, iteration: 0, last: true });
+        let after = run.of_tile(work.worker, TileAt { block, iteration: 0, last: true, kept });
         for step in &self.block {
             // SAFETY: the contract; steps follow each other.
             unsafe { step.kernel.run(0, &after, work) };

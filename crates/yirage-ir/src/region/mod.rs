@@ -9,7 +9,9 @@ pub use chain::{Chain, Core, Elements, Read};
 pub use products::is_product;
 pub use rows::row_dim;
 pub(crate) use tiled::evaluate as evaluate_tiled;
-pub use tiled::{Accumulate, CONTINUED, MAX_UNROLLED, NotUnrolled, TileIn, TileOut, Tiled, block_bytes, unrolled};
+pub use tiled::{
+    Accumulate, CONTINUED, MAX_UNROLLED, NotUnrolled, TileIn, TileOut, Tiled, block_bytes, in_place, unrolled,
+};
 
 use crate::graph::{Graph, NodeKind, Source};
 use crate::op::Op;

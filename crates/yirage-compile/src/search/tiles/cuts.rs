@@ -34,12 +34,32 @@ pub(super) fn wanted(terms: &Terms, v: Val, dim: u32) -> Option<Vec<Option<u32>>
             Form::Permute(axes) => Some(axes[dim]),
             Form::Expand(_) => aligned(args[0]),
             Form::Slice(cuts) if cuts[dim] == Cut::whole(terms.shape(args[0])[dim]) => Some(dim as u32),
-            // With the same outer dimensions, a part of one of them is the same run of elements on both sides.
-            Form::Reshape(shape) if terms.shape(args[0]).get(..=dim) == shape.get(..=dim) => Some(dim as u32),
-            Form::Slice(_) | Form::Reshape(_) => return None,
+            Form::Reshape(shape) => Some(same_run(shape, terms.shape(args[0]), dim)? as u32),
+            Form::Slice(_) => return None,
         }],
         _ => return None,
     })
+}
+
+/// The dimension of which a part is the same run of elements as a part of dimension `dim` of another shape of these
+/// elements: both lie behind the same outer elements, and one of them is the outermost of those that the other is made of.
+/// Parts that do not divide it are none.
+fn same_run(from: &[Dim], to: &[Dim], dim: usize) -> Option<usize> {
+    let count = |dims: &[Dim]| dims.iter().try_fold(1usize, |n, d| n.checked_mul(d.as_const()?));
+    if from.get(..=dim)? == to.get(..=dim)? {
+        return Some(dim);
+    }
+    let outer = count(&from[..dim])?;
+    (0..to.len()).find(|&at| to[at] != Dim::Const(1) && count(&to[..at]) == Some(outer))
+}
+
+/// The dimension that shows a part of dimension `dim` in a view; none where parts are not seen as parts.
+pub(crate) fn of_view(form: &Form, shape: &[Dim], dim: u32) -> Option<u32> {
+    match form {
+        Form::Permute(axes) => axes.iter().position(|&axis| axis == dim).map(|at| at as u32),
+        Form::Reshape(to) => same_run(shape, to, dim as usize).map(|at| at as u32),
+        Form::Expand(_) | Form::Slice(_) => None,
+    }
 }
 
 /// The op as it makes a part of this shape.

@@ -6,6 +6,8 @@ mod build;
 mod cuts;
 mod sizes;
 
+pub(crate) use cuts::of_view;
+pub(crate) use sizes::Axes;
 pub use sizes::Tilings;
 
 use super::terms::{Kind, Terms, Val};
@@ -14,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 use yirage_ir::expr::{Func, Term};
 use yirage_ir::op::Map;
 use yirage_ir::region::block_bytes;
-use yirage_ir::{Dim, NodeKind, Op};
+use yirage_ir::{Dim, NodeKind, Op, Region};
 use yirage_plan::Target;
 
 /// The outputs as tiled regions make them, one list a tiling; `refused` counts those that are none.
@@ -60,7 +62,14 @@ pub(super) fn proposals(
     made
 }
 
-fn has_room(region: &yirage_ir::Region, target: &Target) -> bool {
+/// A value as a tiled region without a loop, and what the node reads: each axis of the grid cuts a dimension of the value.
+/// Nothing where no parts of what it is made of make its parts.
+pub(crate) fn without_loop(terms: &Terms, v: Val, grid: [u32; 3], axes: Axes) -> Option<(Region, Vec<Val>)> {
+    Tiling { grid, axes, loops: 1, looped: &[], tilings: &Tilings::default() }.built(terms, &[v])
+}
+
+/// Whether a block of a tiled region has room on a target.
+pub(crate) fn has_room(region: &Region, target: &Target) -> bool {
     let needed = region.tiled.as_ref().and_then(|tiled| block_bytes(&region.graph, tiled));
     needed.is_some_and(|bytes| target.block_bytes.is_none_or(|limit| bytes <= limit))
 }

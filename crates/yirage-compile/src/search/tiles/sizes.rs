@@ -23,7 +23,7 @@ const ROWS: [u32; 2] = [64, 256];
 const LOOPS: [u32; 3] = [4, 16, 64];
 
 /// Which dimension of the output each axis of a grid lays its tiles along.
-pub(super) type Axes = [Option<u32>; 3];
+pub(crate) type Axes = [Option<u32>; 3];
 
 impl Tilings {
     /// Grids for an output of this shape.

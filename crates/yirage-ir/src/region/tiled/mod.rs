@@ -12,7 +12,7 @@ mod memory;
 mod text;
 mod unroll;
 
-pub use memory::block_bytes;
+pub use memory::{block_bytes, in_place};
 pub use unroll::{MAX_UNROLLED, NotUnrolled, unrolled};
 
 pub(super) use check::infer;
