@@ -126,10 +126,11 @@ pub(crate) fn choose(
             if picked.unanswered > 0 {
                 let (left, most) = (picked.unanswered, TUNING_TIME.as_secs_f64());
                 notices.push(Notice::Variant(format!(
-                    "{left} questions were not measured within {most:.1} s and stay the device's own; the next start \
-                     measures again"
+                    "{left} questions were not measured within {most:.1} s and stay the device's own: others use the \
+                     processor; `yirage doctor --tune` measures anew"
                 )));
-            } else if let Some(Err(why)) = records.map(|records| records.write(&key, &text, &picked.answers)) {
+            }
+            if let Some(Err(why)) = records.map(|records| records.write(&key, &text, &picked.answers)) {
                 notices.push(Notice::Variant(format!("the measurement is not kept: {why}")));
             }
             Ok(Some(chosen(VariantOrigin::Measured, picked.answers)))
