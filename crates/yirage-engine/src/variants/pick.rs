@@ -1,12 +1,14 @@
-//! The fastest way by measurement: question after question, answers in turns, the shortest reading of each.
+//! The fastest way by measurement: question after question, answers in turns. Others use the processor as well, so another
+//! answer takes the place of the one that is selected only where no reading of it is as long as the shortest of that one.
 
 use std::time::Duration;
 use yirage_hal::{HalError, Trial, Variants, WeightHandle};
 use yirage_plan::Precision;
 
-/// Readings of each answer: others take the processor now and then, so the shortest counts.
+/// Readings of each answer, of the one that is selected twice as many.
 const ROUNDS: usize = 3;
-/// What another answer must be below, of the time of the one that is selected: differences that are none change nothing.
+/// What all readings of another answer must be below, of the shortest of the one that is selected: differences that are none
+/// change nothing.
 const BETTER: f64 = 0.98;
 
 /// An answer that was measured.
@@ -18,6 +20,8 @@ pub struct Answered {
     pub tokens: usize,
     /// Seconds of them, the shortest reading.
     pub seconds: f64,
+    /// The longest reading.
+    pub longest: f64,
     /// Whether it was selected.
     pub selected: bool,
 }
@@ -56,42 +60,59 @@ pub(super) fn pick(
             trial = Some((question.tokens, made));
         }
         let Some((_, trial)) = &mut trial else { continue };
-        let Some(seconds) = shortest(&mut **trial, &question.answers, most, now)? else {
+        let own = own(variants, &question.answers);
+        let Some(read) = readings(&mut **trial, &question.answers, own, most, now)? else {
             picked.unanswered += 1;
             continue;
         };
-        let own = own(variants, &question.answers);
-        let fastest = (0..seconds.len()).min_by(|&a, &b| seconds[a].total_cmp(&seconds[b])).unwrap_or(0);
-        let chosen = match own {
-            Some(own) if seconds[fastest] >= BETTER * seconds[own] => own,
-            _ => fastest,
-        };
-        for (at, (choices, &seconds)) in question.answers.iter().zip(&seconds).enumerate() {
-            let (choices, tokens) = (choices.clone(), question.tokens);
-            picked.answers.push(Answered { choices, tokens, seconds, selected: at == chosen });
+        let chosen = chosen(&read, own);
+        for (at, (choices, read)) in question.answers.iter().zip(&read).enumerate() {
+            let (choices, tokens, selected) = (choices.clone(), question.tokens, at == chosen);
+            let &Read { shortest: seconds, longest } = read;
+            picked.answers.push(Answered { choices, tokens, seconds, longest, selected });
         }
         variants.select(&question.answers[chosen])?;
     }
     Ok(picked)
 }
 
-/// The shortest reading of each answer; none where the time was over before each had one.
-fn shortest(
+/// Seconds of an answer.
+#[derive(Clone, Copy)]
+struct Read {
+    shortest: f64,
+    longest: f64,
+}
+
+/// Readings of each answer, and at the end of a round one more of the one that is selected; none where the time was over
+/// before each had one.
+fn readings(
     trial: &mut dyn Trial,
     answers: &[String],
+    own: Option<usize>,
     most: Duration,
     now: &dyn Fn() -> Duration,
-) -> Result<Option<Vec<f64>>, HalError> {
-    let mut seconds = vec![f64::INFINITY; answers.len()];
+) -> Result<Option<Vec<Read>>, HalError> {
+    let mut read = vec![Read { shortest: f64::INFINITY, longest: 0.0 }; answers.len()];
     for round in 0..ROUNDS {
-        for (shortest, answer) in seconds.iter_mut().zip(answers) {
+        for at in (0..answers.len()).chain(own) {
             if now() >= most {
-                return Ok((round > 0).then_some(seconds));
+                return Ok((round > 0).then_some(read));
             }
-            *shortest = shortest.min(trial.seconds(answer)?);
+            let seconds = trial.seconds(&answers[at])?;
+            let Read { shortest, longest } = &mut read[at];
+            (*shortest, *longest) = (shortest.min(seconds), longest.max(seconds));
         }
     }
-    Ok(Some(seconds))
+    Ok(Some(read))
+}
+
+/// The fastest answer where it is surely faster than the one that is selected.
+fn chosen(read: &[Read], own: Option<usize>) -> usize {
+    let fastest = (0..read.len()).min_by(|&a, &b| read[a].longest.total_cmp(&read[b].longest)).unwrap_or(0);
+    match own {
+        Some(own) if read[fastest].longest >= BETTER * read[own].shortest => own,
+        _ => fastest,
+    }
 }
 
 /// The answer that is selected already, if it is one.

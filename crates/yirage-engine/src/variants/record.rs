@@ -52,9 +52,11 @@ impl Records {
     pub(super) fn write(&self, key: &Key, variant: &str, answers: &[Answered]) -> Result<(), TextsError> {
         let mut lines = String::new();
         for answer in answers {
-            let (mark, us) = (if answer.selected { '*' } else { ' ' }, answer.seconds * 1e6);
+            let (mark, us) =
+                (if answer.selected { '*' } else { ' ' }, [answer.seconds, answer.longest].map(|s| s * 1e6));
             // Writing to a string does not fail.
-            let _ = writeln!(lines, "{mark} {} tokens {us:.0} us {}", answer.tokens, answer.choices);
+            let _ =
+                writeln!(lines, "{mark} {} tokens {:.0} to {:.0} us {}", answer.tokens, us[0], us[1], answer.choices);
         }
         let text = seal(HEAD, &[("key", &key.0), ("variant", variant), ("answers", &lines)]);
         self.0.write(fnv128(key.0.as_bytes()), &text).map(drop)

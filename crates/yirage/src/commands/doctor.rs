@@ -126,8 +126,7 @@ fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value
     }
     let facts = bench.engine().facts();
     let bytes = facts.bytes;
-    let answer =
-        |a: &Answered| json!({"choices": a.choices, "tokens": a.tokens, "seconds": a.seconds, "selected": a.selected});
+    let answer = |a: &Answered| json!({"choices": a.choices, "tokens": a.tokens, "seconds": a.seconds, "longest": a.longest, "selected": a.selected});
     let variant = facts.variant.as_ref().map(|variant| {
         let answers: Vec<Value> = variant.answers.iter().map(answer).collect();
         json!({"choices": variant.text, "why": variant.origin.to_string(), "answers": answers})
