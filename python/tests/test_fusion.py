@@ -193,6 +193,28 @@ def test_a_callable_stands_between_two_plans(yr):
         scheduler.dispatch(graph, {"x": x})
 
 
+def test_what_nobody_reads_is_no_trouble(yr):
+    scheduler, x = yr.FusionScheduler(), random(8, 200)
+    nodes = (yr.OpNode("exp", "x", "unread"), yr.OpNode("silu", "x", "y"))
+    for _ in range(2):
+        made = scheduler.dispatch(yr.SubGraph(nodes, ("x", "other"), "y"), {"x": x, "other": "no array"})
+    np.testing.assert_allclose(made["y"], silu(x), rtol=1e-5, atol=1e-6)
+    assert list(made) == ["y"] and counted(scheduler)[:2] == [1, 1]
+    # A value may be given back under the name of an input, and twice.
+    twice = scheduler.dispatch(yr.SubGraph(nodes, ("x",), ("y", "x", "y")), {"x": x})
+    assert list(twice) == ["y", "x"] and twice["x"] is x
+
+
+def test_a_callable_may_dispatch(yr):
+    scheduler, x = yr.FusionScheduler(), random(8, 200)
+    inner = yr.SubGraph((yr.OpNode("square", "x", "y"),), "x", "y")
+    scheduler.register_op("squared", lambda x: scheduler.dispatch(inner, {"x": x})["y"])
+    nodes = (yr.OpNode("exp", "x", "e"), yr.OpNode("squared", "e", "s"), yr.OpNode("log", "s", "y"))
+    made = scheduler.dispatch(yr.SubGraph(nodes, "x", "y"), {"x": x})["y"]
+    np.testing.assert_allclose(made, 2 * x, rtol=1e-4, atol=1e-5)
+    assert counted(scheduler, OURS) == [1, 0] and scheduler.get_cache_stats()["size"] == 3
+
+
 def test_graphs_stand_for_operations(yr):
     scheduler = yr.FusionScheduler()
     scheduler.register_op("swiglu", swiglu_graph(yr))

@@ -103,8 +103,8 @@ class FusionScheduler:
     between two plans. A dispatch of known operations, sizes and types replays the plan that was made for the first one.
 
     Args:
-        config: a ``FusionConfig``; its counts of nodes are those of ``KNGraph``'s general operations, of which a norm has
-            several.
+        config: a ``FusionConfig``, read when the scheduler is made. Its counts of nodes are those of ``KNGraph``'s general
+            operations, of which a norm has several.
         device: a backend such as ``'cpu'`` or ``'cuda:0'``; the current backend without it.
 
     Raises:
