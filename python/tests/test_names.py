@@ -4,9 +4,12 @@ A line has a name of the package or a class, and behind it methods with their ar
 YiRage, sageLLM and InfiniLM; arguments of theirs that a call takes and reports are tested where the call is.
 """
 
+import importlib
 import inspect
+import sys
 
 import pytest
+from conftest import ROOT
 
 NAMES = """
 new_kernel_graph new_threadblock_graph set_gpu_device_id global_config InputNotFoundError equivalent PersistentKernel
@@ -14,7 +17,7 @@ int8 int16 int32 int64 uint8 uint16 uint32 uint64 fp8 fp8_e4m3 float16 bfloat16 
 set_backend get_backend get_available_backends is_backend_available get_backend_info reset_backend get_memory_info
 auto_configure_backend benchmark_backends BackendOptimizer BackendType get_configurations_from_gpu
 get_configurations_from_cpu list_available_backends get_default_backend SimplePersistentKernel MPK MPKMetadata
-PromptLookupConfig LookaheadConfig FUSION_AVAILABLE FusedInferEngine DistConfig StaticKVCacheConfig PagedKVCacheConfig
+PromptLookupConfig LookaheadConfig FUSION_AVAILABLE FusionConfig FusionScheduler OpNode SubGraph FusedInferEngine DistConfig StaticKVCacheConfig PagedKVCacheConfig
 load_model_state_dict_by_file LLM LLMEngine AsyncLLMEngine SamplingParams RequestOutput CompletionOutput
 """
 
@@ -45,6 +48,7 @@ METHODS = {
         moe_w13_linear_layer() moe_silu_mul_layer() moe_w2_linear_layer() moe_mul_sum_add_layer() moe_w13_fp8_layer()
         moe_w2_fp8_layer() quantize_fp8_layer(scale_ue8m0) linear_fp8_layer() linear_fp8_with_residual_layer()
         mla_kv_gather_layer() mla_kv_gather_split_layer() mla_decode_layer() mla_reduce_layer() mla_prefill_layer()
+        mla_mtp_decode_layer() mla_mtp_reduce_layer() draft_forward_layer_dispatcher()
         argmax_layer(input,output) argmax_partial_layer(input,output) argmax_reduce_layer(input,output)
         sampling_sm100_layer(logits,output,seed) allreduce_layer(input,buffer,output)
         find_ngram_partial_layer(ngram_size) find_ngram_global_layer(ngram_size,spec_length)
@@ -64,6 +68,8 @@ METHODS = {
         all_gather(tensor,world_size) broadcast(tensor,src) send(tensor,dst) recv(shape,dtype,src)""",
     "FusedInferEngine": """forward(input_ids,pos) set_fusion_enabled() clear_cache() get_stats() fusion_enabled
         fusion_scheduler_available""",
+    "FusionConfig": """__init__(enable_fusion,enable_cache,fallback_on_error,debug_mode,max_graph_size,min_tensor_elements,min_nodes_for_fusion)""",
+    "FusionScheduler": "dispatch(graph,inputs) register_op(op_type,op) clear_cache() get_cache_stats()",
     "InferEngine": """forward(input_ids,position_ids,past_kv_lengths,total_kv_lengths,temperature,top_k,top_p)
         forward_raw(input_ids) generate(input_ids) reset_cache() get_kv_cache() load_state_dict(state_dict,strict)
         state_dict_keyname() process_weights_after_loading()""",
@@ -85,3 +91,54 @@ def test_the_documented_methods_take_their_arguments(yr, kind):
         if method is None or not set(filter(None, arguments.split(","))) <= set(taken):
             missing.append(line)
     assert missing == []
+
+
+# Modules of the alias packages, and the names that programs import from them.
+ALIASES = """
+sageLLM.backends: BackendRegistry BackendType CommunicationBackend DeviceInfo HardwareBackend KernelCapabilities get_backend
+    list_available_backends
+sageLLM.backends.protocols: BackendType CommunicationBackend DeviceInfo HardwareBackend KernelCapabilities
+sageLLM.backends.registry: BackendRegistry get_backend list_available_backends
+infinilm: LLM AsyncLLMEngine FusedInferEngine InferEngine LLMEngine SamplingParams
+infinilm.cache: PagedKVCacheConfig StaticKVCacheConfig
+infinilm.distributed: DistConfig
+infinilm.fused_infer_engine: FUSION_AVAILABLE FusedInferEngine FusionConfig
+infinilm.infer_engine: GenerationConfig InferEngine
+infinilm.llm: LLM LLMEngine AsyncLLMEngine SamplingParams RequestOutput CompletionOutput
+infinilm.modeling_utils: load_model_state_dict_by_file
+infinicore: device float16 bfloat16 float32 int32 int64
+infinicore.fusion: FusionConfig FusionScheduler OpNode SubGraph
+infinicore.fusion.fusion_config: FusionConfig
+infinicore.fusion.fusion_scheduler: FusionScheduler
+infinicore.fusion.subgraph: OpNode SubGraph
+infinicore.fusion.patterns.llm_patterns: create_swiglu_pattern create_add_rms_norm_pattern
+"""
+
+
+@pytest.mark.parametrize("line", ALIASES.replace("\n    ", " ").split("\n")[1:-1], ids=lambda line: line.split(":")[0])
+def test_the_names_of_other_projects_are_in_their_modules(yr, monkeypatch, line):
+    monkeypatch.syspath_prepend(str(ROOT / "python/compat"))
+    module, names = line.split(": ")
+    for known in [name for name in sys.modules if name.split(".")[0] in ("sageLLM", "infinilm", "infinicore")]:
+        monkeypatch.delitem(sys.modules, known)
+    found = importlib.import_module(module)
+    assert [name for name in names.split() if not hasattr(found, name)] == []
+    assert set(found.__all__) >= set(names.split())
+
+
+# Layer methods of Mirage that are not here: each says why when it is asked for.
+MISSING = """
+tensor_init_layer paged_attention_split_kv_layer paged_attention_split_kv_merge_layer mla_prefill_tp8_layer
+mtp_token_scatter_layer mtp_prepare_verify_layer mtp_build_embed_input_layer
+mtp_float_scatter_layer softmax_gather_layer prob_scatter_layer prob_extract_layer mtp_verify_strict_layer
+mtp_verify_probabilistic_layer mtp_accept_commit_layer attach_nvshmem_tensor
+"""
+
+
+@pytest.mark.parametrize("name", MISSING.split())
+def test_a_layer_that_is_missing_says_why(yr, name):
+    kernel = yr.PersistentKernel(max_seq_length=8)
+    if hasattr(yr.PersistentKernel, name):
+        pytest.fail(f"{name} is here: it belongs to METHODS")
+    with pytest.raises(yr.Unsupported, match=r"is not supported: \w+"):
+        getattr(kernel, name)()

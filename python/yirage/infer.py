@@ -8,9 +8,7 @@ import types
 from typing import Any, NamedTuple
 
 from . import _yirage
-
-# The compiler that fuses is part of every build; whether a device has kernels for it an engine tells.
-FUSION_AVAILABLE: bool = True
+from .fusion import FusionConfig
 
 
 class ModelConfig(types.SimpleNamespace):
@@ -22,31 +20,6 @@ class ModelConfig(types.SimpleNamespace):
     def to_dict(self) -> dict[str, Any]:
         """The keys with their values."""
         return dict(vars(self))
-
-
-@dataclasses.dataclass
-class FusionConfig:
-    """How plans are made and kept.
-
-    Args:
-        enable_fusion: whether plans are kept and fused at first.
-        enable_cache: whether plans are kept; without it each call makes its own.
-        fallback_on_error: whether a fused plan that fails gives way to one without fusion. Otherwise its error is the call's.
-        debug_mode: whether what happens beside a result is logged as INFO, and not as DEBUG.
-        max_graph_size: graphs of more nodes are not fused; ``None`` is no limit. (InfiniLM's graphs had 10 at most.)
-        min_tensor_elements: graphs whose largest value has fewer elements are not fused.
-        min_nodes_for_fusion: graphs of fewer nodes are not fused.
-        cache_bytes: bytes that kept plans take at most, those used longest ago going first; ``None`` is 2**30.
-    """
-
-    enable_fusion: bool = True
-    enable_cache: bool = True
-    fallback_on_error: bool = True
-    debug_mode: bool = False
-    max_graph_size: int | None = None
-    min_tensor_elements: int = 1024
-    min_nodes_for_fusion: int = 2
-    cache_bytes: int | None = None
 
 
 @dataclasses.dataclass
@@ -383,10 +356,8 @@ def load_model_state_dict_by_file(engine: InferEngine, model_path: str | os.Path
 
 
 __all__ = [
-    "FUSION_AVAILABLE",
     "DistConfig",
     "FusedInferEngine",
-    "FusionConfig",
     "GenerationConfig",
     "IncompatibleKeys",
     "InferEngine",

@@ -18,7 +18,7 @@ fi
 
 rm -rf "$wheels"
 for triple in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do
-    rustup target add --quiet "$triple" 2>/dev/null || rustup target add "$triple"
+    rustup target add "$triple"
     PATH=$tools/bin:$PATH maturin build --release --locked --zig --compatibility "$policy" --target "$triple" --out "$wheels"
 done
 

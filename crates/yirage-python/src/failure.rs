@@ -158,6 +158,13 @@ fn of_call(error: &CallError) -> Class {
     }
 }
 
+fn of_cache(error: &CacheError) -> Class {
+    match error {
+        CacheError::Call(error) => of_call(error),
+        CacheError::Both { .. } => Class::Device,
+    }
+}
+
 fn of_engine(error: &EngineError) -> Class {
     match error {
         EngineError::Device(error) => of_hal(error),
@@ -168,8 +175,8 @@ fn of_engine(error: &EngineError) -> Class {
             ForwardError::Names { .. } | ForwardError::OtherModel { .. } => Class::Model,
             _ => Class::Request,
         },
-        EngineError::Plans(CacheError::Call(error)) => of_call(error),
-        EngineError::Plans(CacheError::Both { .. }) | EngineError::WouldNotFit { .. } => Class::Device,
+        EngineError::Plans(error) => of_cache(error),
+        EngineError::WouldNotFit { .. } => Class::Device,
         _ => Class::Request,
     }
 }
@@ -181,6 +188,7 @@ ours! {
     };
     JsonError => |_| Class::Graph;
     CallError => of_call;
+    CacheError => of_cache;
     CompileError => of_compile;
     HalError => of_hal;
     RegistryError => |error| match error {

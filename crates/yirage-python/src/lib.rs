@@ -10,6 +10,7 @@ mod backends;
 mod command;
 mod dtype;
 mod failure;
+mod fusion;
 mod graphs;
 mod infer;
 mod kind;
@@ -58,5 +59,6 @@ fn _yirage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     graphs::add(module)?;
     persistent::add(module)?;
     llm::add(module)?;
+    fusion::add(module)?;
     infer::add(module)
 }

@@ -75,6 +75,24 @@ pub enum GraphError {
         /// What is wanted.
         wanted: &'static str,
     },
+    /// A name that is no operation's.
+    #[error("`{name}` is no operation of graphs, which are {known}")]
+    NoOperation {
+        /// The name given.
+        name: String,
+        /// The operations that there are.
+        known: String,
+    },
+    /// An attribute of an operation that is called by its name.
+    #[error("{what}: its attribute `{name}`: {wanted}")]
+    Attribute {
+        /// The operation.
+        what: &'static str,
+        /// The attribute.
+        name: String,
+        /// What is wrong with it.
+        wanted: String,
+    },
     /// Something that no graph can say.
     #[error("{what} is not supported: {why}")]
     Unsupported {

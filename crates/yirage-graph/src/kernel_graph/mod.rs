@@ -8,6 +8,7 @@ mod attention;
 mod builder;
 mod elementwise;
 mod error;
+mod named;
 mod norms;
 mod products;
 mod shapes;
@@ -15,5 +16,6 @@ mod threadblock;
 
 pub use builder::{KernelGraph, MAX_INPUT_RANK};
 pub use error::GraphError;
+pub use named::Attribute;
 pub use shapes::SplitBy;
 pub use threadblock::{BlockGraph, BlockValue, ForloopAccum};

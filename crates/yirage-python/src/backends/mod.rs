@@ -13,7 +13,8 @@ pub(crate) use table::{Chosen, current, device, device_with, own_device, select}
 use crate::failure::{Failure, Outcome};
 use facts::{member, name_in};
 use pyo3::prelude::*;
-use yirage_hal::OpenOptions;
+use std::sync::Arc;
+use yirage_hal::{Device, OpenOptions};
 
 /// Adds the functions of backends to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -71,6 +72,25 @@ fn set_backend(py: Python<'_>, backend: &Bound<'_, PyAny>, threads: Option<usize
         return Err(Failure::option("threads=0: one or more"));
     }
     table::set(py, &wanted(backend)?, OpenOptions { threads, ..OpenOptions::default() })
+}
+
+/// The device that an argument means: a backend, a text such as `cuda:1`, or an object with `type` and `index`.
+pub(crate) fn given(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> Outcome<Arc<dyn Device>> {
+    let Some(given) = given.filter(|given| !given.is_none()) else {
+        return device(py, &current(py)?, 0);
+    };
+    let (name, number) = match given.getattr("type").and_then(|kind| kind.extract::<String>()) {
+        Ok(kind) => (kind, given.getattr("index")?.extract::<Option<u32>>()?),
+        Err(_) => match wanted(given)?.split_once(':') {
+            None => (wanted(given)?, None),
+            Some((name, number)) => {
+                let wrong =
+                    |e| Failure::option(format!("device={name}:{number}: the number of a device is wanted: {e}"));
+                (name.to_owned(), Some(number.parse().map_err(wrong)?))
+            }
+        },
+    };
+    device(py, &select(py, &name)?, number.unwrap_or(0))
 }
 
 /// A backend as Python has it.

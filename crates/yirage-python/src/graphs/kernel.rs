@@ -63,6 +63,22 @@ impl KNGraph {
         self.content().graph()
     }
 
+    /// The graph so far, of which a call gives every input.
+    ///
+    /// # Errors
+    /// `Unsupported` where arrays are attached.
+    pub(crate) fn callable_graph(&self) -> Outcome<Graph> {
+        let content = self.content();
+        if content.attached.is_empty() {
+            return content.graph();
+        }
+        let why = "give each input in the call";
+        Err(Failure::unsupported(
+            format!("a graph with {} attached arrays as an operation", content.attached.len()),
+            why,
+        ))
+    }
+
     /// Values for Python.
     fn values(slf: &Bound<'_, Self>, what: &str, ids: Vec<ValueId>) -> Outcome<Vec<DTensor>> {
         let mut content = slf.get().content();

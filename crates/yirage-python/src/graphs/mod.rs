@@ -9,6 +9,8 @@ mod search;
 mod tasks;
 mod values;
 
+pub(crate) use kernel::KNGraph;
+
 use pyo3::prelude::*;
 
 /// Adds the classes and functions of graphs to the module.

@@ -2,10 +2,11 @@
 
 use super::config::model_config;
 use super::ids::{rows, starts};
-use super::options::{FusionConfig, options};
-use super::{stats, weights};
-use crate::backends::{self, wanted};
+use super::options::options;
+use super::weights;
+use crate::backends;
 use crate::failure::{Class, Failure, Outcome};
+use crate::fusion::{self, FusionConfig};
 use crate::kind::Kind;
 use crate::lock::held;
 use crate::log::{Level, say};
@@ -19,10 +20,9 @@ use yirage_dlpack::Tensor;
 use yirage_engine::sampling::{SamplingParams, TokenCounts};
 use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{EngineError, Forward, ForwardError, ForwardRow, ForwardStep, Generate};
-use yirage_hal::Device;
 use yirage_ir::{Dim, Type};
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
-use yirage_plancache::{PlanCache, Told};
+use yirage_plancache::PlanCache;
 
 /// A model whose forward pass is called with tokens and positions.
 #[pyclass(frozen, module = "yirage")]
@@ -57,25 +57,6 @@ impl Choice {
     }
 }
 
-/// The device that an argument means: a backend, a text such as `cuda:1`, or an object with `type` and `index`.
-fn device(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> Outcome<Arc<dyn Device>> {
-    let Some(given) = given.filter(|given| !given.is_none()) else {
-        return backends::device(py, &backends::current(py)?, 0);
-    };
-    let (name, number) = match given.getattr("type").and_then(|kind| kind.extract::<String>()) {
-        Ok(kind) => (kind, given.getattr("index")?.extract::<Option<u32>>()?),
-        Err(_) => match wanted(given)?.split_once(':') {
-            None => (wanted(given)?, None),
-            Some((name, number)) => {
-                let wrong =
-                    |e| Failure::option(format!("device={name}:{number}: the number of a device is wanted: {e}"));
-                (name.to_owned(), Some(number.parse().map_err(wrong)?))
-            }
-        },
-    };
-    backends::device(py, &backends::select(py, &name)?, number.unwrap_or(0))
-}
-
 impl InferEngine {
     /// Works on the forward pass without Python's lock, its weights loaded.
     fn with<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut Forward) -> Outcome<R> + Send) -> Outcome<R> {
@@ -107,15 +88,7 @@ impl InferEngine {
                 "what was cached was forgotten to make room for more rows; reset_cache makes it before",
             )?;
         }
-        for told in &step.told {
-            let level = match told {
-                Told::FellBack { .. } | Told::Refused { .. } => Level::Warning,
-                _ if self.debug => Level::Info,
-                _ => Level::Debug,
-            };
-            say(py, level, &told.to_string())?;
-        }
-        Ok(())
+        fusion::tell(py, &step.told, self.debug)
     }
 
     /// Loads a checkpoint.
@@ -153,7 +126,7 @@ impl InferEngine {
         others::take(py, "InferEngine", &[OF_INFINILM], others.as_ref())?;
         let kv = kv_cache_dtype.as_deref();
         let options = options(fusion_config.as_ref(), warmup_iterations, &precision, kv, max_cache_len)?;
-        let device = self::device(py, device.as_ref())?;
+        let device = backends::given(py, device.as_ref())?;
         let path = crate::llm::found(py, &model_path)?;
         let (checkpoint, config, forward, ends) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
@@ -317,7 +290,7 @@ impl InferEngine {
 
     /// What was done so far, by InfiniLM's keys.
     fn get_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        stats::dict(py, &self.plans.stats())
+        fusion::counts(py, &self.plans.stats())
     }
 
     /// Has plans kept and fused, or not.

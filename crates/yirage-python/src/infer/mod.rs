@@ -5,7 +5,6 @@ mod config;
 mod engine;
 mod ids;
 mod options;
-mod stats;
 mod weights;
 
 use pyo3::prelude::*;

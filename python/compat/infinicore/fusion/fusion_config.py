@@ -1,0 +1,5 @@
+"""How plans are made and kept."""
+
+from yirage import FusionConfig
+
+__all__ = ["FusionConfig"]

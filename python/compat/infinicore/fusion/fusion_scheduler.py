@@ -1,0 +1,5 @@
+"""What runs sub-graphs."""
+
+from yirage import FusionScheduler
+
+__all__ = ["FusionScheduler"]
