@@ -2,15 +2,18 @@
 //!
 //! `cargo bench -p yirage-cpu --bench contract -- [isa]`. One thread. Few rows: against a plain read of the right side's
 //! bytes. Many rows: against a loop of f32 multiply-adds only. Baseline and kernel run in turn, and each share is of the
-//! best of both, because the machine is shared.
+//! best of both, because the machine is shared. Products with a map joined: against the same product and the map, one after
+//! the other.
 #![allow(clippy::print_stdout)] // printing is its purpose
 
 use std::hint::black_box;
 use std::time::Instant;
-use yirage_cpu::general::contract::{Contract, Product, contract};
-use yirage_cpu::general::{Elem, Input, Output, Sizes, Strides};
+use yirage_cpu::general::contract::{Contract, Fused, Product, contract};
+use yirage_cpu::general::{Elem, Input, Output, Program, Sizes, Strides, map};
 use yirage_cpu::isa::Isa;
 use yirage_cpu::memory::HugeBuf;
+use yirage_ir::expr::{Expr, Func};
+use yirage_ir::{DType, Format};
 
 const RUNS: usize = 15;
 /// Multiply-adds of a sum in [`peak`].
@@ -34,6 +37,100 @@ fn main() {
             row(isa, sizes, transposed, elem, false);
         }
     }
+    println!("m     k     n     type  map         | joined ms  apart ms  apart / joined");
+    for dtype in [Format::F32, Format::BF16, Format::F16].map(DType::Stored) {
+        joined(isa, [256, 64, 4096], dtype, Joined::Exponentials);
+        joined(isa, [256, 4096, 64], dtype, Joined::Weights);
+    }
+}
+
+/// A map beside a product of attention.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Joined {
+    /// Of the scores behind the product.
+    Exponentials,
+    /// In front of it: each row of its left side over the row's sum.
+    Weights,
+}
+
+impl Joined {
+    /// Its value of an element.
+    fn of(self, x: Expr) -> Expr {
+        let x = x.cast(DType::F32);
+        match self {
+            Joined::Exponentials => Expr::call(Func::Exp, &[x]),
+            Joined::Weights => Expr::call(Func::Div, &[x, Expr::input(1).cast(DType::F32)]),
+        }
+    }
+}
+
+/// A product and a map, joined and one after the other.
+fn joined(isa: Isa, [m, k, n]: [usize; 3], dtype: DType, what: Joined) {
+    let elem = Elem::try_from(dtype).unwrap_or_else(|e| panic!("{e}"));
+    let buffers = [m * k, k * n, m, m * k.max(n)].map(|elements| filled(elements, elem));
+    let [a, b, rows, between] = &buffers;
+    let out = HugeBuf::zeroed(m * n * elem.bytes()).unwrap_or_else(|e| panic!("{e}"));
+    let strides = |s: [usize; 2]| Strides::new(&s.map(|s| s as i64)).unwrap_or_else(|e| panic!("{e}"));
+    let program = |expr: Expr, inputs: &[DType]| Program::new(&expr, inputs).unwrap_or_else(|e| panic!("{e}"));
+    let input = |x: &HugeBuf, s| Input::at(x.as_ptr(), elem, strides(s));
+    let further = if what == Joined::Weights { vec![input(rows, [1, 0])] } else { Vec::new() };
+    let types = |first| [first, dtype][..=further.len()].to_vec();
+    let apart = program(what.of(Expr::input(0)).cast(dtype), &types(dtype));
+    // Sums reach a joined program as f32, and are rounded as the product alone would have rounded them.
+    let together = match what {
+        Joined::Exponentials => program(what.of(Expr::input(0).cast(dtype)).cast(dtype), &types(DType::F32)),
+        Joined::Weights => program(what.of(Expr::input(0)).cast(dtype), &types(dtype)),
+    };
+    let fused = Some(Fused { program: &together, others: &further });
+    let to = |x: &HugeBuf, n| Output::at(x.as_ptr(), elem, strides([n, 1]));
+    let plain = |a: &HugeBuf, out: &HugeBuf| Product {
+        batch: &[],
+        m,
+        k,
+        n,
+        a: input(a, [k, 1]),
+        b: input(b, [n, 1]),
+        out: to(out, n),
+        left: None,
+        right: None,
+        after: None,
+        goes_on: false,
+        workers: 2,
+    };
+    let mut scratch = HugeBuf::zeroed(Contract::scratch_bytes(m, n)).unwrap_or_else(|e| panic!("{e}"));
+    let scratch = bytemuck::cast_slice_mut(scratch.as_mut_slice());
+    let mut multiply = |product: Product<'_>| {
+        let call = Contract::new(isa, product).unwrap_or_else(|e| panic!("{e}"));
+        // SAFETY: buffers of these sizes, one thread.
+        unsafe { contract(isa, &call, 0..call.pieces(), scratch) };
+    };
+    let changed = |from: &HugeBuf, into: &HugeBuf, columns| {
+        let sizes = Sizes::new(&[m, columns]).unwrap_or_else(|e| panic!("{e}"));
+        let inputs = [&[input(from, [columns, 1])], &further[..]].concat();
+        // SAFETY: buffers of these sizes, one thread.
+        unsafe { map(isa, &apart, &sizes, &inputs, to(into, columns), 0..m * columns) };
+    };
+    let (mut one, mut two) = (f64::MAX, f64::MAX);
+    for _ in 0..RUNS {
+        match what {
+            Joined::Exponentials => {
+                one = one.min(timed(|| multiply(Product { after: fused, ..plain(a, &out) })));
+                two = two.min(timed(|| {
+                    multiply(plain(a, between));
+                    changed(between, &out, n);
+                }));
+            }
+            Joined::Weights => {
+                one = one.min(timed(|| multiply(Product { left: fused, ..plain(a, &out) })));
+                two = two.min(timed(|| {
+                    changed(a, between, k);
+                    multiply(plain(between, &out));
+                }));
+            }
+        }
+    }
+    let (name, ms) = (format!("{elem:?}").to_lowercase(), 1e3);
+    println!("{m:<5} {k:<5} {n:<5} {name:<5} {what:<12?} | {:8.2} {:9.2} {:9.2}", one * ms, two * ms, two / one);
 }
 
 /// Elements of 16 or 32 bits that are small numbers.

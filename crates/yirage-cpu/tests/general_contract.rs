@@ -6,7 +6,7 @@
 mod general_support;
 
 use general_support::*;
-use yirage_cpu::general::contract::{Contract, ContractError, Fused, Product, contract};
+use yirage_cpu::general::contract::{Contract, ContractError, Fused, Product, contract, room_floats};
 use yirage_cpu::general::{Elem, Input, Output, Program, Strides};
 use yirage_cpu::isa::Isa;
 use yirage_ir::dtype::DType;
@@ -139,16 +139,38 @@ impl Case {
     }
 }
 
-/// Runs pieces in the order that is said.
-fn run(isa: Isa, product: Product<'_>, turned: bool) {
-    let m = product.m * product.batch.iter().product::<usize>();
+/// How pieces are computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// By one call.
+    Together,
+    /// The last one first, by a call each.
+    Apart,
+    /// By one call, with the right side packed before.
+    Kept,
+}
+
+impl How {
+    const ALL: [How; 3] = [How::Together, How::Apart, How::Kept];
+}
+
+/// Runs all pieces.
+fn run(isa: Isa, product: Product<'_>, how: How) {
+    let matrices = product.batch.iter().product::<usize>();
     // What a worker has in its scratch from before must not matter.
-    let mut scratch = vec![f32::NAN; Contract::scratch_bytes(m, product.n) / 4];
-    let call = Contract::new(isa, product).unwrap();
-    for i in 0..call.pieces() {
-        let i = if turned { call.pieces() - 1 - i } else { i };
-        unsafe { contract(isa, &call, i..i + 1, &mut scratch) };
+    let mut scratch = vec![f32::NAN; Contract::scratch_bytes(matrices * product.m, product.n) / 4];
+    let mut room = Vec::new();
+    let mut call = Contract::new(isa, product).unwrap();
+    if how == How::Kept {
+        room.resize(room_floats(matrices, product.k, product.n).unwrap(), f32::NAN);
+        let packed = unsafe { call.keep(isa, &mut room) };
+        call = call.reading(packed, &room);
     }
+    if how == How::Apart {
+        let pieces = (0..call.pieces()).rev();
+        return pieces.for_each(|i| unsafe { contract(isa, &call, i..i + 1, &mut scratch) });
+    }
+    unsafe { contract(isa, &call, 0..call.pieces(), &mut scratch) };
 }
 
 /// The numbers of a result before they are rounded.
@@ -160,9 +182,9 @@ fn check(rng: &mut Rng, batch: &[usize], sizes: [usize; 3], dtype: DType) {
     let mut case = Case::new(rng, batch, sizes, dtype);
     let want = exact(&case.chains(&case.a.values(), &case.b.values()), dtype);
     let workers = 1 + rng.below(4) as usize;
-    for isa in levels() {
-        run(isa, case.product(workers), false);
-        case.out.holds(&want, &format!("{isa} {}", case.describe()));
+    for (isa, how) in levels().into_iter().flat_map(|isa| How::ALL.map(|how| (isa, how))) {
+        run(isa, case.product(workers), how);
+        case.out.holds(&want, &format!("{isa} {how:?} {}", case.describe()));
     }
 }
 
@@ -217,11 +239,11 @@ fn any_division_gives_the_same_bytes() {
         let mut case = Case::new(&mut rng, &batch, sizes, DType::F32);
         let mut first: Option<Vec<u8>> = None;
         let mut counts = Vec::new();
-        for (workers, turned) in [1, 2, 7, 64].into_iter().flat_map(|w| [(w, false), (w, true)]) {
+        for (workers, how) in [1, 2, 7, 64].into_iter().flat_map(|w| How::ALL.map(|how| (w, how))) {
             counts.push(Contract::new(Isa::detect(), case.product(workers)).unwrap().pieces());
-            run(Isa::detect(), case.product(workers), turned);
+            run(Isa::detect(), case.product(workers), how);
             let bytes = case.out.memory.bytes().to_vec();
-            assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{workers}: {}", case.describe());
+            assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{workers} {how:?}: {}", case.describe());
         }
         let more = counts.first() < counts.last();
         assert!(more || case.out.places.len() < 1000, "more workers find more pieces: {counts:?}");
@@ -242,9 +264,9 @@ struct Change {
 }
 
 impl Change {
-    fn new(rng: &mut Rng, batch: &[usize], rows: usize, columns: usize, expr: Expr) -> Change {
+    fn new(rng: &mut Rng, batch: &[usize], [rows, columns]: [usize; 2], of: DType, expr: Expr) -> Change {
         let sizes = [batch, &[rows, columns]].concat();
-        let types = [DType::F32, *rng.choose(&FLOATS), *rng.choose(&FLOATS)];
+        let types = [of, *rng.choose(&FLOATS), *rng.choose(&FLOATS)];
         let others = [1, 2].map(|i| Tensor::filled(rng, types[i], &sizes));
         Change { program: Program::new(&expr, &types).unwrap(), expr, others }
     }
@@ -275,9 +297,9 @@ fn programs_meet_every_element_where_it_is() {
             after = Expr::call(Func::Less, &[after, Expr::constant(0.5)]);
             case.out = Tensor::new(&mut rng, DType::Bool, &[&batch[..], &[m, n]].concat(), false);
         }
-        let left = Change::new(&mut rng, &batch, m, k, changes(dtype));
-        let right = Change::new(&mut rng, &batch, k, n, changes(dtype));
-        let after = Change::new(&mut rng, &batch, m, n, after);
+        let left = Change::new(&mut rng, &batch, [m, k], dtype, changes(dtype));
+        let right = Change::new(&mut rng, &batch, [k, n], dtype, changes(dtype));
+        let after = Change::new(&mut rng, &batch, [m, n], DType::F32, after);
         let [with_left, with_right] = [round % 2, round / 2 % 2].map(|x| x == 1);
         let with_after = round / 4 % 2 == 1 || case.out.dtype == DType::Bool;
         let a = if with_left { left.floats(&case.a.values()) } else { case.a.values() };
@@ -290,8 +312,9 @@ fn programs_meet_every_element_where_it_is() {
             product.left = with_left.then_some(Fused { program: &left.program, others: &others[0] });
             product.right = with_right.then_some(Fused { program: &right.program, others: &others[1] });
             product.after = with_after.then_some(Fused { program: &after.program, others: &others[2] });
-            run(isa, product, false);
-            case.out.holds(&want, &format!("{isa} round {round} {}", case.describe()));
+            let how = if with_right { How::Together } else { How::ALL[round % How::ALL.len()] };
+            run(isa, product, how);
+            case.out.holds(&want, &format!("{isa} {how:?} round {round} {}", case.describe()));
         }
     }
 }
@@ -362,13 +385,14 @@ fn small_and_large_numbers_are_what_they_are() {
                     operand.memory.bytes_mut()[2 * at..][..2].copy_from_slice(&half::bf16::from_f64(x).to_ne_bytes());
                 }
             }
-            let mut of = |isa: Isa| {
-                run(isa, case.product(2), false);
+            let mut of = |isa: Isa, how: How| {
+                run(isa, case.product(2), how);
                 case.out.raw()
             };
-            let wanted = of(Isa::Scalar);
-            for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
-                same(BF16, &of(isa), &wanted).unwrap_or_else(|at| panic!("{isa} {sizes:?} {exponents:?}: {at}"));
+            let wanted = of(Isa::Scalar, How::Together);
+            for (isa, how) in levels().into_iter().flat_map(|isa| How::ALL.map(|how| (isa, how))) {
+                same(BF16, &of(isa, how), &wanted)
+                    .unwrap_or_else(|at| panic!("{isa} {how:?} {sizes:?} {exponents:?}: {at}"));
             }
         }
     }
@@ -391,10 +415,10 @@ fn one_strange_number_among_rows_side_by_side() {
                 let x = half::bf16::from_f64(f64::from(1.0 + rng.signed_f32().abs()) * scale);
                 case.b.memory.bytes_mut()[2 * place..][..2].copy_from_slice(&x.to_ne_bytes());
             }
-            run(Isa::Scalar, case.product(2), false);
+            run(Isa::Scalar, case.product(2), How::Together);
             let wanted = case.out.raw();
             for isa in levels() {
-                run(isa, case.product(2), false);
+                run(isa, case.product(2), How::Together);
                 same(BF16, &case.out.raw(), &wanted).unwrap_or_else(|e| panic!("{isa} {m} {at:?} {exponent}: {e}"));
             }
         }
@@ -415,9 +439,9 @@ fn bf16_numbers_times_wide_ones() {
                 }
             }
             let want = exact(&case.chains(&case.a.values(), &case.b.values()), BF16);
-            for isa in levels() {
-                run(isa, case.product(2), false);
-                case.out.holds(&want, &format!("{isa} {narrow} {}", case.describe()));
+            for (isa, how) in levels().into_iter().flat_map(|isa| How::ALL.map(|how| (isa, how))) {
+                run(isa, case.product(2), how);
+                case.out.holds(&want, &format!("{isa} {how:?} {narrow} {}", case.describe()));
             }
         }
     }

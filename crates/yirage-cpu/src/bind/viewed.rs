@@ -1,7 +1,7 @@
 //! Operands of general kernels: elements of any type, seen through strides.
 
 use super::float::Base;
-use super::location::{Location, Operand};
+use super::location::{Location, Moves, Operand};
 use super::out::OutBase;
 use super::run::Run;
 use super::site::Site;
@@ -133,13 +133,15 @@ impl Whole {
         Ok((Viewed { base, elem, offset, strides: read.at.strides.clone() }, dtype))
     }
 
-    /// Whether it is a tile of what lies outside of the region, where no block changes it.
-    pub(crate) fn is_given_tile(&self, read: &Read) -> bool {
-        let tile = |of: &Operand| match &of.location {
-            Location::Tile(whole, _) => !matches!(**whole, Location::Group(_)),
+    /// Whether it is a tile of what lies outside of the region, where no block changes it, and the next block of the grid
+    /// reads it too.
+    pub(crate) fn is_next_tile_too(&self, read: &Read, grid: [u32; 3]) -> bool {
+        let innermost = grid.iter().position(|n| *n > 1);
+        let stays = |moves: &Moves| moves.by_loop == 0 && innermost.is_some_and(|axis| moves.grid[axis] == 0);
+        self.input(read.input).is_ok_and(|of| match &of.location {
+            Location::Tile(whole, moves) => !matches!(**whole, Location::Group(_)) && stays(moves),
             _ => false,
-        };
-        self.input(read.input).is_ok_and(tile)
+        })
     }
 
     /// The elements that the chain to an output writes.

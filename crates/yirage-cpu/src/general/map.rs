@@ -18,7 +18,7 @@ impl<'a> Map<'a> {
     /// A loop of these sizes.
     ///
     /// # Panics
-    /// If the operands are not of the program's types, or have not a stride for each size.
+    /// If the operands are not of the program's types, but for floats of other widths, or have not a stride for each size.
     pub fn new(program: &'a Program, sizes: &Sizes, inputs: &[Input], output: Output) -> Map<'a> {
         let operands = inputs.iter().map(|input| (input.elem, input.strides));
         let bound = Bound::new(program, sizes, operands, (output.elem, output.strides));

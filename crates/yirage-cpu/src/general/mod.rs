@@ -20,7 +20,6 @@ mod hot_tests;
 mod map;
 mod nest;
 mod operand;
-pub mod panels;
 mod partial;
 mod program;
 mod reduce;

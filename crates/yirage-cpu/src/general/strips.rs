@@ -24,6 +24,8 @@ struct Scratch([MaybeUninit<f32>; SCRATCH]);
 /// A program and the loop over its operands.
 pub(super) struct Bound<'a> {
     program: &'a Program,
+    /// The inputs' types in memory: floats may be others than the program's.
+    elems: [Elem; MAX_INPUTS],
     nest: Nest,
     stored: Elem,
     /// Whether the output passes the caches by.
@@ -48,18 +50,21 @@ impl<'a> Bound<'a> {
     ) -> Bound<'a> {
         let stored = output.0;
         assert_eq!(stored.held(), program.result.held(), "a result of {:?} as {stored:?}", program.result);
-        let mut count = 0;
+        let (mut count, mut elems) = (0, [Elem::F32; MAX_INPUTS]);
         let checked = inputs.inspect(|(elem, _)| {
-            assert_eq!(Some(elem), program.inputs.get(count), "input {count}");
+            let wanted = program.inputs.get(count).map(|of| of.held());
+            assert_eq!(Some(elem.held()), wanted, "input {count}");
+            elems[count] = *elem;
             count += 1;
         });
         let nest = Nest::new(sizes, checked.map(|(_, strides)| strides).chain([output.1]));
         assert_eq!(count, program.inputs.len(), "inputs of a program");
         let dense = nest.of(count) == Way::Dense && is_held(stored);
         let streams = dense && sizes.count() >= LARGE / 4;
-        let in_runs = stored == Elem::F32 && (0..=count).all(|o| lies_in_runs(&nest, o)) && nest.of(count) != Way::One;
+        let plain = stored == Elem::F32 && elems[..count].iter().all(|elem| *elem == Elem::F32);
+        let in_runs = plain && (0..=count).all(|o| lies_in_runs(&nest, o)) && nest.of(count) != Way::One;
         let hot = program.hot.as_ref().filter(|_| in_runs && !streams && !nest.is_short());
-        Bound { program, nest, stored, streams, hot }
+        Bound { program, elems, nest, stored, streams, hot }
     }
 
     /// Output elements `range`, in row-major order.
@@ -142,11 +147,11 @@ impl Pass<'_> {
     /// Inputs of one element, once.
     #[inline(always)]
     unsafe fn ones<V: Lanes>(&mut self) {
-        let Bound { program, nest, .. } = self.bound;
-        for (i, &elem) in program.inputs.iter().enumerate().filter(|(i, _)| nest.of(*i) == Way::One) {
+        let Bound { program, elems, nest, .. } = self.bound;
+        for i in (0..program.inputs.len()).filter(|i| nest.of(*i) == Way::One) {
             let slot = self.slot(i);
             // SAFETY: the contract of `Bound::run`.
-            unsafe { spread::<V>(elem, self.bases.inputs[i], slot) };
+            unsafe { spread::<V>(elems[i], self.bases.inputs[i], slot) };
             self.sources[i] = Source::same(slot);
         }
     }
@@ -154,12 +159,12 @@ impl Pass<'_> {
     /// Elements `at..at + n`, of which the first is at `coords`; where the one after them is.
     #[inline(always)]
     unsafe fn strip<V: Lanes>(&mut self, at: usize, coords: Coords, n: usize) -> Coords {
-        let Bound { program, nest, .. } = self.bound;
+        let Bound { program, elems, nest, .. } = self.bound;
         let end = moved(nest, coords, n);
         // SAFETY: the contract of `Bound::run`.
         unsafe {
-            for (i, &elem) in program.inputs.iter().enumerate().filter(|(i, _)| nest.of(*i) != Way::One) {
-                self.sources[i] = self.input::<V>(i, elem, at, coords, n);
+            for i in (0..program.inputs.len()).filter(|i| nest.of(*i) != Way::One) {
+                self.sources[i] = self.input::<V>(i, elems[i], at, coords, n);
             }
             let direct = self.direct(at, &coords, n);
             let result = direct.unwrap_or_else(|| self.slot(program.inputs.len() + program.strips));
@@ -313,17 +318,22 @@ unsafe fn gather<V: Lanes>(
     n: usize,
     out: *mut f32,
 ) {
-    let mut row = [0f32; LANES];
     let mut done = 0;
     while done < n {
-        let left = nest.left(&coords).min(n - done);
-        // Sixteen at a time, so that what `read` fills up does not reach past the strip.
-        let run = left.min(LANES);
+        let run = nest.left(&coords).min(n - done);
+        let (whole, stride) = (run / LANES * LANES, nest.inner(operand));
+        // What `read` fills up behind the last ones must not reach past the strip.
+        let mut last = [0f32; LANES];
         // SAFETY: the contract of `Bound::run`; the strip has room for n elements.
         unsafe {
             let first = base.offset(nest.offset(operand, &coords) * elem.bytes() as isize);
-            read::<V>(elem, first, nest.inner(operand), run, row.as_mut_ptr());
-            std::ptr::copy_nonoverlapping(row.as_ptr(), out.add(done), run);
+            let out = out.add(done);
+            read::<V>(elem, first, stride, whole, out);
+            if whole < run {
+                let first = first.offset(whole as isize * stride as isize * elem.bytes() as isize);
+                read::<V>(elem, first, stride, run - whole, last.as_mut_ptr());
+                std::ptr::copy_nonoverlapping(last.as_ptr(), out.add(whole), run - whole);
+            }
         }
         nest.advance(&mut coords, run);
         done += run;
@@ -335,16 +345,16 @@ unsafe fn gather<V: Lanes>(
 /// A run of a strip to elements a stride apart.
 #[inline(always)]
 unsafe fn scatter<V: Lanes>(elem: Elem, from: *const f32, p: *mut u8, stride: i64, n: usize) {
-    let step = stride as isize * elem.bytes() as isize;
-    let mut row = [0f32; LANES];
-    let mut done = 0;
-    while done < n {
-        let run = LANES.min(n - done);
-        // SAFETY: the caller vouches for n elements at both.
-        unsafe {
-            std::ptr::copy_nonoverlapping(from.add(done), row.as_mut_ptr(), run);
-            write::<V>(elem, row.as_ptr(), p.offset(done as isize * step), stride, run);
+    let whole = n / LANES * LANES;
+    // What `write` reads behind the last ones may not exist.
+    let mut last = [0f32; LANES];
+    // SAFETY: the caller vouches for n elements at both.
+    unsafe {
+        write::<V>(elem, from, p, stride, whole);
+        if whole < n {
+            std::ptr::copy_nonoverlapping(from.add(whole), last.as_mut_ptr(), n - whole);
+            let rest = p.offset(whole as isize * stride as isize * elem.bytes() as isize);
+            write::<V>(elem, last.as_ptr(), rest, stride, n - whole);
         }
-        done += run;
     }
 }

@@ -4,10 +4,10 @@ use super::chain::{further, program, rounded, sizes, strides};
 use super::ways::elements;
 use super::{BoundKernel, Kernel};
 use crate::bind::{Binder, Run, Scratch, Viewed, ViewedOut, Whole};
-use crate::general::contract::{self, Contract, Fused, Product};
-use crate::general::{Input, Program, panels};
+use crate::general::contract::{self, Contract, Fused, Packed, Product};
+use crate::general::{Input, Program};
 use crate::walk::Work;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use yirage_hal::HalError;
 use yirage_ir::expr::Expr;
 use yirage_ir::region::{Core, Elements};
@@ -59,11 +59,11 @@ struct ContractChain {
     kept: Option<Vec<Kept>>,
 }
 
-/// A packed right side.
+/// Where a worker keeps a packed right side.
 struct Kept {
     memory: Scratch,
-    /// The address that it was packed from.
-    of: AtomicUsize,
+    /// How it was packed last, and from which address.
+    packed: Mutex<Option<(Packed, usize)>>,
 }
 
 /// Fewest rows of a product whose right side is kept: packing it takes as long as fewer rows do.
@@ -85,16 +85,16 @@ pub(super) fn scratch_bytes(node: &Whole) -> Result<usize, HalError> {
 }
 
 /// Bytes in which a worker keeps the packed right side of a chain around a contraction on tiles; nothing where it is made or
-/// changed inside of the block, or read by few rows.
-pub(super) fn kept_bytes(node: &Whole) -> Result<Option<usize>, HalError> {
+/// changed inside of the block, read by few rows, or another one in the next block of the grid.
+pub(super) fn kept_bytes(node: &Whole, grid: [u32; 3]) -> Result<Option<usize>, HalError> {
     let chain = node.chain()?;
     let Core::Contract(sides) = &chain.core else { return Ok(None) };
     let [read] = &sides[1].reads[..] else { return Ok(None) };
     let [outer @ .., m, n] = &chain.after.shape[..] else { return Ok(None) };
-    let given = sides[1].expr == Expr::input(0) && node.is_given_tile(read);
+    let given = sides[1].expr == Expr::input(0) && node.is_next_tile_too(read, grid);
     let size = |dim: &Dim| dim.get(node.bucket());
     let k = sides[0].shape.last().map_or(0, size);
-    let floats = panels::packed_floats(count(outer, node.bucket()), k, size(n));
+    let floats = contract::room_floats(count(outer, node.bucket()), k, size(n));
     let bytes = floats.and_then(|floats| floats.checked_mul(size_of::<f32>()));
     Ok(bytes.filter(|_| given && size(m) >= KEPT_ROWS))
 }
@@ -106,7 +106,7 @@ pub(super) fn in_tiles(
     scratch: Vec<Scratch>,
     kept: Option<Vec<Scratch>>,
 ) -> Result<Box<dyn BoundKernel>, HalError> {
-    let one = |memory: Scratch| Kept { memory, of: AtomicUsize::new(0) };
+    let one = |memory: Scratch| Kept { memory, packed: Mutex::new(None) };
     let kept = kept.map(|all| all.into_iter().map(one).collect());
     Ok(Box::new(ContractChain { carries, kept, ..whole(node, scratch)? }))
 }
@@ -127,16 +127,14 @@ fn whole(node: &Whole, scratch: Vec<Scratch>) -> Result<ContractChain, HalError>
     let side = |e: &Elements| -> Result<Side, HalError> {
         let e = batched(e, batch);
         let read = e.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
-        let (reads, mut types): (Vec<Viewed>, Vec<DType>) = read.into_iter().unzip();
+        let (reads, types): (Vec<Viewed>, Vec<DType>) = read.into_iter().unzip();
         let mut reads = reads.into_iter();
-        let (Some(matrix), Some(held)) = (reads.next(), types.first_mut()) else {
+        let Some(matrix) = reads.next() else {
             return Err(HalError::Load("a contraction of no input".into()));
         };
         let change = if e.expr == Expr::input(0) {
             None
         } else {
-            // Elements come as f32.
-            *held = DType::F32;
             Some(Change { program: program(&e.expr, &types)?, further: reads.collect() })
         };
         Ok(Side { matrix, change })
@@ -203,21 +201,23 @@ impl BoundKernel for ContractChain {
             goes_on: self.carries && run.tile.iteration > 0,
             workers: work.workers,
         };
-        let call = match Contract::new(run.isa, product) {
+        let mut call = match Contract::new(run.isa, product) {
             Ok(call) => call,
             Err(why) => return run.fail(why),
         };
         // SAFETY: each worker has scratch of its own.
         let scratch = unsafe { self.scratch[work.worker].floats(run) };
         if let Some(kept) = &self.kept {
-            let Kept { memory, of } = &kept[work.worker];
+            let Kept { memory, packed } = &kept[work.worker];
             let from = self.sides[1].matrix.first(run) as usize;
-            let before = of.swap(from, Ordering::Relaxed);
-            let there = run.tile.kept && before == from;
-            // SAFETY: the memory is this worker's, who packed the same tile in this run if it is there.
-            let right = unsafe { memory.floats(run) };
-            // SAFETY: as below, for one block that is the caller's.
-            return unsafe { panels::multiply(run.isa, &product, right, there, scratch) };
+            // SAFETY: the memory is this worker's.
+            let room = unsafe { memory.floats(run) };
+            let mut last = packed.lock().unwrap_or_else(PoisonError::into_inner);
+            // In this run, this worker has packed the same tile.
+            let there = last.filter(|(_, of)| run.tile.kept && *of == from);
+            // SAFETY: `Whole::read` has checked that all elements exist.
+            let (packed, _) = *last.insert(there.unwrap_or_else(|| (unsafe { call.keep(run.isa, room) }, from)));
+            call = call.reading(packed, room);
         }
         // SAFETY: `Whole::read` and `Whole::written` have checked that all elements exist; pieces are disjoint.
         work.drain(call.pieces(), |pieces| unsafe { contract::contract(run.isa, &call, pieces, scratch) });

@@ -5,7 +5,7 @@
 use super::ways::{elements, moved};
 use super::{BoundKernel, Kernel, chain, concat, constants, contract};
 use crate::bind::{Binder, Carry, Run, Scratch, TileAt, TileStep, Turn, ViewedOut, Whole};
-use crate::general::{Partial, panels};
+use crate::general::Partial;
 use crate::walk::Work;
 use yirage_hal::HalError;
 use yirage_ir::op::{Op, PARTS, ReduceKind};
@@ -55,10 +55,10 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     for step in steps.body.iter().chain(&steps.block).filter(|step| is_contraction(&step.whole)) {
         bytes = bytes.max(contract::scratch_bytes(&step.whole)?);
     }
-    let scratch = binder.each_worker(bytes.max(size_of::<f32>() * panels::SCRATCH))?;
+    let scratch = binder.each_worker(bytes)?;
     let mut all = |steps: Vec<TileStep>| {
         let bind = |step: TileStep| {
-            let kept = kept(binder, &step)?;
+            let kept = kept(binder, &step, tiled.grid)?;
             bound(step, &scratch, kept)
         };
         steps.into_iter().map(bind).collect::<Result<Vec<_>, HalError>>()
@@ -69,11 +69,11 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
 
 /// Memory in which each worker keeps the right side of a product from block to block, where several rows read it; nothing
 /// of other steps, and of right sides that are larger than the caches.
-fn kept(binder: &mut Binder<'_>, step: &TileStep) -> Result<Option<Vec<Scratch>>, HalError> {
+fn kept(binder: &mut Binder<'_>, step: &TileStep, grid: [u32; 3]) -> Result<Option<Vec<Scratch>>, HalError> {
     if step.carry != Carry::Nothing || !is_contraction(&step.whole) {
         return Ok(None);
     }
-    match contract::kept_bytes(&step.whole)?.filter(|bytes| *bytes <= MOST_KEPT) {
+    match contract::kept_bytes(&step.whole, grid)?.filter(|bytes| *bytes <= MOST_KEPT) {
         Some(bytes) => binder.each_worker(bytes).map(Some),
         None => Ok(None),
     }

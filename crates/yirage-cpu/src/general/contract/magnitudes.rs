@@ -34,12 +34,23 @@ const MOST_EXPONENTS: u32 = 2 * BIAS + 100;
 
 impl Magnitudes {
     /// Of no number.
-    const NONE: Magnitudes = Magnitudes { least: u32::MAX, most: 0, low: 0 };
+    pub(super) const NONE: Magnitudes = Magnitudes { least: u32::MAX, most: 0, low: 0 };
 
     /// Of bf16 numbers, from the least magnitude less one and the largest.
     pub(super) fn of_bf16(least: u16, most: u16) -> Magnitudes {
         let least = if least == u16::MAX { u32::MAX } else { ((u32::from(least) + 1) << 16) - 1 };
         Magnitudes { least, most: u32::from(most) << 16, low: 0 }
+    }
+
+    /// Of these numbers and others.
+    pub(super) fn and(self, others: Magnitudes) -> Magnitudes {
+        let Magnitudes { least, most, low } = others;
+        Magnitudes { least: self.least.min(least), most: self.most.max(most), low: self.low | low }
+    }
+
+    /// Whether all are numbers of bf16.
+    pub(super) fn are_bf16(self) -> bool {
+        self.low == 0
     }
 
     /// The exponent of the least one, with the bias; none where all are zeros.
@@ -67,7 +78,7 @@ impl Limits {
         let most = a.most >> FRACTION;
         // A left side of zeros makes products of zeros.
         let least = a.least_exponent().unwrap_or(LEAST_EXPONENTS);
-        let plain = a.low == 0 && least != 0 && most < NO_NUMBER;
+        let plain = a.are_bf16() && least != 0 && most < NO_NUMBER;
         plain.then(|| Limits {
             least: LEAST_EXPONENTS.saturating_sub(least).max(1),
             most: (MOST_EXPONENTS - most).min(NO_NUMBER - 1),
@@ -82,7 +93,7 @@ impl Limits {
 
     /// Whether sums of products with these numbers are the same two at a time.
     pub(super) fn hold(self, b: Magnitudes) -> bool {
-        b.low == 0 && b.most >> FRACTION <= self.most && b.least_exponent().is_none_or(|least| least >= self.least)
+        b.are_bf16() && b.most >> FRACTION <= self.most && b.least_exponent().is_none_or(|least| least >= self.least)
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod finish;
 mod float;
+mod kept;
 mod magnitudes;
 mod pack;
 mod pairs;
@@ -16,14 +17,17 @@ mod tile;
 
 use super::{Elem, Held, Input, OperandError, Output, Program, Sizes, Strides};
 use crate::isa::Isa;
+use kept::Kept;
 use split::{FEW, FEW_WIDE, Split, Way};
 use std::ops::Range;
 use thiserror::Error;
 
+pub use kept::{Packed, room_floats};
+
 /// An element-wise program that elements go through on their way, held as f32 in the first cache levels.
 #[derive(Clone, Copy)]
 pub struct Fused<'a> {
-    /// Its input 0 is the element, an f32 that nothing has rounded.
+    /// Its input 0 is the element: of an operand's float type, or of the product's result, an f32 that nothing has rounded.
     pub program: &'a Program,
     /// Its other inputs, with strides as the operand's.
     pub others: &'a [Input],
@@ -81,8 +85,8 @@ pub enum ContractError {
     /// Sums that go on from elements which are no sums.
     #[error("sums that go on from {0:?}, or from what a program makes of sums: plain f32 is wanted")]
     GoesOn(Elem),
-    /// A program that is not one of an f32 and its other inputs.
-    #[error("the program of {0} does not fit its inputs, an f32 the first of them, or its result")]
+    /// A program that is not one of the operand's elements, or of sums as f32, and its other inputs.
+    #[error("the program of {0} does not fit its inputs, the elements of {0} the first of them, or its result")]
     Program(&'static str),
 }
 
@@ -107,9 +111,9 @@ impl Product<'_> {
         if self.goes_on && (self.out.elem != Elem::F32 || self.after.is_some()) {
             return Err(ContractError::GoesOn(self.out.elem));
         }
-        self.check_fused("a", self.left, Held::Float)?;
-        self.check_fused("b", self.right, Held::Float)?;
-        self.check_fused("the result", self.after, self.out.elem.held())
+        self.check_fused("a", self.left, self.a.elem, Held::Float)?;
+        self.check_fused("b", self.right, self.b.elem, Held::Float)?;
+        self.check_fused("the result", self.after, Elem::F32, self.out.elem.held())
     }
 
     fn check_strides(&self, operand: &'static str, strides: &Strides) -> Result<(), ContractError> {
@@ -117,12 +121,16 @@ impl Product<'_> {
         if strides == wanted { Ok(()) } else { Err(ContractError::Strides { operand, strides, wanted }) }
     }
 
-    fn check_fused(&self, operand: &'static str, fused: Option<Fused<'_>>, result: Held) -> Result<(), ContractError> {
+    fn check_fused(
+        &self,
+        operand: &'static str,
+        fused: Option<Fused<'_>>,
+        of: Elem,
+        result: Held,
+    ) -> Result<(), ContractError> {
         let Some(Fused { program, others }) = fused else { return Ok(()) };
         let given = others.iter().map(|x| x.elem);
-        if !program.inputs().iter().copied().eq(std::iter::once(Elem::F32).chain(given))
-            || program.result().held() != result
-        {
+        if !program.inputs().iter().copied().eq(std::iter::once(of).chain(given)) || program.result().held() != result {
             return Err(ContractError::Program(operand));
         }
         others.iter().try_for_each(|x| self.check_strides(operand, &x.strides))
@@ -139,6 +147,8 @@ pub struct Contract<'a> {
     /// Which stride is that from row to row of a and of the result.
     down: usize,
     split: Split,
+    /// The right side, where it was packed before.
+    kept: Option<Kept<'a>>,
 }
 
 impl<'a> Contract<'a> {
@@ -150,14 +160,19 @@ impl<'a> Contract<'a> {
         product.check()?;
         let Product { batch, m, n, .. } = product;
         let rank = batch.len();
-        let mut contract = Contract { product, rank, m, down: rank, split: Split::new(Way::Packed, 0, 0, 0, 1) };
+        let split = Split::new(Way::Packed, 0, 0, 0, 1);
+        let mut contract = Contract { product, rank, m, down: rank, split, kept: None };
         contract.fold();
         let wide = contract.has_pairs(isa) && product.b.elem == Elem::F32;
         let streams = contract.lies_in_rows() && contract.m <= if wide { FEW_WIDE } else { FEW };
         let way = if streams { Way::Stream } else { Way::Packed };
-        let matrices = batch[..contract.rank].iter().product();
-        contract.split = Split::new(way, matrices, contract.m, n, product.workers);
+        contract.split = Split::new(way, contract.matrices(), contract.m, n, product.workers);
         Ok(contract)
+    }
+
+    /// Matrices that are left when those that go on as rows are folded.
+    fn matrices(&self) -> usize {
+        self.product.batch[..self.rank].iter().product()
     }
 
     /// Whether b can be read as it lies, row by row.
@@ -168,8 +183,9 @@ impl<'a> Contract<'a> {
 
     /// Whether pairs of its elements may be multiplied at once. A weight of bf16 numbers may be held as f32.
     fn has_pairs(&self, isa: Isa) -> bool {
-        let Product { a, b, .. } = self.product;
-        pairs::are_multiplied(isa) && a.elem == Elem::BF16 && matches!(b.elem, Elem::BF16 | Elem::F32)
+        let Product { a, b, left, .. } = self.product;
+        let a = left.map_or(a.elem, |made| made.program.result());
+        pairs::are_multiplied(isa) && a == Elem::BF16 && matches!(b.elem, Elem::BF16 | Elem::F32)
     }
 
     /// Whether a piece begins with pairs: what is read as it lies has to be bf16 in memory.
@@ -228,12 +244,13 @@ pub unsafe fn contract(isa: Isa, call: &Contract<'_>, pieces: Range<usize>, scra
         scratch.len(),
         call.split.floats()
     );
+    let mut left = None;
     for piece in pieces.map(|i| call.split.piece(i)) {
         // SAFETY: `Split::piece` keeps pieces disjoint and inside of the output; the rest is promised by the caller.
         unsafe {
             match call.split.way {
-                Way::Stream => call.stream(isa, &piece, scratch),
-                Way::Packed => call.packed(isa, &piece, scratch),
+                Way::Stream => call.stream(isa, &piece, &mut left, scratch),
+                Way::Packed => call.packed(isa, &piece, &mut left, scratch),
             }
         }
     }

@@ -19,6 +19,9 @@ pub(super) fn are_multiplied(isa: Isa) -> bool {
     cfg!(target_arch = "x86_64") && isa == Isa::Avx512Bf16
 }
 
+/// Numbers of a row that become pairs at once.
+const TOGETHER: usize = 32;
+
 /// Rows of a as pairs in place: element l and the next one become one word, at half of their place.
 pub(super) struct PairsOfRow(pub(super) Rows);
 
@@ -31,7 +34,16 @@ impl WithLanes for PairsOfRow {
         for r in 0..rows {
             // SAFETY: who makes `Rows` vouches for each of them.
             let row = unsafe { std::slice::from_raw_parts_mut(x.add(r * pitch).cast::<u32>(), columns) };
-            for l in 0..columns / 2 {
+            let whole = columns / TOGETHER * TOGETHER;
+            for l in (0..whole).step_by(TOGETHER) {
+                // Read before anything is written, so that it is done in registers.
+                let mut numbers = [0; TOGETHER];
+                numbers.copy_from_slice(&row[l..l + TOGETHER]);
+                for (to, both) in row[l / 2..].iter_mut().zip(numbers.as_chunks::<2>().0) {
+                    *to = pair(both[0], both[1]);
+                }
+            }
+            for l in whole / 2..columns / 2 {
                 row[l] = pair(row[2 * l], row[2 * l + 1]);
             }
             if !columns.is_multiple_of(2) {
@@ -78,7 +90,7 @@ pub(super) struct Numbers {
 mod x86 {
     use super::super::split::{LINE, tile_rows};
     use super::super::tile::Multiply;
-    use super::{Limits, Magnitudes, Numbers, PANEL, Pair};
+    use super::{Limits, Magnitudes, Numbers, PANEL, Pair, Rows};
     use crate::memory::prefetch;
     use crate::simd::LANES;
     use std::arch::x86_64::*;
@@ -212,6 +224,29 @@ mod x86 {
                         let x = some(row.add(c), self.columns - c);
                         met.meet(x);
                         _mm512_storeu_si512(into.add(r * LINE + c / 2).cast(), _mm512_rol_epi32::<16>(x));
+                    }
+                }
+            }
+            met.magnitudes()
+        }
+    }
+
+    impl Rows {
+        /// Words of two numbers, the first at the even place, as pairs in place.
+        ///
+        /// # Safety
+        /// AVX-512; the rows exist, of whole vectors.
+        #[target_feature(enable = "avx512f,avx512bw")]
+        pub(in super::super) unsafe fn words_as_pairs(self) -> Magnitudes {
+            let mut met = Met::none();
+            for r in 0..self.rows {
+                for c in (0..self.columns).step_by(LANES) {
+                    // SAFETY: columns of a row that exists.
+                    unsafe {
+                        let at = self.x.add(r * self.pitch + c).cast::<__m512i>();
+                        let words = _mm512_loadu_si512(at);
+                        met.meet(words);
+                        _mm512_storeu_si512(at, _mm512_rol_epi32::<16>(words));
                     }
                 }
             }
@@ -391,13 +426,19 @@ mod x86 {
 mod none {
     //! No level of this architecture multiplies pairs: `are_multiplied` says so.
     use super::super::tile::Multiply;
-    use super::{Limits, Magnitudes, Numbers, Pair};
+    use super::{Limits, Magnitudes, Numbers, Pair, Rows};
 
     impl Numbers {
         pub(in super::super) unsafe fn as_panels(self, _: *mut Pair, _: usize) -> Magnitudes {
             unreachable!("pairs are multiplied by no level of this architecture");
         }
         pub(in super::super) unsafe fn as_rows(self, _: *mut Pair) -> Magnitudes {
+            unreachable!("pairs are multiplied by no level of this architecture");
+        }
+    }
+
+    impl Rows {
+        pub(in super::super) unsafe fn words_as_pairs(self) -> Magnitudes {
             unreachable!("pairs are multiplied by no level of this architecture");
         }
     }

@@ -1,7 +1,7 @@
 //! How a piece is computed: which blocks are packed, multiplied and finished, in which order.
 
 use super::float::with_float;
-use super::magnitudes::{Limits, Rows};
+use super::magnitudes::{Limits, Magnitudes, Rows};
 use super::pack::Pack;
 use super::pairs::{Numbers, Pair, PairsOfPanel, PairsOfRow};
 use super::split::{DEPTH, LINE, PANEL, Piece, RUN, streamed_rows};
@@ -11,6 +11,9 @@ use crate::general::{Elem, Input, Output, Sizes, Strides, map};
 use crate::isa::Isa;
 use crate::simd::{LANES, launch};
 use yirage_ir::expr::MAX_INPUTS;
+
+/// Rows that a program makes at once: they stay in the first-level cache.
+const MADE: usize = 24;
 
 /// Elements of a matrix from one of them on.
 #[derive(Clone, Copy)]
@@ -33,30 +36,66 @@ pub(super) struct Cached {
 }
 
 /// Blocks of a piece along some of k, and its sums.
-struct Blocks {
+#[derive(Clone, Copy)]
+pub(super) struct Blocks {
     /// The block of a, packed as numbers or as pairs.
     left: *mut f32,
-    /// Room for the block of b.
+    /// The block of b, or room for it.
     right: *mut f32,
+    /// From panel to panel of b.
+    panel: usize,
     sums: *mut f32,
     /// From row to row of the sums.
     pitch: usize,
     rows: usize,
     columns: usize,
     /// From this element along k on.
-    l: usize,
-    depth: usize,
+    pub(super) l: usize,
+    pub(super) depth: usize,
     /// Nothing was summed yet.
     first: bool,
     /// Where the block of a is pairs: which blocks of b may be multiplied so.
     limits: Option<Limits>,
 }
 
+/// A block of a that was packed, and is still there for the next piece of the same rows.
+pub(super) struct Left {
+    matrix: usize,
+    row: usize,
+    /// Where it is pairs: which blocks of b may be multiplied so.
+    limits: Option<Limits>,
+}
+
 impl Blocks {
+    /// Of nothing.
+    const NONE: Blocks = Blocks {
+        left: std::ptr::null_mut(),
+        right: std::ptr::null_mut(),
+        panel: DEPTH * PANEL,
+        sums: std::ptr::null_mut(),
+        pitch: 0,
+        rows: 0,
+        columns: 0,
+        l: 0,
+        depth: 0,
+        first: true,
+        limits: None,
+    };
+
+    /// Of a right side alone.
+    pub(super) fn of_right(columns: usize, l: usize, depth: usize) -> Blocks {
+        Blocks { columns, l, depth, ..Blocks::NONE }
+    }
+
+    /// With the block of b there, each panel behind the one before.
+    pub(super) fn beside(self, right: *mut f32) -> Blocks {
+        Blocks { right, panel: self.depth * PANEL, ..self }
+    }
+
     /// The products of both blocks packed, as numbers of this type, of which there are `depth` along k.
     fn of<E>(&self, depth: usize) -> Multiply<E, E> {
-        let Blocks { left, right, sums, pitch, rows, columns, first, .. } = *self;
-        let (a, b, down, panel) = (left.cast_const().cast(), right.cast_const().cast(), PANEL as isize, DEPTH * PANEL);
+        let Blocks { left, right, panel, sums, pitch, rows, columns, first, .. } = *self;
+        let (a, b, down) = (left.cast_const().cast(), right.cast_const().cast(), PANEL as isize);
         Multiply { a, b, down, panel, sums, pitch, rows, columns, depth, first, ahead: Ahead::NONE }
     }
 
@@ -67,10 +106,10 @@ impl Blocks {
 
     /// The rows of each panel of b, as far as they are packed.
     fn of_b(&self) -> impl Iterator<Item = Rows> + use<> {
-        let (right, rows, all) = (self.right, self.depth, self.columns);
+        let Blocks { right, panel, depth: rows, columns: all, .. } = *self;
         (0..all).step_by(PANEL).map(move |first| {
             let columns = PANEL.min((all - first).next_multiple_of(LANES));
-            Rows { x: right.wrapping_add(first * DEPTH), pitch: PANEL, rows, columns }
+            Rows { x: right.wrapping_add(first / PANEL * panel), pitch: PANEL, rows, columns }
         })
     }
 }
@@ -116,13 +155,13 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`super::contract`], which has checked the scratch.
-    pub(super) unsafe fn stream(&self, isa: Isa, piece: &Piece, scratch: &mut [f32]) {
+    pub(super) unsafe fn stream(&self, isa: Isa, piece: &Piece, left: &mut Option<Left>, scratch: &mut [f32]) {
         let whole = piece.columns.len() / PANEL * PANEL;
         let mut rest = piece.clone();
         rest.columns.start += whole;
         // SAFETY: as promised by the caller.
         unsafe {
-            self.blocks(isa, piece, PANEL, scratch, |plain, mut blocks| {
+            self.blocks(isa, piece, left, PANEL, scratch, |plain, mut blocks| {
                 if whole > 0 {
                     self.as_it_lies(isa, piece, Blocks { columns: whole, ..blocks }, plain);
                 }
@@ -141,12 +180,11 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`super::contract`], which has checked the scratch.
-    pub(super) unsafe fn packed(&self, isa: Isa, piece: &Piece, scratch: &mut [f32]) {
+    pub(super) unsafe fn packed(&self, isa: Isa, piece: &Piece, left: &mut Option<Left>, scratch: &mut [f32]) {
         let columns = piece.columns.len().next_multiple_of(PANEL);
+        let multiply = |plain: &mut bool, blocks| unsafe { self.packed_blocks(isa, piece, blocks, plain) };
         // SAFETY: as promised by the caller.
-        unsafe {
-            self.blocks(isa, piece, columns, scratch, |plain, blocks| self.packed_blocks(isa, piece, blocks, plain));
-        }
+        unsafe { self.blocks(isa, piece, left, columns, scratch, multiply) };
     }
 
     /// Sums up a piece, block after block along k: what `multiply` does with each, which is also told and tells whether
@@ -158,6 +196,7 @@ impl Contract<'_> {
         &self,
         isa: Isa,
         piece: &Piece,
+        there: &mut Option<Left>,
         right: usize,
         scratch: &mut [f32],
         multiply: impl Fn(&mut bool, Blocks),
@@ -180,22 +219,42 @@ impl Contract<'_> {
         let (at, pitch) = at_once.unwrap_or((sums.as_mut_ptr(), pitch));
         for l in (0..self.product.k).step_by(DEPTH) {
             let (depth, first) = (DEPTH.min(self.product.k - l), l == 0 && !self.product.goes_on);
-            let mut blocks = Blocks { left, right, sums: at, pitch, rows, columns, l, depth, first, limits: None };
+            let mut blocks = Blocks { left, right, sums: at, pitch, rows, columns, l, depth, first, ..Blocks::NONE };
             // SAFETY: the block lies in a and in the scratch.
-            unsafe {
-                if plain {
-                    blocks.limits = self.pairs_of_left(isa, piece, &blocks);
-                    plain = blocks.limits.is_some();
-                }
-                if !plain {
-                    self.pack_left(isa, piece, &blocks);
-                }
-            }
+            unsafe { self.left(isa, piece, &mut blocks, there.take(), &mut plain) };
             multiply(&mut plain, blocks);
+            if self.product.k <= DEPTH {
+                let limits = blocks.limits.filter(|_| plain);
+                *there = Some(Left { matrix: piece.matrix, row: piece.rows.start, limits });
+            }
         }
         if at_once.is_none() {
             // SAFETY: the piece's sums.
             unsafe { self.finish(isa, piece, sums, pitch) };
+        }
+    }
+
+    /// Packs the block of a, unless it is there: as pairs, if these may be multiplied.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`].
+    unsafe fn left(&self, isa: Isa, piece: &Piece, blocks: &mut Blocks, there: Option<Left>, plain: &mut bool) {
+        let there = there.filter(|left| (left.matrix, left.row) == (piece.matrix, piece.rows.start));
+        if let Some(Left { limits, .. }) = there
+            && limits.is_some() == *plain
+        {
+            blocks.limits = limits;
+            return;
+        }
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if *plain {
+                blocks.limits = self.pairs_of_left(isa, piece, blocks);
+                *plain = blocks.limits.is_some();
+            }
+            if !*plain {
+                self.pack_left(isa, piece, blocks);
+            }
         }
     }
 
@@ -223,20 +282,26 @@ impl Contract<'_> {
         // SAFETY: as promised by the caller; `Contract::has_pairs` has said that the level multiplies pairs.
         unsafe {
             if let Some(limits) = blocks.limits {
-                if self.pairs_of_right(isa, piece, &blocks, limits) {
-                    return Multiply { ahead, ..blocks.of::<Pair>(blocks.depth.div_ceil(2)) }.run_pairs();
+                let kept = self.kept_right(piece, &blocks, Some(limits));
+                let hold = |magnitudes| limits.hold(magnitudes);
+                if kept.is_some() || self.pairs_of_right(isa, piece, &blocks, hold).is_some() {
+                    let pairs = kept.unwrap_or(blocks).of::<Pair>(blocks.depth.div_ceil(2));
+                    return Multiply { ahead, ..pairs }.run_pairs();
                 }
                 *plain = false;
                 self.pack_left(isa, piece, &blocks);
             }
-            self.pack_right(isa, piece, &blocks);
-            launch(isa, Multiply { ahead, ..blocks.of::<f32>(blocks.depth) });
+            let kept = self.kept_right(piece, &blocks, None);
+            if kept.is_none() {
+                self.pack_right(isa, piece, &blocks);
+            }
+            launch(isa, Multiply { ahead, ..kept.unwrap_or(blocks).of::<f32>(blocks.depth) });
         }
     }
 
     /// Up to so many rows of b from `l` on, of the piece's first columns, where they lie in rows.
     fn ahead(&self, piece: &Piece, l: usize, rows: usize, columns: usize) -> Ahead {
-        if !self.lies_in_rows() {
+        if !self.lies_in_rows() || self.kept.is_some() {
             return Ahead::NONE;
         }
         let b = self.input(&self.product.b, self.corner_of_right(piece, l));
@@ -291,7 +356,11 @@ impl Contract<'_> {
     unsafe fn pairs_of_left(&self, isa: Isa, piece: &Piece, blocks: &Blocks) -> Option<Limits> {
         let a = self.input(&self.product.a, self.corner_of_left(piece, blocks.l));
         let [down, across] = [0, 1].map(|axis| a.strides.as_slice()[axis] as isize);
-        if across == 1 && self.product.left.is_none() {
+        if let Some(made) = self.product.left {
+            // SAFETY: as promised by the caller.
+            return Limits::beside(unsafe { self.pairs_of_made(isa, made, piece, blocks) });
+        }
+        if across == 1 {
             let numbers = Numbers { from: a.base.cast(), down, rows: blocks.rows, columns: blocks.depth };
             // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs.
             return Limits::beside(unsafe { numbers.as_rows(blocks.left.cast()) });
@@ -303,25 +372,81 @@ impl Contract<'_> {
         Some(limits)
     }
 
-    /// Packs the block of b as pairs, if it is within the limits.
+    /// Packs the block of a that a program makes as pairs and says of which magnitudes. The place of b's block is free meanwhile.
     ///
     /// # Safety
     /// As for [`Contract::blocks`], of a product that has pairs.
-    unsafe fn pairs_of_right(&self, isa: Isa, piece: &Piece, blocks: &Blocks, limits: Limits) -> bool {
+    unsafe fn pairs_of_made(&self, isa: Isa, made: Fused<'_>, piece: &Piece, blocks: &Blocks) -> Magnitudes {
+        let (all, columns, x) = (self.corner_of_left(piece, blocks.l), blocks.depth, blocks.right);
+        let mut met = Magnitudes::NONE;
+        for r in (0..blocks.rows).step_by(MADE) {
+            let (corner, rows) = (Corner { row: all.row + r, ..all }, MADE.min(blocks.rows - r));
+            let band = Cached { corner, rows, columns, x, pitch: LINE };
+            let pairs = blocks.left.wrapping_add(r * LINE);
+            // Numbers of 16 bits lie in the second half of a line, and their pairs in the first.
+            let numbers = pairs.wrapping_add(LINE / 2);
+            let to = Output::at(numbers.cast(), Elem::BF16, flat(2 * LINE as i64, 1));
+            let numbers = Numbers { from: numbers.cast_const().cast(), down: 2 * LINE as isize, rows, columns };
+            // SAFETY: as promised by the caller; `Contract::has_pairs` has said that the level multiplies pairs, and that the
+            // program makes numbers of bf16.
+            unsafe {
+                self.made(isa, made, band, to);
+                met = met.and(numbers.as_rows(pairs.cast()));
+            }
+        }
+        met
+    }
+
+    /// Packs the block of b as pairs, if its numbers are of such magnitudes, and says of which.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`], of a product that has pairs.
+    pub(super) unsafe fn pairs_of_right(
+        &self,
+        isa: Isa,
+        piece: &Piece,
+        blocks: &Blocks,
+        are_such: impl Fn(Magnitudes) -> bool,
+    ) -> Option<Magnitudes> {
         if self.lies_in_rows() && self.product.b.elem == Elem::BF16 {
             let b = self.input(&self.product.b, self.corner_of_right(piece, blocks.l));
             let (from, down) = (b.base.cast(), b.strides.as_slice()[0] as isize);
             let numbers = Numbers { from, down, rows: blocks.depth, columns: blocks.columns };
             // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs.
-            return limits.hold(unsafe { numbers.as_panels(blocks.right.cast(), DEPTH * PANEL) });
+            return Some(unsafe { numbers.as_panels(blocks.right.cast(), blocks.panel) }).filter(|all| are_such(*all));
+        }
+        // SAFETY: as promised by the caller.
+        if let Some(all) = unsafe { self.turned_pairs(isa, piece, blocks) } {
+            return Some(all).filter(|all| are_such(*all));
         }
         // SAFETY: as promised by the caller.
         unsafe { self.pack_right(isa, piece, blocks) };
-        let plain = blocks.of_b().all(|panel| limits.hold(launch(isa, panel)));
-        if plain {
-            blocks.of_b().for_each(|panel| launch(isa, PairsOfPanel(panel)));
+        let all = blocks.of_b().fold(Magnitudes::NONE, |all, panel| all.and(launch(isa, panel)));
+        if !are_such(all) {
+            return None;
         }
-        plain
+        blocks.of_b().for_each(|panel| launch(isa, PairsOfPanel(panel)));
+        Some(all)
+    }
+
+    /// Packs the block of b as pairs and says of which magnitudes, where they lie in memory: two numbers of a column side by
+    /// side, at an address of a word.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`], of a product that has pairs.
+    unsafe fn turned_pairs(&self, isa: Isa, piece: &Piece, blocks: &Blocks) -> Option<Magnitudes> {
+        let b = self.input(&self.product.b, self.corner_of_right(piece, blocks.l));
+        let (from, [down, across]) = (b.base.cast::<f32>(), [0, 1].map(|axis| b.strides.as_slice()[axis] as isize));
+        let side_by_side = b.elem == Elem::BF16 && down == 1 && self.product.right.is_none();
+        if !side_by_side || !from.is_aligned() || across % 2 != 0 || !blocks.depth.is_multiple_of(2) {
+            return None;
+        }
+        let Blocks { right: into, panel, columns, depth, .. } = *blocks;
+        let rows = depth / 2;
+        launch(isa, Pack { from, down, across: across / 2, rows, columns, into, width: PANEL, panel });
+        let panels = Blocks { depth: rows, ..*blocks };
+        // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the panels were just packed.
+        Some(panels.of_b().fold(Magnitudes::NONE, |all, panel| all.and(unsafe { panel.words_as_pairs() })))
     }
 
     /// Row `l` of b at the piece's columns.
@@ -336,25 +461,32 @@ impl Contract<'_> {
 
     /// Packs the block of a.
     unsafe fn pack_left(&self, isa: Isa, piece: &Piece, blocks: &Blocks) {
-        let Blocks { left, rows, l, depth, .. } = *blocks;
-        let block = Cached { corner: self.corner_of_left(piece, l), rows, columns: depth, x: left, pitch: LINE };
-        // SAFETY: as promised by the caller; the block is one panel.
-        unsafe {
-            self.pack(isa, &self.product.a, block, 0, left);
-            self.change(isa, self.product.left, block, left);
+        let Blocks { left, rows: all, l, depth: columns, .. } = *blocks;
+        let first = self.corner_of_left(piece, l);
+        let at_once = if self.product.left.is_some() { MADE } else { all.max(1) };
+        for r in (0..all).step_by(at_once) {
+            let (corner, x) = (Corner { row: first.row + r, ..first }, left.wrapping_add(r * LINE));
+            let band = Cached { corner, rows: at_once.min(all - r), columns, x, pitch: LINE };
+            // SAFETY: as promised by the caller; the block is one panel.
+            unsafe {
+                match self.product.left {
+                    Some(made) => self.made(isa, made, band, Output::at(x.cast(), Elem::F32, flat(LINE as i64, 1))),
+                    None => self.pack(isa, &self.product.a, band, 0, x),
+                }
+            }
         }
     }
 
     /// Packs the block of b, of the piece's columns.
-    unsafe fn pack_right(&self, isa: Isa, piece: &Piece, blocks: &Blocks) {
-        let Blocks { right, columns, l, depth, .. } = *blocks;
+    pub(super) unsafe fn pack_right(&self, isa: Isa, piece: &Piece, blocks: &Blocks) {
+        let Blocks { right, panel: apart, columns, l, depth, .. } = *blocks;
         let corner = self.corner_of_right(piece, l);
         let block = Cached { corner, rows: depth, columns, x: right, pitch: PANEL };
         // SAFETY: as promised by the caller.
-        unsafe { self.pack(isa, &self.product.b, block, DEPTH * PANEL, right) };
+        unsafe { self.pack(isa, &self.product.b, block, apart, right) };
         for c in (0..columns).step_by(PANEL) {
             let corner = Corner { column: corner.column + c, ..corner };
-            let x = right.wrapping_add(c * DEPTH);
+            let x = right.wrapping_add(c / PANEL * apart);
             let panel = Cached { corner, columns: PANEL.min(columns - c), x, ..block };
             // SAFETY: as promised by the caller.
             unsafe { self.change(isa, self.product.right, panel, x) };
@@ -385,7 +517,17 @@ impl Contract<'_> {
     /// # Safety
     /// The block's elements exist, in the program's other inputs too, and at `to`, where they are the caller's alone.
     pub(super) unsafe fn through(&self, isa: Isa, fused: Fused<'_>, block: Cached, to: Output) {
-        let mut inputs = [Input::at(block.x.cast(), Elem::F32, flat(block.pitch as i64, 1)); MAX_INPUTS];
+        let from = Input::at(block.x.cast(), Elem::F32, flat(block.pitch as i64, 1));
+        // SAFETY: as promised by the caller.
+        unsafe { self.values(isa, fused, from, block, to) };
+    }
+
+    /// Puts a program's values of elements that lie anywhere, at the places of a block, into `to`.
+    ///
+    /// # Safety
+    /// As for [`Contract::through`].
+    unsafe fn values(&self, isa: Isa, fused: Fused<'_>, from: Input, block: Cached, to: Output) {
+        let mut inputs = [from; MAX_INPUTS];
         for (to, from) in inputs[1..].iter_mut().zip(fused.others) {
             *to = self.input(from, block.corner);
         }
@@ -394,5 +536,21 @@ impl Contract<'_> {
         let sizes = sizes.unwrap_or_else(|_| unreachable!("a part of sizes that were checked"));
         // SAFETY: as promised by the caller; `Product::check` has checked the types.
         unsafe { map(isa, fused.program, &sizes, inputs, to, 0..all) };
+    }
+
+    /// Puts what a program makes of elements of a into `to`. Elements of a row that lie apart are packed into the block first.
+    ///
+    /// # Safety
+    /// As for [`Contract::through`]; the block is scratch that is this worker's alone.
+    unsafe fn made(&self, isa: Isa, fused: Fused<'_>, block: Cached, to: Output) {
+        let from = self.input(&self.product.a, block.corner);
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if from.strides.as_slice()[1] == 1 {
+                return self.values(isa, fused, from, block, to);
+            }
+            self.pack(isa, &self.product.a, block, 0, block.x.cast_mut());
+            self.through(isa, fused, block, to);
+        }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn tile_rows(rows: usize) -> usize {
 }
 
 /// Most columns of a piece: with [`ROWS`] and [`DEPTH`] all that is packed fits the second-level cache.
-const COLUMNS: usize = 256;
+pub(super) const COLUMNS: usize = 256;
 /// Most sums of a piece of few rows: as much as a first-level cache holds.
 const SUMS: usize = 8192;
 /// Least columns of a piece of few rows: runs of a kilobyte and more are read at memory's speed.
@@ -49,7 +49,7 @@ pub(super) fn streamed_rows(bytes: usize) -> usize {
     (STREAMED / bytes.max(1) / 2 * 2).clamp(STREAMED_ROWS.0, STREAMED_ROWS.1)
 }
 
-/// Pieces that each worker finds at least, where the output is large enough.
+/// Pieces that each of several workers finds at least, where the output is large enough.
 const SHARE: usize = 2;
 
 /// How the pieces of a product are computed.
@@ -87,7 +87,7 @@ impl Split {
         if matrices * m * n == 0 {
             return Split { way, m, n, rows: 1, columns: 1, pieces: 0 };
         }
-        let wanted = SHARE * workers.max(1);
+        let wanted = if workers > 1 { SHARE * workers } else { 1 };
         let (rows, columns) = match way {
             Way::Stream => (m, stream_columns(matrices, m, n, wanted)),
             Way::Packed => packed_block(matrices, m, n, wanted),
