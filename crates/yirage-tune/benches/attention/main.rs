@@ -1,10 +1,13 @@
 //! Attention and a Llama block in plain ops, fused and not, beside the named ops that they are the general forms of.
 //!
-//! `cargo bench -p yirage-tune --bench attention -- [attention] [block] [workloads]`. All of a row run in turns, and a figure is the
-//! median of the rounds. Bytes are those of the operands of all kernels together: what is read and written of memory if no
-//! cache holds it.
+//! `cargo bench -p yirage-tune --bench attention -- [attention] [block] [workloads] [--svg=FILE]`. All of a row run in turns, and a
+//! figure is the median of the rounds. Bytes are those of the operands of all kernels together: what is read and written of
+//! memory if no cache holds it. With `--svg` the Llama blocks are drawn.
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // printing is its purpose; it may stop at anything unexpected
 
+mod plot;
+
+use plot::Row;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_compile::{Options, compile, plan_weights};
@@ -18,8 +21,11 @@ const DIMS: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
 const ROUNDS: usize = 7;
 const STEPS: usize = 5;
 
+/// A name, and what is compiled how.
+type Case = (&'static str, Graph, Options);
+
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let (options, args): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|a| a.starts_with("--"));
     let wanted = |what: &str| args.is_empty() || args.iter().any(|a| a == what);
     let device = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap().0;
     println!("graph                              |  kernels     bytes       ms   against the first");
@@ -31,8 +37,11 @@ fn main() {
         }
     }
     if wanted("block") {
-        for tokens in [16, 256] {
-            beside(&*device, &format!("Llama block of {tokens} tokens"), &block(tokens));
+        let blocks: Vec<(u32, Vec<Row>)> = [16, 256]
+            .map(|tokens| (tokens, beside(&*device, &format!("Llama block of {tokens} tokens"), &block(tokens))))
+            .into();
+        if let Some(file) = options.iter().find_map(|option| option.strip_prefix("--svg=")) {
+            std::fs::write(file, plot::svg(&blocks)).unwrap();
         }
     }
     if wanted("workloads") {
@@ -49,19 +58,19 @@ fn main() {
 }
 
 /// The named ops, and their general forms fused and not.
-fn beside(device: &dyn Device, what: &str, named: &Graph) {
+fn beside(device: &dyn Device, what: &str, named: &Graph) -> Vec<Row> {
     let (exact, plain) = (Options::new(Precision::Exact), plain(named));
     let rows = [
         ("named", named.clone(), exact.clone()),
         ("plain, fused", plain.clone(), exact.clone()),
         ("plain, unfused", plain, exact.unfused()),
     ];
-    timed(device, what, &rows);
+    timed(device, what, &rows)
 }
 
-fn timed(device: &dyn Device, what: &str, rows: &[(&str, Graph, Options)]) {
+fn timed(device: &dyn Device, what: &str, rows: &[Case]) -> Vec<Row> {
     println!("{what}");
-    let load = |(_, graph, options): &(&str, Graph, Options)| {
+    let load = |(_, graph, options): &Case| {
         let mut prepared = prepared(graph, DIMS, options).unwrap();
         for (name, record) in &mut prepared.slots {
             if name == "positions" {
@@ -85,12 +94,15 @@ fn timed(device: &dyn Device, what: &str, rows: &[(&str, Graph, Options)]) {
         sorted.sort_by(f64::total_cmp);
         sorted[sorted.len() / 2]
     };
-    for ((name, graph, options), times) in rows.iter().zip(&all) {
+    let row = |((name, graph, options), times): (&Case, &Vec<f64>)| {
         let ratios: Vec<f64> = times.iter().zip(&all[0]).map(|(time, first)| time / first).collect();
         let (kernels, bytes) = moved(device, graph, options);
-        let (ms, mb, ratio) = (median(times) * 1e3, bytes as f64 / 1e6, median(&ratios));
-        println!("  {name:32} | {kernels:8} {mb:7.1} MB {ms:8.3} {ratio:12.2}");
-    }
+        let row = Row { name, kernels, megabytes: bytes as f64 / 1e6, milliseconds: median(times) * 1e3 };
+        let Row { megabytes: mb, milliseconds: ms, .. } = row;
+        println!("  {name:32} | {kernels:8} {mb:7.1} MB {ms:8.3} {:12.2}", median(&ratios));
+        row
+    };
+    rows.iter().zip(&all).map(row).collect()
 }
 
 /// Kernels of a plan, and the bytes of their operands.
