@@ -249,6 +249,15 @@ def test_graphs_stand_for_operations(yr):
         scheduler.register_op(f"level{level}", yr.SubGraph(nodes, "x", "y"))
     with pytest.raises(yr.GraphError, match="more than 4096 operations"):
         scheduler.dispatch(yr.SubGraph((yr.OpNode("level19", "a", "y"),), "a", "y"), {"a": a})
+    # So do those that stand within each other, long before the thread's stack does.
+    for level in range(1, 20_000):
+        below = f"within{level - 1}" if level > 1 else "exp"
+        scheduler.register_op(f"within{level}", yr.SubGraph((yr.OpNode(below, "x", "y"),), "x", "y"))
+    deepest = yr.SubGraph((yr.OpNode("within64", "a", "y"),), "a", "y")
+    np.testing.assert_allclose(scheduler.dispatch(deepest, {"a": a})["y"], np.exp(a), rtol=1e-5)
+    for level in (65, 19_999):
+        with pytest.raises(yr.GraphError, match="within 64 others"):
+            scheduler.dispatch(yr.SubGraph((yr.OpNode(f"within{level}", "a", "y"),), "a", "y"), {"a": a})
 
 
 def test_what_has_no_plan_falls_back_to_callables_and_is_told(yr, caplog):

@@ -38,7 +38,7 @@ const OPERATIONS: [(&str, &str, &[&str]); 26] = [
     ("max", "A", &["dim"]),
     ("softmax", "A", &["dim"]),
     ("rms_norm", "A or A, weight", &["normalized_shape", "eps"]),
-    ("layer_norm", "A, A, weight or A, weight, bias", &["normalized_shape", "eps"]),
+    ("layer_norm", "A or A, weight or A, weight, bias", &["normalized_shape", "eps"]),
     ("attention", "q, k, v", &["causal", "scale"]),
     ("concat", "one or more", &["dim"]),
     ("split", "A", &["sizes", "dim"]),

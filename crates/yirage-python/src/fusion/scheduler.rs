@@ -143,10 +143,9 @@ impl FusionScheduler {
         let arrays = piece.reads.iter().map(|name| values.array(py, name)).collect::<Outcome<Vec<_>>>()?;
         let types: Vec<_> = arrays.iter().map(Array::ty).collect();
         let key = piece.key(py, &types)?;
-        let known = self.remembered(py, &key);
-        let compiled = match known {
+        let compiled = match self.remembered(py, &key) {
             Some(compiled) => compiled,
-            None => Arc::new(piece.compiled(py, &types)?),
+            None => self.remember(py, key, Arc::new(piece.compiled(py, &types)?)),
         };
         let made = match &compiled.graph {
             Some(graph) => self.planned(py, graph, &arrays)?,
@@ -158,7 +157,6 @@ impl FusionScheduler {
                 Place::Result(at) => values.put_array(name, made[at].clone()),
             }
         }
-        self.remember(py, key, compiled);
         Ok(())
     }
 
@@ -186,21 +184,25 @@ impl FusionScheduler {
         Ok(())
     }
 
-    /// The graph of a piece, if it is remembered; it is no longer.
+    /// The graph of a piece, if it is remembered; it is now the one used last.
     fn remembered(&self, py: Python<'_>, key: &str) -> Option<Arc<Compiled>> {
         let mut graphs = held(py, &self.graphs);
         let at = graphs.iter().position(|(known, _)| known == key)?;
-        graphs.remove(at).map(|(_, compiled)| compiled)
+        let used = graphs.remove(at)?;
+        let compiled = used.1.clone();
+        graphs.push_back(used);
+        Some(compiled)
     }
 
-    /// Remembers the graph of a piece as the one used last.
-    fn remember(&self, py: Python<'_>, key: String, compiled: Arc<Compiled>) {
+    /// Remembers the graph of a piece as the one used last, in the place of one that another thread made meanwhile.
+    fn remember(&self, py: Python<'_>, key: String, compiled: Arc<Compiled>) -> Arc<Compiled> {
         let mut graphs = held(py, &self.graphs);
         graphs.retain(|(known, _)| *known != key);
-        graphs.push_back((key, compiled));
+        graphs.push_back((key, compiled.clone()));
         if graphs.len() > GRAPHS {
             graphs.pop_front();
         }
+        compiled
     }
 }
 
@@ -241,9 +243,8 @@ impl FusionScheduler {
             }
             values.put_object(name, &object);
         }
-        if inputs.len() != graph.input_names.len() {
-            let names: Vec<String> = inputs.keys().extract()?;
-            let other = names.into_iter().find(|name| !graph.input_names.contains(name)).unwrap_or_default();
+        let names: Vec<String> = inputs.keys().extract()?;
+        if let Some(other) = names.iter().find(|name| !graph.input_names.contains(name)) {
             let text = format!("the sub-graph has no input `{other}`; inputs are {}", graph.input_names.join(", "));
             return Err(Failure::Ours(Class::Inputs, text));
         }

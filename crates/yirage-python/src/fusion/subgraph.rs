@@ -10,6 +10,9 @@ use yirage_plancache::BoundGraph;
 /// Most operations of a sub-graph, with all that registered ones stand for.
 const MAX_OPERATIONS: usize = 4096;
 
+/// Most registered sub-graphs within each other: each takes some of the thread's stack.
+const MAX_WITHIN: usize = 64;
+
 /// `yirage.SubGraph`.
 #[derive(FromPyObject)]
 pub(super) struct SubGraph {
@@ -197,6 +200,11 @@ impl Steps<'_> {
             return wrong(format!(
                 "{op} was registered as a sub-graph that holds itself: {}",
                 self.within.join(" in ")
+            ));
+        }
+        if self.within.len() == MAX_WITHIN {
+            return wrong(format!(
+                "{op} was registered as a sub-graph and stands within {MAX_WITHIN} others: more are not taken"
             ));
         }
         self.expanded += 1;

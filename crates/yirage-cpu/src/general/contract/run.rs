@@ -15,6 +15,9 @@ use yirage_ir::expr::MAX_INPUTS;
 /// Rows that a program makes at once: they stay in the first-level cache.
 const MADE: usize = 24;
 
+// They lie in the place of a block of b, which has a panel at least.
+const _: () = assert!(MADE * LINE <= DEPTH * PANEL);
+
 /// Elements of a matrix from one of them on.
 #[derive(Clone, Copy)]
 pub(super) struct Corner {
@@ -182,9 +185,12 @@ impl Contract<'_> {
     /// As for [`super::contract`], which has checked the scratch.
     pub(super) unsafe fn packed(&self, isa: Isa, piece: &Piece, left: &mut Option<Left>, scratch: &mut [f32]) {
         let columns = piece.columns.len().next_multiple_of(PANEL);
-        let multiply = |plain: &mut bool, blocks| unsafe { self.packed_blocks(isa, piece, blocks, plain) };
         // SAFETY: as promised by the caller.
-        unsafe { self.blocks(isa, piece, left, columns, scratch, multiply) };
+        unsafe {
+            self.blocks(isa, piece, left, columns, scratch, |plain, blocks| {
+                self.packed_blocks(isa, piece, blocks, plain)
+            });
+        }
     }
 
     /// Sums up a piece, block after block along k: what `multiply` does with each, which is also told and tells whether
