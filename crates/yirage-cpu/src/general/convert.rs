@@ -49,32 +49,67 @@ pub(super) fn not<V: Lanes>(mask: V) -> V {
     mask.xor(V::word(u32::MAX))
 }
 
-/// Sixteen elements that follow each other.
-#[inline(always)]
-unsafe fn load<V: Lanes>(elem: Elem, p: *const u8) -> V {
-    // SAFETY: the caller vouches for sixteen elements.
-    unsafe {
-        match elem {
-            Elem::F32 | Elem::I32 | Elem::U32 => V::load(p.cast()),
-            Elem::F16 => V::load_f16(p.cast()),
-            Elem::BF16 => V::load_u16(p.cast()).shl::<16>(),
-            Elem::Bool => not(V::load_u8(p).whole_equal(V::word(0))),
-        }
-    }
+/// A type of elements, known when its loop is compiled.
+trait InMemory {
+    /// Sixteen elements that follow each other, as they are held.
+    ///
+    /// # Safety
+    /// They exist.
+    unsafe fn load<V: Lanes>(p: *const u8) -> V;
+    /// Sixteen elements that follow each other, from what they are held as.
+    ///
+    /// # Safety
+    /// There is room for them.
+    unsafe fn store<V: Lanes>(v: V, p: *mut u8);
 }
 
-/// Sixteen elements that follow each other, from what they are held as.
-#[inline(always)]
-unsafe fn store<V: Lanes>(elem: Elem, v: V, p: *mut u8) {
-    // SAFETY: the caller vouches for sixteen elements.
-    unsafe {
-        match elem {
-            Elem::F32 | Elem::I32 | Elem::U32 => v.store(p.cast()),
-            Elem::F16 => v.store_f16(p.cast()),
-            Elem::BF16 => upper_halves(v).store_u16(p.cast()),
-            Elem::Bool => v.and(V::word(1)).store_u8(p),
+macro_rules! in_memory {
+    ($($name:ident: $p:ident => $load:expr, $v:ident => $store:expr;)*) => {$(
+        struct $name;
+        impl InMemory for $name {
+            #[inline(always)]
+            unsafe fn load<V: Lanes>($p: *const u8) -> V {
+                // SAFETY: the contract.
+                unsafe { $load }
+            }
+            #[inline(always)]
+            unsafe fn store<V: Lanes>($v: V, $p: *mut u8) {
+                // SAFETY: the contract.
+                unsafe { $store }
+            }
         }
-    }
+    )*};
+}
+
+in_memory! {
+    Word: p => V::load(p.cast()), v => v.store(p.cast());
+    F16: p => V::load_f16(p.cast()), v => v.store_f16(p.cast());
+    Bf16: p => V::load_u16(p.cast()).shl::<16>(), v => upper_halves(v).store_u16(p.cast());
+    Bool: p => not(V::load_u8(p).whole_equal(V::word(0))), v => v.and(V::word(1)).store_u8(p);
+}
+
+/// A call with the type of the elements as `$T`: one loop for each.
+macro_rules! in_memory_as {
+    ($elem:expr, $T:ident => $call:expr) => {
+        match $elem {
+            Elem::F32 | Elem::I32 | Elem::U32 => {
+                type $T = Word;
+                $call
+            }
+            Elem::F16 => {
+                type $T = F16;
+                $call
+            }
+            Elem::BF16 => {
+                type $T = Bf16;
+                $call
+            }
+            Elem::Bool => {
+                type $T = Bool;
+                $call
+            }
+        }
+    };
 }
 
 /// Up to sixteen elements of `bytes` bytes each between places a number of bytes apart.
@@ -100,13 +135,19 @@ unsafe fn move_apart(bytes: usize, from: *const u8, from_step: isize, to: *mut u
 /// The elements exist, and `out` has room.
 #[inline(always)]
 pub(super) unsafe fn read<V: Lanes>(elem: Elem, p: *const u8, stride: i64, n: usize, out: *mut f32) {
-    let bytes = elem.bytes();
+    // SAFETY: the contract.
+    in_memory_as!(elem, T => unsafe { read_as::<V, T>(elem.bytes(), p, stride, n, out) });
+}
+
+/// [`read`] of one type.
+#[inline(always)]
+unsafe fn read_as<V: Lanes, T: InMemory>(bytes: usize, p: *const u8, stride: i64, n: usize, out: *mut f32) {
     let step = stride as isize * bytes as isize;
     let mut i = 0;
     if stride == 1 {
         while i + LANES <= n {
             // SAFETY: the contract.
-            unsafe { load::<V>(elem, p.add(i * bytes)).store(out.add(i)) };
+            unsafe { T::load::<V>(p.add(i * bytes)).store(out.add(i)) };
             i += LANES;
         }
     }
@@ -115,7 +156,7 @@ pub(super) unsafe fn read<V: Lanes>(elem: Elem, p: *const u8, stride: i64, n: us
         // SAFETY: the contract; sixteen elements fit the array.
         unsafe {
             move_apart(bytes, p.offset(i as isize * step), step, all.as_mut_ptr(), bytes as isize, n - i);
-            load::<V>(elem, all.as_ptr()).store(out.add(i));
+            T::load::<V>(all.as_ptr()).store(out.add(i));
         }
         i += LANES;
     }
@@ -137,13 +178,19 @@ pub(super) unsafe fn spread<V: Lanes>(elem: Elem, p: *const u8, out: *mut f32) {
 /// The elements exist, and `from` has as many up to a multiple of sixteen.
 #[inline(always)]
 pub(super) unsafe fn write<V: Lanes>(elem: Elem, from: *const f32, p: *mut u8, stride: i64, n: usize) {
-    let bytes = elem.bytes();
+    // SAFETY: the contract.
+    in_memory_as!(elem, T => unsafe { write_as::<V, T>(elem.bytes(), from, p, stride, n) });
+}
+
+/// [`write`] of one type.
+#[inline(always)]
+unsafe fn write_as<V: Lanes, T: InMemory>(bytes: usize, from: *const f32, p: *mut u8, stride: i64, n: usize) {
     let step = stride as isize * bytes as isize;
     let mut i = 0;
     if stride == 1 {
         while i + LANES <= n {
             // SAFETY: the contract.
-            unsafe { store(elem, V::load(from.add(i)), p.add(i * bytes)) };
+            unsafe { T::store(V::load(from.add(i)), p.add(i * bytes)) };
             i += LANES;
         }
     }
@@ -151,7 +198,7 @@ pub(super) unsafe fn write<V: Lanes>(elem: Elem, from: *const f32, p: *mut u8, s
         let mut all = [0u8; 4 * LANES];
         // SAFETY: the contract; sixteen elements fit the array.
         unsafe {
-            store(elem, V::load(from.add(i)), all.as_mut_ptr());
+            T::store(V::load(from.add(i)), all.as_mut_ptr());
             move_apart(bytes, all.as_ptr(), bytes as isize, p.offset(i as isize * step), step, n - i);
         }
         i += LANES;

@@ -32,6 +32,8 @@ pub(super) struct Bound<'a> {
     streams: bool,
     /// The expression's own loop, where rows of all operands lie so that it may go over them.
     hot: Option<&'a Hot>,
+    /// The strip that is stored without the program's last step, which rounds as storing does.
+    unrounded: Option<u16>,
 }
 
 /// Bytes of an output that no cache is worth keeping for: who reads it next finds none of its beginning there.
@@ -64,7 +66,7 @@ impl<'a> Bound<'a> {
         let plain = stored == Elem::F32 && elems[..count].iter().all(|elem| *elem == Elem::F32);
         let in_runs = plain && (0..=count).all(|o| lies_in_runs(&nest, o)) && nest.of(count) != Way::One;
         let hot = program.hot.as_ref().filter(|_| in_runs && !streams && !nest.is_short());
-        Bound { program, elems, nest, stored, streams, hot }
+        Bound { program, elems, nest, stored, streams, hot, unrounded: unrounded(program, stored) }
     }
 
     /// Output elements `range`, in row-major order.
@@ -78,6 +80,13 @@ impl<'a> Bound<'a> {
             None => launch(isa, Run { bound: self, bases, range }),
         }
     }
+}
+
+/// The strip that the last step rounds, where storing it as `stored` gives the same bits and the step before has made it.
+fn unrounded(program: &Program, stored: Elem) -> Option<u16> {
+    let [.., before, last] = program.steps.as_slice() else { return None };
+    let rounds = matches!((last.code, stored), (Code::Shorten, Elem::BF16) | (Code::Halve, Elem::F16));
+    (rounds && last.args[0] == Place::Strip(before.out)).then_some(before.out)
 }
 
 struct Run<'a> {
@@ -110,7 +119,8 @@ impl WithLanes for Run<'_> {
             pass.ones::<V>();
             while at < range.end {
                 let n = bound.nest.together(&coords, pass.most(at).min(range.end - at));
-                coords = pass.strip::<V>(at, coords, n);
+                pass.strip::<V>(at, &coords, n);
+                advance(&bound.nest, &mut coords, n);
                 at += n;
             }
         }
@@ -156,32 +166,35 @@ impl Pass<'_> {
         }
     }
 
-    /// Elements `at..at + n`, of which the first is at `coords`; where the one after them is.
+    /// Elements `at..at + n`, of which the first is at `coords`.
     #[inline(always)]
-    unsafe fn strip<V: Lanes>(&mut self, at: usize, coords: Coords, n: usize) -> Coords {
-        let Bound { program, elems, nest, .. } = self.bound;
-        let end = moved(nest, coords, n);
+    unsafe fn strip<V: Lanes>(&mut self, at: usize, coords: &Coords, n: usize) {
+        let Bound { program, elems, nest, unrounded, .. } = self.bound;
         // SAFETY: the contract of `Bound::run`.
         unsafe {
             for i in (0..program.inputs.len()).filter(|i| nest.of(*i) != Way::One) {
                 self.sources[i] = self.input::<V>(i, elems[i], at, coords, n);
             }
-            let direct = self.direct(at, &coords, n);
+            if let Some(strip) = *unrounded {
+                let result = self.slot(program.inputs.len() + strip as usize);
+                self.steps::<V>(&program.steps[..program.steps.len() - 1], n, To::Strip(result));
+                return self.store::<V>(result, at, coords, n);
+            }
+            let direct = self.direct(at, coords, n);
             let result = direct.unwrap_or_else(|| self.slot(program.inputs.len() + program.strips));
             let to = self.streamed(at, n).map_or(To::Strip(result), To::Stream);
-            self.steps::<V>(n, to);
+            self.steps::<V>(&program.steps, n, to);
             if direct.is_none() && matches!(to, To::Strip(_)) {
                 self.store::<V>(result, at, coords, n);
             }
         }
-        end
     }
 
     #[inline(always)]
-    unsafe fn steps<V: Lanes>(&self, n: usize, result: To) {
+    unsafe fn steps<V: Lanes>(&self, steps: &[Step], n: usize, result: To) {
         let program = self.bound.program;
         let first = program.inputs.len();
-        let Some((last, steps)) = program.steps.split_last() else { return };
+        let Some((last, steps)) = steps.split_last() else { return };
         let source = |place: Place| match place {
             Place::Input(i) => self.sources[i as usize],
             Place::Constant(c) => Source::same(program.constants[c as usize].as_ptr()),
@@ -200,18 +213,18 @@ impl Pass<'_> {
 
     /// The elements of an input: where they lie, if a step may read them there, else in its strip.
     #[inline(always)]
-    unsafe fn input<V: Lanes>(&self, i: usize, elem: Elem, at: usize, coords: Coords, n: usize) -> Source {
+    unsafe fn input<V: Lanes>(&self, i: usize, elem: Elem, at: usize, coords: &Coords, n: usize) -> Source {
         let nest = &self.bound.nest;
         let (base, slot, bytes) = (self.bases.inputs[i], self.slot(i), elem.bytes() as isize);
-        let in_row = n <= nest.left(&coords);
+        let in_row = n <= nest.left(coords);
         // SAFETY: the contract of `Bound::run`; a strip has room for n elements up to a multiple of sixteen.
         unsafe {
             let (first, stride) = match nest.of(i) {
                 Way::Dense => (base.offset(at as isize * bytes), 1),
-                _ => (base.offset(nest.offset(i, &coords) * bytes), nest.inner(i)),
+                _ => (base.offset(nest.offset(i, coords) * bytes), nest.inner(i)),
             };
             if nest.of(i) != Way::Dense && !in_row {
-                gather::<V>(nest, i, (base, elem), coords, n, slot);
+                gather::<V>(nest, i, (base, elem), *coords, n, slot);
                 return Source::run(slot);
             }
             if stride == 0 {
@@ -253,7 +266,7 @@ impl Pass<'_> {
 
     /// The result to the output's elements.
     #[inline(always)]
-    unsafe fn store<V: Lanes>(&self, result: *const f32, at: usize, mut coords: Coords, n: usize) {
+    unsafe fn store<V: Lanes>(&self, result: *const f32, at: usize, coords: &Coords, n: usize) {
         let Bound { program, nest, stored, streams, .. } = self.bound;
         let (operand, out, bytes) = (program.inputs.len(), self.bases.out, stored.bytes() as isize);
         // SAFETY: the contract of `Bound::run`.
@@ -265,7 +278,11 @@ impl Pass<'_> {
             if nest.of(operand) == Way::Dense {
                 return write::<V>(*stored, result, out.offset(at as isize * bytes), 1, n);
             }
-            let mut done = 0;
+            if n <= nest.left(coords) {
+                let first = out.offset(nest.offset(operand, coords) * bytes);
+                return scatter::<V>(*stored, result, first, nest.inner(operand), n);
+            }
+            let (mut coords, mut done) = (*coords, 0);
             while done < n {
                 let run = nest.left(&coords).min(n - done);
                 let first = out.offset(nest.offset(operand, &coords) * bytes);
@@ -296,16 +313,15 @@ fn is_held(elem: Elem) -> bool {
     matches!(elem, Elem::F32 | Elem::I32 | Elem::U32)
 }
 
-/// `n` elements on.
+/// Moves on by `n` elements.
 #[inline(always)]
-fn moved(nest: &Nest, mut coords: Coords, n: usize) -> Coords {
+fn advance(nest: &Nest, coords: &mut Coords, n: usize) {
     let mut left = n;
     while left > 0 {
-        let run = nest.left(&coords).min(left);
-        nest.advance(&mut coords, run);
+        let run = nest.left(coords).min(left);
+        nest.advance(coords, run);
         left -= run;
     }
-    coords
 }
 
 /// Elements of several rows, one after the other.

@@ -120,6 +120,11 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
+    fn scale(self, n: Self) -> Self {
+        // SAFETY: used only where `launch` has enabled the instructions.
+        unsafe { Avx512(_mm512_scalef_ps(self.0, n.0)) }
+    }
+    #[inline(always)]
     fn sqrt(self) -> Self {
         // SAFETY: used only where `launch` has enabled the instructions.
         unsafe { Avx512(_mm512_sqrt_ps(self.0)) }

@@ -11,21 +11,13 @@ pub(crate) fn exp<V: Lanes>(x: V) -> V {
     // ln 2 in two parts: n times the first is exact.
     let r = n.fma(V::splat(-0.693_359_4), x);
     let r = n.fma(V::splat(2.121_944_4e-4), r);
-    scaled(exp_near(r), n)
+    exp_near(r).scale(n)
 }
 
 /// `e^r` within half of ln 2 of 0.
 #[inline(always)]
 pub(super) fn exp_near<V: Lanes>(r: V) -> V {
     polynomial(r, [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0])
-}
-
-/// `p 2^n` for a whole n from -252 to 254.
-#[inline(always)]
-pub(super) fn scaled<V: Lanes>(p: V, n: V) -> V {
-    // Two factors, since 2^n itself may leave the normal range at both ends.
-    let half = n.mul(V::splat(0.5)).round();
-    p.mul(half.pow2()).mul(n.sub(half).pow2())
 }
 
 /// `1 / (1 + e^-x)`.

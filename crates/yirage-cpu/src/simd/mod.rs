@@ -63,6 +63,13 @@ pub(crate) trait Lanes: Words {
     fn round(self) -> Self;
     /// `2^self` for integers from -126 to 127.
     fn pow2(self) -> Self;
+    /// `self 2^n`, rounded once, for whole n from -252 to 254 and normal numbers from a half to two.
+    #[inline(always)]
+    fn scale(self, n: Self) -> Self {
+        // Two factors, since 2^n itself may leave the normal range at both ends. The first product is exact.
+        let half = n.mul(Self::splat(0.5)).round();
+        self.mul(half.pow2()).mul(n.sub(half).pow2())
+    }
     /// The square root.
     fn sqrt(self) -> Self;
     /// Without the sign.
@@ -180,11 +187,13 @@ mod tests {
             // SAFETY: there are four times sixteen bytes.
             let byte = unsafe { V::load_i8(self.halves.as_ptr().cast()) };
             let whole = a.round().max(V::splat(-126.0)).min(V::splat(126.0)); // a number for NaN too
+            let near_one = b.and(V::word(0x00ff_ffff)).or(V::word(0x3f00_0000));
             let mut out =
                 vec![half, byte, even, odd, a.add(b), a.sub(b), a.mul(b), a.div(b), a.fma(b, c), a.max(b), a.min(b)];
             out.extend([
                 a.round(),
                 whole.pow2(),
+                near_one.scale(whole.mul(V::splat(2.0))),
                 a.sqrt(),
                 a.abs(),
                 a.with_sign(b),

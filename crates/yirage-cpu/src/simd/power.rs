@@ -2,7 +2,7 @@
 //! (relative error in parentheses).
 
 use super::Lanes;
-use super::math::{exp_near, polynomial, scaled};
+use super::math::{exp_near, polynomial};
 
 /// `x` as `m 2^e` with m from sqrt(1/2) to sqrt(2); of a positive number.
 #[inline(always)]
@@ -80,7 +80,7 @@ pub(crate) fn pow<V: Lanes>(x: V, y: V) -> V {
     let t = V::splat(200.0).min(V::splat(-200.0).max(t));
     let n = t.round();
     let r = t.sub(n).add(t_low).mul(V::splat(std::f32::consts::LN_2));
-    let value = scaled(exp_near(r), n);
+    let value = exp_near(r).scale(n);
     // Of a number below 0 there are whole powers only; odd ones are below 0.
     let (half, whole) = (y.mul(V::splat(0.5)), y.round().equal(y));
     let odd = whole.and(half.round().equal(half).xor(V::word(u32::MAX)));
