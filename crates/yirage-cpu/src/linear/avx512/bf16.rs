@@ -42,7 +42,7 @@ fn pairs(v: __m512i) -> __m512bh {
 #[inline]
 unsafe fn rows(w: *const u8) -> __m512bh {
     // SAFETY: as promised by the caller.
-    unsafe { pairs(_mm512_loadu_si512(w.cast())) }
+    unsafe { pairs(Avx512Lanes::load(w)) }
 }
 
 /// A token's pair in all rows.

@@ -78,16 +78,6 @@ fn start<F: Codes>(minus_sum: &i32) -> __m512i {
     out
 }
 
-/// The value, before anything behind this is read. LLVM reads the codes of a block from its middle to its start and then from
-/// there to its end, and a memory that is read back and forth gives half of what it does in order.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn in_order(mut v: __m512i) -> __m512i {
-    // SAFETY: does nothing. That it might write memory is what keeps reads in their order.
-    unsafe { asm!("/* {v} */", v = inout(zmm_reg) v, options(nostack, preserves_flags)) };
-    v
-}
-
 /// A number in every row. LLVM would read neighbours together and then move each across the lanes.
 #[target_feature(enable = "avx512f")]
 #[inline]
@@ -129,10 +119,7 @@ macro_rules! block {
     ($F:ident, $n:ident, $w:expr, $b:expr, $scales:expr, $x:expr, $metas:expr, $acc:expr) => {{
         let (b, x, metas): (usize, *const u8, *const Meta) = ($b, $x, $metas);
         let mut q = [_mm512_setzero_si512(); 8];
-        unroll!(P in [0 1 2 3] {
-            let [even, odd] = $F::pair::<Avx512Lanes>($w, b, P);
-            [q[2 * P], q[2 * P + 1]] = [in_order(even), in_order(odd)];
-        });
+        unroll!(P in [0 1 2 3] { [q[2 * P], q[2 * P + 1]] = $F::pair::<Avx512Lanes>($w, b, P); });
         let at = b * $F::HALVES;
         let s0 = _mm512_load_ps($scales.scale(at).as_ptr());
         let m0 = if $F::MINS { _mm512_load_ps($scales.min(at).as_ptr()) } else { s0 };

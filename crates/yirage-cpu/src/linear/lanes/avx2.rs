@@ -1,6 +1,6 @@
 //! [`Lanes`] as two 256-bit registers: rows 0..8 and 8..16.
 
-use super::Lanes;
+use super::{Lanes, in_order};
 use std::arch::x86_64::*;
 
 /// Both halves of `$a`. A macro because a closure would not inherit "always inline".
@@ -30,7 +30,11 @@ impl Lanes for Avx2Lanes {
 
     #[inline(always)]
     unsafe fn load(p: *const u8) -> [__m256i; 2] {
-        unsafe { [_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(32).cast())] }
+        let first = unsafe { _mm256_loadu_si256(p.cast()) };
+        in_order();
+        let second = unsafe { _mm256_loadu_si256(p.add(32).cast()) };
+        in_order();
+        [first, second]
     }
     #[inline(always)]
     fn fetch(p: *const u8) {

@@ -1,6 +1,6 @@
 //! [`Lanes`] as one 512-bit register.
 
-use super::Lanes;
+use super::{Lanes, in_order};
 use std::arch::x86_64::*;
 
 /// AVX-512 F and BW.
@@ -20,7 +20,9 @@ impl Lanes for Avx512Lanes {
 
     #[inline(always)]
     unsafe fn load(p: *const u8) -> __m512i {
-        unsafe { _mm512_loadu_si512(p.cast()) }
+        let v = unsafe { _mm512_loadu_si512(p.cast()) };
+        in_order();
+        v
     }
     #[inline(always)]
     unsafe fn put(p: *mut u8, v: __m512i) {
@@ -87,7 +89,9 @@ impl Lanes for Avx512Lanes {
     }
     #[inline(always)]
     unsafe fn f16(p: *const u8) -> __m512 {
-        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
+        let v = unsafe { _mm256_loadu_si256(p.cast()) };
+        in_order();
+        unsafe { _mm512_cvtph_ps(v) }
     }
     #[inline(always)]
     unsafe fn i8(p: *const u8) -> __m512 {
