@@ -38,7 +38,7 @@ pub(super) fn questions(isa: Isa) -> Vec<Question> {
             of(64, full),
             of(64, &["stream=0", "stream=2K", "stream=8K"]),
             group,
-            of(8, &["few=4,few8=7", "few=7,few8=7", "few=15,few8=15"]),
+            of(8, &["few=4,few8=7", "few=4,few8=8", "few=7,few8=7", "few=15,few8=15"]),
         ],
         Isa::Avx2 => vec![of(1, &["fetch=0", "fetch=1K", "fetch=2K", "fetch=4K"]), share, group],
         Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => vec![share, group],
