@@ -30,7 +30,7 @@ print(json.load(sys.stdin)["overall_tag"])')
     # An older one than that of the policy serves as well.
     [[ $tag =~ ^manylinux_2_([0-9]+)_ ]] && [ "${BASH_REMATCH[1]}" -le "${policy##*_}" ] ||
         { echo "$wheel: auditwheel says $tag, $policy is wanted" >&2; return 1; }
-    "$tools/bin/python" -m zipfile --list "$wheel" | grep -q 'entry_points.txt' ||
+    "$tools/bin/python" -m zipfile --list "$wheel" | grep entry_points.txt >/dev/null ||
         { echo "$wheel: it has no command" >&2; return 1; }
     echo "$(basename "$wheel"): $bytes bytes, $tag by auditwheel"
 }
