@@ -103,8 +103,62 @@ def test_values_tell_what_they_are(yr):
     assert x.dims == (4, 6) and x.shape == (4, 6) and x.strides == (1, 4)
     assert x.dtype == yr.float32 and x.num_dims == 2 and x.dim(1) == 6
     assert graph.matmul(x, graph.new_input([6, 3], dtype=np.float32)).dims == (4, 3)
-    with pytest.raises(yr.GraphError):
-        x.dim(2)
+    assert x.dim(-1) == 6 and x.dim(-2) == 4
+    for dim in (2, -3):
+        with pytest.raises(yr.GraphError):
+            x.dim(dim)
+
+
+def test_dimensions_are_counted_from_the_last_one_below_zero(yr):
+    x = np.random.default_rng(7).standard_normal((2, 4, 6)).astype(np.float32)
+
+    def softmax(dim):
+        e = np.exp(x - x.max(dim, keepdims=True))
+        return e / e.sum(dim, keepdims=True)
+
+    for dim in (-1, -2, -3):
+        half = x.shape[dim] // 2
+        for op, wanted in [
+            (lambda g, a: [g.softmax(a, dim)], [softmax(dim)]),
+            (lambda g, a: [g.reduction(a, dim)], [x.sum(dim, keepdims=True)]),
+            (lambda g, a: [g.max(a, dim=dim)], [x.max(dim, keepdims=True)]),
+            (lambda g, a: [g.concat([a, g.exp(a)], dim)], [np.concatenate([x, np.exp(x)], dim)]),
+            (lambda g, a: g.chunk(g.exp(a), 2, dim), np.split(np.exp(x), 2, dim)),
+            (lambda g, a: g.split(g.exp(a), [half, half], dim), np.split(np.exp(x), 2, dim)),
+            (lambda g, a: [g.fuse_tensors([a, g.exp(a)], dim, 1)], [np.concatenate([x, np.exp(x)], dim)]),
+        ]:
+            graph = yr.new_kernel_graph()
+            for made in op(graph, graph.new_input(x.shape, dtype="float32")):
+                graph.mark_output(made)
+            for got, want in zip(graph(inputs=[x]), wanted, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    turned = build(yr, [x.shape], lambda g, a: g.permute(g.exp(a), [-1, 0, -2]))
+    np.testing.assert_allclose(turned(inputs=[x])[0], np.exp(x).transpose(2, 0, 1), rtol=1e-6)
+    flat = build(yr, [x.shape], lambda g, a: g.reshape(g.exp(a), [-1, 6]))
+    np.testing.assert_allclose(flat(inputs=[x])[0], np.exp(x).reshape(8, 6), rtol=1e-6)
+    scheduler, node = yr.FusionScheduler(), yr.OpNode("softmax", ("a",), ("b",), {"dim": -2})
+    named = scheduler.dispatch(yr.SubGraph((node,), ("a",), ("b",)), {"a": x})["b"]
+    np.testing.assert_allclose(named, softmax(-2), rtol=1e-5)
+
+
+def test_a_dimension_that_there_is_not_is_told_with_those_that_there_are(yr):
+    graph = yr.new_kernel_graph()
+    x = graph.new_input([4, 6], dtype="float32")
+    for dim in (2, -3):
+        for name, call in [
+            ("softmax", lambda: graph.softmax(x, dim)),
+            ("reduction", lambda: graph.reduction(x, dim)),
+            ("max", lambda: graph.max(x, dim)),
+            ("concat", lambda: graph.concat([x, x], dim)),
+            ("chunk", lambda: graph.chunk(x, 2, dim)),
+            ("split", lambda: graph.split(x, [2, 2], dim)),
+            ("permute", lambda: graph.permute(x, [0, dim])),
+        ]:
+            wanted = rf"{name}: f32\[4, 6\] has no dimension {dim}; its rank is 2, so dimensions are 0 to 1, or -2 to -1"
+            with pytest.raises(yr.GraphError, match=wanted):
+                call()
+    with pytest.raises(yr.GraphError, match="at most one -1"):
+        graph.reshape(x, [-1, -1])
 
 
 def test_what_cannot_be_built_is_refused_and_leaves_the_graph(yr):

@@ -118,6 +118,14 @@ def test_plans_without_fusion_are_replayed_and_counted(yr, bedtime):
         assert counted(plain) == [0, 1, 1, 0, 0, 0]
 
 
+def test_a_model_is_fused_without_a_limit_and_not_with_infinilms_ten(yr, bedtime):
+    for most, mode in [(None, "fusion"), (10, "graph_replay"), (10**6, "fusion")]:
+        with yr.FusedInferEngine(bedtime, fusion_config=yr.FusionConfig(max_graph_size=most)) as engine:
+            engine.forward(IDS)
+            assert list(engine.get_stats()["fusion_modes"].values()) == [mode]
+    assert yr.FusionConfig().max_graph_size is None
+
+
 @pytest.mark.parametrize(
     ("config", "counts"),
     [

@@ -40,7 +40,7 @@ def test_what_torch_does_not_share_is_told(yr):
     graph.mark_output(graph.exp(graph.new_input([2], dtype="float32")))
     with pytest.raises(yr.ArrayError, match="detach"):
         graph(inputs=[torch.zeros(2, requires_grad=True)])
-    with pytest.raises(yr.ArrayError, match="code 2, 64 bits"):
+    with pytest.raises(yr.ArrayError, match="float64"):
         graph(inputs=[torch.zeros(2, dtype=torch.float64)])
 
 

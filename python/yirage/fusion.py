@@ -22,7 +22,9 @@ class FusionConfig:
         fallback_on_error: whether a fused plan that fails gives way to one without fusion, and in a ``FusionScheduler``
             a plan that cannot be made to registered callables. Otherwise the error is the call's.
         debug_mode: whether what happens beside a result is logged as INFO, and not as DEBUG.
-        max_graph_size: graphs of more nodes are not fused; ``None`` is no limit. (InfiniLM's graphs had 10 at most.)
+        max_graph_size: graphs of more nodes are not fused; ``None`` is no limit. InfiniLM has 10, of operations such as a
+            whole norm; nodes here are general operations, of which a layer of a model has dozens, so that with 10 no
+            model would be fused.
         min_tensor_elements: graphs whose largest value has fewer elements are not fused.
         min_nodes_for_fusion: graphs of fewer nodes are not fused.
         cache_bytes: bytes that kept plans take at most, those used longest ago going first; ``None`` is 2**30.

@@ -303,7 +303,9 @@ class FusedInferEngine(InferEngine):
         kv_cache_dtype: str | None = None,
         **others: Any,
     ) -> None:
-        config = fusion_config or FusionConfig()
+        config = FusionConfig() if fusion_config is None else fusion_config
+        if not isinstance(config, FusionConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"fusion_config is a `{type(config).__name__}`: a FusionConfig is wanted")
         config = dataclasses.replace(config, enable_fusion=config.enable_fusion and enable_fusion)
         self._open(
             model_path,

@@ -70,6 +70,20 @@ const BFLOAT: u8 = 4;
 const BOOL: u8 = 6;
 const FLOAT8_E4M3FN_CODE: u8 = 10;
 
+/// The words for DLPack's codes, before the number of bits; none for handles.
+const KINDS: [&str; 7] = ["int", "uint", "float", "", "bfloat", "complex", "bool"];
+
+/// Characters of `struct`, and NumPy's two for complex numbers, of types that nothing here computes with.
+const FORMATS: [(&[u8], &str); 7] = [
+    (b"b", "int8"),
+    (b"h", "int16"),
+    (b"H", "uint16"),
+    (b"d", "float64"),
+    (b"Zf", "complex64"),
+    (b"Zd", "complex128"),
+    (b"O", "object"),
+];
+
 const ROWS: [Row; 6] = [
     Row { dtype: DType::F32, name: "float32", code: FLOAT, bits: 32, format: Some(c"f") },
     Row { dtype: DType::Stored(Format::F16), name: "float16", code: FLOAT, bits: 16, format: Some(c"e") },
@@ -104,9 +118,10 @@ pub(crate) fn of_dlpack(given: ElementType) -> Element {
         (None, ElementType { code: UNSIGNED, bits: 64, lanes: 1 }) => Element::Wide(Wide::U64),
         (None, ElementType { code: UNSIGNED, bits: 8, lanes: 1 }) => Element::Narrow(Narrow::U8),
         (None, ElementType { code: FLOAT8_E4M3FN_CODE, bits: 8, lanes: 1 }) => Element::Narrow(Narrow::F8E4M3),
-        (None, ElementType { code, bits, lanes }) => {
-            Element::Other(format!("code {code}, {bits} bits, {lanes} lanes (DLPack)"))
-        }
+        (None, ElementType { code, bits, lanes }) => Element::Other(match KINDS.get(usize::from(code)) {
+            Some(kind) if lanes == 1 && !kind.is_empty() => format!("{kind}{bits}"),
+            _ => format!("code {code}, {bits} bits, {lanes} lanes (DLPack)"),
+        }),
     }
 }
 
@@ -133,7 +148,8 @@ pub(crate) fn of_format(format: &CStr, bytes: usize) -> Element {
         _ => {
             let is = |row: &&Row| row.format.is_some_and(|f| f.to_bytes() == text) && row.bits as usize == bytes * 8;
             let known = ROWS.iter().find(is).map(|row| Element::Known(row.dtype));
-            known.unwrap_or_else(|| Element::Other(format.to_string_lossy().into_owned()))
+            let other = FORMATS.iter().find(|(of, _)| *of == text).map(|(_, name)| (*name).to_owned());
+            known.unwrap_or_else(|| Element::Other(other.unwrap_or_else(|| format.to_string_lossy().into_owned())))
         }
     }
 }

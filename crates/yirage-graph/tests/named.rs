@@ -10,8 +10,8 @@ fn number(name: &str, value: f64) -> (String, Attribute) {
     (name.into(), Attribute::Number(value))
 }
 
-fn sizes(name: &str, value: &[u32]) -> (String, Attribute) {
-    (name.into(), Attribute::Sizes(value.to_vec()))
+fn integers(name: &str, value: &[i64]) -> (String, Attribute) {
+    (name.into(), Attribute::Integers(value.to_vec()))
 }
 
 /// A graph with inputs of 4 x 6 and a vector of 6.
@@ -31,7 +31,7 @@ fn hash(mut graph: KernelGraph, outputs: &[ValueId]) -> u128 {
 fn a_name_makes_what_its_method_makes() {
     type Method = fn(&mut KernelGraph, [ValueId; 3]) -> Result<ValueId, GraphError>;
     type Row = (&'static str, &'static [usize], Vec<(String, Attribute)>, Method);
-    let rows: [Row; 14] = [
+    let rows: [Row; 16] = [
         ("silu", &[0], vec![], |g, i| g.silu(i[0])),
         ("add", &[0, 1], vec![], |g, i| g.add(i[0], i[1])),
         ("sub", &[1, 0], vec![], |g, i| g.sub(i[1], i[0])),
@@ -39,14 +39,16 @@ fn a_name_makes_what_its_method_makes() {
         ("mul_scalar", &[0], vec![number("scalar", 0.5)], |g, i| g.mul_scalar(i[0], 0.5)),
         ("reduction", &[0], vec![number("dim", 1.0)], |g, i| g.reduction(i[0], 1)),
         ("softmax", &[0], vec![number("dim", 0.0)], |g, i| g.softmax(i[0], 0)),
+        ("softmax", &[0], vec![number("dim", -1.0)], |g, i| g.softmax(i[0], 1)),
         ("rms_norm", &[0], vec![], |g, i| g.scaled_rms_norm(i[0], &[6], None, 1e-5)),
         ("rms_norm", &[0, 2], vec![number("eps", 0.5)], |g, i| g.scaled_rms_norm(i[0], &[6], Some(i[2]), 0.5)),
-        ("layer_norm", &[0, 2, 2], vec![sizes("normalized_shape", &[6])], |g, i| {
+        ("layer_norm", &[0, 2, 2], vec![integers("normalized_shape", &[6])], |g, i| {
             g.layer_norm(i[0], &[6], Some(i[2]), Some(i[2]), 1e-5)
         }),
         ("concat", &[0, 1], vec![number("dim", 0.0)], |g, i| g.concat(&i[..2], 0)),
-        ("reshape", &[0], vec![sizes("dims", &[3, 8])], |g, i| g.reshape(i[0], &[3, 8])),
-        ("permute", &[0], vec![sizes("dims", &[1, 0])], |g, i| g.permute(i[0], &[1, 0])),
+        ("reshape", &[0], vec![integers("dims", &[3, 8])], |g, i| g.reshape(i[0], &[3, 8])),
+        ("reshape", &[0], vec![integers("dims", &[3, -1])], |g, i| g.reshape(i[0], &[3, 8])),
+        ("permute", &[0], vec![integers("dims", &[-1, 0])], |g, i| g.permute(i[0], &[1, 0])),
         ("pow", &[0, 1], vec![], |g, i| g.pow(i[0], i[1])),
     ];
     for (name, operands, attributes, method) in rows {
@@ -79,12 +81,13 @@ fn refusals_say_what_is_wanted() {
         ("silu", 1, vec![number("eps", 1.0)], "its attribute `eps`: no such attribute: it has none"),
         ("softmax", 1, vec![number("axis", 1.0)], "its attribute `axis`: no such attribute: dim"),
         ("softmax", 1, vec![], "its attribute `dim`: it is missing"),
-        ("softmax", 1, vec![number("dim", -1.0)], "a whole number from 0"),
-        ("softmax", 1, vec![number("dim", 0.5)], "a whole number from 0"),
-        ("softmax", 1, vec![number("dim", f64::NAN)], "a whole number from 0"),
+        ("softmax", 1, vec![number("dim", -3.0)], "f32[4, 6] has no dimension -3; its rank is 2"),
+        ("softmax", 1, vec![number("dim", 0.5)], "a whole number of less than 33 bits wanted"),
+        ("softmax", 1, vec![number("dim", f64::NAN)], "a whole number of less than 33 bits wanted"),
         ("softmax", 1, vec![flag("dim")], "a number wanted"),
         ("split", 1, vec![number("dim", 0.0)], "its attribute `sizes`: it is missing"),
-        ("reshape", 1, vec![number("dims", 24.0)], "a list of sizes wanted"),
+        ("split", 1, vec![integers("sizes", &[-1, 7]), number("dim", 1.0)], "sizes from 0 to 2^32 - 1 wanted"),
+        ("reshape", 1, vec![number("dims", 24.0)], "a list of whole numbers wanted"),
         ("attention", 3, vec![number("causal", 1.0)], "true or false wanted"),
         ("rms_norm", 1, vec![number("eps", -1.0)], "a number of at least 0"),
     ] {

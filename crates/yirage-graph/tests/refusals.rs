@@ -79,6 +79,7 @@ fn operands_must_fit() {
     let mut input = |dims: &[u32], dtype| g.new_input(dims, None, dtype).unwrap();
     let (m, v, t) = (input(&[2, 3], DType::F32), input(&[3], DType::F32), input(&[4, 2, 3], DType::F32));
     let (half, other, batch) = (input(&[2, 3], F16), input(&[2, 4], DType::F32), input(&[1, 3, 2], DType::F32));
+    let none = input(&[0, 3], DType::F32);
     let before = g.clone().finish().map_err(|e| e.to_string());
     refused(g.add(m, v), &["add of f32[2, 3], f32[3]", "equal ranks"]);
     refused(g.sub(m, other), &["along dimension 1"]);
@@ -104,8 +105,38 @@ fn operands_must_fit() {
     refused(g.chunk(m, 2, 1), &["divides 3", "2 given"]);
     refused(g.chunk(m, 0, 1), &["0 given"]);
     refused(g.reshape(m, &[7]), &["as many elements"]);
+    refused(g.reshape(m, &[-2, 3]), &["reshape of f32[2, 3]", "sizes from 0", "[-2, 3] given"]);
+    refused(g.reshape(m, &[1 << 32, 1]), &["sizes from 0 to 2^32 - 1", "[4294967296, 1] given"]);
+    refused(g.reshape(m, &[-1, -1]), &["at most one -1", "[-1, -1] given"]);
+    refused(g.reshape(m, &[4, -1]), &["divides the number of elements", "[4, -1] given"]);
+    refused(g.reshape(none, &[0, -1]), &["above 0", "[0, -1] given"]);
     refused(g.permute(m, &[0, 0]), &["each dimension"]);
+    refused(g.permute(m, &[0, -2]), &["each dimension"]);
     assert_eq!(g.finish().map_err(|e| e.to_string()), before, "a refusal leaves no trace");
+}
+
+#[test]
+fn a_dimension_out_of_range_is_named_with_those_that_there_are() {
+    let mut g = KernelGraph::new("g");
+    let (x, s) = (g.new_input(&[2, 3], None, DType::F32).unwrap(), g.new_input(&[], None, DType::F32).unwrap());
+    for dim in [2, -3, i64::MIN, i64::MAX] {
+        let there_are = "its rank is 2, so dimensions are 0 to 1, or -2 to -1 from the last one";
+        let wanted = |what: &str| format!("{what}: f32[2, 3] has no dimension {dim}; {there_are}");
+        refused(g.reduction(x, dim), &[&wanted("reduction")]);
+        refused(g.max(x, dim), &[&wanted("max")]);
+        refused(g.softmax(x, dim), &[&wanted("softmax")]);
+        refused(g.concat(&[x, x], dim), &[&wanted("concat")]);
+        refused(g.split(x, SplitBy::Size(1), dim), &[&wanted("split")]);
+        refused(g.chunk(x, 1, dim), &[&wanted("chunk")]);
+        refused(g.interleave(&[x, x], 1, dim), &[&wanted("chunk")]);
+        refused(g.permute(x, &[0, dim]), &[&wanted("permute")]);
+    }
+    for dim in [0, -1] {
+        refused(g.softmax(s, dim), &[&format!("softmax: f32[] has no dimension {dim}; its rank is 0")]);
+    }
+    // Of operands of two ranks it is another dimension of each.
+    let y = g.new_input(&[1, 2, 3], None, DType::F32).unwrap();
+    refused(g.concat(&[x, y], -1), &["concat", "differ"]);
 }
 
 #[test]

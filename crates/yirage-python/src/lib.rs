@@ -8,6 +8,7 @@
 
 mod backends;
 mod command;
+
 mod dtype;
 mod failure;
 mod fusion;
@@ -17,6 +18,7 @@ mod kind;
 mod llm;
 mod lock;
 mod log;
+mod numbers;
 mod others;
 mod persistent;
 mod process;

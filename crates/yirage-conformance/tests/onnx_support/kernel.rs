@@ -28,7 +28,7 @@ pub(crate) fn import(case: &Case) -> Result<(Setup, Vec<Wanted>), String> {
     let mut wanted = Vec::new();
     for (&output, array) in outputs.iter().zip(&case.outs) {
         let Values::F32(values) = &array.values else { return Err("results that are no floats".into()) };
-        let sizes: Vec<u32> = array.shape.iter().map(|&n| n as u32).collect();
+        let sizes: Vec<i64> = array.shape.iter().map(|&n| n as i64).collect();
         let output = node.graph.reshape(output, &sizes).map_err(said)?;
         node.graph.mark_output(output, None).map_err(said)?;
         wanted.push(Wanted::F32(values.clone()));
@@ -130,7 +130,7 @@ fn two(node: &mut Node<'_>, op: impl Fn(&mut KernelGraph, ValueId, ValueId) -> M
     let mut widened = Vec::new();
     for x in ins {
         let dims = node.dims(x)?;
-        let sizes = [vec![1; rank - dims.len()], dims].concat();
+        let sizes: Vec<i64> = [vec![1; rank - dims.len()], dims].concat().into_iter().map(i64::from).collect();
         widened.push(node.graph.reshape(x, &sizes).map_err(said)?);
     }
     op(&mut node.graph, widened[0], widened[1]).map_err(said)
@@ -160,16 +160,16 @@ fn reduced(node: &Node<'_>, rank: usize) -> Result<Vec<usize>, String> {
 fn over(
     node: &mut Node<'_>,
     x: ValueId,
-    op: impl Fn(&mut KernelGraph, ValueId, u32) -> Made,
+    op: impl Fn(&mut KernelGraph, ValueId, i64) -> Made,
 ) -> Result<ValueId, String> {
     let list = reduced(node, node.rank(x)?)?;
     if list.len() > 1 && node.array(0)?.element != Element::F32 {
         return Err("several dimensions at once".into());
     }
-    list.iter().try_fold(x, |y, &dim| op(&mut node.graph, y, dim as u32)).map_err(said)
+    list.iter().try_fold(x, |y, &dim| op(&mut node.graph, y, dim as i64)).map_err(said)
 }
 
-fn reduce(node: &mut Node<'_>, op: impl Fn(&mut KernelGraph, ValueId, u32) -> Made) -> Result<ValueId, String> {
+fn reduce(node: &mut Node<'_>, op: impl Fn(&mut KernelGraph, ValueId, i64) -> Made) -> Result<ValueId, String> {
     let x = node.input(0)?;
     over(node, x, op)
 }
@@ -189,8 +189,7 @@ fn mean(node: &mut Node<'_>) -> Result<ValueId, String> {
 
 fn softmax(node: &mut Node<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
-    let dim = axis(node.case.attr("axis", -1), node.rank(x)?)? as u32;
-    node.graph.softmax(x, dim).map_err(said)
+    node.graph.softmax(x, node.case.attr("axis", -1)).map_err(said)
 }
 
 fn matmul(node: &mut Node<'_>) -> Result<ValueId, String> {
@@ -205,16 +204,14 @@ fn transpose(node: &mut Node<'_>) -> Result<ValueId, String> {
         Some(list) => list.iter().map(|&a| axis(a, rank)).collect::<Result<Vec<_>, _>>()?,
         None => (0..rank).rev().collect(),
     };
-    let order: Vec<u32> = order.into_iter().map(|a| a as u32).collect();
+    let order: Vec<i64> = order.into_iter().map(|a| a as i64).collect();
     node.graph.permute(x, &order).map_err(said)
 }
 
 /// Before version 4 the axis could be left out.
 fn concat(node: &mut Node<'_>) -> Result<ValueId, String> {
     let ins = (0..node.case.ins.len()).map(|i| node.input(i)).collect::<Result<Vec<_>, _>>()?;
-    let rank = ins.first().map_or(Ok(0), |&x| node.rank(x))?;
-    let dim = axis(node.case.attr("axis", 1), rank)? as u32;
-    node.graph.concat(&ins, dim).map_err(said)
+    node.graph.concat(&ins, node.case.attr("axis", 1)).map_err(said)
 }
 
 /// Into given sizes, or into as many parts as there are outputs: of equal size, the last one smaller.
@@ -227,7 +224,7 @@ fn split(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
         Some(sizes) => SplitBy::Sizes(sizes),
         None => SplitBy::Size(dims[dim].div_ceil(node.case.outs.len() as u32)),
     };
-    node.graph.split(x, by, dim as u32).map_err(said)
+    node.graph.split(x, by, dim as i64).map_err(said)
 }
 
 fn rms_norm(node: &mut Node<'_>) -> Result<ValueId, String> {

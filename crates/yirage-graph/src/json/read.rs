@@ -51,8 +51,12 @@ pub fn from_json(text: &str) -> Result<Graph, JsonError> {
         return Err(JsonError::Bytes { bytes: text.len() });
     }
     let mut source = serde_json::Deserializer::from_str(text);
-    let document: Document =
-        serde_path_to_error::deserialize(&mut source).map_err(|e| at(e.path().to_string(), e.inner().to_string()))?;
+    let document: Document = serde_path_to_error::deserialize(&mut source).map_err(|e| {
+        // What is no JSON has no fields that a path could name.
+        let form = e.inner().is_data();
+        let path = if form { e.path().to_string() } else { "no JSON, which `to_json` writes".into() };
+        at(path, e.inner().to_string())
+    })?;
     source.end().map_err(|e| at("the end".into(), e.to_string()))?;
     if document.version != VERSION {
         return Err(JsonError::Version { version: document.version });

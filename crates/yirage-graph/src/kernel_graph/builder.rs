@@ -195,11 +195,12 @@ impl KernelGraph {
         }
     }
 
-    /// The size along `dim`.
-    pub(super) fn size(&self, what: &'static str, a: ValueId, dim: u32) -> Result<u32, GraphError> {
+    /// Which of a value's dimensions `dim` is, and the size along it.
+    pub(super) fn along(&self, what: &'static str, a: ValueId, dim: i64) -> Result<(u32, u32), GraphError> {
         let ty = self.ty(what, a)?;
-        let wrong = || GraphError::Dim { what, dim, ty: ty.to_string(), rank: ty.shape.len() };
-        sizes(ty).get(dim as usize).copied().ok_or_else(wrong)
+        let rank = ty.shape.len();
+        let found = axis(rank, dim).ok_or_else(|| GraphError::Dim { what, dim, ty: ty.to_string(), rank })?;
+        Ok((found as u32, sizes(ty)[found]))
     }
 
     /// A node with one output.
@@ -288,6 +289,13 @@ impl KernelGraph {
             number += 1;
         }
     }
+}
+
+/// Which of `rank` dimensions `dim` is: below 0 they are counted from the last one, which is -1, as NumPy and PyTorch do.
+/// None where there is no such dimension.
+pub fn axis(rank: usize, dim: i64) -> Option<usize> {
+    let from_first = if dim < 0 { dim.checked_add_unsigned(rank as u64)? } else { dim };
+    usize::try_from(from_first).ok().filter(|&dim| dim < rank)
 }
 
 /// Sizes of a type; those of kernel graphs are all fixed.

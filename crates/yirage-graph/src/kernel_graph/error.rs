@@ -52,12 +52,12 @@ pub enum GraphError {
         wanted: String,
     },
     /// A dimension that the operand does not have.
-    #[error("{what}: {ty} has no dimension {dim}; its dimensions are 0 to {}", rank.saturating_sub(1))]
+    #[error("{what}: {ty} has no dimension {dim}; {}", dimensions(*rank))]
     Dim {
         /// The operation.
         what: &'static str,
-        /// The dimension given.
-        dim: u32,
+        /// The dimension given, from the first one or, below 0, from the last.
+        dim: i64,
         /// The operand's type.
         ty: String,
         /// How many dimensions it has.
@@ -113,4 +113,12 @@ pub enum GraphError {
     /// A named op has no general form for these operands.
     #[error(transparent)]
     Form(#[from] NoGeneralForm),
+}
+
+/// Which dimensions an operand of this rank has.
+fn dimensions(rank: usize) -> String {
+    match rank {
+        0 => "its rank is 0".into(),
+        _ => format!("its rank is {rank}, so dimensions are 0 to {}, or -{rank} to -1 from the last one", rank - 1),
+    }
 }

@@ -14,7 +14,7 @@ mod products;
 mod shapes;
 mod threadblock;
 
-pub use builder::{KernelGraph, MAX_INPUT_RANK};
+pub use builder::{KernelGraph, MAX_INPUT_RANK, axis};
 pub use error::GraphError;
 pub use named::Attribute;
 pub use shapes::SplitBy;

@@ -13,7 +13,7 @@ pub enum Attribute {
     /// Yes or no.
     Flag(bool),
     /// Several sizes or dimensions.
-    Sizes(Vec<u32>),
+    Integers(Vec<i64>),
 }
 
 /// Names of operations with the operands and the attributes that each takes.
@@ -93,9 +93,9 @@ impl KernelGraph {
             ("div", &[a, b]) => self.div(a, b),
             ("pow", &[a, b]) => self.pow(a, b),
             ("matmul", &[a, b]) => self.matmul(a, b),
-            ("reduction", &[a]) => self.reduction(a, given.size("dim")?),
-            ("max", &[a]) => self.max(a, given.size("dim")?),
-            ("softmax", &[a]) => self.softmax(a, given.size("dim")?),
+            ("reduction", &[a]) => self.reduction(a, given.integer("dim")?),
+            ("max", &[a]) => self.max(a, given.integer("dim")?),
+            ("softmax", &[a]) => self.softmax(a, given.integer("dim")?),
             ("rms_norm" | "layer_norm", &[a, ref vectors @ ..]) if vectors.len() <= 2 => {
                 self.named_norm(&given, a, vectors, wanted)
             }
@@ -104,13 +104,13 @@ impl KernelGraph {
                 let scale = given.maybe_number("scale")?.map(|scale| scale as f32);
                 self.attention(q, k, v, causal, scale)
             }
-            ("concat", list) if !list.is_empty() => self.concat(list, given.size("dim")?),
+            ("concat", list) if !list.is_empty() => self.concat(list, given.integer("dim")?),
             ("split", &[a]) => {
                 let sizes = given.sizes("sizes")?.ok_or_else(|| given.missing("sizes"))?;
-                return self.split(a, SplitBy::Sizes(sizes), given.size("dim")?);
+                return self.split(a, SplitBy::Sizes(&sizes), given.integer("dim")?);
             }
-            ("reshape", &[a]) => self.reshape(a, given.sizes("dims")?.ok_or_else(|| given.missing("dims"))?),
-            ("permute", &[a]) => self.permute(a, given.sizes("dims")?.ok_or_else(|| given.missing("dims"))?),
+            ("reshape", &[a]) => self.reshape(a, given.integers("dims")?.ok_or_else(|| given.missing("dims"))?),
+            ("permute", &[a]) => self.permute(a, given.integers("dims")?.ok_or_else(|| given.missing("dims"))?),
             _ => Err(self.other_operands(what, ins, wanted)),
         };
         Ok(vec![one?])
@@ -118,7 +118,7 @@ impl KernelGraph {
 
     fn named_norm(&mut self, given: &Given<'_>, a: ValueId, vectors: &[ValueId], wanted: &str) -> Made {
         let shape = match (given.sizes("normalized_shape")?, vectors.first()) {
-            (Some(shape), _) => shape.to_vec(),
+            (Some(shape), _) => shape,
             (None, Some(&weight)) => self.dims(weight)?,
             (None, None) => self.dims(a)?.into_iter().next_back().into_iter().collect(),
         };
@@ -185,18 +185,24 @@ impl<'a> Given<'a> {
         self.maybe_number(name)?.ok_or_else(|| self.missing(name))
     }
 
-    fn size(&self, name: &'static str) -> Result<u32, GraphError> {
+    fn integer(&self, name: &'static str) -> Result<i64, GraphError> {
         let number = self.number(name)?;
-        let whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
-        if whole { Ok(number as u32) } else { Err(self.other(name, "a whole number from 0 to 2^32 - 1")) }
+        let whole = number.fract() == 0.0 && number.abs() <= f64::from(u32::MAX);
+        if whole { Ok(number as i64) } else { Err(self.other(name, "a whole number of less than 33 bits")) }
     }
 
-    fn sizes(&self, name: &'static str) -> Result<Option<&'a [u32]>, GraphError> {
+    fn integers(&self, name: &'static str) -> Result<Option<&'a [i64]>, GraphError> {
         match self.get(name) {
             None => Ok(None),
-            Some(Attribute::Sizes(sizes)) => Ok(Some(sizes)),
-            Some(_) => Err(self.other(name, "a list of sizes")),
+            Some(Attribute::Integers(list)) => Ok(Some(list)),
+            Some(_) => Err(self.other(name, "a list of whole numbers")),
         }
+    }
+
+    fn sizes(&self, name: &'static str) -> Result<Option<Vec<u32>>, GraphError> {
+        let Some(given) = self.integers(name)? else { return Ok(None) };
+        let sizes = given.iter().map(|&n| u32::try_from(n)).collect::<Result<_, _>>();
+        sizes.map(Some).map_err(|_| self.other(name, "sizes from 0 to 2^32 - 1"))
     }
 
     fn flag(&self, name: &'static str) -> Result<Option<bool>, GraphError> {

@@ -58,8 +58,8 @@ impl KernelGraph {
     ///
     /// # Errors
     /// A dimension that A does not have.
-    pub fn softmax(&mut self, a: ValueId, dim: u32) -> Made {
-        let width = self.size("softmax", a, dim)?;
+    pub fn softmax(&mut self, a: ValueId, dim: i64) -> Made {
+        let (dim, width) = self.along("softmax", a, dim)?;
         let rank = sizes(self.ty("softmax", a)?).len() as u32;
         if dim + 1 == rank {
             return self.by_rows("softmax", a, width, &Softmax {}, &[]);
@@ -67,9 +67,9 @@ impl KernelGraph {
         // The dimension as the innermost one, and back.
         let mut axes: Vec<u32> = (0..rank).collect();
         axes.swap(dim as usize, rank as usize - 1);
-        let turned = self.permute(a, &axes)?;
+        let turned = self.permuted(a, axes.clone())?;
         let made = self.by_rows("softmax", turned, width, &Softmax {}, &[])?;
-        self.permute(made, &axes)
+        self.permuted(made, axes)
     }
 
     /// Elements that are normalised together.

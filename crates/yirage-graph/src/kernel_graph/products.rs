@@ -24,12 +24,13 @@ impl KernelGraph {
         self.op(Contract {}, &[a, b])
     }
 
-    /// The sum along `dim`, which stays, of size 1.
+    /// The sum along `dim`, which stays, of size 1. Dimensions are counted from the last one below 0, here and in the other
+    /// operations.
     ///
     /// # Errors
     /// A dimension that A does not have.
-    pub fn reduction(&mut self, a: ValueId, dim: u32) -> Made {
-        self.size("reduction", a, dim)?;
+    pub fn reduction(&mut self, a: ValueId, dim: i64) -> Made {
+        let (dim, _) = self.along("reduction", a, dim)?;
         self.op(Reduce::new(ReduceKind::Sum, &[dim], true), &[a])
     }
 
@@ -37,8 +38,8 @@ impl KernelGraph {
     ///
     /// # Errors
     /// A dimension that A does not have.
-    pub fn max(&mut self, a: ValueId, dim: u32) -> Made {
-        self.size("max", a, dim)?;
+    pub fn max(&mut self, a: ValueId, dim: i64) -> Made {
+        let (dim, _) = self.along("max", a, dim)?;
         self.op(Reduce::new(ReduceKind::Max, &[dim], true), &[a])
     }
 }

@@ -19,20 +19,20 @@ impl KernelGraph {
     ///
     /// # Errors
     /// No value, more than the IR joins, values of different element types or of sizes that differ elsewhere.
-    pub fn concat(&mut self, list: &[ValueId], dim: u32) -> Made {
+    pub fn concat(&mut self, list: &[ValueId], dim: i64) -> Made {
         self.common("concat", list)?;
-        for &a in list {
-            self.size("concat", a, dim)?;
-        }
-        self.op(Concat { axis: dim }, list)
+        let axes = list.iter().map(|&a| self.along("concat", a, dim)).collect::<Result<Vec<_>, _>>()?;
+        // Of values of other ranks, which the op refuses, it is another one.
+        let axis = axes.first().map_or(0, |&(axis, _)| axis);
+        self.op(Concat { axis }, list)
     }
 
     /// The parts of A along `dim`, in order.
     ///
     /// # Errors
     /// A dimension that A does not have, sizes that are not together the dimension's, and a size of 0.
-    pub fn split(&mut self, a: ValueId, by: SplitBy<'_>, dim: u32) -> Result<Vec<ValueId>, GraphError> {
-        let size = self.size("split", a, dim)?;
+    pub fn split(&mut self, a: ValueId, by: SplitBy<'_>, dim: i64) -> Result<Vec<ValueId>, GraphError> {
+        let (dim, size) = self.along("split", a, dim)?;
         let parts: Vec<u32> = match by {
             SplitBy::Sizes(parts) => parts.to_vec(),
             SplitBy::Size(0) => Vec::new(),
@@ -50,8 +50,8 @@ impl KernelGraph {
     ///
     /// # Errors
     /// A dimension that A does not have, or whose size is no multiple of `chunks`.
-    pub fn chunk(&mut self, a: ValueId, chunks: u32, dim: u32) -> Result<Vec<ValueId>, GraphError> {
-        let size = self.size("chunk", a, dim)?;
+    pub fn chunk(&mut self, a: ValueId, chunks: u32, dim: i64) -> Result<Vec<ValueId>, GraphError> {
+        let (dim, size) = self.along("chunk", a, dim)?;
         if chunks == 0 || size == 0 || !size.is_multiple_of(chunks) {
             let wanted = format!("a number of chunks wanted that divides {size}, dimension {dim}; {chunks} given");
             return Err(operands("chunk", &[self.ty("chunk", a)?], wanted));
@@ -64,27 +64,47 @@ impl KernelGraph {
     ///
     /// # Errors
     /// As those of [`KernelGraph::chunk`] and [`KernelGraph::concat`].
-    pub fn interleave(&mut self, list: &[ValueId], groups: u32, dim: u32) -> Made {
+    pub fn interleave(&mut self, list: &[ValueId], groups: u32, dim: i64) -> Made {
         let parts = list.iter().map(|&a| self.chunk(a, groups, dim)).collect::<Result<Vec<_>, _>>()?;
         let of_group = |group: usize| parts.iter().map(move |parts| parts[group]);
         self.concat(&(0..groups as usize).flat_map(of_group).collect::<Vec<_>>(), dim)
     }
 
-    /// The elements of A in row-major order in another shape. Mirage's graphs have no such operation.
+    /// The elements of A in row-major order in another shape. One size may be -1: it is what the others leave. Mirage's
+    /// graphs have no such operation.
     ///
     /// # Errors
-    /// Another number of elements.
-    pub fn reshape(&mut self, a: ValueId, dims: &[u32]) -> Made {
-        self.reshaped("reshape", a, dims)
+    /// Another number of elements, other sizes below 0, and a -1 for which there is no size, several, or another -1.
+    pub fn reshape(&mut self, a: ValueId, dims: &[i64]) -> Made {
+        let ty = self.ty("reshape", a)?;
+        let wrong = |wanted: &str| operands("reshape", &[ty], format!("{wanted} wanted; {dims:?} given"));
+        let known = dims.iter().filter(|&&n| n != -1).map(|&n| u32::try_from(n)).collect::<Result<Vec<_>, _>>();
+        let known = known.map_err(|_| wrong("sizes from 0 to 2^32 - 1, or one -1 for what they leave,"))?;
+        let made: Vec<u32> = match dims.len() - known.len() {
+            0 => known,
+            1 => {
+                let left = left_over(&sizes(ty), &known);
+                let left = left
+                    .ok_or_else(|| wrong("beside the -1 sizes above 0 whose product divides the number of elements"))?;
+                dims.iter().map(|&n| u32::try_from(n).unwrap_or(left)).collect()
+            }
+            _ => return Err(wrong("at most one -1")),
+        };
+        self.reshaped("reshape", a, &made)
     }
 
     /// Dimension i of the result is dimension `dims[i]` of A. Mirage's graphs have no such operation.
     ///
     /// # Errors
     /// Dimensions that are not each of A's once.
-    pub fn permute(&mut self, a: ValueId, dims: &[u32]) -> Made {
+    pub fn permute(&mut self, a: ValueId, dims: &[i64]) -> Made {
         self.ty("permute", a)?;
-        self.op(View { form: Form::Permute(dims.to_vec()) }, &[a])
+        let axes = dims.iter().map(|&dim| Ok(self.along("permute", a, dim)?.0)).collect::<Result<_, GraphError>>()?;
+        self.permuted(a, axes)
+    }
+
+    pub(super) fn permuted(&mut self, a: ValueId, axes: Vec<u32>) -> Made {
+        self.op(View { form: Form::Permute(axes) }, &[a])
     }
 
     /// Parts of these sizes, which end within the dimension.
@@ -100,4 +120,12 @@ impl KernelGraph {
         }
         Ok(made)
     }
+}
+
+/// The size that makes the others hold all elements, where one does.
+fn left_over(all: &[u32], others: &[u32]) -> Option<u32> {
+    let product = |sizes: &[u32]| sizes.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::from(d)));
+    let (elements, others) = (product(all)?, product(others)?);
+    let left = elements.checked_div(others).filter(|left| left * others == elements)?;
+    u32::try_from(left).ok()
 }

@@ -46,8 +46,9 @@ impl Case {
         self.argument(name).and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{}: {name}", self.line))
     }
 
-    fn numbers(&self, name: &str) -> Option<Vec<u32>> {
-        Some(self.argument(name)?.split(',').map(|n| n.parse().unwrap()).collect())
+    fn numbers<T: std::str::FromStr>(&self, name: &str) -> Option<Vec<T>> {
+        let number = |n: &str| n.parse().unwrap_or_else(|_| panic!("{}: {name}", self.line));
+        Some(self.argument(name)?.split(',').map(number).collect())
     }
 
     /// The graph of the operation, its operands the inputs.

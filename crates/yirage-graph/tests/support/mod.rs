@@ -22,7 +22,7 @@ pub(crate) fn llama_block() -> Graph {
     let cos = g.named_input("cos", &[tokens, 1, dim / 2], None, DType::F32).unwrap();
     let sin = g.named_input("sin", &[tokens, 1, dim / 2], None, DType::F32).unwrap();
     let rope = |g: &mut KernelGraph, x: ValueId, heads: u32| {
-        let x = g.reshape(x, &[tokens, heads, dim]).unwrap();
+        let x = g.reshape(x, &[tokens, heads, dim].map(i64::from)).unwrap();
         let halves = g.split(x, SplitBy::Size(dim / 2), 2).unwrap();
         let (a, b) = (halves[0], halves[1]);
         let (ac, bs) = (g.mul(a, cos).unwrap(), g.mul(b, sin).unwrap());
@@ -32,11 +32,11 @@ pub(crate) fn llama_block() -> Graph {
         g.permute(joined, &[1, 0, 2]).unwrap()
     };
     let (q, k) = (rope(&mut g, q, heads), rope(&mut g, k, kv_heads));
-    let v = g.reshape(v, &[tokens, kv_heads, dim]).unwrap();
+    let v = g.reshape(v, &[tokens, kv_heads, dim].map(i64::from)).unwrap();
     let v = g.permute(v, &[1, 0, 2]).unwrap();
     let a = g.attention(q, k, v, true, None).unwrap();
     let a = g.permute(a, &[1, 0, 2]).unwrap();
-    let a = g.reshape(a, &[tokens, width]).unwrap();
+    let a = g.reshape(a, &[tokens, width].map(i64::from)).unwrap();
     let wo = weight(&mut g, "wo", &[width, width]);
     let a = g.matmul(a, wo).unwrap();
     let x = g.add(x, a).unwrap();

@@ -1,6 +1,7 @@
 //! Facts about devices, as the shells of `yirage.protocols`.
 
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::kind;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use yirage_hal::DeviceInfo;
@@ -26,7 +27,7 @@ pub(crate) fn name_in(object: &Bound<'_, PyAny>) -> Option<String> {
 /// An `UnknownBackendError`.
 pub(crate) fn wanted(object: &Bound<'_, PyAny>) -> Outcome<String> {
     name_in(object).ok_or_else(|| {
-        let given = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        let given = kind(object);
         let text = format!("a backend is named by a text or a member of BackendType, and a `{given}` was given");
         Failure::Ours(Class::UnknownBackend, text)
     })

@@ -1,13 +1,14 @@
 //! How plans are made and kept, and what is said of them: what every class with a plan cache shares.
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::log::{Level, say};
+use crate::numbers::{kind, maybe_whole, whole};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use yirage_plancache::{CacheOptions, Stats, Told};
 
 /// `yirage.FusionConfig`.
-#[derive(FromPyObject)]
 pub(crate) struct FusionConfig {
     enable_fusion: bool,
     enable_cache: bool,
@@ -17,6 +18,31 @@ pub(crate) struct FusionConfig {
     min_tensor_elements: u64,
     min_nodes_for_fusion: usize,
     cache_bytes: Option<u64>,
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for FusionConfig {
+    type Error = PyErr;
+
+    fn extract(of: Borrowed<'a, 'py, PyAny>) -> PyResult<FusionConfig> {
+        Ok(FusionConfig {
+            enable_fusion: field(&of, "enable_fusion", |flag| flag.extract())?,
+            enable_cache: field(&of, "enable_cache", |flag| flag.extract())?,
+            fallback_on_error: field(&of, "fallback_on_error", |flag| flag.extract())?,
+            debug_mode: field(&of, "debug_mode", |flag| flag.extract())?,
+            max_graph_size: field(&of, "max_graph_size", maybe_whole)?,
+            min_tensor_elements: field(&of, "min_tensor_elements", whole)?,
+            min_nodes_for_fusion: field(&of, "min_nodes_for_fusion", whole)?,
+            cache_bytes: field(&of, "cache_bytes", maybe_whole)?,
+        })
+    }
+}
+
+/// A field of the configuration.
+fn field<'py, T>(of: &Bound<'py, PyAny>, name: &str, read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>) -> PyResult<T> {
+    let other = |_| PyTypeError::new_err(format!("a `{}` is given: a FusionConfig is wanted", kind(of)));
+    let value = of.getattr(name).map_err(other)?;
+    let wrong = |why: PyErr| Failure::option(format!("FusionConfig.{name}: {}", why.value(of.py())));
+    Ok(read(&value).map_err(wrong)?)
 }
 
 impl FusionConfig {

@@ -74,8 +74,8 @@ impl Step {
                 Attribute::Flag(flag)
             } else if let Ok(number) = value.extract::<f64>() {
                 Attribute::Number(number)
-            } else if let Ok(sizes) = value.extract::<Vec<u32>>() {
-                Attribute::Sizes(sizes)
+            } else if let Ok(integers) = value.extract::<Vec<i64>>() {
+                Attribute::Integers(integers)
             } else {
                 let text = format!("{}: its attribute `{name}` is {value}: a number, a bool or sizes wanted", self.op);
                 return Err(Failure::Ours(Class::Graph, text));

@@ -3,6 +3,7 @@
 use super::content::{Block, Shared};
 use super::values::{DTensor, STensor};
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::{whole, wholes};
 use pyo3::prelude::*;
 use yirage_graph::{BlockGraph, BlockValue, ForloopAccum, GraphError};
 
@@ -15,10 +16,10 @@ pub(crate) struct TBGraph(Shared<Block>);
 #[pyfunction]
 #[pyo3(signature = (grid_dim, block_dim, forloop_range, reduction_dimx = 64))]
 pub(crate) fn new_threadblock_graph(
-    grid_dim: [u32; 3],
-    block_dim: [u32; 3],
-    forloop_range: u32,
-    reduction_dimx: u32,
+    #[pyo3(from_py_with = three)] grid_dim: [u32; 3],
+    #[pyo3(from_py_with = three)] block_dim: [u32; 3],
+    #[pyo3(from_py_with = whole)] forloop_range: u32,
+    #[pyo3(from_py_with = whole)] reduction_dimx: u32,
 ) -> Outcome<TBGraph> {
     let graph = BlockGraph::new(grid_dim, block_dim, forloop_range, reduction_dimx)?;
     Ok(TBGraph(Shared::new(Block { graph, operators: Vec::new() })))
@@ -53,6 +54,13 @@ impl TBGraph {
         })?;
         Ok(STensor { graph: slf.get().0.clone(), value })
     }
+}
+
+/// Sizes along the axes of a grid or a block.
+fn three(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
+    let sizes: Vec<u32> = wholes(given)?;
+    let wrong = |sizes: Vec<u32>| Failure::option(format!("{sizes:?} is given: sizes of 3 axes are wanted"));
+    Ok(sizes.try_into().map_err(wrong)?)
 }
 
 fn accum(acc: Option<&str>) -> Outcome<Option<ForloopAccum>> {
@@ -223,13 +231,13 @@ impl TBGraph {
 
     /// The sum along ``dim``, which stays, of size 1.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, dim: u32) -> Outcome<STensor> {
+    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, dim: i64) -> Outcome<STensor> {
         TBGraph::made(slf, "reduction", &[A], |g, v| g.reduction(v[0], dim))
     }
 
     /// The largest along ``dim`` so far, and how much it has grown in this iteration.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn reduction_max(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, dim: u32) -> Outcome<(STensor, STensor)> {
+    fn reduction_max(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, dim: i64) -> Outcome<(STensor, STensor)> {
         let mut grown = None;
         let largest = TBGraph::made(slf, "reduction_max", &[A], |g, v| {
             let (largest, difference) = g.reduction_max(v[0], dim)?;
@@ -249,7 +257,7 @@ impl TBGraph {
 
     /// ``A`` and ``B`` one after the other along ``dim``.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn concat(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>, dim: u32) -> Outcome<STensor> {
+    fn concat(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>, dim: i64) -> Outcome<STensor> {
         TBGraph::made(slf, "concat", &[A, B], |g, v| g.concat(v[0], v[1], dim))
     }
 

@@ -11,6 +11,7 @@ use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
 use crate::kind::Kind;
 use crate::log::{Level, say};
+use crate::numbers::{items, maybe_whole, maybe_wholes, whole, wholes};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -23,6 +24,11 @@ use yirage_ir::{DType, Format, Graph, ValueId};
 /// Arguments of Mirage's calls that only mean something on CUDA: they are taken, and reported once.
 const OF_CUDA: [&str; 7] =
     ["target_cc", "num_warp_groups", "pipeline_stages", "enable_online_softmax", "file_id", "stream", "output_dir"];
+
+/// The arrays of a call, or none.
+fn arrays<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    (!given.is_none()).then(|| items(given, "arrays, one for each input of the graph,")).transpose()
+}
 
 /// A kernel graph: built by its methods, called with arrays.
 ///
@@ -177,8 +183,8 @@ impl KNGraph {
     #[pyo3(signature = (dims, strides = None, dtype = None))]
     fn new_input(
         slf: &Bound<'_, Self>,
-        dims: Vec<u32>,
-        strides: Option<Vec<u32>>,
+        #[pyo3(from_py_with = wholes)] dims: Vec<u32>,
+        #[pyo3(from_py_with = maybe_wholes)] strides: Option<Vec<u32>>,
         dtype: Option<Bound<'_, PyAny>>,
     ) -> Outcome<DTensor> {
         let dtype = dtype.map_or(Ok(DType::Stored(Format::F16)), |dtype| dtype::of(&dtype))?;
@@ -199,15 +205,16 @@ impl KNGraph {
         KNGraph::made(slf, "matmul", &[A, B], |g, i| g.matmul(i[0], i[1]))
     }
 
-    /// The sum along ``dim``, which stays, of size 1.
+    /// The sum along ``dim``, which stays, of size 1. Below 0 dimensions are counted from the last one, here and in the
+    /// other operations.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: u32) -> Outcome<DTensor> {
+    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> Outcome<DTensor> {
         KNGraph::made(slf, "reduction", &[A], |g, i| g.reduction(i[0], dim))
     }
 
     /// The largest along ``dim``, which stays, of size 1.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn max(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: u32) -> Outcome<DTensor> {
+    fn max(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> Outcome<DTensor> {
         KNGraph::made(slf, "max", &[A], |g, i| g.max(i[0], dim))
     }
 
@@ -303,13 +310,17 @@ impl KNGraph {
 
     /// ``A / sqrt(mean(A**2))`` over the trailing dimensions ``normalized_shape``, without weight and epsilon.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn rms_norm(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, normalized_shape: Vec<u32>) -> Outcome<DTensor> {
+    fn rms_norm(
+        slf: &Bound<'_, Self>,
+        A: &Bound<'_, DTensor>,
+        #[pyo3(from_py_with = wholes)] normalized_shape: Vec<u32>,
+    ) -> Outcome<DTensor> {
         KNGraph::made(slf, "rms_norm", &[A], |g, i| g.rms_norm(i[0], &normalized_shape))
     }
 
     /// ``exp(A - max) / sum(exp(A - max))`` along ``dim``.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn softmax(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: u32) -> Outcome<DTensor> {
+    fn softmax(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> Outcome<DTensor> {
         KNGraph::made(slf, "softmax", &[A], |g, i| g.softmax(i[0], dim))
     }
 
@@ -328,31 +339,41 @@ impl KNGraph {
     }
 
     /// Values one after the other along ``dim``.
-    fn concat(slf: &Bound<'_, Self>, tensors: Vec<Bound<'_, DTensor>>, dim: u32) -> Outcome<DTensor> {
+    fn concat(slf: &Bound<'_, Self>, tensors: Vec<Bound<'_, DTensor>>, dim: i64) -> Outcome<DTensor> {
         KNGraph::made(slf, "concat", &tensors.iter().collect::<Vec<_>>(), |g, i| g.concat(i, dim))
     }
 
     /// The parts of ``A`` along ``dim``, of these sizes.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn split(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, sizes: Vec<u32>, dim: u32) -> Outcome<Vec<DTensor>> {
+    fn split(
+        slf: &Bound<'_, Self>,
+        A: &Bound<'_, DTensor>,
+        #[pyo3(from_py_with = wholes)] sizes: Vec<u32>,
+        dim: i64,
+    ) -> Outcome<Vec<DTensor>> {
         KNGraph::several(slf, "split", &[A], |g, i| g.split(i[0], SplitBy::Sizes(&sizes), dim))
     }
 
     /// So many parts of ``A`` of one size along ``dim``.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn chunk(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, chunks: u32, dim: u32) -> Outcome<Vec<DTensor>> {
+    fn chunk(
+        slf: &Bound<'_, Self>,
+        A: &Bound<'_, DTensor>,
+        #[pyo3(from_py_with = whole)] chunks: u32,
+        dim: i64,
+    ) -> Outcome<Vec<DTensor>> {
         KNGraph::several(slf, "chunk", &[A], |g, i| g.chunk(i[0], chunks, dim))
     }
 
-    /// The elements of ``A`` in row-major order in another shape.
+    /// The elements of ``A`` in row-major order in another shape; one size may be -1, which is what the others leave.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn reshape(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<u32>) -> Outcome<DTensor> {
+    fn reshape(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<i64>) -> Outcome<DTensor> {
         KNGraph::made(slf, "reshape", &[A], |g, i| g.reshape(i[0], &dims))
     }
 
     /// Dimension i of the result is dimension ``dims[i]`` of ``A``.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn permute(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<u32>) -> Outcome<DTensor> {
+    fn permute(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<i64>) -> Outcome<DTensor> {
         KNGraph::made(slf, "permute", &[A], |g, i| g.permute(i[0], &dims))
     }
 
@@ -407,8 +428,8 @@ impl KNGraph {
     fn fuse_tensors(
         slf: &Bound<'_, Self>,
         input: Vec<Bound<'_, DTensor>>,
-        fuse_dim: u32,
-        num_groups: u32,
+        fuse_dim: i64,
+        #[pyo3(from_py_with = whole)] num_groups: u32,
         name: Option<String>,
     ) -> Outcome<DTensor> {
         let _ = name;
@@ -422,8 +443,8 @@ impl KNGraph {
     fn shuffle_tensors(
         slf: &Bound<'_, Self>,
         input: Vec<Bound<'_, DTensor>>,
-        shuffled_dim: u32,
-        num_groups: u32,
+        shuffled_dim: i64,
+        #[pyo3(from_py_with = whole)] num_groups: u32,
         name: Option<String>,
     ) -> Outcome<DTensor> {
         let _ = name;
@@ -458,7 +479,12 @@ impl KNGraph {
     ///     a ``dict``: ``json_file`` is JSON with ``all_tasks``, ``all_events`` and the tasks of each worker;
     ///     ``cuda_code`` is empty, as backends take plans and no source.
     #[pyo3(signature = (num_gpus = 1, my_gpu_id = 0))]
-    fn generate_task_graph<'py>(&self, py: Python<'py>, num_gpus: u32, my_gpu_id: u32) -> Outcome<Bound<'py, PyDict>> {
+    fn generate_task_graph<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = whole)] num_gpus: u32,
+        #[pyo3(from_py_with = whole)] my_gpu_id: u32,
+    ) -> Outcome<Bound<'py, PyDict>> {
         let (graph, tasks) = {
             let content = self.content();
             (content.graph()?, content.customized.clone())
@@ -521,7 +547,7 @@ impl KNGraph {
     #[pyo3(signature = (inputs = None, *, stream = None, profiling = false, **options))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
-        inputs: Option<Vec<Bound<'py, PyAny>>>,
+        #[pyo3(from_py_with = arrays)] inputs: Option<Vec<Bound<'py, PyAny>>>,
         stream: Option<Bound<'py, PyAny>>,
         profiling: bool,
         options: Option<Bound<'py, PyDict>>,
@@ -562,18 +588,18 @@ impl KNGraph {
         griddims: Option<Vec<[u32; 3]>>,
         blockdims: Option<Vec<[u32; 3]>>,
         fmaps: Option<Vec<i32>>,
-        franges: Option<Vec<u32>>,
+        #[pyo3(from_py_with = maybe_wholes)] franges: Option<Vec<u32>>,
         verbose: bool,
         config: Option<String>,
         backend: Option<Bound<'_, PyAny>>,
-        warmup_iters: u32,
-        profile_iters: u32,
+        #[pyo3(from_py_with = whole)] warmup_iters: u32,
+        #[pyo3(from_py_with = whole)] profile_iters: u32,
         use_graph_dataset: bool,
         use_cached_graphs: bool,
         save_codes: bool,
         is_formal_verified: bool,
         time_limit: Option<f64>,
-        budget: Option<u64>,
+        #[pyo3(from_py_with = maybe_whole)] budget: Option<u64>,
     ) -> Outcome<KNGraph> {
         let py = slf.py();
         let chosen = match backend {

@@ -3,6 +3,7 @@
 use super::content::{Block, Content, Shared};
 use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::size_along;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use yirage_graph::BlockValue;
@@ -50,11 +51,9 @@ impl DTensor {
         self.dims.len()
     }
 
-    /// The size along a dimension.
-    fn dim(&self, dim: usize) -> Outcome<u32> {
-        let rank = self.dims.len();
-        let wrong = || Failure::Ours(Class::Graph, format!("dim({dim}): the tensor has {rank} dimensions"));
-        self.dims.get(dim).copied().ok_or_else(wrong)
+    /// The size along a dimension; below 0 they are counted from the last one.
+    fn dim(&self, dim: i64) -> Outcome<u32> {
+        size_along(&self.dims, dim, Class::Graph)
     }
 
     fn __repr__(&self) -> String {

@@ -10,6 +10,7 @@ use crate::fusion::{self, FusionConfig};
 use crate::kind::Kind;
 use crate::lock::held;
 use crate::log::{Level, say};
+use crate::numbers::{maybe_whole, maybe_wholes, whole};
 use crate::others::{self, OF_FORWARD, OF_INFINILM};
 use crate::process;
 use pyo3::prelude::*;
@@ -116,11 +117,11 @@ impl InferEngine {
         model_path: String,
         device: Option<Bound<'_, PyAny>>,
         fusion_config: Option<FusionConfig>,
-        warmup_iterations: u32,
+        #[pyo3(from_py_with = whole)] warmup_iterations: u32,
         precision: String,
         kv_cache_dtype: Option<String>,
-        max_cache_len: Option<u32>,
-        max_batch_size: Option<usize>,
+        #[pyo3(from_py_with = maybe_whole)] max_cache_len: Option<u32>,
+        #[pyo3(from_py_with = maybe_whole)] max_batch_size: Option<usize>,
         others: Option<Bound<'_, PyDict>>,
     ) -> Outcome<InferEngine> {
         others::take(py, "InferEngine", &[OF_INFINILM], others.as_ref())?;
@@ -210,9 +211,9 @@ impl InferEngine {
         &self,
         py: Python<'_>,
         input_ids: &Bound<'_, PyAny>,
-        max_new_tokens: u32,
+        #[pyo3(from_py_with = whole)] max_new_tokens: u32,
         choice: Choice,
-        eos_token_id: Option<Vec<u32>>,
+        #[pyo3(from_py_with = maybe_wholes)] eos_token_id: Option<Vec<u32>>,
         stop_on_eos: bool,
     ) -> Outcome<Vec<Vec<u32>>> {
         let ids = rows(input_ids, "input_ids")?;
@@ -233,7 +234,12 @@ impl InferEngine {
 
     /// Forgets what is cached; with numbers there is room for so many rows of so many positions from now on.
     #[pyo3(signature = (max_batch_size = None, max_cache_len = None))]
-    fn reset_cache(&self, py: Python<'_>, max_batch_size: Option<usize>, max_cache_len: Option<u32>) -> Outcome<()> {
+    fn reset_cache(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = maybe_whole)] max_batch_size: Option<usize>,
+        #[pyo3(from_py_with = maybe_whole)] max_cache_len: Option<u32>,
+    ) -> Outcome<()> {
         self.with(py, |forward| Ok(forward.reset_cache(max_batch_size, max_cache_len)?))
     }
 

@@ -1,7 +1,9 @@
 //! Token ids and positions of a call: tensors of anybody's, or nested lists.
 
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::kind;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 fn wrong(what: String) -> Failure {
     Failure::Ours(Class::Request, what)
@@ -15,8 +17,10 @@ pub(super) fn rows(given: &Bound<'_, PyAny>, what: &str) -> Outcome<Vec<Vec<u32>
     let list = if given.hasattr("tolist")? { given.call_method0("tolist")? } else { given.clone() };
     let one = list.extract::<Vec<u32>>().map(|row| vec![row]);
     let rows = one.or_else(|_| list.extract::<Vec<Vec<u32>>>()).map_err(|_| {
-        let kind = given.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-        wrong(format!("{what} is a `{kind}`: whole numbers from 0 on of shape [rows, tokens] or [tokens] are wanted"))
+        let item = unfit(&list, 1).map_or(String::new(), |item| format!(", and {item} is given"));
+        let kind = kind(given);
+        let wanted = "whole numbers from 0 on of shape [rows, tokens] or [tokens] are wanted";
+        wrong(format!("{what} is a `{kind}`: {wanted}{item}"))
     })?;
     match rows.iter().find(|row| row.len() != rows[0].len()) {
         Some(other) => {
@@ -25,6 +29,15 @@ pub(super) fn rows(given: &Bound<'_, PyAny>, what: &str) -> Outcome<Vec<Vec<u32>
         }
         None => Ok(rows),
     }
+}
+
+/// The first thing of nested lists that is no number of a row.
+fn unfit<'py>(given: &Bound<'py, PyAny>, depth: usize) -> Option<Bound<'py, PyAny>> {
+    let list = given.cast::<PyList>().ok()?;
+    list.iter().find_map(|item| match item.is_instance_of::<PyList>() {
+        true => depth.checked_sub(1).map_or(Some(item.clone()), |depth| unfit(&item, depth)),
+        false => item.extract::<u32>().is_err().then_some(item),
+    })
 }
 
 /// The first position of each row, from all of them: one row of positions is for all rows.

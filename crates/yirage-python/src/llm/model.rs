@@ -4,19 +4,21 @@ use super::answer::Running;
 use super::guessing::{Config, Guessing};
 use super::load::{Ready, Wanted};
 use super::params::SamplingParams;
-use super::prompt::{Prompt, conversation, job, no_texts, prompts};
+use super::prompt::{Prompt, conversation, job, no_conversation, no_texts, prompts};
 use super::stream::{LOOK_UP, Stream, request_output};
 use super::tokenizer::{Source, Tokenizer};
 use crate::backends::wanted;
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::{kind, maybe_whole, whole};
 use crate::others::{self, OF_VLLM};
 use crate::process;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use yirage_engine::{Embedding, EncoderInput};
+use yirage_engine::{Embedding, EncoderInput, EngineError};
 use yirage_model::config::Pooling;
 use yirage_model::tokenizer::Framed;
 use yirage_session::{Model, SessionError};
@@ -53,7 +55,11 @@ impl Llm {
             None => vec![SamplingParams::of_model(model.generation())?; prompts.len()],
             Some(given) => match given.extract::<SamplingParams>() {
                 Ok(params) => vec![params; prompts.len()],
-                Err(_) => given.extract::<Vec<SamplingParams>>()?,
+                Err(_) => given.extract::<Vec<SamplingParams>>().map_err(|_| {
+                    let text =
+                        format!("sampling_params is a `{}`: SamplingParams, or a list of them, is wanted", kind(given));
+                    Failure::Raised(PyTypeError::new_err(text))
+                })?,
             },
         };
         if each.len() != prompts.len() {
@@ -103,16 +109,16 @@ impl Llm {
         model: std::path::PathBuf,
         task: String,
         backend: Option<Bound<'_, PyAny>>,
-        threads: Option<usize>,
+        #[pyo3(from_py_with = maybe_whole)] threads: Option<usize>,
         precision: String,
-        max_model_len: Option<u32>,
-        max_num_seqs: u32,
-        max_num_batched_tokens: Option<u32>,
+        #[pyo3(from_py_with = maybe_whole)] max_model_len: Option<u32>,
+        #[pyo3(from_py_with = whole)] max_num_seqs: u32,
+        #[pyo3(from_py_with = maybe_whole)] max_num_batched_tokens: Option<u32>,
         kv_cache_dtype: String,
-        kv_cache_memory_bytes: Option<u64>,
+        #[pyo3(from_py_with = maybe_whole)] kv_cache_memory_bytes: Option<u64>,
         enable_prefix_caching: bool,
         speculative_config: Option<Config<'_>>,
-        seed: u64,
+        #[pyo3(from_py_with = whole)] seed: u64,
         others: Option<Bound<'_, PyDict>>,
     ) -> Outcome<Llm> {
         others::take(py, "LLM", &[OF_VLLM], others.as_ref())?;
@@ -164,7 +170,7 @@ impl Llm {
         let ready = self.ready()?;
         let model = generates(&ready)?;
         let texts = model.texts().ok_or_else(no_texts)?;
-        let list = messages.cast::<PyList>().map_err(PyErr::from)?;
+        let list = messages.cast::<PyList>().map_err(|_| no_conversation(messages))?;
         let many = list.iter().next().is_some_and(|first| first.is_instance_of::<PyList>());
         let one =
             |messages: &Bound<'py, PyAny>| Outcome::Ok(Prompt { text: None, ids: conversation(py, texts, messages)? });
@@ -236,7 +242,13 @@ impl Llm {
                 let mut rows = Vec::with_capacity(given.len());
                 for prompt in given {
                     py.check_signals()?;
-                    let row = py.detach(|| model.embed(prompt.ids.clone(), how))?;
+                    let row = py.detach(|| model.embed(prompt.ids.clone(), how)).map_err(|error| match error {
+                        SessionError::Engine(EngineError::NoHiddenStates) => Failure::Ours(
+                            Class::Request,
+                            "embed: the model was loaded to continue texts; load it with task='embed'".into(),
+                        ),
+                        error => error.into(),
+                    })?;
                     rows.push((prompt.ids, row));
                 }
                 Ok(rows)

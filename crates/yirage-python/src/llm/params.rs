@@ -1,6 +1,8 @@
 //! How tokens are chosen, by the names and defaults of vLLM.
 
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::{Count, all_within, kind, within};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use yirage_engine::sampling::SamplingParams as Sampling;
@@ -59,32 +61,54 @@ pub(crate) struct SamplingParams {
     logit_bias: Option<BTreeMap<u32, f32>>,
 }
 
-/// One text, several, or none.
-#[derive(FromPyObject)]
-enum Texts {
-    One(String),
-    Many(Vec<String>),
+/// Whole numbers of a request, and texts: one, several, or none.
+fn count<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<T> {
+    within(given, Class::Request)
 }
 
-fn texts(given: Option<Texts>) -> Vec<String> {
-    match given {
-        None => Vec::new(),
-        Some(Texts::One(text)) => vec![text],
-        Some(Texts::Many(texts)) => texts,
+fn maybe_count<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
+    (!given.is_none()).then(|| count(given)).transpose()
+}
+
+fn tokens(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
+    (!given.is_none()).then(|| all_within(given, Class::Request)).transpose()
+}
+
+fn biases(given: &Bound<'_, PyAny>) -> PyResult<Option<BTreeMap<u32, f32>>> {
+    if given.is_none() {
+        return Ok(None);
     }
+    let of: BTreeMap<i64, f32> = given.extract()?;
+    let one = |(token, bias): (i64, f32)| {
+        let wrong = |_| format!("logit_bias: token {token} is given: a token's id from 0 on is wanted");
+        Ok((u32::try_from(token).map_err(|e| Failure::Ours(Class::Request, wrong(e)))?, bias))
+    };
+    of.into_iter().map(one).collect::<Outcome<_>>().map(Some).map_err(PyErr::from)
+}
+
+fn texts(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if given.is_none() {
+        return Ok(Vec::new());
+    }
+    if let Ok(one) = given.extract::<String>() {
+        return Ok(vec![one]);
+    }
+    let wrong =
+        |_| PyTypeError::new_err(format!("a `{}` is given: a text, or a list of texts, is wanted", kind(given)));
+    given.extract().map_err(wrong)
 }
 
 #[pymethods]
 impl SamplingParams {
     #[new]
     #[pyo3(signature = (n = 1, presence_penalty = 0.0, frequency_penalty = 0.0, repetition_penalty = 1.0,
-        temperature = 1.0, top_p = 1.0, top_k = 0, min_p = 0.0, seed = None, stop = None, stop_token_ids = None,
+        temperature = 1.0, top_p = 1.0, top_k = 0, min_p = 0.0, seed = None, stop = Vec::new(), stop_token_ids = None,
         ignore_eos = false, max_tokens = Some(16), min_tokens = 0, logprobs = None, prompt_logprobs = None,
-        detokenize = true, skip_special_tokens = true, include_stop_str_in_output = false, bad_words = None,
+        detokenize = true, skip_special_tokens = true, include_stop_str_in_output = false, bad_words = Vec::new(),
         allowed_token_ids = None, logit_bias = None))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
-        n: u32,
+        #[pyo3(from_py_with = count)] n: u32,
         presence_penalty: f32,
         frequency_penalty: f32,
         repetition_penalty: f32,
@@ -92,20 +116,20 @@ impl SamplingParams {
         top_p: f32,
         top_k: i64,
         min_p: f32,
-        seed: Option<u64>,
-        stop: Option<Texts>,
-        stop_token_ids: Option<Vec<u32>>,
+        #[pyo3(from_py_with = maybe_count)] seed: Option<u64>,
+        #[pyo3(from_py_with = texts)] stop: Vec<String>,
+        #[pyo3(from_py_with = tokens)] stop_token_ids: Option<Vec<u32>>,
         ignore_eos: bool,
-        max_tokens: Option<u32>,
-        min_tokens: u32,
-        logprobs: Option<u32>,
-        prompt_logprobs: Option<u32>,
+        #[pyo3(from_py_with = maybe_count)] max_tokens: Option<u32>,
+        #[pyo3(from_py_with = count)] min_tokens: u32,
+        #[pyo3(from_py_with = maybe_count)] logprobs: Option<u32>,
+        #[pyo3(from_py_with = maybe_count)] prompt_logprobs: Option<u32>,
         detokenize: bool,
         skip_special_tokens: bool,
         include_stop_str_in_output: bool,
-        bad_words: Option<Vec<String>>,
-        allowed_token_ids: Option<Vec<u32>>,
-        logit_bias: Option<BTreeMap<u32, f32>>,
+        #[pyo3(from_py_with = texts)] bad_words: Vec<String>,
+        #[pyo3(from_py_with = tokens)] allowed_token_ids: Option<Vec<u32>>,
+        #[pyo3(from_py_with = biases)] logit_bias: Option<BTreeMap<u32, f32>>,
     ) -> Outcome<SamplingParams> {
         let params = SamplingParams {
             n,
@@ -117,7 +141,7 @@ impl SamplingParams {
             top_k,
             min_p,
             seed,
-            stop: texts(stop),
+            stop,
             stop_token_ids: stop_token_ids.unwrap_or_default(),
             ignore_eos,
             max_tokens,
@@ -127,7 +151,7 @@ impl SamplingParams {
             detokenize,
             skip_special_tokens,
             include_stop_str_in_output,
-            bad_words: bad_words.unwrap_or_default(),
+            bad_words,
             allowed_token_ids,
             logit_bias,
         };
@@ -153,7 +177,7 @@ impl SamplingParams {
             0,
             0.0,
             None,
-            None,
+            Vec::new(),
             None,
             false,
             Some(16),
@@ -163,7 +187,7 @@ impl SamplingParams {
             true,
             true,
             false,
-            None,
+            Vec::new(),
             None,
             None,
         )?;
@@ -184,6 +208,10 @@ impl SamplingParams {
         }
         if self.max_tokens == Some(0) {
             return Err(Failure::Ours(Class::Request, "max_tokens=0: one token or more, or None".into()));
+        }
+        if self.allowed_token_ids.as_ref().is_some_and(Vec::is_empty) {
+            let text = "allowed_token_ids=[]: it allows no token; give one at least, or None";
+            return Err(Failure::Ours(Class::Request, text.into()));
         }
         if let Some(most) = self.max_tokens.filter(|&most| self.min_tokens > most) {
             let text = format!("min_tokens={} is more than max_tokens={most}", self.min_tokens);

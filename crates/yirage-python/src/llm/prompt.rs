@@ -2,8 +2,11 @@
 
 use super::params::SamplingParams;
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::{all_within, kind};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use serde_json::Value;
 use yirage_engine::Request;
 use yirage_model::chat::ChatTemplate;
 use yirage_model::tokenizer::EncodeOptions;
@@ -45,7 +48,7 @@ fn prompt(given: &Bound<'_, PyAny>, number: usize, texts: Option<&Texts>) -> Out
     if let Ok(fields) = given.cast::<PyDict>() {
         if let Some(ids) = fields.get_item("prompt_token_ids")? {
             let text = fields.get_item("prompt")?.map(|text| text.extract()).transpose()?;
-            return Ok(Prompt { text, ids: ids.extract()? });
+            return Ok(Prompt { text, ids: tokens(&ids, number)? });
         }
         if let Some(text) = fields.get_item("prompt")? {
             return of_text(&text.extract::<String>()?, texts);
@@ -54,11 +57,19 @@ fn prompt(given: &Bound<'_, PyAny>, number: usize, texts: Option<&Texts>) -> Out
     if let Ok(ids) = given.extract::<Vec<u32>>() {
         return Ok(Prompt { text: None, ids });
     }
-    let kind = given.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     let text = format!(
-        "prompt {number} is a `{kind}`: a text, token ids, or a dict with `prompt` or `prompt_token_ids` is wanted"
+        "prompt {number} is a `{}`: a text, token ids, or a dict with `prompt` or `prompt_token_ids` is wanted",
+        kind(given)
     );
     Err(Failure::Ours(Class::Request, text))
+}
+
+fn tokens(ids: &Bound<'_, PyAny>, number: usize) -> Outcome<Vec<u32>> {
+    let wrong = |why: PyErr| {
+        let text = format!("prompt_token_ids of prompt {number}: {}", why.value(ids.py()));
+        Failure::Ours(Class::Request, text)
+    };
+    all_within(ids, Class::Request).map_err(wrong)
 }
 
 fn of_text(text: &str, texts: Option<&Texts>) -> Outcome<Prompt> {
@@ -71,14 +82,57 @@ pub(super) fn no_texts() -> Failure {
     Failure::Ours(Class::Request, "the model has no tokenizer: give token ids as prompt_token_ids".into())
 }
 
+/// What is said to an argument that is no conversation.
+pub(super) fn no_conversation(given: &Bound<'_, PyAny>) -> Failure {
+    let wanted = "a list of messages such as {'role': 'user', 'content': 'Hello'}, or a list of such lists, is wanted";
+    Failure::Raised(PyTypeError::new_err(format!("the conversation is a `{}`: {wanted}", kind(given))))
+}
+
+/// A message as templates expect it: parts of text are joined, and what an assistant does not say is an empty text.
+///
+/// # Errors
+/// What is wrong with it.
+fn plain(message: Value) -> Result<Value, String> {
+    let Value::Object(mut fields) = message else {
+        return Err(format!("{message} is no dict with `role` and `content`"));
+    };
+    let Some(assistant) = fields.get("role").and_then(Value::as_str).map(|role| role == "assistant") else {
+        return Err("its `role` is missing or no text; give 'system', 'user', 'assistant' or 'tool'".into());
+    };
+    let content = match fields.remove("content") {
+        Some(Value::String(text)) => text,
+        None | Some(Value::Null) if assistant => String::new(),
+        None | Some(Value::Null) => return Err("its `content` is missing; give a text".into()),
+        Some(Value::Array(parts)) => parts.iter().map(of_part).collect::<Result<_, _>>()?,
+        Some(other) => return Err(format!("its `content` is {other}; give a text, or a list of parts of text")),
+    };
+    fields.insert("content".into(), content.into());
+    Ok(Value::Object(fields))
+}
+
+fn of_part(part: &Value) -> Result<&str, String> {
+    let text = if part["type"] == "text" { part["text"].as_str() } else { part.as_str() };
+    text.ok_or_else(|| {
+        format!("a part of its `content` is {part}; only {{'type': 'text', 'text': '...'}} is understood")
+    })
+}
+
 /// The tokens of a conversation through the model's template.
 ///
 /// # Errors
-/// A model without tokenizer or template, and messages that the template refuses.
+/// A model without tokenizer or template, messages that are none, and those that the template refuses.
 pub(super) fn conversation(py: Python<'_>, texts: &Texts, messages: &Bound<'_, PyAny>) -> Outcome<Vec<u32>> {
+    if !messages.is_instance_of::<PyList>() {
+        return Err(no_conversation(messages));
+    }
     let text: String = py.import("json")?.call_method1("dumps", (messages,))?.extract()?;
     let wrong = |why: String| Failure::Ours(Class::Request, format!("messages: {why}"));
-    let messages: Vec<serde_json::Value> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+    let messages: Vec<Value> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+    if messages.is_empty() {
+        return Err(wrong("there is none; give one at least".into()));
+    }
+    let one = |(at, message)| plain(message).map_err(|why| wrong(format!("message {at}: {why}")));
+    let messages = messages.into_iter().enumerate().map(one).collect::<Outcome<Vec<_>>>()?;
     let chosen = texts.templates.choose(None, false).map_err(SessionError::from)?;
     let (name, source) =
         chosen.ok_or_else(|| wrong("the model has no chat template: use generate with a prompt of your own".into()))?;

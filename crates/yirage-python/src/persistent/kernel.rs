@@ -13,6 +13,7 @@ use super::tensor::KernelTensor;
 use super::tested;
 use crate::failure::{Failure, Outcome};
 use crate::log::{Level, say};
+use crate::numbers::{maybe_whole, maybe_wholes, whole, wholes};
 use crate::others::{self, OF_LAUNCH};
 use crate::process;
 use pyo3::prelude::*;
@@ -190,8 +191,8 @@ impl PersistentKernel {
     #[pyo3(signature = (dims, strides = None, dtype = None, name = None, **others))]
     fn new_tensor(
         slf: &Bound<'_, Self>,
-        dims: Vec<u32>,
-        strides: Option<Vec<u32>>,
+        #[pyo3(from_py_with = wholes)] dims: Vec<u32>,
+        #[pyo3(from_py_with = maybe_wholes)] strides: Option<Vec<u32>>,
         dtype: Option<Bound<'_, PyAny>>,
         name: Option<&str>,
         others: Option<Bound<'_, PyDict>>,
@@ -219,8 +220,8 @@ impl PersistentKernel {
     fn fuse_tensors(
         slf: &Bound<'_, Self>,
         inputs: Vec<Bound<'_, KernelTensor>>,
-        fused_dim: u32,
-        num_groups: u32,
+        #[pyo3(from_py_with = whole)] fused_dim: u32,
+        #[pyo3(from_py_with = whole)] num_groups: u32,
         name: Option<&str>,
     ) -> Outcome<KernelTensor> {
         let name = named(name, "fuse_tensors")?;
@@ -237,8 +238,8 @@ impl PersistentKernel {
     fn shuffle_tensors(
         slf: &Bound<'_, Self>,
         inputs: Vec<Bound<'_, KernelTensor>>,
-        shuffled_dim: u32,
-        num_groups: u32,
+        #[pyo3(from_py_with = whole)] shuffled_dim: u32,
+        #[pyo3(from_py_with = whole)] num_groups: u32,
         name: Option<&str>,
     ) -> Outcome<KernelTensor> {
         let name = named(name, "shuffle_tensors")?;
@@ -318,7 +319,7 @@ impl PersistentKernel {
     #[pyo3(signature = (max_steps = None, **others))]
     fn __call__(
         slf: &Bound<'_, Self>,
-        max_steps: Option<u64>,
+        #[pyo3(from_py_with = maybe_whole)] max_steps: Option<u64>,
         others: Option<Bound<'_, PyDict>>,
     ) -> Outcome<CallReport> {
         let (py, shared) = (slf.py(), shared(slf));

@@ -2,6 +2,7 @@
 
 use super::shared::Shared;
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::size_along;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -49,11 +50,9 @@ impl KernelTensor {
         self.dims.len()
     }
 
-    /// The size along a dimension.
-    fn dim(&self, dim: usize) -> Outcome<u32> {
-        let rank = self.dims.len();
-        let wrong = || Failure::Ours(Class::Kernel, format!("dim({dim}): the tensor has {rank} dimensions"));
-        self.dims.get(dim).copied().ok_or_else(wrong)
+    /// The size along a dimension; below 0 they are counted from the last one.
+    fn dim(&self, dim: i64) -> Outcome<u32> {
+        size_along(&self.dims, dim, Class::Kernel)
     }
 
     fn __repr__(&self) -> String {

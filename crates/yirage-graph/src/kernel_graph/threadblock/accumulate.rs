@@ -96,9 +96,7 @@ impl BlockGraph {
 
     /// The last dimension reduced, with its size.
     fn reduce_last(&mut self, what: &'static str, id: ValueId, kind: ReduceKind) -> Result<(ValueId, u32), GraphError> {
-        let dims = self.body.dims(id)?;
-        let last = (dims.len() as u32).wrapping_sub(1);
-        let size = self.body.size(what, id, last)?;
+        let (last, size) = self.body.along(what, id, -1)?;
         Ok((self.body.op(Reduce::new(kind, &[last], true), &[id])?, size))
     }
 

@@ -82,7 +82,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// As those of [`KernelGraph::reduction`].
-    pub fn reduction(&mut self, a: BlockValue, dim: u32) -> Made {
+    pub fn reduction(&mut self, a: BlockValue, dim: i64) -> Made {
         self.on("reduction", &[a], |g, ids| g.reduction(ids[0], dim))
     }
 
@@ -101,7 +101,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// As those of [`KernelGraph::concat`].
-    pub fn concat(&mut self, a: BlockValue, b: BlockValue, dim: u32) -> Made {
+    pub fn concat(&mut self, a: BlockValue, b: BlockValue, dim: i64) -> Made {
         self.on("concat", &[a, b], |g, ids| g.concat(ids, dim))
     }
 
@@ -111,7 +111,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// A dimension that A does not have, and a value that follows the loop.
-    pub fn reduction_max(&mut self, a: BlockValue, dim: u32) -> Result<(BlockValue, BlockValue), GraphError> {
+    pub fn reduction_max(&mut self, a: BlockValue, dim: i64) -> Result<(BlockValue, BlockValue), GraphError> {
         let id = self.looped("reduction_max", a)?;
         let tile = self.body.max(id, dim)?;
         let ty = self.body.ty("reduction_max", tile)?.clone();

@@ -1,0 +1,77 @@
+//! Whole numbers and lists of arguments, and what is said of others. Python adds the argument's name to it as a note.
+
+use crate::failure::{Class, Failure, Outcome};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use yirage_graph::axis;
+
+/// A type of whole numbers from 0 on.
+pub(crate) trait Count: TryFrom<i128> {
+    const MOST: u64;
+}
+
+impl Count for u32 {
+    const MOST: u64 = u32::MAX as u64;
+}
+
+impl Count for u64 {
+    const MOST: u64 = u64::MAX;
+}
+
+impl Count for usize {
+    const MOST: u64 = usize::MAX as u64;
+}
+
+/// A whole number; one out of range is an error of this class.
+pub(crate) fn within<T: Count>(given: &Bound<'_, PyAny>, class: Class) -> PyResult<T> {
+    let number = match given.extract::<i128>() {
+        Ok(number) => T::try_from(number).ok(),
+        Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => None,
+        Err(error) => return Err(error),
+    };
+    let wrong = || Failure::Ours(class, format!("{given} is given: a whole number from 0 to {} is wanted", T::MOST));
+    number.ok_or_else(|| wrong().into())
+}
+
+/// Whole numbers of a list, of which each is as [`within`] has it.
+pub(crate) fn all_within<T: Count>(given: &Bound<'_, PyAny>, class: Class) -> PyResult<Vec<T>> {
+    items(given, "whole numbers")?.iter().map(|item| within(item, class)).collect()
+}
+
+/// [`within`] for an argument that is an option.
+pub(crate) fn whole<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<T> {
+    within(given, Class::Option)
+}
+
+/// [`whole`], or none.
+pub(crate) fn maybe_whole<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
+    (!given.is_none()).then(|| whole(given)).transpose()
+}
+
+/// Sizes or other whole numbers of a list.
+pub(crate) fn wholes<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+    all_within(given, Class::Option)
+}
+
+/// [`wholes`], or none.
+pub(crate) fn maybe_wholes<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
+    (!given.is_none()).then(|| wholes(given)).transpose()
+}
+
+/// What a list or tuple holds.
+pub(crate) fn items<'py>(given: &Bound<'py, PyAny>, of: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let wrong = |_| PyTypeError::new_err(format!("a `{}` is given: a list of {of} is wanted", kind(given)));
+    given.extract().map_err(wrong)
+}
+
+/// The name of an object's type.
+pub(crate) fn kind(given: &Bound<'_, PyAny>) -> String {
+    given.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())
+}
+
+/// The size along one of a tensor's dimensions.
+pub(crate) fn size_along(dims: &[u32], dim: i64, class: Class) -> Outcome<u32> {
+    let rank = dims.len();
+    let wrong = || Failure::Ours(class, format!("dim({dim}): the tensor has {rank} dimensions"));
+    axis(rank, dim).map(|dim| dims[dim]).ok_or_else(wrong)
+}
