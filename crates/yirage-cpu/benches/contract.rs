@@ -214,7 +214,7 @@ fn peak(isa: Isa) {
         unsafe {
             match isa {
                 Isa::Avx512 | Isa::Avx512Bf16 => rounds!("zmm", ["0" "1" "2" "3" "4" "5" "6" "7" "8" "9" "10" "11"]),
-                Isa::Avx2 => rounds!("ymm", ["0" "1" "2" "3" "4" "5" "6" "7" "8" "9" "10" "11"]),
+                Isa::Avx2 | Isa::AvxVnni => rounds!("ymm", ["0" "1" "2" "3" "4" "5" "6" "7" "8" "9" "10" "11"]),
                 _ => std::thread::sleep(std::time::Duration::from_millis(10)),
             }
         }

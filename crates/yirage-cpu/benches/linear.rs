@@ -211,8 +211,12 @@ fn peak_loop(isa: Isa, format: Format) {
                 (Isa::Avx512 | Isa::Avx512Bf16, true, _) => rounds!("", ", zmm14, zmm15 #", "vpdpbusd zmm", ""),
                 (Isa::Avx512Bf16, false, Format::BF16) => rounds!("", ", zmm14, zmm15 #", "vdpbf16ps zmm", ""),
                 (Isa::Avx512 | Isa::Avx512Bf16, false, _) => rounds!("", ", zmm14, zmm15 #", "vfmadd231ps zmm", ""),
+                (Isa::AvxVnni, true, _) if is_x86_feature_detected!("avxvnni") => {
+                    rounds!("", ", ymm14, ymm15 #", "{{vex}} vpdpbusd ymm", "")
+                }
+                (Isa::AvxVnni, true, _) => rounds!("", ", ymm14, ymm15 #", "{{evex}} vpdpbusd ymm", ""),
                 (Isa::Avx2, true, _) => rounds!("vpmaddubsw ymm12, ymm13, ymm14", ", ymm", "vpaddw ymm", ", ymm12"),
-                (Isa::Avx2, false, _) => rounds!("", ", ymm14, ymm15 #", "vfmadd231ps ymm", ""),
+                (Isa::Avx2 | Isa::AvxVnni, false, _) => rounds!("", ", ymm14, ymm15 #", "vfmadd231ps ymm", ""),
                 _ => std::thread::sleep(std::time::Duration::from_millis(100)),
             }
         }

@@ -10,7 +10,9 @@ pub enum Isa {
     Scalar,
     /// x86-64 AVX2 with FMA and F16C.
     Avx2,
-    /// x86-64 AVX-512 F, BW, VL and VNNI (and everything of [`Isa::Avx2`]).
+    /// [`Isa::Avx2`] with the dot product of bytes in 256-bit registers: AVX-VNNI, or VNNI and VL of AVX-512.
+    AvxVnni,
+    /// x86-64 AVX-512 F, BW, VL and VNNI (and everything of [`Isa::AvxVnni`]).
     Avx512,
     /// [`Isa::Avx512`] with the BF16 dot product.
     Avx512Bf16,
@@ -41,18 +43,30 @@ pub enum IsaError {
 impl Isa {
     /// Every level, lowest first.
     pub const ALL: &'static [Isa] =
-        &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16, Isa::Neon, Isa::NeonI8mm, Isa::NeonBf16];
+        &[Isa::Scalar, Isa::Avx2, Isa::AvxVnni, Isa::Avx512, Isa::Avx512Bf16, Isa::Neon, Isa::NeonI8mm, Isa::NeonBf16];
 
     /// The name used in configuration.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Scalar => "scalar",
             Isa::Avx2 => "avx2",
+            Isa::AvxVnni => "avxvnni",
             Isa::Avx512 => "avx512",
             Isa::Avx512Bf16 => "avx512bf16",
             Isa::Neon => "neon",
             Isa::NeonI8mm => "neoni8mm",
             Isa::NeonBf16 => "neonbf16",
+        }
+    }
+
+    /// The lowest level with the same vector registers. What is no product of bytes or of bf16 numbers is computed alike at
+    /// both.
+    pub(crate) fn vectors(self) -> Isa {
+        match self {
+            Isa::Scalar => Isa::Scalar,
+            Isa::Avx2 | Isa::AvxVnni => Isa::Avx2,
+            Isa::Avx512 | Isa::Avx512Bf16 => Isa::Avx512,
+            Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => Isa::Neon,
         }
     }
 
@@ -73,6 +87,12 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => {
                 is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni => {
+                Isa::Avx2.available()
+                    && (is_x86_feature_detected!("avxvnni")
+                        || is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512vnni"))
             }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {

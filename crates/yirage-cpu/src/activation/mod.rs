@@ -257,11 +257,11 @@ impl Layout {
                 Form::Q8 => {
                     let codes = dst.cast::<[i8; BLOCK]>();
                     let meta = out.add(self.meta_offset()).cast::<Meta>().add(at);
-                    match isa {
+                    match isa.vectors() {
                         #[cfg(target_arch = "x86_64")]
-                        Isa::Avx2 | Isa::Avx512 | Isa::Avx512Bf16 => x86::quantize(src, codes, meta),
+                        Isa::Avx2 | Isa::Avx512 => x86::quantize(src, codes, meta),
                         #[cfg(target_arch = "aarch64")]
-                        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => neon::quantize(src, codes, meta),
+                        Isa::Neon => neon::quantize(src, codes, meta),
                         _ => scalar::quantize(src, codes, meta),
                     }
                 }

@@ -31,6 +31,7 @@ mod tests {
         for (isa, bf16, int8) in [
             (Isa::Scalar, false, false),
             (Isa::Avx2, false, true),
+            (Isa::AvxVnni, false, true),
             (Isa::Avx512, false, true),
             (Isa::Avx512Bf16, true, true),
             (Isa::Neon, false, true),

@@ -31,8 +31,8 @@ pub(super) fn questions(isa: Isa) -> Vec<Question> {
     let share = of(1, &["piece=64K,share=drained", "piece=256K,share=drained"]);
     let group = of(64, &["group=128K", "group=256K", "group=512K"]);
     let full = &["many=pairs,together=4", "many=pairs,together=1", "many=single,together=1", "many=single,together=4"];
-    match isa {
-        Isa::Avx512 | Isa::Avx512Bf16 => vec![
+    match isa.vectors() {
+        Isa::Avx512 => vec![
             of(1, &["fetch=0", "fetch=2K", "fetch=4K", "fetch=8K", "fetch=12K"]),
             share,
             of(64, full),
@@ -41,8 +41,8 @@ pub(super) fn questions(isa: Isa) -> Vec<Question> {
             of(8, &["few=4,few8=7", "few=4,few8=8", "few=7,few8=7", "few=15,few8=15"]),
         ],
         Isa::Avx2 => vec![of(1, &["fetch=0", "fetch=1K", "fetch=2K", "fetch=4K"]), share, group],
-        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => vec![share, group],
-        Isa::Scalar => Vec::new(),
+        Isa::Neon => vec![share, group],
+        _ => Vec::new(),
     }
 }
 

@@ -9,17 +9,13 @@ const SUMS: usize = 12;
 /// The loop.
 pub(super) fn peak(isa: Isa) -> Arithmetic {
     let of = |run, lanes: u64, method| Arithmetic { run, round_ops: 2 * lanes * SUMS as u64, method };
-    match isa {
+    match isa.vectors() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => {
-            of(x86::fma512, 16, "vfmadd of 512-bit registers; 32 operations an instruction")
-        }
+        Isa::Avx512 => of(x86::fma512, 16, "vfmadd of 512-bit registers; 32 operations an instruction"),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => of(x86::fma256, 8, "vfmadd of 256-bit registers; 16 operations an instruction"),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => {
-            of(neon::fma, 4, "fmla of 128-bit registers; 8 operations an instruction")
-        }
+        Isa::Neon => of(neon::fma, 4, "fmla of 128-bit registers; 8 operations an instruction"),
         _ => of(plain, 4, "multiplication and addition in plain Rust; 2 operations a pair"),
     }
 }

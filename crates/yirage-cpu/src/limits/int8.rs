@@ -3,6 +3,8 @@
 
 use super::Arithmetic;
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::linear::has_vex;
 
 /// The loop for codes of `bits` bits.
 pub(super) fn peak(isa: Isa, bits: u32) -> Arithmetic {
@@ -10,8 +12,14 @@ pub(super) fn peak(isa: Isa, bits: u32) -> Arithmetic {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 => Arithmetic {
             run: x86::dot512,
-            round_ops: 128 * x86::SUMS512 as u64,
+            round_ops: 128 * x86::SUMS_DOT as u64,
             method: "vpdpbusd of 512-bit registers; 128 operations an instruction",
+        },
+        #[cfg(target_arch = "x86_64")]
+        Isa::AvxVnni => Arithmetic {
+            run: if has_vex() { x86::dot256::<true> } else { x86::dot256::<false> },
+            round_ops: 64 * x86::SUMS_DOT as u64,
+            method: "vpdpbusd of 256-bit registers; 64 operations an instruction",
         },
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => x86::avx2(bits),
@@ -55,13 +63,13 @@ unsafe fn plain(rounds: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::Arithmetic;
-    use crate::linear::groups_before_widening;
+    use crate::linear::{Vnni, groups_before_widening};
     use std::arch::asm;
     use std::arch::x86_64::*;
 
-    /// Sums of a round of the 512-bit loop.
-    pub(super) const SUMS512: usize = 12;
-    /// Sums of a round of the 256-bit loops: with their 16-bit parts they fill the registers.
+    /// Sums of a round of the loops of dot products.
+    pub(super) const SUMS_DOT: usize = 12;
+    /// Sums of a round of the other loops: with their 16-bit parts they fill the registers.
     const SUMS: usize = 4;
     /// Products of 32 codes that go into each sum in a round.
     const GROUPS: usize = 8;
@@ -142,10 +150,25 @@ mod x86 {
         total(sums)
     }
 
-    fn total(sums: [__m256i; SUMS]) -> u64 {
+    /// # Safety
+    /// AVX2 and the encoding of [`Vnni`].
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn dot256<const VEX: bool>(rounds: u64) -> u64 {
+        let (w, x) = (_mm256_set1_epi8(3), _mm256_set1_epi8(1));
+        let mut sums = [_mm256_setzero_si256(); SUMS_DOT];
+        for _ in 0..rounds {
+            for sum in &mut sums {
+                // SAFETY: the caller has the instruction.
+                *sum = unsafe { Vnni::<VEX>::dot(*sum, w, x) };
+            }
+        }
+        total(sums)
+    }
+
+    fn total<const N: usize>(sums: [__m256i; N]) -> u64 {
         // SAFETY: registers of eight integers.
-        let ints: [i32; 8 * SUMS] = unsafe { std::mem::transmute(sums) };
-        ints.iter().fold(0i32, |a, b| a.wrapping_add(*b)) as u64
+        let ints: [[i32; 8]; N] = sums.map(|sum| unsafe { std::mem::transmute(sum) });
+        ints.as_flattened().iter().fold(0i32, |a, b| a.wrapping_add(*b)) as u64
     }
 
     /// # Safety
@@ -153,7 +176,7 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn dot512(rounds: u64) -> u64 {
         let (w, x) = (_mm512_set1_epi8(3), _mm512_set1_epi8(1));
-        let mut sums = [_mm512_setzero_si512(); SUMS512];
+        let mut sums = [_mm512_setzero_si512(); SUMS_DOT];
         for _ in 0..rounds {
             for sum in &mut sums {
                 // SAFETY: registers only. Not `pure`: each of them shall run.
@@ -164,7 +187,7 @@ mod x86 {
             }
         }
         // SAFETY: registers of sixteen integers.
-        let ints: [i32; 16 * SUMS512] = unsafe { std::mem::transmute(sums) };
+        let ints: [i32; 16 * SUMS_DOT] = unsafe { std::mem::transmute(sums) };
         ints.iter().fold(0i32, |a, b| a.wrapping_add(*b)) as u64
     }
 }

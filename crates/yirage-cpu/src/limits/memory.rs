@@ -5,16 +5,16 @@ use crate::isa::Isa;
 
 /// Reads all bytes; the result depends on each of them.
 pub(crate) fn read(isa: Isa, bytes: &[u8]) -> u64 {
-    match isa {
+    match isa.vectors() {
         // SAFETY: a level is only ever used where it is available (`Isa::require`).
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => unsafe { x86::read512(bytes) },
+        Isa::Avx512 => unsafe { x86::read512(bytes) },
         // SAFETY: a level is only ever used where it is available (`Isa::require`).
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { x86::read256(bytes) },
         // SAFETY: a level is only ever used where it is available (`Isa::require`).
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => unsafe { neon::read(bytes) },
+        Isa::Neon => unsafe { neon::read(bytes) },
         _ => plain(bytes),
     }
 }

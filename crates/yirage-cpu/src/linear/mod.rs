@@ -42,7 +42,7 @@ mod unroll;
 mod variant;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use avx2::groups_before_widening;
+pub(crate) use avx2::{Vnni, groups_before_widening, has_vex};
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::dot;
 
@@ -165,7 +165,11 @@ fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> (Passes, Option<FullTi
             (avx512::codes_passes::<T>(variant), Some(full))
         }
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => (avx2::codes_passes::<T>(), None),
+        Isa::AvxVnni if avx2::has_vex() => (avx2::codes_passes::<T, avx2::Vnni<true>>(), None),
+        #[cfg(target_arch = "x86_64")]
+        Isa::AvxVnni => (avx2::codes_passes::<T, avx2::Vnni<false>>(), None),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => (avx2::codes_passes::<T, avx2::Widened>(), None),
         #[cfg(target_arch = "aarch64")]
         Isa::NeonI8mm | Isa::NeonBf16 => (neon::i8mm_codes_passes::<T>(), None),
         #[cfg(target_arch = "aarch64")]
@@ -175,13 +179,13 @@ fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> (Passes, Option<FullTi
 }
 
 fn float_passes<T: Tile>(isa: Isa) -> (Passes, Option<FullTiles>) {
-    let (passes, decoded) = match isa {
+    let (passes, decoded) = match isa.vectors() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => (avx512::float_passes::<T>(), avx512::decoded::<T>()),
+        Isa::Avx512 => (avx512::float_passes::<T>(), avx512::decoded::<T>()),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => (avx2::float_passes::<T>(), avx2::decoded::<T>()),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => (neon::float_passes::<T>(), neon::decoded::<T>()),
+        Isa::Neon => (neon::float_passes::<T>(), neon::decoded::<T>()),
         _ => return (portable::float_passes::<T>(), None),
     };
     (passes, Some(FullTiles::Decoded(decoded)))

@@ -94,11 +94,11 @@ impl Variant {
     /// What suits the processors of a level that nobody has measured. On Zen 3 (AVX2) distances of 1 to 4 KiB are equally
     /// good; on Zen 5 (AVX-512) 8 to 16 KiB are, with 2 KiB four tokens do half as much, with nothing a third.
     pub fn of_level(isa: Isa) -> Variant {
-        let distance = match isa {
-            Isa::Avx512 | Isa::Avx512Bf16 => 8 << 10,
+        let distance = match isa.vectors() {
+            Isa::Avx512 => 8 << 10,
             Isa::Avx2 => 2 << 10,
             // Kernels of other levels ask for nothing.
-            Isa::Scalar | Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => 0,
+            _ => 0,
         };
         Variant { fetch: distance, stream: distance, ..COMMON }
     }

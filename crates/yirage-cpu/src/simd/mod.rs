@@ -137,15 +137,15 @@ pub(crate) trait WithLanes {
 #[inline]
 pub(crate) fn launch<K: WithLanes>(isa: Isa, kernel: K) -> K::Out {
     assert!(isa.available(), "a kernel was called for {isa}, which this processor lacks");
-    match isa {
+    match isa.vectors() {
         // SAFETY: the level is available.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { run_avx2(kernel) },
         // SAFETY: the level is available.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => unsafe { run_avx512(kernel) },
+        Isa::Avx512 => unsafe { run_avx512(kernel) },
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => kernel.run::<neon::Neon>(),
+        Isa::Neon => kernel.run::<neon::Neon>(),
         _ => kernel.run::<Plain>(),
     }
 }

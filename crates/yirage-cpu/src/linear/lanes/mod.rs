@@ -50,13 +50,13 @@ pub(crate) unsafe fn launch<J: Job>(isa: Isa, job: J) {
     assert!(isa.available(), "this CPU lacks {isa}");
     // SAFETY: the level is available; the rest is promised by the caller.
     unsafe {
-        match isa {
+        match isa.vectors() {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 | Isa::Avx512Bf16 => avx512(job),
+            Isa::Avx512 => avx512(job),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => avx2(job),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => job.run::<NeonLanes>(),
+            Isa::Neon => job.run::<NeonLanes>(),
             _ => job.run::<PortableLanes>(),
         }
     }

@@ -1,9 +1,7 @@
-//! AVX2 kernels: a tile of 16 rows is two registers of 8 rows.
-//!
-//! Without a dot-product instruction u8 x i8 goes through `vpmaddubsw`, whose 16-bit sums must not saturate. Codes of
-//! 4 bits or less allow all 8 groups of a block before widening (15 * 127 * 2 * 8 = 30480), 5 bits 4 groups
-//! (31496), 6 bits 2 groups (32004). 8-bit codes are made signed and their sign moved to the activations
-//! (128 * 127 * 2 = 32512), widened every group. All sums are exact, so results equal the other kernels' bit for bit.
+//! Kernels of 256-bit registers: a tile of 16 rows is two registers of 8 rows. Levels that have them differ in how codes meet
+//! activations ([`Sums`]); all sums are exact, so results equal the other kernels' bit for bit.
+
+mod sums;
 
 use super::decoded;
 use super::float;
@@ -15,6 +13,8 @@ use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
 use std::arch::x86_64::*;
 use std::slice;
+use sums::Sums;
+pub(crate) use sums::{Vnni, Widened, groups_before_widening, has_vex};
 
 type Ints = [__m256i; 2];
 type Floats = [__m256; 2];
@@ -28,10 +28,10 @@ pub(super) fn float_passes<F: Tile>() -> Passes {
 decoded::functions!(Avx2Lanes, target_feature(enable = "avx2,fma,f16c"));
 
 /// Kernels for int8 activations.
-pub(super) fn codes_passes<F: Codes>() -> Passes {
-    let many: PassFn = codes_pass::<F, 4, TOKEN_TILE>;
+pub(super) fn codes_passes<F: Codes, S: Sums>() -> Passes {
+    let many: PassFn = codes_pass::<F, S, 4, TOKEN_TILE>;
     Passes {
-        sizes: [codes_pass::<F, 1, 1>, codes_pass::<F, 2, 2>, codes_pass::<F, 4, 4>, many, many],
+        sizes: [codes_pass::<F, S, 1, 1>, codes_pass::<F, S, 2, 2>, codes_pass::<F, S, 4, 4>, many, many],
         from: 4,
         step: 4,
     }
@@ -50,7 +50,7 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
+unsafe fn codes_pass<F: Codes, S: Sums, const T: usize, const N: usize>(p: &Pass) {
     let mut scales = [const { Scales::new() }; PANEL_TILES];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
@@ -70,7 +70,7 @@ unsafe fn codes_pass<F: Codes, const T: usize, const N: usize>(p: &Pass) {
                     let codes = unpack::<F>(w, b);
                     for first in (0..chunks).map(|c| c * T) {
                         let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
-                        block::<F, T>(&codes, x.add(first * BLOCK), metas.add(first), scales, b, sums);
+                        block::<F, S, T>(&codes, x.add(first * BLOCK), metas.add(first), scales, b, sums);
                     }
                 }
                 w = w.add(F::UNIT_BYTES);
@@ -121,86 +121,12 @@ unsafe fn unpack<F: Codes>(w: *const u8, b: usize) -> [Ints; 8] {
     }
 }
 
-/// k-groups whose 16-bit sums fit before they must be widened.
-pub(crate) const fn groups_before_widening(bits: u32) -> usize {
-    match bits {
-        0..=4 => 8,
-        5 => 4,
-        6 => 2,
-        _ => 1,
-    }
-}
-
-/// Exact sums of the groups `FROM..TO` for `T` tokens: of the codes, or (8 bits) of the codes less 128.
-///
-/// # Safety
-/// `T` tokens of 32 codes at `x`; AVX2.
-#[inline(always)]
-unsafe fn sums<F: Codes, const T: usize, const FROM: usize, const TO: usize>(w: &[Ints; 8], x: *const u8) -> [Ints; T] {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        let ones = _mm256_set1_epi16(1);
-        let mut total = [[_mm256_setzero_si256(); 2]; T];
-        let mut part = [[_mm256_setzero_si256(); 2]; T];
-        unroll!(G in [0 1 2 3 4 5 6 7] {
-            if (FROM..TO).contains(&G) {
-                if F::BITS > 6 {
-                    let flip = _mm256_set1_epi8(-128);
-                    let signed = [_mm256_xor_si256(w[G][0], flip), _mm256_xor_si256(w[G][1], flip)];
-                    let size = [_mm256_abs_epi8(signed[0]), _mm256_abs_epi8(signed[1])];
-                    unroll!(I < T {
-                        let a = _mm256_set1_epi32(x.add(I * BLOCK + 4 * G).cast::<i32>().read_unaligned());
-                        unroll!(H in [0 1] {
-                            let products = _mm256_maddubs_epi16(size[H], _mm256_sign_epi8(a, signed[H]));
-                            total[I][H] = _mm256_add_epi32(total[I][H], _mm256_madd_epi16(products, ones));
-                        });
-                    });
-                } else {
-                    let every = groups_before_widening(F::BITS);
-                    unroll!(I < T {
-                        let a = _mm256_set1_epi32(x.add(I * BLOCK + 4 * G).cast::<i32>().read_unaligned());
-                        unroll!(H in [0 1] {
-                            let products = _mm256_maddubs_epi16(w[G][H], a);
-                            part[I][H] = if (G - FROM).is_multiple_of(every) {
-                                products
-                            } else {
-                                _mm256_add_epi16(part[I][H], products)
-                            };
-                            if (G - FROM) % every == every - 1 || G == TO - 1 {
-                                let wide = _mm256_madd_epi16(part[I][H], ones);
-                                total[I][H] = if G - FROM < every { wide } else { _mm256_add_epi32(total[I][H], wide) };
-                            }
-                        });
-                    });
-                }
-            }
-        });
-        total
-    }
-}
-
-/// `dot` less the offset's share, as f32.
-///
-/// # Safety
-/// AVX2.
-#[inline(always)]
-unsafe fn finish<F: Codes>(dot: __m256i, minus_sum: i32) -> __m256 {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        if F::BITS > 6 || F::OFFSET == 0 {
-            return _mm256_cvtepi32_ps(dot);
-        }
-        let count = _mm_cvtsi32_si128(F::OFFSET_SHIFT as i32);
-        _mm256_cvtepi32_ps(_mm256_add_epi32(dot, _mm256_sll_epi32(_mm256_set1_epi32(minus_sum), count)))
-    }
-}
-
 /// Adds a 32-block for `T` tokens.
 ///
 /// # Safety
-/// `T` tokens of 32 codes at `x` and their metas at `m`; AVX2 and FMA.
+/// `T` tokens of 32 codes at `x` and their metas at `m`; AVX2, FMA and the instructions of `S`.
 #[inline(always)]
-unsafe fn block<F: Codes, const T: usize>(
+unsafe fn block<F: Codes, S: Sums, const T: usize>(
     w: &[Ints; 8],
     x: *const u8,
     m: *const Meta,
@@ -208,17 +134,16 @@ unsafe fn block<F: Codes, const T: usize>(
     b: usize,
     acc: &mut [Floats; T],
 ) {
-    const { assert!(F::BITS <= 6 || F::OFFSET == 128) };
     // SAFETY: as promised by the caller.
     unsafe {
         if F::HALVES == 1 {
-            let dot = sums::<F, T, 0, 8>(w, x);
+            let dot = S::sums::<F, T, 0, 8>(w, x, m);
             let scale = Avx2Lanes::floats(s.scale(b).as_ptr());
             unroll!(I < T {
                 let m = &*m.add(I);
                 let (d, sum) = (_mm256_set1_ps(m.scale), _mm256_set1_ps(m.scaled_sum));
                 unroll!(H in [0 1] {
-                    let v = finish::<F>(dot[I][H], m.minus_sum);
+                    let v = _mm256_cvtepi32_ps(dot[I][H]);
                     acc[I][H] = _mm256_fmadd_ps(v, _mm256_mul_ps(scale[H], d), acc[I][H]);
                     if F::MINS {
                         let min = _mm256_loadu_ps(s.min(b).as_ptr().add(8 * H));
@@ -229,21 +154,21 @@ unsafe fn block<F: Codes, const T: usize>(
             return;
         }
         let mut v = [[_mm256_setzero_ps(); 2]; T];
-        let dot = sums::<F, T, 0, 4>(w, x);
+        let dot = S::sums::<F, T, 0, 4>(w, x, m);
         let scale = Avx2Lanes::floats(s.scale(2 * b).as_ptr());
         unroll!(I < T {
             unroll!(H in [0 1] {
-                v[I][H] = _mm256_mul_ps(finish::<F>(dot[I][H], (*m.add(I)).minus_first), scale[H]);
+                v[I][H] = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[I][H]), scale[H]);
             });
         });
-        let dot = sums::<F, T, 4, 8>(w, x);
+        let dot = S::sums::<F, T, 4, 8>(w, x, m);
         let scale = Avx2Lanes::floats(s.scale(2 * b + 1).as_ptr());
         unroll!(I < T {
             let m = &*m.add(I);
             let second = m.minus_sum - m.minus_first;
             let d = _mm256_set1_ps(m.scale);
             unroll!(H in [0 1] {
-                let mut v = _mm256_fmadd_ps(finish::<F>(dot[I][H], second), scale[H], v[I][H]);
+                let mut v = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[I][H]), scale[H], v[I][H]);
                 if F::MINS {
                     let min = |i: usize| _mm256_loadu_ps(s.min(2 * b + i).as_ptr().add(8 * H));
                     v = _mm256_fnmadd_ps(min(0), _mm256_set1_ps(m.minus_first as f32), v);
