@@ -37,6 +37,7 @@ impl Magnitudes {
     pub(super) const NONE: Magnitudes = Magnitudes { least: u32::MAX, most: 0, low: 0 };
 
     /// Of bf16 numbers, from the least magnitude less one and the largest.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // pairs are multiplied by AVX-512 alone
     pub(super) fn of_bf16(least: u16, most: u16) -> Magnitudes {
         let least = if least == u16::MAX { u32::MAX } else { ((u32::from(least) + 1) << 16) - 1 };
         Magnitudes { least, most: u32::from(most) << 16, low: 0 }
@@ -86,6 +87,7 @@ impl Limits {
     }
 
     /// The least magnitude of bf16 that is not zero, less one, and the largest, of numbers within.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // pairs are multiplied by AVX-512 alone
     pub(super) fn of_bf16(self) -> [u16; 2] {
         let places = FRACTION - 16;
         [(self.least << places) - 1, (self.most << places) | ((1 << places) - 1)].map(|x| x as u16)

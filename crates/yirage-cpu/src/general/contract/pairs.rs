@@ -78,6 +78,7 @@ impl WithLanes for PairsOfPanel {
 
 /// Rows of bf16 numbers without gaps that become pairs.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // pairs are multiplied by AVX-512 alone
 pub(super) struct Numbers {
     pub(super) from: *const u16,
     /// Numbers from row to row.
