@@ -6,6 +6,8 @@
 #
 # Skips, loudly and successfully, where the packages are not to be had. Once they are, a failure is a failure, and so is
 # an emulated machine without AVX-512. A machine that has AVX-512 itself runs the tests itself.
+# YIRAGE_EMULATED_LEVEL=avxvnni: the same for the instructions of AVX-VNNI, on an emulated machine without AVX-512, in
+# minutes and with Bochs 3.0 or later only.
 # The BF16 instructions are emulated by Bochs 3.0 and later only. YIRAGE_BOCHS names another Bochs than the packaged one
 # (with the nogui display); takes its BIOS files from the package all the same.
 # usage: tools/avx512/run.sh [ARGUMENTS FOR cargo test]     (default: what is listed below; tens of minutes)
@@ -16,6 +18,11 @@ tools=$PWD/tools/avx512
 # What is run: every kernel against its oracle, and one tiny model against its golden file.
 kernel_crates=(yirage-cpu yirage-conformance)
 model_test=(--package=yirage-engine --test=golden_bedtime)
+# The level that is emulated: avx512 stands for that with the BF16 instructions too.
+level=${YIRAGE_EMULATED_LEVEL:-avx512}
+# What is run at avxvnni: its products. The rest of it is what avx2 has. A test of many batches is left out: it takes longer
+# than all others together, and runs the same kernels.
+product_tests=(--package=yirage-cpu --test=levels --test=linear_kernels)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
 slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact)
 # The best first; the first that this Bochs knows is taken.
@@ -36,7 +43,7 @@ root=$target/root
 guest=$target/guest
 
 skip() {
-    printf '\nSKIPPED: AVX-512 tests were NOT run: %s\n\n' "$*" >&2
+    printf '\nSKIPPED: tests of %s were NOT run: %s\n\n' "$level" "$*" >&2
     exit 0
 }
 
@@ -44,6 +51,9 @@ skip() {
 cargo_tests() {
     if [ $# -gt 0 ]; then
         cargo test --locked --target "$triple" "$@"
+    elif [ "$level" = avxvnni ]; then
+        cargo test --locked --target "$triple" "${product_tests[@]}" -- \
+            --test-threads=1 --skip=a_row_does_not_depend
     else
         cargo test --locked --target "$triple" "${kernel_crates[@]/#/--package=}" --lib --tests -- \
             --test-threads=1 "${slow[@]}"
@@ -162,6 +172,7 @@ emulate() {
     for model in "${models[@]}"; do
         if grep -qx "$model" <<<"$known"; then break; fi
     done
+    [ "$level" = avx512 ] || grep -qx "${models[0]}" <<<"$known" || skip "this Bochs has no CPU with AVX-VNNI"
     sed -e "s|@MODEL@|$model|" -e "s|@ROOT@|$root|" -e "s|@DISK@|$target/disk.img|" \
         -e "s|@CONSOLE@|$target/console|" -e "s|@LOG@|$target/bochs.log|" "$tools/bochsrc" >"$target/bochsrc"
     if [ -n "${YIRAGE_BOCHS:-}" ]; then sed -i 's/^display_library: .*/display_library: nogui/' "$target/bochsrc"; fi
@@ -184,17 +195,27 @@ emulate() {
 }
 
 # Whether this machine has all that the kernels of the level need.
-has_avx512() {
+has_level() {
     local flags flag
     flags=" $(grep -m1 '^flags' /proc/cpuinfo || true) "
-    for flag in avx512f avx512bw avx512vl avx512_vnni; do
+    for flag in "${needed[@]}"; do
         [[ $flags == *" $flag "* ]] || return 1
     done
 }
 
+case $level in
+    avx512) needed=(avx512f avx512bw avx512vl avx512_vnni) ;;
+    avxvnni) needed=(avx_vnni) command_line+=,avx512f ;;
+    *)
+        echo "YIRAGE_EMULATED_LEVEL is avx512 or avxvnni, not $level" >&2
+        exit 2
+        ;;
+esac
+# Of what the kernel does not know it makes variables of its first program.
+command_line+=" level=$level"
 [ "$(uname -sm)" = "Linux x86_64" ] || skip "this machine is $(uname -sm)"
-if has_avx512; then
-    echo "this machine has AVX-512: its ordinary tests run it, and so does this"
+if has_level; then
+    echo "this machine has $level: its ordinary tests run it, and so does this"
     cargo_tests "$@"
     exit
 fi
@@ -204,6 +225,6 @@ collect_tests "$@"
 make_disk
 emulate
 grep -qE '^done: [1-9][0-9]* programs, 0 failed' "$target/console" || {
-    echo "AVX-512 tests FAILED or did not end: see $target/console, bochs.log and screen beside it" >&2
+    echo "tests of $level FAILED or did not end: see $target/console, bochs.log and screen beside it" >&2
     exit 1
 }
