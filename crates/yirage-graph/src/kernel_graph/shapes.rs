@@ -20,10 +20,11 @@ impl KernelGraph {
     /// # Errors
     /// No value, more than the IR joins, values of different element types or of sizes that differ elsewhere.
     pub fn concat(&mut self, list: &[ValueId], dim: i64) -> Made {
+        let [first, others @ ..] = list else { return Err(operands("concat", &[], "at least one value wanted")) };
         self.common("concat", list)?;
-        let axes = list.iter().map(|&a| self.along("concat", a, dim)).collect::<Result<Vec<_>, _>>()?;
+        let (axis, _) = self.along("concat", *first, dim)?;
         // Of values of other ranks, which the op refuses, it is another one.
-        let axis = axes.first().map_or(0, |&(axis, _)| axis);
+        others.iter().try_for_each(|&a| self.along("concat", a, dim).map(|_| ()))?;
         self.op(Concat { axis }, list)
     }
 
