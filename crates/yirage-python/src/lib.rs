@@ -8,7 +8,6 @@
 
 mod backends;
 mod command;
-
 mod dtype;
 mod failure;
 mod fusion;

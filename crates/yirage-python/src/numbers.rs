@@ -43,9 +43,17 @@ pub(crate) fn whole<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<T> {
     within(given, Class::Option)
 }
 
+/// What `read` makes of an argument, or none.
+pub(crate) fn maybe<'py, T>(
+    given: &Bound<'py, PyAny>,
+    read: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    (!given.is_none()).then(|| read(given)).transpose()
+}
+
 /// [`whole`], or none.
 pub(crate) fn maybe_whole<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
-    (!given.is_none()).then(|| whole(given)).transpose()
+    maybe(given, whole)
 }
 
 /// Sizes or other whole numbers of a list.
@@ -55,7 +63,7 @@ pub(crate) fn wholes<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
 
 /// [`wholes`], or none.
 pub(crate) fn maybe_wholes<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
-    (!given.is_none()).then(|| wholes(given)).transpose()
+    maybe(given, wholes)
 }
 
 /// What a list or tuple holds.

@@ -11,7 +11,7 @@ use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
 use crate::kind::Kind;
 use crate::log::{Level, say};
-use crate::numbers::{items, maybe_whole, maybe_wholes, whole, wholes};
+use crate::numbers::{items, maybe, maybe_whole, maybe_wholes, whole, wholes};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -27,7 +27,7 @@ const OF_CUDA: [&str; 7] =
 
 /// The arrays of a call, or none.
 fn arrays<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
-    (!given.is_none()).then(|| items(given, "arrays, one for each input of the graph,")).transpose()
+    maybe(given, |given| items(given, "arrays, one for each input of the graph,"))
 }
 
 /// A kernel graph: built by its methods, called with arrays.

@@ -1,7 +1,7 @@
 //! How tokens are chosen, by the names and defaults of vLLM.
 
 use crate::failure::{Class, Failure, Outcome};
-use crate::numbers::{Count, all_within, kind, within};
+use crate::numbers::{Count, all_within, kind, maybe, within};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -67,11 +67,11 @@ fn count<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<T> {
 }
 
 fn maybe_count<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
-    (!given.is_none()).then(|| count(given)).transpose()
+    maybe(given, count)
 }
 
 fn tokens(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
-    (!given.is_none()).then(|| all_within(given, Class::Request)).transpose()
+    maybe(given, |given| all_within(given, Class::Request))
 }
 
 fn biases(given: &Bound<'_, PyAny>) -> PyResult<Option<BTreeMap<u32, f32>>> {

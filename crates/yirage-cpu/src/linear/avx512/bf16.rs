@@ -34,8 +34,7 @@ fn pairs(v: __m512i) -> __m512bh {
     unsafe { std::mem::transmute::<__m512i, __m512bh>(v) }
 }
 
-/// The pairs of 16 rows, for many tokens: from the second-level cache, where the order of reads made no difference that could
-/// be measured.
+/// The pairs of 16 rows.
 ///
 /// # Safety
 /// 64 bytes at `w`; AVX-512.
@@ -43,7 +42,7 @@ fn pairs(v: __m512i) -> __m512bh {
 #[inline]
 unsafe fn rows(w: *const u8) -> __m512bh {
     // SAFETY: as promised by the caller.
-    unsafe { pairs(_mm512_loadu_si512(w.cast())) }
+    unsafe { pairs(Avx512Lanes::load(w)) }
 }
 
 /// A token's pair in all rows.
@@ -75,7 +74,7 @@ pub(super) unsafe fn few<const N: usize>(p: &Pass) {
                     if p.ahead > 0 {
                         Avx512Lanes::fetch(w.wrapping_add(p.ahead + 64 * i));
                     }
-                    let v = pairs(Avx512Lanes::load(w.add(64 * i)));
+                    let v = rows(w.add(64 * i));
                     unroll!(I < N {
                         acc[I] = _mm512_dpbf16_ps(acc[I], v, token(x.add(I * TOKEN_BYTES + 4 * i)));
                     });

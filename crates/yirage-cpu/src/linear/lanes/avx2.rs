@@ -114,7 +114,11 @@ impl Lanes for Avx2Lanes {
     }
     #[inline(always)]
     unsafe fn f16(p: *const u8) -> [__m256; 2] {
-        unsafe { [_mm256_cvtph_ps(_mm_loadu_si128(p.cast())), _mm256_cvtph_ps(_mm_loadu_si128(p.add(16).cast()))] }
+        let first = unsafe { _mm_loadu_si128(p.cast()) };
+        in_order();
+        let second = unsafe { _mm_loadu_si128(p.add(16).cast()) };
+        in_order();
+        unsafe { [_mm256_cvtph_ps(first), _mm256_cvtph_ps(second)] }
     }
     #[inline(always)]
     unsafe fn i8(p: *const u8) -> [__m256; 2] {
@@ -122,7 +126,11 @@ impl Lanes for Avx2Lanes {
     }
     #[inline(always)]
     unsafe fn floats(p: *const f32) -> [__m256; 2] {
-        unsafe { [_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8))] }
+        let first = unsafe { _mm256_loadu_ps(p) };
+        in_order();
+        let second = unsafe { _mm256_loadu_ps(p.add(8)) };
+        in_order();
+        [first, second]
     }
     #[inline(always)]
     unsafe fn store(p: *mut f32, v: [__m256; 2]) {

@@ -99,7 +99,9 @@ impl Lanes for Avx512Lanes {
     }
     #[inline(always)]
     unsafe fn floats(p: *const f32) -> __m512 {
-        unsafe { _mm512_loadu_ps(p) }
+        let v = unsafe { _mm512_loadu_ps(p) };
+        in_order();
+        v
     }
     #[inline(always)]
     unsafe fn store(p: *mut f32, v: __m512) {

@@ -95,7 +95,7 @@ pub(crate) trait Lanes {
     /// without.
     #[inline(always)]
     fn fetch(_: *const u8) {}
-    /// 64 bytes. On x86-64 such reads stay in their order (`in_order`).
+    /// 64 bytes. On x86-64 such reads and those of floats stay in their order (`in_order`).
     unsafe fn load(p: *const u8) -> Self::I;
     /// Writes 64 bytes.
     unsafe fn put(p: *mut u8, v: Self::I);
