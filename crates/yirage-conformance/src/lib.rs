@@ -110,13 +110,18 @@ impl Suite {
         self.reports(device, exclusions).collect()
     }
 
+    /// The same by one of the device's ways, every case.
+    pub fn run_by(&self, device: &dyn Device, variant: &str) -> Vec<Report> {
+        self.trials.iter().map(|trial| trial.run(device, &[], Some(variant))).collect()
+    }
+
     /// The same one by one: each case runs when its report is asked for.
     pub fn reports<'a>(
         &'a self,
         device: &'a dyn Device,
         exclusions: &'a [Exclusion],
     ) -> impl Iterator<Item = Report> + 'a {
-        self.trials.iter().map(move |trial| trial.run(device, exclusions))
+        self.trials.iter().map(move |trial| trial.run(device, exclusions, None))
     }
 }
 
@@ -132,10 +137,10 @@ impl Trial {
         Some(Trial { name, case: case.clone(), ready })
     }
 
-    fn run(&self, device: &dyn Device, exclusions: &[Exclusion]) -> Report {
+    fn run(&self, device: &dyn Device, exclusions: &[Exclusion], variant: Option<&str>) -> Report {
         let outcome = match exclusions.iter().find(|e| self.name.starts_with(e.prefix)) {
             Some(e) => Outcome::Excluded(e.reason),
-            None => match self.check(device) {
+            None => match self.check(device, variant) {
                 Ok(()) => Outcome::Passed,
                 Err(Trouble::Refused(why)) if wrap::is_general(&self.case) => Outcome::Refused(why),
                 Err(Trouble::Refused(why) | Trouble::Failed(why)) => Outcome::Failed(why),
@@ -144,9 +149,9 @@ impl Trial {
         Report { name: self.name.clone(), outcome }
     }
 
-    fn check(&self, device: &dyn Device) -> Result<(), Trouble> {
+    fn check(&self, device: &dyn Device, variant: Option<&str>) -> Result<(), Trouble> {
         let (setup, want) = self.ready.as_ref().map_err(Clone::clone)?;
-        let got = setup.run(device)?;
+        let got = setup.run_by(device, variant)?;
         if got.len() != want.len() {
             return Err(format!("{} outputs, {} wanted", got.len(), want.len()).into());
         }

@@ -64,6 +64,6 @@ impl Variant {
     /// # Errors
     /// A refusal, or whatever else is wrong.
     pub fn check(&self, device: &dyn Device) -> Result<(), Trouble> {
-        self.trial.check(device)
+        self.trial.check(device, None)
     }
 }

@@ -91,12 +91,30 @@ impl Setup {
         self.run_in(device, self.dims, &Options::new(self.precision))
     }
 
+    /// [`Setup::run`] by one of the device's ways, or with none by its own.
+    ///
+    /// # Errors
+    /// As those of [`Setup::run`].
+    pub fn run_by(&self, device: &dyn Device, variant: Option<&str>) -> Result<Vec<Data>, Trouble> {
+        let bindings = Bindings { variant: variant.map(str::to_owned), ..Bindings::default() };
+        self.run_bound(device, bindings, self.dims, &Options::new(self.precision))
+    }
+
     /// [`Setup::run`], compiled for the sizes of `bucket` as `options` say.
     ///
     /// # Errors
     /// As those of [`Setup::run`].
     pub fn run_in(&self, device: &dyn Device, bucket: Dims, options: &Options) -> Result<Vec<Data>, Trouble> {
-        let mut bindings = Bindings::default();
+        self.run_bound(device, Bindings::default(), bucket, options)
+    }
+
+    fn run_bound(
+        &self,
+        device: &dyn Device,
+        mut bindings: Bindings,
+        bucket: Dims,
+        options: &Options,
+    ) -> Result<Vec<Data>, Trouble> {
         for state in &self.states {
             let handle = device.state(&state.block(), state.k_width, state.values.shape[0]);
             let handle = handle.map_err(|e| e.to_string())?;

@@ -5,7 +5,7 @@ use crate::linear::Variant;
 use crate::memory::Supply;
 use crate::pool::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use yirage_hal::{MemoryReport, PoolBytes, Profiler};
+use yirage_hal::{HalError, MemoryReport, PoolBytes, Profiler};
 
 /// Threads, instruction set and account of a device.
 pub(crate) struct Shared {
@@ -13,8 +13,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Where memory for what kernels touch comes from.
     pub(crate) supply: Supply,
-    /// How products of programs that are loaded from now on are computed.
-    variant: Mutex<Variant>,
+    /// How products of programs are computed that are given no other way.
+    pub(crate) variant: Variant,
     /// Where programs write the times of their tasks, if they are to.
     pub(crate) profiler: OnceLock<Arc<Profiler>>,
     turn: Mutex<()>,
@@ -45,17 +45,16 @@ impl Shared {
     /// With nothing booked.
     pub(crate) fn new(isa: Isa, pool: Pool, supply: Supply, variant: Variant) -> Shared {
         let (profiler, turn, memory) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Shared { isa, pool, supply, variant: Mutex::new(variant), profiler, turn, memory }
+        Shared { isa, pool, supply, variant, profiler, turn, memory }
     }
 
-    /// How products are computed.
-    pub(crate) fn variant(&self) -> Variant {
-        *self.variant.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Computes products of programs that are loaded from now on so.
-    pub(crate) fn select(&self, variant: Variant) {
-        *self.variant.lock().unwrap_or_else(PoisonError::into_inner) = variant;
+    /// How products are computed by the choices of a text, if there is one.
+    ///
+    /// # Errors
+    /// [`HalError::Option`] for choices and values that there are not.
+    pub(crate) fn way(&self, text: Option<&str>) -> Result<Variant, HalError> {
+        let way = self.variant.with(text.unwrap_or_default());
+        way.map_err(|e| HalError::Option { option: "variant", why: e.to_string() })
     }
 
     /// Waits until no program of the device runs.

@@ -9,8 +9,14 @@ pub const TUNING_BYTES: u64 = 64 << 20;
 /// Time within which that ends, whatever is left to measure.
 pub const TUNING_TIME: Duration = Duration::from_millis(900);
 
+/// Readings of each answer within it.
+pub const TUNING_ROUNDS: usize = 3;
+
+/// Readings of each answer of a full measurement.
+pub const FULL_TUNING_ROUNDS: usize = 7;
+
 /// Bytes of a kept measurement.
-pub const TUNING_RECORD_BYTES: u64 = 16 << 10;
+pub const TUNING_RECORD_BYTES: u64 = 32 << 10;
 
 /// Bytes of all kept measurements.
 pub const TUNING_FOLDER_BYTES: u64 = 1 << 20;

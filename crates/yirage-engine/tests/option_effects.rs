@@ -12,7 +12,7 @@ use yirage_engine::{
     CacheSize, Engine, EngineError, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl,
     Tuning, VariantOrigin,
 };
-use yirage_hal::{Backend, OpenOptions, Why};
+use yirage_hal::{Backend, Length, OpenOptions, Why};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_plan::ExecutorKind;
@@ -281,7 +281,7 @@ fn tuning() {
     assert!(forced.text.contains("piece=32K,share=static") && forced.origin == VariantOrigin::Forced, "{forced}");
     assert_ne!(chosen(Tuning::Unmeasured).text, forced.text);
     // Caches hold all of a tiny model, which is not measured.
-    assert_eq!(chosen(Tuning::Measured { folder: None, anew: true }).origin, VariantOrigin::Device);
+    assert_eq!(chosen(Tuning::Measured { folder: None, anew: Some(Length::Short) }).origin, VariantOrigin::Device);
     let logits = |tuning| all_logits(&mut load(tuning), &prompt(70));
     assert_eq!(logits(Tuning::Unmeasured), logits(Tuning::Forced("share=static,fetch=0,piece=4K".into())));
 

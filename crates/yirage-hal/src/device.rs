@@ -81,6 +81,9 @@ pub struct Bindings {
     pub weights: HashMap<String, WeightHandle>,
     /// States by name.
     pub states: HashMap<String, StateHandle>,
+    /// Choices of [`Variants`](crate::Variants) that the program's kernels compute by; the others, and with none all, are
+    /// the device's own.
+    pub variant: Option<String>,
 }
 
 /// A plan loaded on a device. Steps of all programs of a device run in the order in which they are submitted.

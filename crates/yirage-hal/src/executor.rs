@@ -6,6 +6,7 @@ use crate::error::HalError;
 use crate::outputs::Outputs;
 use crate::record::{HostMemory, Record};
 use crate::step::{Fence, Resident, SlotValue, Step};
+use crate::variants::one_way;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,6 +68,9 @@ impl Executor {
     /// # Errors
     /// What the device says of it.
     pub fn new(device: &dyn Device, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Executor, HalError> {
+        if let (Some(variant), None) = (&bindings.variant, device.variants()) {
+            return Err(one_way(device, variant));
+        }
         let workers = plan.programs.first().map_or(1, |p| p.queues.len());
         let graph = &plan.graph;
         let slot = |id| {

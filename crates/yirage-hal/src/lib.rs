@@ -41,5 +41,5 @@ pub use profile::{MAX_RUNS, MAX_SPANS, Profile, ProfiledProgram, Profiler, Progr
 pub use record::{HostMemory, Record};
 pub use roofline::{Ceilings, Roofline};
 pub use step::{Fence, Finished, Pending, Resident, SlotValue, Step};
-pub use variants::{Question, Trial, Variants};
+pub use variants::{Length, Question, Trial, Variants, one_way};
 pub use view::write_view;

@@ -1,5 +1,6 @@
 //! Ways in which a device's kernels compute the same bytes, of which the fastest is found by measurement.
 
+use crate::device::Device;
 use crate::error::HalError;
 use crate::handle::WeightHandle;
 use yirage_plan::Precision;
@@ -8,17 +9,15 @@ use yirage_plan::Precision;
 pub trait Variants: Send + Sync {
     /// What the fastest way depends on beside the weights, in words: the processor, the workers, the kernels' build.
     fn facts(&self) -> String;
-    /// The way of programs that are loaded from now on, with every choice.
-    fn selected(&self) -> String;
-    /// Selects a way for programs that are loaded from now on. Choices that `text` does not make stay as they are.
+    /// The device's own way with the choices of `text`, every choice told.
     ///
     /// # Errors
     /// [`HalError::Option`] for choices and values that the device does not have.
-    fn select(&self, text: &str) -> Result<(), HalError>;
+    fn way(&self, text: &str) -> Result<String, HalError>;
     /// What is to be measured, in order: each question is answered before the next is asked.
     fn questions(&self) -> Vec<Question>;
-    /// Sets up measurements of products of `tokens` tokens with some of these weights, more bytes than caches hold where
-    /// there are as many.
+    /// Sets up measurements of products of `tokens` tokens with these weights: in a short one some of them, more bytes than
+    /// caches hold where there are as many.
     ///
     /// # Errors
     /// [`HalError::OutOfMemory`]; [`HalError::Unsupported`] where no weight is a matrix of products.
@@ -27,23 +26,43 @@ pub trait Variants: Send + Sync {
         weights: &[WeightHandle],
         precision: Precision,
         tokens: usize,
+        length: Length,
     ) -> Result<Box<dyn Trial + '_>, HalError>;
+}
+
+/// How much a measurement goes through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Length {
+    /// As little as tells answers apart.
+    Short,
+    /// Every weight.
+    Full,
+}
+
+/// What is said of choices on a device that has none.
+pub fn one_way(device: &dyn Device, variant: &str) -> HalError {
+    HalError::Unsupported {
+        what: format!("the variant {variant}"),
+        why: format!("kernels of the device {} compute in one way", device.info().backend),
+    }
 }
 
 /// Choices between which measurement decides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
-    /// Tokens of the products that tell them apart.
+    /// Tokens of the products that tell them apart in a short measurement.
     pub tokens: usize,
+    /// Tokens of the steps that the answer is for, and of a full measurement.
+    pub step: usize,
     /// The answers, each with the same choices.
     pub answers: Vec<String>,
 }
 
 /// Measurements of the same products.
 pub trait Trial {
-    /// Seconds of all products so.
+    /// Seconds of all products by the device's own way with these choices.
     ///
     /// # Errors
-    /// Those of [`Variants::select`]; [`HalError::Device`].
+    /// Those of [`Variants::way`]; [`HalError::Device`].
     fn seconds(&mut self, variant: &str) -> Result<f64, HalError>;
 }

@@ -8,6 +8,7 @@ use super::spot::Spot;
 use super::viewed::Whole;
 use crate::cuts::Cuts;
 use crate::held::{CpuState, CpuWeight};
+use crate::linear::Variant;
 use crate::memory::{OutOfMemory, Supply};
 use crate::shared::Shared;
 use std::any::Any;
@@ -22,6 +23,8 @@ use yirage_plan::{Place, Plan, Precision};
 pub(crate) struct Binder<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) precision: Precision,
+    /// How products are computed.
+    pub(crate) variant: Variant,
     pub(crate) scratch: ScratchSizes,
     pub(crate) cuts: Cuts,
     plan: &'a Plan,
@@ -42,7 +45,7 @@ impl<'a> Binder<'a> {
     /// For a verified plan.
     ///
     /// # Errors
-    /// A guarded device that has no memory left.
+    /// A guarded device that has no memory left; choices of the bindings that there are not.
     pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
         let precision = plan.precision;
         let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
@@ -50,7 +53,20 @@ impl<'a> Binder<'a> {
         let (scratch, cuts) = (ScratchSizes::new(shared.supply), Cuts::default());
         let spot = |place: &Place| Ok((place.value, spot(shared.supply, plan, place)?));
         let spots = plan.places.iter().map(spot).collect::<Result<_, HalError>>()?;
-        Ok(Binder { shared, plan, bindings, precision, scratch, cuts, token_parts, slots, spots, worker_bytes: 0 })
+        let variant = shared.way(bindings.variant.as_deref())?;
+        Ok(Binder {
+            shared,
+            plan,
+            bindings,
+            precision,
+            variant,
+            scratch,
+            cuts,
+            token_parts,
+            slots,
+            spots,
+            worker_bytes: 0,
+        })
     }
 
     /// The largest sizes of a step.

@@ -11,8 +11,8 @@ use crate::machine;
 use crate::shared::{Purpose, Shared};
 use std::sync::Arc;
 use yirage_hal::{
-    Bindings, Device, DeviceInfo, HalError, Limit, MemoryReport, Probe, Profiler, Program, Question, StateHandle,
-    Trial, Variants, WeightHandle, WeightImage, WeightSink,
+    Bindings, Device, DeviceInfo, HalError, Length, Limit, MemoryReport, Probe, Profiler, Program, Question,
+    StateHandle, Trial, Variants, WeightHandle, WeightImage, WeightSink,
 };
 use yirage_ir::{Format, Type};
 use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, WeightEntry};
@@ -117,8 +117,7 @@ impl Device for CpuDevice {
 
     fn product_limit(&self, precision: Precision, format: Format) -> Limit {
         // A device's instruction set is available: there are kernels for it.
-        linear::Dispatch::new(self.shared.isa, self.shared.variant(), precision, format)
-            .map_or(Limit::F32, |k| k.limit())
+        linear::Dispatch::new(self.shared.isa, self.shared.variant, precision, format).map_or(Limit::F32, |k| k.limit())
     }
 }
 
@@ -127,13 +126,8 @@ impl Variants for CpuDevice {
         trial::facts(&self.shared, &self.info.name)
     }
 
-    fn selected(&self) -> String {
-        self.shared.variant().to_string()
-    }
-
-    fn select(&self, text: &str) -> Result<(), HalError> {
-        self.shared.select(trial::chosen_variant(self.shared.variant(), text)?);
-        Ok(())
+    fn way(&self, text: &str) -> Result<String, HalError> {
+        Ok(self.shared.way(Some(text))?.to_string())
     }
 
     fn questions(&self) -> Vec<Question> {
@@ -145,7 +139,8 @@ impl Variants for CpuDevice {
         weights: &[WeightHandle],
         precision: Precision,
         tokens: usize,
+        length: Length,
     ) -> Result<Box<dyn Trial + '_>, HalError> {
-        Ok(Box::new(trial::Products::new(&self.shared, weights, precision, tokens)?))
+        Ok(Box::new(trial::Products::new(&self.shared, weights, precision, (tokens, length))?))
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use yirage_hal::{HalError, Question, Trial, WeightHandle};
+use yirage_hal::{HalError, Length, Question, Trial, WeightHandle};
 use yirage_plan::Precision;
 
 /// Bytes of weights that a reading with few tokens goes through: more than last-level caches hold.
@@ -27,20 +27,24 @@ const MANY: usize = 32;
 /// ones, whose products take longer than a measurement may. Even shares are no answer: where others take a core later, all
 /// workers wait for the one that has it, and no measurement of now tells.
 pub(super) fn questions(isa: Isa) -> Vec<Question> {
-    let of = |tokens, answers: &[&str]| Question { tokens, answers: answers.iter().map(|a| (*a).to_owned()).collect() };
-    let share = of(1, &["piece=64K,share=drained", "piece=256K,share=drained"]);
-    let group = of(64, &["group=128K", "group=256K", "group=512K"]);
+    let of = |(tokens, step), answers: &[&str]| {
+        let answers = answers.iter().map(|a| (*a).to_owned()).collect();
+        Question { tokens, step, answers }
+    };
+    let (one, few, many) = ((1, 1), (8, 8), (64, 512));
+    let share = of(one, &["piece=64K,share=drained", "piece=256K,share=drained"]);
+    let group = of(many, &["group=128K", "group=256K", "group=512K"]);
     let full = &["many=pairs,together=4", "many=pairs,together=1", "many=single,together=1", "many=single,together=4"];
     match isa.vectors() {
         Isa::Avx512 => vec![
-            of(1, &["fetch=0", "fetch=2K", "fetch=4K", "fetch=8K", "fetch=12K"]),
+            of(one, &["fetch=0", "fetch=2K", "fetch=4K", "fetch=8K", "fetch=12K"]),
             share,
-            of(64, full),
-            of(64, &["stream=0", "stream=2K", "stream=8K"]),
+            of(many, full),
+            of(many, &["stream=0", "stream=2K", "stream=8K"]),
             group,
-            of(8, &["few=4,few8=7", "few=4,few8=8", "few=7,few8=7", "few=15,few8=15"]),
+            of(few, &["few=4,few8=7", "few=4,few8=8", "few=7,few8=7", "few=15,few8=15"]),
         ],
-        Isa::Avx2 => vec![of(1, &["fetch=0", "fetch=1K", "fetch=2K", "fetch=4K"]), share, group],
+        Isa::Avx2 => vec![of(one, &["fetch=0", "fetch=1K", "fetch=2K", "fetch=4K"]), share, group],
         Isa::Neon => vec![share, group],
         _ => Vec::new(),
     }
@@ -51,8 +55,8 @@ pub(super) fn facts(shared: &Shared, processor: &str) -> String {
     let identity = Identity::here().map_or_else(String::new, |id| {
         format!(" ({} family {:#x} model {:#x})", id.vendor.escape_default(), id.family, id.model)
     });
-    let (isa, workers, build) = (shared.isa, shared.pool.count(), env!("CARGO_PKG_VERSION"));
-    format!("{processor}{identity}, {isa}, {workers} workers, yirage-cpu {build}, choices {}", Variant::NAMES.join(" "))
+    let (isa, workers, build) = (shared.isa, shared.pool.count(), env!("YIRAGE_CPU_BUILD"));
+    format!("{processor}{identity}, {isa}, {workers} workers, kernels {build}, choices {}", Variant::NAMES.join(" "))
 }
 
 /// A matrix of which the first panels are used.
@@ -87,9 +91,12 @@ impl Products {
         shared: &Arc<Shared>,
         weights: &[WeightHandle],
         precision: Precision,
-        tokens: usize,
+        (tokens, length): (usize, Length),
     ) -> Result<Products, HalError> {
-        let matrices = chosen(weights, if tokens < MANY { FEW_BYTES } else { MANY_BYTES });
+        let matrices = match length {
+            Length::Full => chosen(weights, usize::MAX),
+            Length::Short => chosen(weights, if tokens < MANY { FEW_BYTES } else { MANY_BYTES }),
+        };
         if matrices.is_empty() {
             let why = "no weight of the model is a matrix of products".into();
             return Err(HalError::Unsupported { what: "measuring kernels".into(), why });
@@ -113,7 +120,7 @@ impl Products {
 
     /// The number of activations that a matrix can read.
     fn store(&mut self, weight: &Matrix, tokens: usize) -> Result<usize, HalError> {
-        let form: Form = self.kernel(weight, self.shared.variant())?.form();
+        let form: Form = self.kernel(weight, self.shared.variant)?.form();
         let layout = Layout::new(form, tokens, weight.packed().k());
         if let Some(there) = self.stored.iter().position(|s| s.layout == layout) {
             return Ok(there);
@@ -151,7 +158,7 @@ impl Products {
 
 impl Trial for Products {
     fn seconds(&mut self, variant: &str) -> Result<f64, HalError> {
-        let variant = chosen_variant(self.shared.variant(), variant)?;
+        let variant = self.shared.way(Some(variant))?;
         let kernels = self.matrices.iter().map(|m| self.kernel(&m.weight, variant)).collect::<Result<Vec<_>, _>>()?;
         let lists: Vec<WorkList> = self.matrices.iter().map(|_| WorkList::new()).collect();
         let nanos = AtomicU64::new(0);
@@ -187,11 +194,6 @@ impl Trial for Products {
         run.map_err(|e| HalError::Device(e.to_string()))?;
         Ok(nanos.into_inner().max(1) as f64 / 1e9)
     }
-}
-
-/// `of` with the choices of a text.
-pub(super) fn chosen_variant(of: Variant, text: &str) -> Result<Variant, HalError> {
-    of.with(text).map_err(|e| HalError::Option { option: "variant", why: e.to_string() })
 }
 
 /// Matrices of about `most` bytes together from all over the model, each with the panels of it that are used: of one that is

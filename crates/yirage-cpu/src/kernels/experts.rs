@@ -76,7 +76,7 @@ fn stack(binder: &mut Binder<'_>, x: &Input, site: &Site) -> Result<Stack, HalEr
     let weight = site.packed(1, site.stack(1)?)?;
     let matrix = weight.matrix();
     let wanted = precision(x.quantised(), matrix.format().info().block, binder.precision);
-    let kernel = linear::Dispatch::new(binder.shared.isa, binder.shared.variant(), wanted, matrix.format());
+    let kernel = linear::Dispatch::new(binder.shared.isa, binder.variant, wanted, matrix.format());
     let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
     let row = Layout::new(kernel.form(), 1, matrix.k()).bytes();
     let take =

@@ -153,7 +153,7 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     let sites = chains.iter().enumerate().map(product).collect::<Result<Vec<_>, _>>()?;
     let first = one_input(&sites)?;
     let mut made =
-        Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new(), variant: binder.shared.variant() };
+        Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new(), variant: binder.variant };
     for (output, (site, chain)) in sites.iter().zip(chains).enumerate() {
         let product = made.product(binder, &node, (output, chain), site)?;
         made.products.push(product);

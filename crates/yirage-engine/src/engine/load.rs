@@ -15,7 +15,7 @@ use crate::runner::Runner;
 use crate::sampling::Sampler;
 use crate::scheduler::{Config, Scheduler};
 use crate::speculate::{DraftModel, Speculator};
-use crate::variants::{self, Wanted};
+use crate::variants;
 use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Engine {
 
     fn assemble(
         prepared: Prepared,
-        bindings: Bindings,
+        mut bindings: Bindings,
         scheduler: Scheduler,
         device: Arc<dyn Device>,
         options: &EngineOptions,
@@ -79,16 +79,8 @@ impl Engine {
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
         let dynamic_rope = prepared.model.dynamic_rope.clone();
-        let loaded = prepared.weights.entries.iter().filter_map(|entry| bindings.weights.get(&entry.name));
-        let wanted = Wanted {
-            device: &*device,
-            plan: &prepared.weights,
-            precision: options.precision,
-            weights: &loaded.cloned().collect::<Vec<_>>(),
-            bytes: prepared.bytes.weights,
-        };
         let mut told = Vec::new();
-        let variant = variants::choose(&wanted, &options.tuning, &mut told)?;
+        let variant = variants::bind(&*device, &prepared, &mut bindings, options, &mut told)?;
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
@@ -145,7 +137,8 @@ impl Engine {
         }
         let options = EngineOptions { context: Some(self.facts.context), ..self.options.clone() };
         let sizes = (&options, self.whole_sequences());
-        let draft = DraftModel::load(checkpoint, self.device.clone(), sizes, self.sampler.plans(), progress)?;
+        let (draft, told) = DraftModel::load(checkpoint, self.device.clone(), sizes, self.sampler.plans(), progress)?;
+        self.told.extend(told);
         let (model, width) = (self.facts.vocabulary, draft.vocabulary());
         if tokenizers.is_none() && model != width {
             return Err(VocabularyError::Width { model, draft: width }.into());

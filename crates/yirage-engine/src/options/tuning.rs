@@ -1,6 +1,7 @@
 //! How the device's kernels go about products.
 
 use std::path::PathBuf;
+use yirage_hal::Length;
 
 /// How the device's kernels go about products, where they have several ways of equal bytes. A device with one way has
 /// nothing to choose.
@@ -15,7 +16,7 @@ pub enum Tuning {
     Measured {
         /// Where that is kept; `None` measures at each start.
         folder: Option<PathBuf>,
-        /// Whether it is measured now, whatever is kept.
-        anew: bool,
+        /// How much is measured now, whatever is kept; `None` goes by that.
+        anew: Option<Length>,
     },
 }

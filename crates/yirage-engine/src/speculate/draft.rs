@@ -12,10 +12,12 @@ use crate::kv::{KvManager, SeqCache};
 use crate::load::{self, Progress};
 use crate::memory::LoadBytes;
 use crate::options::{CacheSize, EngineOptions, Speculation};
+use crate::packed::Notice;
 use crate::plans::KeptPlans;
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Pick, Sampler, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry, Phase, SeqId};
+use crate::variants;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::Device;
@@ -61,23 +63,26 @@ pub(crate) struct DraftModel {
 }
 
 impl DraftModel {
-    /// Loads the model with the sizes of the engine's `options`. Its cache holds `sequences` of full length.
+    /// Loads the model with the sizes of the engine's `options`, and what is to be told of its kernels' variant. Its cache
+    /// holds `sequences` of full length.
     pub(crate) fn load(
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
         (options, sequences): (&EngineOptions, u32),
         plans: &KeptPlans,
         progress: Progress,
-    ) -> Result<DraftModel, EngineError> {
+    ) -> Result<(DraftModel, Vec<Notice>), EngineError> {
         let speculation = Speculation::default();
         let cache = CacheSize::Sequences(sequences);
         let options =
             EngineOptions { hidden: false, logit_rows: options.max_seqs, speculation, cache, ..options.clone() };
         let prepared = load::prepare(checkpoint, &*device, &options, plans)?;
         let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
-        let bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
+        let mut bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
         let (groups, dynamic) = (prepared.groups.len(), prepared.model.dynamic_rope.clone());
-        Ok(DraftModel {
+        let mut told = Vec::new();
+        variants::bind(&*device, &prepared, &mut bindings, &options, &mut told)?;
+        let draft = DraftModel {
             runner: Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic, options.executor)?,
             sampler: Sampler::keeping(device, options.max_seqs, plans.clone()),
             kv,
@@ -86,7 +91,8 @@ impl DraftModel {
             seqs: options.max_seqs as usize,
             known: HashMap::new(),
             bytes: prepared.bytes,
-        })
+        };
+        Ok((draft, told))
     }
 
     /// Width of its logits.

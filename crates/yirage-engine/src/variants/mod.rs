@@ -8,14 +8,15 @@ mod tests;
 
 pub use pick::Answered;
 
-use crate::limits::{TUNING_BYTES, TUNING_TIME};
-use crate::options::Tuning;
+use crate::limits::{FULL_TUNING_ROUNDS, TUNING_BYTES, TUNING_ROUNDS, TUNING_TIME};
+use crate::load::Prepared;
+use crate::options::{EngineOptions, Tuning};
 use crate::packed::Notice;
-use pick::pick;
+use pick::{Effort, Picked, Subject, pick};
 use record::{Key, Records};
 use std::fmt;
-use std::time::Instant;
-use yirage_hal::{Device, HalError, WeightHandle};
+use std::time::{Duration, Instant};
+use yirage_hal::{Bindings, Device, HalError, Length, Variants, WeightHandle, one_way};
 use yirage_plan::{Precision, WeightPlan};
 
 /// How the way came to be the one it is.
@@ -38,8 +39,10 @@ pub struct ChosenVariant {
     pub text: String,
     /// How it came to be this one.
     pub origin: VariantOrigin,
-    /// What was measured for it; empty where nothing was at this start.
+    /// What a first start measures for it; empty where nothing was at this start.
     pub answers: Vec<Answered>,
+    /// What was then measured with every weight, if that was asked for.
+    pub full: Vec<Answered>,
 }
 
 impl fmt::Display for ChosenVariant {
@@ -60,80 +63,105 @@ impl fmt::Display for VariantOrigin {
 }
 
 /// What a choice is made for.
-pub(crate) struct Wanted<'a> {
-    pub(crate) device: &'a dyn Device,
-    pub(crate) plan: &'a WeightPlan,
-    pub(crate) precision: Precision,
+struct Wanted<'a> {
+    device: &'a dyn Device,
+    plan: &'a WeightPlan,
+    precision: Precision,
     /// Weights of the plan, on the device.
-    pub(crate) weights: &'a [WeightHandle],
+    weights: &'a [WeightHandle],
     /// Bytes of all weights.
-    pub(crate) bytes: u64,
+    bytes: u64,
 }
 
-/// Selects the way of programs that are loaded from now on, and gives it; none on a device that has one way. What its owner
-/// should know goes to `notices`.
+/// Chooses the way of a prepared model's programs, and binds it. What its owner should know goes to `notices`.
 ///
 /// # Errors
 /// [`HalError::Option`] and [`HalError::Unsupported`] for a way that is asked for.
-pub(crate) fn choose(
-    wanted: &Wanted<'_>,
-    tuning: &Tuning,
+pub(crate) fn bind(
+    device: &dyn Device,
+    prepared: &Prepared,
+    bindings: &mut Bindings,
+    options: &EngineOptions,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<ChosenVariant>, HalError> {
+    let weights = prepared.weights.entries.iter().filter_map(|entry| bindings.weights.get(&entry.name).cloned());
+    let weights: Vec<WeightHandle> = weights.collect();
+    let (plan, precision, bytes) = (&prepared.weights, options.precision, prepared.bytes.weights);
+    let wanted = Wanted { device, plan, precision, weights: &weights, bytes };
+    let chosen = choose(&wanted, &options.tuning, notices)?;
+    bindings.variant = chosen.as_ref().map(|chosen| chosen.text.clone());
+    Ok(chosen)
+}
+
+/// The way of a model's programs; none on a device that has one way.
+fn choose(wanted: &Wanted<'_>, tuning: &Tuning, notices: &mut Vec<Notice>) -> Result<Option<ChosenVariant>, HalError> {
     let Some(variants) = wanted.device.variants() else {
         return match tuning {
-            Tuning::Forced(text) => Err(HalError::Unsupported {
-                what: format!("the variant {text}"),
-                why: format!("kernels of the device {} compute in one way", wanted.device.info().backend),
-            }),
+            Tuning::Forced(text) => Err(one_way(wanted.device, text)),
             Tuning::Unmeasured | Tuning::Measured { .. } => Ok(None),
         };
     };
-    let chosen = |origin, answers| ChosenVariant { text: variants.selected(), origin, answers };
+    let chosen = |text, origin| Ok(Some(ChosenVariant { text, origin, answers: Vec::new(), full: Vec::new() }));
     let (folder, anew) = match tuning {
-        Tuning::Unmeasured => return Ok(Some(chosen(VariantOrigin::Device, Vec::new()))),
-        Tuning::Forced(text) => {
-            variants.select(text)?;
-            return Ok(Some(chosen(VariantOrigin::Forced, Vec::new())));
-        }
+        Tuning::Unmeasured => return chosen(variants.way("")?, VariantOrigin::Device),
+        Tuning::Forced(text) => return chosen(variants.way(text)?, VariantOrigin::Forced),
         Tuning::Measured { folder, anew } => (folder, *anew),
     };
     // What caches hold tells nothing of memory, and is over before a difference matters.
     if wanted.bytes < TUNING_BYTES || variants.questions().is_empty() {
-        return Ok(Some(chosen(VariantOrigin::Device, Vec::new())));
+        return chosen(variants.way("")?, VariantOrigin::Device);
     }
     let key = Key::of(&variants.facts(), wanted.plan, wanted.precision);
     let records = folder.as_ref().map(|folder| Records::new(folder));
-    if let (Some(records), false) = (&records, anew) {
+    if let (Some(records), None) = (&records, anew) {
         match records.read(&key, variants) {
-            Ok(true) => return Ok(Some(chosen(VariantOrigin::Kept, Vec::new()))),
-            Ok(false) => {}
+            Ok(Some(kept)) => return chosen(kept, VariantOrigin::Kept),
+            Ok(None) => {}
             Err(why) => {
                 notices.push(Notice::Variant(format!("the kept measurement was refused and is made again: {why}")))
             }
         }
     }
-    let began = Instant::now();
-    match pick(variants, wanted.weights, wanted.precision, TUNING_TIME, &|| began.elapsed()) {
+    let measured = match measure(wanted, variants, anew, notices) {
+        Ok(measured) => measured,
         Err(why) => {
             notices.push(Notice::Variant(format!("not measured: {why}")));
-            Ok(Some(chosen(VariantOrigin::Device, Vec::new())))
+            return chosen(variants.way("")?, VariantOrigin::Device);
         }
-        Ok(picked) => {
-            let text = variants.selected();
-            let seconds = began.elapsed().as_secs_f64();
-            notices.push(Notice::Variant(format!("measured for this model in {seconds:.1} s: {text}")));
-            if picked.unanswered > 0 {
-                let (left, most) = (picked.unanswered, TUNING_TIME.as_secs_f64());
-                notices.push(Notice::Variant(format!(
-                    "{left} questions were not measured within {most:.1} s and stay the device's own: others use the \
-                     processor; `yirage doctor --tune` measures anew"
-                )));
-            }
-            if let Some(Err(why)) = records.map(|records| records.write(&key, &text, &picked.answers)) {
-                notices.push(Notice::Variant(format!("the measurement is not kept: {why}")));
-            }
-            Ok(Some(chosen(VariantOrigin::Measured, picked.answers)))
-        }
+    };
+    if let Some(Err(why)) = records.map(|records| records.write(&key, &measured)) {
+        notices.push(Notice::Variant(format!("the measurement is not kept: {why}")));
     }
+    Ok(Some(measured))
+}
+
+/// What a first start measures; with a full length then all of it.
+fn measure(
+    wanted: &Wanted<'_>,
+    variants: &dyn Variants,
+    anew: Option<Length>,
+    notices: &mut Vec<Notice>,
+) -> Result<ChosenVariant, HalError> {
+    let began = Instant::now();
+    let pick = |way, effort| {
+        let subject = Subject { variants, weights: wanted.weights, precision: wanted.precision, way };
+        pick(subject, effort, &|| began.elapsed())
+    };
+    let short = Effort { length: Length::Short, rounds: TUNING_ROUNDS, most: TUNING_TIME };
+    let Picked { mut way, answers, unanswered } = pick(variants.way("")?, short)?;
+    notices.push(Notice::Variant(format!("measured for this model in {:.1} s: {way}", began.elapsed().as_secs_f64())));
+    if unanswered > 0 {
+        let most = TUNING_TIME.as_secs_f64();
+        notices.push(Notice::Variant(format!(
+            "{unanswered} questions were not measured within {most:.1} s and stay the device's own: others use the \
+             processor; `yirage doctor --tune` measures anew"
+        )));
+    }
+    let mut full = Vec::new();
+    if anew == Some(Length::Full) {
+        let all = Effort { length: Length::Full, rounds: FULL_TUNING_ROUNDS, most: Duration::MAX };
+        let picked = pick(way, all)?;
+        (way, full) = (picked.way, picked.answers);
+    }
+    Ok(ChosenVariant { text: way, origin: VariantOrigin::Measured, answers, full })
 }

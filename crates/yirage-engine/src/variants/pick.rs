@@ -2,13 +2,11 @@
 //! answer takes the place of the one that is selected only where no reading of it is as long as the shortest of that one.
 
 use std::time::Duration;
-use yirage_hal::{HalError, Trial, Variants, WeightHandle};
+use yirage_hal::{HalError, Length, Trial, Variants, WeightHandle};
 use yirage_plan::Precision;
 
-/// Readings of each answer, of the one that is selected twice as many.
-const ROUNDS: usize = 3;
 /// What all readings of another answer must be below, of the shortest of the one that is selected: differences that are none
-/// change nothing.
+/// change nothing. In a full measurement the medians are compared so.
 const BETTER: f64 = 0.98;
 
 /// An answer that was measured.
@@ -20,104 +18,140 @@ pub struct Answered {
     pub tokens: usize,
     /// Seconds of them, the shortest reading.
     pub seconds: f64,
+    /// The median reading.
+    pub median: f64,
     /// The longest reading.
     pub longest: f64,
+    /// Whether it was selected already.
+    pub own: bool,
     /// Whether it was selected.
     pub selected: bool,
 }
 
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(super) struct Effort {
+    pub(super) length: Length,
+    /// Readings of each answer, of the one that is selected twice as many.
+    pub(super) rounds: usize,
+    /// No reading begins later.
+    pub(super) most: Duration,
+}
+
 /// What came of the questions.
 pub(super) struct Picked {
+    /// The fastest way, with every choice.
+    pub(super) way: String,
     /// Answers that were measured, in order.
     pub(super) answers: Vec<Answered>,
     /// Questions that were not, since the time was over.
     pub(super) unanswered: usize,
 }
 
-/// Asks the device's questions until `most` is over by the clock `now`, and selects what is fastest.
+/// What is measured, and from where on.
+pub(super) struct Subject<'a> {
+    pub(super) variants: &'a dyn Variants,
+    pub(super) weights: &'a [WeightHandle],
+    pub(super) precision: Precision,
+    /// The way that is selected already.
+    pub(super) way: String,
+}
+
+/// Asks the device's questions until the time is over by the clock `now`.
 ///
 /// # Errors
 /// Those of [`Variants::trial`] and [`Trial::seconds`].
-pub(super) fn pick(
-    variants: &dyn Variants,
-    weights: &[WeightHandle],
-    precision: Precision,
-    most: Duration,
-    now: &dyn Fn() -> Duration,
-) -> Result<Picked, HalError> {
-    let questions = variants.questions();
-    let mut picked = Picked { answers: Vec::new(), unanswered: 0 };
+pub(super) fn pick(subject: Subject<'_>, effort: Effort, now: &dyn Fn() -> Duration) -> Result<Picked, HalError> {
+    let Subject { variants, weights, precision, way } = subject;
+    let mut picked = Picked { way, answers: Vec::new(), unanswered: 0 };
     let mut trial: Option<(usize, Box<dyn Trial + '_>)> = None;
-    for question in &questions {
-        if now() >= most {
+    for question in &variants.questions() {
+        if now() >= effort.most {
             picked.unanswered += 1;
             continue;
         }
-        if trial.as_ref().is_none_or(|(tokens, _)| *tokens != question.tokens) {
-            let mut made = variants.trial(weights, precision, question.tokens)?;
+        let tokens = if effort.length == Length::Full { question.step } else { question.tokens };
+        if trial.as_ref().is_none_or(|(made, _)| *made != tokens) {
+            let mut made = variants.trial(weights, precision, tokens, effort.length)?;
             // The first reading meets pages that nobody has touched.
-            made.seconds("")?;
-            trial = Some((question.tokens, made));
+            made.seconds(&picked.way)?;
+            trial = Some((tokens, made));
         }
         let Some((_, trial)) = &mut trial else { continue };
-        let own = own(variants, &question.answers);
-        let Some(read) = readings(&mut **trial, &question.answers, own, most, now)? else {
+        let ways: Vec<String> = question.answers.iter().map(|answer| format!("{},{answer}", picked.way)).collect();
+        let own = own(&picked.way, &question.answers);
+        let Some(read) = readings(&mut **trial, &ways, own, effort, now)? else {
             picked.unanswered += 1;
             continue;
         };
-        let chosen = chosen(&read, own);
+        let chosen = chosen(&read, own, effort.length);
         for (at, (choices, read)) in question.answers.iter().zip(&read).enumerate() {
-            let (choices, tokens, selected) = (choices.clone(), question.tokens, at == chosen);
-            let &Read { shortest: seconds, longest } = read;
-            picked.answers.push(Answered { choices, tokens, seconds, longest, selected });
+            let (choices, selected, own) = (choices.clone(), at == chosen, Some(at) == own);
+            let (seconds, median, longest) = (read.shortest(), read.median(), read.longest());
+            picked.answers.push(Answered { choices, tokens, seconds, median, longest, own, selected });
         }
-        variants.select(&question.answers[chosen])?;
+        picked.way = variants.way(&ways[chosen])?;
     }
     Ok(picked)
 }
 
-/// Seconds of an answer.
-#[derive(Clone, Copy)]
-struct Read {
-    shortest: f64,
-    longest: f64,
+/// Seconds of an answer, in ascending order; at least one reading.
+struct Read(Vec<f64>);
+
+impl Read {
+    fn shortest(&self) -> f64 {
+        self.0[0]
+    }
+
+    fn median(&self) -> f64 {
+        self.0[self.0.len() / 2]
+    }
+
+    fn longest(&self) -> f64 {
+        self.0[self.0.len() - 1]
+    }
 }
 
-/// Readings of each answer, and at the end of a round one more of the one that is selected; none where the time was over
+/// Readings of each way, and at the end of a round one more of the one that is selected; none where the time was over
 /// before each had one.
 fn readings(
     trial: &mut dyn Trial,
-    answers: &[String],
+    ways: &[String],
     own: Option<usize>,
-    most: Duration,
+    effort: Effort,
     now: &dyn Fn() -> Duration,
 ) -> Result<Option<Vec<Read>>, HalError> {
-    let mut read = vec![Read { shortest: f64::INFINITY, longest: 0.0 }; answers.len()];
-    for round in 0..ROUNDS {
-        for at in (0..answers.len()).chain(own) {
-            if now() >= most {
-                return Ok((round > 0).then_some(read));
+    let mut read = vec![Vec::new(); ways.len()];
+    'over: for _ in 0..effort.rounds {
+        for at in (0..ways.len()).chain(own) {
+            if now() >= effort.most {
+                break 'over;
             }
-            let seconds = trial.seconds(&answers[at])?;
-            let Read { shortest, longest } = &mut read[at];
-            (*shortest, *longest) = (shortest.min(seconds), longest.max(seconds));
+            read[at].push(trial.seconds(&ways[at])?);
         }
     }
-    Ok(Some(read))
+    let sorted = |mut seconds: Vec<f64>| {
+        seconds.sort_by(f64::total_cmp);
+        (!seconds.is_empty()).then_some(Read(seconds))
+    };
+    Ok(read.into_iter().map(sorted).collect())
 }
 
 /// The fastest answer where it is surely faster than the one that is selected.
-fn chosen(read: &[Read], own: Option<usize>) -> usize {
-    let fastest = (0..read.len()).min_by(|&a, &b| read[a].longest.total_cmp(&read[b].longest)).unwrap_or(0);
+fn chosen(read: &[Read], own: Option<usize>, length: Length) -> usize {
+    let full = length == Length::Full;
+    let of_another = |read: &Read| if full { read.median() } else { read.longest() };
+    let of_own = |read: &Read| if full { read.median() } else { read.shortest() };
+    let by_time = |&a: &usize, &b: &usize| of_another(&read[a]).total_cmp(&of_another(&read[b]));
+    let fastest = (0..read.len()).min_by(by_time).unwrap_or(0);
     match own {
-        Some(own) if read[fastest].longest >= BETTER * read[own].shortest => own,
+        Some(own) if of_another(&read[fastest]) >= BETTER * of_own(&read[own]) => own,
         _ => fastest,
     }
 }
 
 /// The answer that is selected already, if it is one.
-fn own(variants: &dyn Variants, answers: &[String]) -> Option<usize> {
-    let selected = variants.selected();
-    let has = |answer: &String| answer.split(',').all(|choice| selected.split(',').any(|own| own == choice));
+fn own(way: &str, answers: &[String]) -> Option<usize> {
+    let has = |answer: &String| answer.split(',').all(|choice| way.split(',').any(|own| own == choice));
     answers.iter().position(has)
 }

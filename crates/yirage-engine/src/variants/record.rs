@@ -1,6 +1,6 @@
 //! What was measured, kept as a sealed text: one for each processor, number of workers, build, and set of weights.
 
-use super::pick::Answered;
+use super::ChosenVariant;
 use crate::limits::{TUNING_FOLDER_BYTES, TUNING_RECORD_BYTES};
 use std::fmt::Write;
 use std::path::Path;
@@ -36,29 +36,28 @@ impl Records {
         Records(Texts::new(folder.to_path_buf(), ".variant", TUNING_RECORD_BYTES, TUNING_FOLDER_BYTES))
     }
 
-    /// Selects what is kept for `key`; false where nothing is.
-    pub(super) fn read(&self, key: &Key, variants: &dyn Variants) -> Result<bool, String> {
+    /// The way that is kept for `key`; none where nothing is.
+    pub(super) fn read(&self, key: &Key, variants: &dyn Variants) -> Result<Option<String>, String> {
         let id = fnv128(key.0.as_bytes());
-        let Some(text) = self.0.read(id).map_err(|e| e.to_string())? else { return Ok(false) };
+        let Some(text) = self.0.read(id).map_err(|e| e.to_string())? else { return Ok(None) };
         let [found, variant, _] = open(HEAD, ["key", "variant", "answers"], &text).map_err(|e| e.to_string())?;
         if found != key.0 {
             return Err("it is of another processor, build or model".into());
         }
-        variants.select(variant).map_err(|e| e.to_string())?;
-        Ok(true)
+        variants.way(variant).map(Some).map_err(|e| e.to_string())
     }
 
     /// Keeps a way and what was measured for it.
-    pub(super) fn write(&self, key: &Key, variant: &str, answers: &[Answered]) -> Result<(), TextsError> {
+    pub(super) fn write(&self, key: &Key, chosen: &ChosenVariant) -> Result<(), TextsError> {
         let mut lines = String::new();
-        for answer in answers {
+        for answer in chosen.answers.iter().chain(&chosen.full) {
             let (mark, us) =
                 (if answer.selected { '*' } else { ' ' }, [answer.seconds, answer.longest].map(|s| s * 1e6));
             // Writing to a string does not fail.
             let _ =
                 writeln!(lines, "{mark} {} tokens {:.0} to {:.0} us {}", answer.tokens, us[0], us[1], answer.choices);
         }
-        let text = seal(HEAD, &[("key", &key.0), ("variant", variant), ("answers", &lines)]);
+        let text = seal(HEAD, &[("key", &key.0), ("variant", &chosen.text), ("answers", &lines)]);
         self.0.write(fnv128(key.0.as_bytes()), &text).map(drop)
     }
 }

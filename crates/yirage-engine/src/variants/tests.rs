@@ -1,16 +1,17 @@
 //! Choices with a device whose times are made up.
 
-use super::pick::pick;
+use super::pick::{Effort, Picked, Subject, pick};
 use super::record::{Key, Records};
+use super::{ChosenVariant, VariantOrigin};
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::time::Duration;
-use yirage_hal::{HalError, Question, Trial, Variants, WeightHandle};
+use yirage_hal::{HalError, Length, Question, Trial, Variants, WeightHandle};
 use yirage_plan::{Precision, WeightPlan};
 
 /// A device of two choices, `a` from 0 to 3 and `b` from 0 to 1, whose own choice is what the test's table says.
 struct Made {
-    selected: Mutex<[usize; 2]>,
+    own: [usize; 2],
     /// Seconds of products with each value of `a` and of `b`.
     times: [Vec<f64>; 2],
     /// Factors that others add to readings, one after the other.
@@ -19,11 +20,11 @@ struct Made {
 
 impl Made {
     fn new(own: [usize; 2], a: [f64; 4], b: [f64; 2]) -> Made {
-        Made { selected: Mutex::new(own), times: [a.to_vec(), b.to_vec()], disturbed: Mutex::default() }
+        Made { own, times: [a.to_vec(), b.to_vec()], disturbed: Mutex::default() }
     }
 
     fn with(&self, text: &str) -> Result<[usize; 2], HalError> {
-        let mut now = *self.selected.lock().unwrap();
+        let mut now = self.own;
         for choice in text.split(',').filter(|c| !c.is_empty()) {
             let bad = || HalError::Option { option: "variant", why: format!("no choice {choice}") };
             let (name, value) = choice.split_once('=').ok_or_else(bad)?;
@@ -39,27 +40,29 @@ impl Variants for Made {
         "a made-up processor".into()
     }
 
-    fn selected(&self) -> String {
-        let [a, b] = *self.selected.lock().unwrap();
-        format!("a={a},b={b}")
-    }
-
-    fn select(&self, text: &str) -> Result<(), HalError> {
-        let now = self.with(text)?;
-        *self.selected.lock().unwrap() = now;
-        Ok(())
+    fn way(&self, text: &str) -> Result<String, HalError> {
+        let [a, b] = self.with(text)?;
+        Ok(format!("a={a},b={b}"))
     }
 
     fn questions(&self) -> Vec<Question> {
         let of = |tokens, name: &str, n: usize| Question {
             tokens,
+            step: 2 * tokens,
             answers: (0..n).map(|v| format!("{name}={v}")).collect(),
         };
         vec![of(1, "a", 4), of(64, "b", 2)]
     }
 
-    fn trial(&self, _: &[WeightHandle], _: Precision, tokens: usize) -> Result<Box<dyn Trial + '_>, HalError> {
-        Ok(Box::new(Timed(self, if tokens == 1 { 0 } else { 1 })))
+    fn trial(
+        &self,
+        _: &[WeightHandle],
+        _: Precision,
+        tokens: usize,
+        length: Length,
+    ) -> Result<Box<dyn Trial + '_>, HalError> {
+        let of = if length == Length::Full { tokens / 2 } else { tokens };
+        Ok(Box::new(Timed(self, [1, 64].iter().position(|tokens| *tokens == of).unwrap())))
     }
 }
 
@@ -74,9 +77,18 @@ impl Trial for Timed<'_> {
 
 const LONG: Duration = Duration::from_secs(1);
 
+fn effort(length: Length, most: Duration) -> Effort {
+    Effort { length, rounds: 3, most }
+}
+
+fn asked(made: &Made, way: &str, effort: Effort, now: &dyn Fn() -> Duration) -> Picked {
+    let (weights, precision, way) = (&[][..], Precision::Fast, made.way(way).unwrap());
+    pick(Subject { variants: made, weights, precision, way }, effort, now).unwrap()
+}
+
 fn picked(made: &Made, most: Duration, now: &dyn Fn() -> Duration) -> (String, usize) {
-    let picked = pick(made, &[], Precision::Fast, most, now).unwrap();
-    (made.selected(), picked.unanswered)
+    let picked = asked(made, "", effort(Length::Short, most), now);
+    (picked.way, picked.unanswered)
 }
 
 #[test]
@@ -100,6 +112,25 @@ fn what_others_disturb_changes_nothing() {
 }
 
 #[test]
+fn a_full_measurement_goes_by_medians_from_what_is_selected_at_the_steps_own_sizes() {
+    let made = Made::new([2, 0], [1.1, 1.0, 1.2, 1.0], [1.0, 1.0]);
+    // The last readings come first: the second of `a=1` and the third of `a=3` are disturbed.
+    *made.disturbed.lock().unwrap() = vec![1.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+    let picked = asked(&made, "a=0", effort(Length::Full, Duration::MAX), &|| Duration::ZERO);
+    assert_eq!(picked.way, "a=1,b=0");
+    let answers: Vec<_> = picked.answers.iter().map(|a| (&*a.choices, a.tokens, a.median, a.own, a.selected)).collect();
+    let want = [
+        ("a=0", 2, 1.1, true, false),
+        ("a=1", 2, 1.0, false, true),
+        ("a=2", 2, 1.2, false, false),
+        ("a=3", 2, 1.0, false, false),
+        ("b=0", 128, 1.0, true, true),
+        ("b=1", 128, 1.0, false, false),
+    ];
+    assert_eq!(answers, want);
+}
+
+#[test]
 fn what_there_is_no_time_for_stays_the_devices_own() {
     let made = Made::new([3, 0], [2.0, 1.0, 4.0, 9.0], [3.0, 2.0]);
     let looks = Cell::new(0u64);
@@ -118,21 +149,24 @@ fn records_are_whole_of_this_key_and_of_choices_that_exist_or_refused() {
     let (records, made) = (Records::new(folder.path()), Made::new([0, 0], [1.0; 4], [1.0; 2]));
     let key = |facts| Key::of(facts, &WeightPlan { entries: Vec::new() }, Precision::Fast);
     let mine = key("mine");
-    assert_eq!(records.read(&mine, &made), Ok(false));
-    records.write(&mine, "a=3,b=1", &[]).unwrap();
-    assert_eq!((records.read(&mine, &made), made.selected()), (Ok(true), "a=3,b=1".into()));
-    assert_eq!(records.read(&key("another"), &made), Ok(false), "another processor has records of its own");
+    let way = |text: &str| {
+        let (text, origin) = (text.into(), VariantOrigin::Measured);
+        ChosenVariant { text, origin, answers: Vec::new(), full: Vec::new() }
+    };
+    assert_eq!(records.read(&mine, &made), Ok(None));
+    records.write(&mine, &way("a=3,b=1")).unwrap();
+    assert_eq!(records.read(&mine, &made), Ok(Some("a=3,b=1".into())));
+    assert_eq!(records.read(&key("another"), &made), Ok(None), "another processor has records of its own");
 
-    records.write(&mine, "a=4", &[]).unwrap();
+    records.write(&mine, &way("a=4")).unwrap();
     assert!(records.read(&mine, &made).unwrap_err().contains("no choice a=4"));
     let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("a=4", "a=1")).unwrap();
     assert!(records.read(&mine, &made).unwrap_err().contains("damaged"));
 
-    records.write(&key("another"), "a=2,b=0", &[]).unwrap();
+    records.write(&key("another"), &way("a=2,b=0")).unwrap();
     let other = std::fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().path()).find(|f| *f != file).unwrap();
     std::fs::rename(other, &file).unwrap();
     assert!(records.read(&mine, &made).unwrap_err().contains("another processor"));
-    assert_eq!(made.selected(), "a=3,b=1", "what is refused selects nothing");
 }

@@ -48,6 +48,9 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
             layers.label("tune")
         )));
     }
+    if layers.switch("full")? && !tune {
+        console.note(&format!("{} does nothing without --tune", layers.label("full")));
+    }
     if console.json {
         let mut value = devices::as_json(&found);
         let of_device = |d: &DeviceInfo| json!({"backend": d.backend, "ordinal": d.ordinal, "advice": advise(&Hardware::from(d)).notes});
@@ -109,6 +112,9 @@ fn measured(layers: &Layers, console: &Console) -> Result<Vec<Measurement>, Fail
 fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value, Failure> {
     let located = locate(layers, console)?;
     let threads = threads(layers)?;
+    if layers.switch("tune")? && layers.switch("full")? {
+        console.note("every product of the model is measured by every variant, which takes minutes");
+    }
     let (mut bench, setup) = load(layers, console, &located, threads, TESTS[0].prompt, &TESTS)?;
     let mut rows = Vec::new();
     for test in tests {
@@ -126,10 +132,13 @@ fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value
     }
     let facts = bench.engine().facts();
     let bytes = facts.bytes;
-    let answer = |a: &Answered| json!({"choices": a.choices, "tokens": a.tokens, "seconds": a.seconds, "longest": a.longest, "selected": a.selected});
     let variant = facts.variant.as_ref().map(|variant| {
-        let answers: Vec<Value> = variant.answers.iter().map(answer).collect();
-        json!({"choices": variant.text, "why": variant.origin.to_string(), "answers": answers})
+        json!({
+            "choices": variant.text,
+            "why": variant.origin.to_string(),
+            "answers": answers(&variant.answers),
+            "full": answers(&variant.full),
+        })
     });
     Ok(json!({
         "model": located.name,
@@ -139,6 +148,21 @@ fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value
         "variant": variant,
         "tests": rows,
     }))
+}
+
+fn answers(all: &[Answered]) -> Vec<Value> {
+    let one = |a: &Answered| {
+        json!({
+            "choices": a.choices,
+            "tokens": a.tokens,
+            "seconds": a.seconds,
+            "median": a.median,
+            "longest": a.longest,
+            "own": a.own,
+            "selected": a.selected,
+        })
+    };
+    all.iter().map(one).collect()
 }
 
 fn show_advice(found: &[Finding], console: &Console) -> Result<(), Failure> {
@@ -163,9 +187,10 @@ fn show_model(model: &Value, console: &Console) -> Result<(), Failure> {
     if let Some(choices) = model["variant"]["choices"].as_str() {
         console.line(&format!("    kernels: {choices} ({})", text(&model["variant"]["why"])))?;
     }
-    for a in model["variant"]["answers"].as_array().into_iter().flatten() {
-        let (mark, ms) = (if a["selected"] == true { '*' } else { ' ' }, a["seconds"].as_f64().unwrap_or(0.0) * 1e3);
-        console.line(&format!("    {mark} {:>3} tokens {ms:8.2} ms  {}", a["tokens"], text(&a["choices"])))?;
+    show_answers(&model["variant"]["answers"], "seconds", console)?;
+    if model["variant"]["full"].as_array().is_some_and(|full| !full.is_empty()) {
+        console.line("    with every weight, medians (+ what a first start selects):")?;
+        show_answers(&model["variant"]["full"], "median", console)?;
     }
     for t in model["tests"].as_array().into_iter().flatten() {
         let got = t["got"]["median_ts"].as_f64().unwrap_or(0.0);
@@ -179,6 +204,19 @@ fn show_model(model: &Value, console: &Console) -> Result<(), Failure> {
             }
             None => console.line(&format!("    {test}: {got:.1} tokens/s; this device does not measure itself"))?,
         }
+    }
+    Ok(())
+}
+
+fn show_answers(answers: &Value, time: &str, console: &Console) -> Result<(), Failure> {
+    for a in answers.as_array().into_iter().flatten() {
+        let mark = match (a["selected"] == true, a["own"] == true && time == "median") {
+            (true, _) => '*',
+            (false, true) => '+',
+            (false, false) => ' ',
+        };
+        let ms = a[time].as_f64().unwrap_or(0.0) * 1e3;
+        console.line(&format!("    {mark} {:>3} tokens {ms:8.2} ms  {}", a["tokens"], text(&a["choices"])))?;
     }
     Ok(())
 }

@@ -633,6 +633,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         &[Doctor],
         "Measure the kernels' variants anew with a --model, and keep the fastest",
     ),
+    option(
+        "full",
+        Switch,
+        Value("false"),
+        &[Doctor],
+        "With --tune, go on with every weight and whole steps for some minutes, and keep what is fastest then",
+    ),
     option("roofline", Switch, Value("false"), &[Doctor], "Measure what this machine can do, and a --model against it"),
     option(
         "measure",

@@ -7,7 +7,7 @@ use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
 use yirage_engine::{EngineOptions, Speculation, Tuning};
-use yirage_hal::Device;
+use yirage_hal::{Device, Length};
 use yirage_ir::Format;
 use yirage_packed::texts_folder;
 use yirage_plan::{ExecutorKind, Precision};
@@ -44,7 +44,11 @@ impl EngineSettings {
             Some(choices) => Tuning::Forced(choices.to_owned()),
             None => Tuning::Measured {
                 folder: packed.as_ref().map(|packed| texts_folder(&packed.folder)),
-                anew: layers.switch("tune")?,
+                anew: match (layers.switch("tune")?, layers.switch("full")?) {
+                    (false, _) => None,
+                    (true, false) => Some(Length::Short),
+                    (true, true) => Some(Length::Full),
+                },
             },
         };
         let options = EngineOptions {

@@ -16,7 +16,7 @@ use std::path::Path;
 use yirage_compile::PassDecisions;
 use yirage_engine::VariantOrigin;
 use yirage_explain::{Measured, Subject, limits, report, svg, text};
-use yirage_hal::{Ceilings, Device, Profile, Roofline, Variants, Why};
+use yirage_hal::{Ceilings, Device, Profile, Roofline, Why};
 use yirage_ir::Format;
 use yirage_ir::cost::StepSizes;
 use yirage_plan::work;
@@ -104,6 +104,6 @@ fn show(
 
 /// How kernels go about products on a device that has loaded nothing.
 fn own_variant(device: &dyn Device) -> Option<String> {
-    let own = |variants: &dyn Variants| format!("{} ({})", variants.selected(), VariantOrigin::Device);
-    device.variants().map(own)
+    let own = device.variants()?.way("").ok()?;
+    Some(format!("{own} ({})", VariantOrigin::Device))
 }
