@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use yirage_compile::{Options, compile, plan_weights};
 use yirage_cpu::Cpu;
+use yirage_hal::reference::Reference;
 use yirage_hal::{
-    Backend, Bindings, Device, Fence, HalError, OpenOptions, Program, Record, SlotValue, Step, WeightHandle,
+    Backend, Bindings, Device, Executor, Fence, HalError, OpenOptions, Program, Record, SlotValue, Step, WeightHandle,
 };
 use yirage_ir::{DType, Dims, Format, Graph, Type, text};
 use yirage_plan::{ExecutorKind, VerifiedPlan, WeightEntry};
@@ -74,6 +75,20 @@ fn a_cache_that_is_split_otherwise_is_refused() {
     // Its blocks have as many bytes, but a key would be read past the end of its row.
     let why = bound(16).unwrap_err();
     assert!(why.contains("input 0 of `kv_append`") && why.contains("`s`"), "{why}");
+}
+
+#[test]
+fn choices_that_a_device_does_not_have_are_refused() {
+    let refused = |device: &dyn Device, variant: &str| {
+        let bindings = Bindings { variant: Some(variant.into()), ..Bindings::default() };
+        let plan = plan(device, "slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
+        Executor::new(device, &plan, &bindings).err().map(|e| e.to_string())
+    };
+    assert_eq!(refused(&*cpu(), "piece=32K"), None);
+    assert_eq!(refused(&*cpu(), "piece=1K").unwrap(), "option `variant`: piece=1K: 4K to 16384K bytes");
+    let (reference, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
+    let why = refused(&*reference, "piece=32K").unwrap();
+    assert!(why.contains("piece=32K") && why.contains("compute in one way"), "{why}");
 }
 
 #[test]

@@ -285,6 +285,17 @@ fn tuning() {
     let logits = |tuning| all_logits(&mut load(tuning), &prompt(70));
     assert_eq!(logits(Tuning::Unmeasured), logits(Tuning::Forced("share=static,fetch=0,piece=4K".into())));
 
+    // What one model is forced to, the next on the same device is not.
+    let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default()).unwrap();
+    let beside = |tuning| {
+        let options = EngineOptions { tuning, ..base() };
+        Engine::load(&Checkpoint::open(model()).unwrap(), device.clone(), &options, &mut |_, _| {}).unwrap()
+    };
+    let first = beside(Tuning::Forced(forced.text.clone()));
+    let second = beside(Tuning::Unmeasured);
+    assert_eq!(first.facts().variant.as_ref().unwrap().text, forced.text);
+    assert_ne!(second.facts().variant.as_ref().unwrap().text, forced.text);
+
     let options = EngineOptions { tuning: Tuning::Forced("share=even".into()), ..base() };
     let refused = Engine::load(
         &Checkpoint::open(model()).unwrap(),

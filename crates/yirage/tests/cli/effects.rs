@@ -44,6 +44,13 @@ const EFFECTS: &[Effect] = &[
         let refused = yirage(&["doctor", "--tune"]).ran();
         assert!(refused.code == 2 && refused.err.contains("--tune: which model's products"), "{}", refused.err);
     }),
+    ("full", |m| {
+        let err = |more: &[&str]| yirage(&[&["doctor", "--model", m][..], more].concat()).ran().err;
+        assert!(err(&["--tune", "--full"]).contains("measured by every variant, which takes minutes"));
+        assert!(
+            !err(&["--tune"]).contains("minutes") && err(&["--full"]).contains("--full does nothing without --tune")
+        );
+    }),
     ("precision", precision),
     ("kv-type", kv_type),
     ("executor", |m| {
