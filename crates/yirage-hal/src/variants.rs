@@ -1,6 +1,5 @@
 //! Ways in which a device's kernels compute the same bytes, of which the fastest is found by measurement.
 
-use crate::device::Device;
 use crate::error::HalError;
 use crate::handle::WeightHandle;
 use yirage_plan::Precision;
@@ -39,11 +38,11 @@ pub enum Length {
     Full,
 }
 
-/// What is said of choices on a device that has none.
-pub fn one_way(device: &dyn Device, variant: &str) -> HalError {
+/// What is said of choices on a device of a backend that has none.
+pub fn one_way(backend: &str, variant: &str) -> HalError {
     HalError::Unsupported {
         what: format!("the variant {variant}"),
-        why: format!("kernels of the device {} compute in one way", device.info().backend),
+        why: format!("kernels of the device {backend} compute in one way"),
     }
 }
 
