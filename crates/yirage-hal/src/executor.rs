@@ -69,7 +69,7 @@ impl Executor {
     /// What the device says of it.
     pub fn new(device: &dyn Device, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Executor, HalError> {
         if let (Some(variant), None) = (&bindings.variant, device.variants()) {
-            return Err(one_way(&device.info().backend, variant));
+            return Err(one_way(device.info().backend, variant));
         }
         let workers = plan.programs.first().map_or(1, |p| p.queues.len());
         let graph = &plan.graph;

@@ -97,7 +97,7 @@ pub(crate) fn bind(
 fn choose(wanted: &Wanted<'_>, tuning: &Tuning, notices: &mut Vec<Notice>) -> Result<Option<ChosenVariant>, HalError> {
     let Some(variants) = wanted.device.variants() else {
         return match tuning {
-            Tuning::Forced(text) => Err(one_way(&wanted.device.info().backend, text)),
+            Tuning::Forced(text) => Err(one_way(wanted.device.info().backend, text)),
             Tuning::Unmeasured | Tuning::Measured { .. } => Ok(None),
         };
     };
