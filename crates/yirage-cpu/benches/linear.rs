@@ -95,10 +95,9 @@ fn row((isa, variant): (Isa, Variant), m: &PackedMatrix, tokens: usize, threads:
             out: out.as_ptr().cast(),
             ldo: m.rows(),
             rows: None,
-            accumulate: false,
         };
         // SAFETY: threads get disjoint panels.
-        unsafe { linear(&job, m.panels() * thread / threads..m.panels() * (thread + 1) / threads) };
+        unsafe { linear(&job, m.panels() * thread / threads..m.panels() * (thread + 1) / threads, 0..tokens) };
     };
     let (few, times) = (tokens < 16, if evict.is_empty() { CACHED.1 } else { 1 });
     let again = |work: &(dyn Fn(usize) + Sync)| timed(threads, &|t| (0..times).for_each(|_| work(t))) / times as f64;

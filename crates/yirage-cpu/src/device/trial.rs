@@ -137,7 +137,7 @@ impl Products {
     ///
     /// # Safety
     /// The panels are among the matrix's, and no other worker has them.
-    unsafe fn multiply(&self, of: &Used, kernel: &linear::Dispatch, panels: Range<usize>) {
+    unsafe fn multiply(&self, of: &Used, kernel: &linear::Dispatch, part: &pieces::Part) {
         let stored = &self.stored[of.activations];
         let job = Linear {
             kernel,
@@ -148,11 +148,10 @@ impl Products {
             out: self.out.as_ptr().cast(),
             ldo: self.width,
             rows: None,
-            accumulate: false,
         };
         // SAFETY: `Products::store` wrote the activations, `Products::new` made room for the widest result, and the panels
         // are the caller's.
-        unsafe { linear::linear(&job, panels) }
+        unsafe { linear::linear(&job, part.panels.clone(), part.tokens.clone()) }
     }
 }
 
@@ -172,9 +171,9 @@ impl Trial for Products {
                 let cut = pieces::cut(std::iter::once(one), &variant, tokens, ctx.count);
                 let total = pieces::total(cut.clone());
                 let multiply = |some: Range<usize>| {
-                    for (_, panels) in pieces::panels(cut.clone(), some) {
+                    for part in pieces::parts(cut.clone(), some) {
                         // SAFETY: `chosen` gives panels that exist, and pieces of different workers are disjoint.
-                        unsafe { this.multiply(of, kernel, panels) }
+                        unsafe { this.multiply(of, kernel, &part) }
                     }
                 };
                 if pieces::is_even(&variant, tokens) {

@@ -15,7 +15,6 @@ pub(super) struct Epilogue {
     program: Program,
     /// The elements of `[rows, width]` in their order, as the expression sees them.
     shape: Vec<Dim>,
-    rows: Dim,
     width: usize,
     /// What is read beside the results.
     further: Vec<Viewed>,
@@ -49,7 +48,7 @@ impl Epilogue {
             Some(binder.scratch.take(elems.saturating_mul(size_of::<f32>()))?)
         };
         let program = program(&chain.after.expr, &types)?;
-        Ok(Some(Epilogue { program, shape, rows, width, further, out, held }))
+        Ok(Some(Epilogue { program, shape, width, further, out, held }))
     }
 
     /// Where the product writes its results, row after row.
@@ -67,25 +66,23 @@ impl Epilogue {
         let further = self.further.iter().map(|read| read.input(run, strides(read.strides())));
         let inputs: Vec<Input> = std::iter::once(results).chain(further).collect();
         let out = self.out.output(run, strides(self.out.strides()));
-        let (rows, width) = (run.size(self.rows), self.width);
-        Ready { map: Map::new(&self.program, &sizes, &inputs, out), rows, width }
+        Ready { map: Map::new(&self.program, &sizes, &inputs, out), width: self.width }
     }
 }
 
 /// An epilogue with the operands of a run.
 pub(super) struct Ready<'a> {
     map: Map<'a>,
-    rows: usize,
     width: usize,
 }
 
 impl Ready<'_> {
-    /// The output's elements of these columns, for all rows.
+    /// The output's elements of these rows and columns.
     ///
     /// # Safety
-    /// The results of these columns are there, and nobody else uses the output's elements of them meanwhile.
-    pub(super) unsafe fn run(&self, isa: Isa, columns: Range<usize>) {
-        for row in 0..self.rows {
+    /// The results of these rows and columns are there, and nobody else uses the output's elements of them meanwhile.
+    pub(super) unsafe fn run(&self, isa: Isa, rows: Range<usize>, columns: Range<usize>) {
+        for row in rows {
             let first = row * self.width;
             // SAFETY: `Whole::read` and `Whole::written` have checked that all elements exist, and the results have a
             // place for each; the caller gives the rest.

@@ -178,11 +178,10 @@ impl Stack {
             out: self.out.first(run),
             ldo: matrix.rows(),
             rows: Some(pairs),
-            accumulate: false,
         };
         // SAFETY: the caller's contract; `Site::packed` and the op's type rule fit weight and output together, `group` left
         // out experts that do not exist.
-        unsafe { linear::linear(&job, panels) };
+        unsafe { linear::linear(&job, panels, 0..pairs.len()) };
     }
 }
 

@@ -6,7 +6,7 @@ use super::{BoundKernel, Kernel, not_for};
 use crate::activation::{Form, Layout, TOKEN_TILE};
 use crate::bind::{Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site, Whole};
 use crate::isa::Isa;
-use crate::linear::pieces::{self, Cut, Panels};
+use crate::linear::pieces::{self, Cut, Panels, Part};
 use crate::linear::{self, Linear, Variant};
 use crate::memory::prefetch;
 use crate::pack::{PANEL_ROWS, PackedMatrix};
@@ -222,7 +222,7 @@ impl Products {
     ///
     /// # Safety
     /// The activations are whole; workers take disjoint panels.
-    unsafe fn multiply(&self, run: &Run<'_>, p: &Product, panels: Range<usize>, tokens: usize) {
+    unsafe fn multiply(&self, run: &Run<'_>, p: &Product, tokens: usize, part: &Part) {
         let matrix = p.matrix();
         let layout = Layout::new(p.kernel.form(), tokens, matrix.k());
         let out = match &p.results {
@@ -243,10 +243,9 @@ impl Products {
                 out: out.wrapping_add(g * matrix.rows()),
                 ldo: p.width,
                 rows: None,
-                accumulate: false,
             };
             // SAFETY: the caller's contract; `Site::packed` and the op's type rule fit weight, input and output together.
-            unsafe { linear::linear(&job, panels.clone()) };
+            unsafe { linear::linear(&job, part.panels.clone(), part.tokens.clone()) };
         }
     }
 }
@@ -282,13 +281,15 @@ impl BoundKernel for Products {
         let cut = self.cut(tokens, work.workers);
         let epilogues: Vec<Option<Ready<'_>>> = self.products.iter().map(|p| p.epilogue(run)).collect();
         let multiply = |some: Range<usize>| {
-            for (at, panels) in pieces::panels(cut.clone(), some) {
-                let columns = Products::columns(&self.products[at], &panels);
-                // SAFETY: pieces of different workers are disjoint, and so are their panels and the columns of these.
+            for part in pieces::parts(cut.clone(), some) {
+                let product = &self.products[part.matrix];
+                // SAFETY: pieces of different workers are disjoint, and so are the rows and columns of the result.
                 unsafe {
-                    self.multiply(run, &self.products[at], panels, tokens);
-                    if let Some(epilogue) = &epilogues[at] {
-                        columns.for_each(|columns| epilogue.run(run.isa, columns));
+                    self.multiply(run, product, tokens, &part);
+                    if let Some(epilogue) = &epilogues[part.matrix] {
+                        for columns in Products::columns(product, &part.panels) {
+                            epilogue.run(run.isa, part.tokens.clone(), columns);
+                        }
                     }
                 }
             }
@@ -313,11 +314,11 @@ impl BoundKernel for Products {
             true => pieces::even(cut.clone(), work.worker, work.workers),
             false => work.first(pieces::total(cut.clone())),
         };
-        for (product, panels) in pieces::panels(cut, first) {
-            let matrix = self.products[product].matrix();
-            let bytes = panels.len() * matrix.panel_bytes();
+        for part in pieces::parts(cut, first) {
+            let matrix = self.products[part.matrix].matrix();
+            let bytes = part.panels.len() * matrix.panel_bytes();
             if at < bytes {
-                return prefetch(matrix.panel(0, panels.start).wrapping_add(at), WARM_STEP.min(bytes - at));
+                return prefetch(matrix.panel(0, part.panels.start).wrapping_add(at), WARM_STEP.min(bytes - at));
             }
             at -= bytes;
         }

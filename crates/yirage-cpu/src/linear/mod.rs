@@ -16,8 +16,6 @@
 //!   them (it takes subnormal numbers for zero). On AArch64 as `bfdot` does: `acc + (w_0 * x_0 + w_1 * x_1)`, each
 //!   operation rounded to odd, subnormal numbers taken for zero.
 //!
-//! The result is stored, or added to what is there: `out = out + acc`, once.
-//!
 //! Knows nothing of graphs and threads: a call computes the panels it is told to.
 
 pub(crate) mod lanes;
@@ -209,28 +207,31 @@ pub struct Linear<'a> {
     pub ldo: usize,
     /// If given, row t starts at `out + rows[t] * ldo` instead.
     pub rows: Option<&'a [u32]>,
-    /// Add to what is in `out` instead of overwriting it.
-    pub accumulate: bool,
 }
 
-/// Computes the rows of the panels `panels` (64 rows each) for all tokens. Callers give disjoint panels to threads;
-/// results do not depend on how. The weights are read from memory once.
+/// Computes the rows of the panels `panels` (64 rows each) for `tokens`, which are whole tiles. Callers give disjoint
+/// parts to threads; results do not depend on how. The weights are read from memory once.
 ///
 /// # Panics
-/// When kernel, weights and layout do not belong together, or `panels` or `matrix` does not exist.
+/// When kernel, weights and layout do not belong together, or `panels`, `tokens` or `matrix` does not exist.
 ///
 /// # Safety
 /// `activations` holds [`Layout::bytes`] bytes written by [`Layout::store`] for every token; `out` is writable at
-/// `t * ldo + row` for every token t and row of the panels, and nobody else uses these places meanwhile. No thread
-/// packs rows of `weights`.
-pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
+/// `t * ldo + row` for every token t of `tokens` and row of the panels, and nobody else uses these places meanwhile. No
+/// thread packs rows of `weights`.
+pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>, tokens: Range<usize>) {
     let (kernel, weights, layout) = (job.kernel, job.weights, job.layout);
     assert_eq!(kernel.format, weights.format(), "the kernel is for another format");
     assert_eq!((kernel.form, weights.k()), (layout.form(), layout.k()), "activations do not fit kernel and weights");
     assert!(job.matrix < weights.count() && panels.end <= weights.panels(), "panels {panels:?} do not exist");
-    assert!(job.rows.is_none_or(|r| r.len() == layout.tokens() && !job.accumulate), "a row of the result a token");
-    let full = layout.tokens() / TOKEN_TILE;
-    let many = kernel.many.filter(|many| full >= many.from());
+    assert!(job.rows.is_none_or(|r| r.len() == layout.tokens()), "a row of the result a token");
+    let all = layout.tokens();
+    assert!(tokens.start.is_multiple_of(TOKEN_TILE) && tokens.end <= all, "tokens {tokens:?} of {all}");
+    assert!(tokens.end == all || tokens.end.is_multiple_of(TOKEN_TILE), "tokens {tokens:?} of {all} cut a tile");
+    let tiles = tokens.start / TOKEN_TILE..tokens.end.div_ceil(TOKEN_TILE);
+    let full = tiles.start..tokens.end / TOKEN_TILE;
+    let many = kernel.many.filter(|many| full.len() >= many.from());
+    let rest = if many.is_some() { full.end..tiles.end } else { tiles };
     let together = (kernel.variant.group / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {
         let group = group..panels.end.min(group + together);
@@ -238,9 +239,9 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
         // caller gives the result's memory. Full tiles come first.
         unsafe {
             if let Some(many) = many {
-                job.full_tiles(many, full, group.clone());
+                job.full_tiles(many, full.clone(), group.clone());
             }
-            for tile in layout.tiles().skip(if many.is_some() { full } else { 0 }) {
+            for tile in rest.clone().map(|tile| layout.tile(tile)) {
                 for (part, pass) in kernel.passes.cut(tile.tokens) {
                     outliers::fetch(&job.pass(tile, part.clone(), group.start));
                     for panel in group.clone() {
@@ -253,21 +254,22 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>) {
 }
 
 impl Linear<'_> {
-    /// The first `full` tiles of tokens times some panels.
+    /// The tiles `full` of tokens times some panels.
     ///
     /// # Safety
     /// As for [`linear`]; the tiles are full.
-    unsafe fn full_tiles(&self, many: FullTiles, full: usize, panels: Range<usize>) {
-        let tile = |i| TokenTile { first: i * TOKEN_TILE, tokens: TOKEN_TILE };
-        let pass = |i, panel| self.pass(tile(i), 0..TOKEN_TILE, panel);
+    unsafe fn full_tiles(&self, many: FullTiles, full: Range<usize>, panels: Range<usize>) {
+        let pass = |tile, panel| self.pass(self.layout.tile(tile), 0..TOKEN_TILE, panel);
         // SAFETY: as promised by the caller.
         unsafe {
             match many {
-                FullTiles::Decoded(decoded) => panels.for_each(|panel| decoded.run(full, &|tile| pass(tile, panel))),
+                FullTiles::Decoded(decoded) => panels.for_each(|panel| {
+                    decoded.run(full.len(), &|tile| pass(full.start + tile, panel));
+                }),
                 FullTiles::Together(kernel) | FullTiles::Alone(kernel) => {
                     let together = self.kernel.variant.together;
-                    for first in (0..full).step_by(together) {
-                        let count = together.min(full - first);
+                    for first in full.clone().step_by(together) {
+                        let count = together.min(full.end - first);
                         for tile in first..first + count {
                             outliers::fetch(&pass(tile, panels.start));
                         }
@@ -302,7 +304,6 @@ impl Linear<'_> {
             ldo: self.ldo,
             places: self.rows.map(|rows| &rows[tokens]),
             rows: PANEL_ROWS.min(self.weights.rows() - first_row),
-            accumulate: self.accumulate,
         }
     }
 }

@@ -35,8 +35,6 @@ pub(crate) struct Pass<'a> {
     pub(crate) places: Option<&'a [u32]>,
     /// Rows of the panel that exist: 1 to 64.
     pub(crate) rows: usize,
-    /// Add to the result.
-    pub(crate) accumulate: bool,
 }
 
 /// A kernel; it may be made for one number of tokens, for multiples of one, or for any.
@@ -98,11 +96,11 @@ impl Pass<'_> {
             let place = self.places.map_or(token, |places| places[token] as usize);
             let out = self.out.wrapping_add(place * self.ldo + row);
             if have >= TILE_ROWS {
-                L::store(out, if self.accumulate { L::add(L::floats(out), v) } else { v });
+                L::store(out, v);
             } else if have > 0 {
                 let mut rows = [0f32; TILE_ROWS];
                 L::store(rows.as_mut_ptr(), v);
-                put_part(out, &rows[..have], self.accumulate);
+                put_part(out, &rows[..have]);
             }
         }
     }
@@ -125,11 +123,9 @@ pub(crate) fn fetch<L: Lanes, F: Tile>(ahead: usize, unit: *const u8, b: usize) 
 /// # Safety
 /// `out` is writable for `rows`.
 #[inline(never)]
-unsafe fn put_part(out: *mut f32, rows: &[f32], accumulate: bool) {
-    for (i, v) in rows.iter().enumerate() {
-        // SAFETY: as promised by the caller.
-        unsafe { *out.add(i) = if accumulate { *out.add(i) + v } else { *v } }
-    }
+unsafe fn put_part(out: *mut f32, rows: &[f32]) {
+    // SAFETY: as promised by the caller.
+    unsafe { out.copy_from_nonoverlapping(rows.as_ptr(), rows.len()) }
 }
 
 #[cfg(test)]

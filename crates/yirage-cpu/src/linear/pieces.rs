@@ -1,6 +1,6 @@
-//! How the panels of some matrices are cut into pieces that workers take.
+//! How the products of some matrices and a batch of tokens are cut into pieces that workers take.
 
-use super::variant::{Share, Variant};
+use super::variant::{MOST_TOGETHER, Share, Variant};
 use crate::activation::TOKEN_TILE;
 use std::ops::Range;
 
@@ -21,9 +21,24 @@ pub(crate) struct Cut {
     panels: Panels,
     /// Panels of a piece.
     step: usize,
+    tokens: usize,
+    /// Pieces of the same panels, each with some of the tokens.
+    slices: usize,
     /// Pieces.
     count: usize,
 }
+
+/// Some panels of a matrix, times some of the tokens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// The matrix's number.
+    pub(crate) matrix: usize,
+    pub(crate) panels: Range<usize>,
+    pub(crate) tokens: Range<usize>,
+}
+
+/// Tokens of a piece, in the last slice up to twice as many: as many as meet a panel together.
+const SLICE: usize = MOST_TOGETHER * TOKEN_TILE;
 
 /// Whether each worker has an even part. With many tokens the list is always drained: pieces are then so large that what
 /// follows a product finds its results in the cache.
@@ -31,8 +46,8 @@ pub(crate) fn is_even(variant: &Variant, tokens: usize) -> bool {
     tokens <= TOKEN_TILE && variant.share == Share::Static
 }
 
-/// Matrices that share an input, cut for `workers`. Many tokens go over as many panels together as stay in the cache; even
-/// parts are as even as panels allow.
+/// Matrices that share an input, cut for `workers`. Many tokens go over as many panels together as stay in the cache, and
+/// are cut themselves, so that nobody waits long at the end; even parts are as even as panels allow.
 pub(crate) fn cut<I: Iterator<Item = Panels> + Clone>(
     matrices: I,
     variant: &Variant,
@@ -44,7 +59,8 @@ pub(crate) fn cut<I: Iterator<Item = Panels> + Clone>(
     let bytes = if tokens > TOKEN_TILE { variant.group } else { variant.piece };
     matrices.enumerate().map(move |(at, panels)| {
         let step = (bytes / panels.bytes.max(1)).clamp(1, most);
-        Cut { at, panels, step, count: panels.count.div_ceil(step) }
+        let slices = (tokens / SLICE).max(1);
+        Cut { at, panels, step, tokens, slices, count: panels.count.div_ceil(step) * slices }
     })
 }
 
@@ -71,18 +87,31 @@ pub(crate) fn even(cut: impl Iterator<Item = Cut> + Clone, worker: usize, worker
     edge(worker)..edge(worker + 1)
 }
 
-/// The panels of each matrix that `pieces` of all pieces are.
-pub(crate) fn panels<I: Iterator<Item = Cut>>(
-    cut: I,
-    pieces: Range<usize>,
-) -> impl Iterator<Item = (usize, Range<usize>)> + use<I> {
+/// What `pieces` of all pieces are, in as few parts as there can be.
+pub(crate) fn parts<I: Iterator<Item = Cut>>(cut: I, pieces: Range<usize>) -> impl Iterator<Item = Part> + use<I> {
     let mut before = 0;
-    cut.filter_map(move |c| {
-        let of = |edge: usize| (edge.saturating_sub(before).min(c.count) * c.step).min(c.panels.count);
-        let panels = of(pieces.start)..of(pieces.end);
+    cut.flat_map(move |c| {
+        let of = |edge: usize| edge.saturating_sub(before).min(c.count);
+        let own = of(pieces.start)..of(pieces.end);
         before += c.count;
-        (!panels.is_empty()).then_some((c.at, panels))
+        c.parts(own)
     })
+}
+
+impl Cut {
+    /// What some of its pieces are: the slices of panels that are begun, whole panels, slices of panels to be ended.
+    fn parts(self, pieces: Range<usize>) -> impl Iterator<Item = Part> {
+        let whole = pieces.start.next_multiple_of(self.slices).min(pieces.end);
+        let last = (pieces.end / self.slices * self.slices).max(whole);
+        let some = [pieces.start..whole, whole..last, last..pieces.end].into_iter().filter(|some| !some.is_empty());
+        some.map(move |some| {
+            let panel = |group: usize| (group * self.step).min(self.panels.count);
+            let token = |slice: usize| if slice == self.slices { self.tokens } else { slice * SLICE };
+            let (first, end) = (some.start / self.slices, some.end.div_ceil(self.slices));
+            let slices = some.start - first * self.slices..some.end - (end - 1) * self.slices;
+            Part { matrix: self.at, panels: panel(first)..panel(end), tokens: token(slices.start)..token(slices.end) }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -106,13 +135,35 @@ mod tests {
                     let pieces = even(cut.clone(), worker, workers);
                     assert_eq!(pieces.start, next, "worker {worker} of {workers}");
                     next = pieces.end;
-                    for (at, panels) in pieces.flat_map(|piece| panels(cut.clone(), piece..piece + 1)) {
-                        panels.for_each(|p| assert!(!std::mem::replace(&mut seen[at][p], true)));
+                    for part in pieces.flat_map(|piece| parts(cut.clone(), piece..piece + 1)) {
+                        part.panels.for_each(|p| assert!(!std::mem::replace(&mut seen[part.matrix][p], true)));
                     }
                 }
                 assert_eq!(next, all);
                 assert!(seen.iter().flatten().all(|s| *s), "{share:?} {tokens} {workers} {some}");
             }
+        }
+    }
+    /// However the pieces of many tokens are taken, each panel meets each token once, and a part takes whole tiles.
+    #[test]
+    fn every_panel_meets_every_token_once() {
+        let sizes = [(3, 7), (17, 50_000), (0, 9), (24, 56_000), (5, 1 << 20)];
+        let matrices = sizes.map(|(count, bytes)| Panels { count, bytes });
+        let variant = Variant::of_level(Isa::Scalar);
+        for (tokens, step) in [17, 64, 127, 128, 200, 512].into_iter().flat_map(|t| [1, 3, 7, 10, 1000].map(|s| (t, s)))
+        {
+            let cut = cut(matrices.iter().copied(), &variant, tokens, 2);
+            let mut seen: Vec<Vec<usize>> = matrices.iter().map(|m| vec![0; m.count * tokens]).collect();
+            for from in (0..total(cut.clone())).step_by(step) {
+                for part in parts(cut.clone(), from..(from + step).min(total(cut.clone()))) {
+                    assert!(part.tokens.start.is_multiple_of(TOKEN_TILE), "{part:?}");
+                    assert!(part.tokens.end == tokens || part.tokens.end.is_multiple_of(TOKEN_TILE), "{part:?}");
+                    for panel in part.panels {
+                        part.tokens.clone().for_each(|t| seen[part.matrix][panel * tokens + t] += 1);
+                    }
+                }
+            }
+            assert!(seen.iter().flatten().all(|times| *times == 1), "{tokens} tokens, {step} at once");
         }
     }
 }

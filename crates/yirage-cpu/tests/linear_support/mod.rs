@@ -1,7 +1,7 @@
 //! Shared by the tests of packed weights and matrix kernels.
 #![allow(dead_code)] // each test file uses a part
 
-use yirage_cpu::activation::Layout;
+use yirage_cpu::activation::{Layout, TOKEN_TILE};
 use yirage_cpu::isa::Isa;
 use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
 use yirage_cpu::pack::PackedMatrix;
@@ -122,11 +122,14 @@ pub(crate) fn product_so(
         out: out.as_mut_ptr(),
         ldo: m.rows(),
         rows: None,
-        accumulate: false,
     };
     for part in 0..parts {
-        let range = m.panels() * part / parts..m.panels() * (part + 1) / parts;
-        unsafe { linear(&job, range) };
+        let panels = m.panels() * part / parts..m.panels() * (part + 1) / parts;
+        for slice in 0..parts {
+            let edge =
+                |slice: usize| if slice == parts { tokens } else { tokens * slice / parts / TOKEN_TILE * TOKEN_TILE };
+            unsafe { linear(&job, panels.clone(), edge(slice)..edge(slice + 1)) };
+        }
     }
     out
 }

@@ -23,6 +23,11 @@ const HALF: usize = TOKEN_TILE / 2;
 /// First tile of rows and first token of the four parts of a panel and a tile of tokens.
 const PARTS: [(usize, usize); 4] = [(0, 0), (0, HALF), (2, 0), (2, HALF)];
 
+/// Bytes of a tile of tokens that a part asks for with each unit.
+const TOKENS_SHARE: usize = TOKEN_TILE * TOKEN_BYTES / PARTS.len();
+/// Pairs of numbers from one line of them to the next.
+const LINE_EVERY: usize = BLOCK / 2 * 64 / TOKENS_SHARE;
+
 /// The sums of a part.
 type Sums = [[__m512; HALF]; 2];
 
@@ -114,12 +119,15 @@ pub(super) unsafe fn together<const T: usize>(passes: &[Pass]) {
                 let w = p.w.add(begin * STEP);
                 for (i, (&(tile, first), sums)) in PARTS.iter().zip(sums).enumerate() {
                     let x = p.x.add((begin * p.stride + first) * TOKEN_BYTES);
-                    // the first tokens that meet a piece ask for what follows, a quarter in each part
+                    // the first tokens that meet a piece ask for the next, a quarter in each part
                     let ahead = w.wrapping_add(PIECE * STEP + i * units * BF16::UNIT_BYTES);
+                    // and all for their own numbers that meet it: those of long rows do not stay in the second-level cache
+                    let next = (begin + PIECE) * p.stride * TOKEN_BYTES;
+                    let numbers = p.x.wrapping_add(next + i * units * TOKENS_SHARE);
                     let w = w.add(tile * BF16::UNIT_BYTES);
                     match t {
-                        0 => part::<true>(w, x, p.stride, units, ahead, sums),
-                        _ => part::<false>(w, x, p.stride, units, ahead, sums),
+                        0 => part::<true>(w, x, p.stride, units, [ahead, numbers], sums),
+                        _ => part::<false>(w, x, p.stride, units, [ahead, numbers], sums),
                     }
                 }
             }
@@ -134,7 +142,8 @@ pub(super) unsafe fn together<const T: usize>(passes: &[Pass]) {
     }
 }
 
-/// Adds `units` units of two tiles of rows for 8 tokens, and asks for as many at `ahead` if it should.
+/// Adds `units` units of two tiles of rows for 8 tokens. Asks for its share of tokens at `numbers`, and for as many units
+/// at `ahead` if it should.
 ///
 /// # Safety
 /// The units at `w` and the tokens' numbers at `x`, tiles of `stride` tokens; the CPU has the instructions.
@@ -145,7 +154,7 @@ unsafe fn part<const FETCH: bool>(
     x: *const u8,
     stride: usize,
     units: usize,
-    ahead: *const u8,
+    [ahead, numbers]: [*const u8; 2],
     sums: &mut Sums,
 ) {
     let [mut a, mut b] = *sums; // copies stay in registers
@@ -155,6 +164,9 @@ unsafe fn part<const FETCH: bool>(
             unsafe {
                 if FETCH {
                     Avx512Lanes::fetch(ahead.wrapping_add(u * BF16::UNIT_BYTES + 64 * i));
+                }
+                if i.is_multiple_of(LINE_EVERY) {
+                    Avx512Lanes::fetch(numbers.wrapping_add(u * TOKENS_SHARE + i / LINE_EVERY * 64));
                 }
                 let w = w.add(u * STEP + 64 * i);
                 let x = x.add(u * stride * TOKEN_BYTES + 4 * i);

@@ -144,10 +144,6 @@ impl Lanes for Avx2Lanes {
         unsafe { [_mm256_set1_ps(x); 2] }
     }
     #[inline(always)]
-    unsafe fn add(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
-        unsafe { [_mm256_add_ps(a[0], b[0]), _mm256_add_ps(a[1], b[1])] }
-    }
-    #[inline(always)]
     unsafe fn sub(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
         unsafe { [_mm256_sub_ps(a[0], b[0]), _mm256_sub_ps(a[1], b[1])] }
     }

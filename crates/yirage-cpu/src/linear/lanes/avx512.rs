@@ -112,10 +112,6 @@ impl Lanes for Avx512Lanes {
         unsafe { _mm512_set1_ps(x) }
     }
     #[inline(always)]
-    unsafe fn add(a: __m512, b: __m512) -> __m512 {
-        unsafe { _mm512_add_ps(a, b) }
-    }
-    #[inline(always)]
     unsafe fn sub(a: __m512, b: __m512) -> __m512 {
         unsafe { _mm512_sub_ps(a, b) }
     }

@@ -124,8 +124,6 @@ pub(crate) trait Lanes {
     unsafe fn store(p: *mut f32, v: Self::F);
     /// `x` in every row.
     unsafe fn splat(x: f32) -> Self::F;
-    /// `a + b`.
-    unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
     /// `a - b`.
     unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
     /// `a * b`.

@@ -124,10 +124,6 @@ impl Lanes for NeonLanes {
         unsafe { [vdupq_n_f32(x); 4] }
     }
     #[inline(always)]
-    unsafe fn add(a: [float32x4_t; 4], b: [float32x4_t; 4]) -> [float32x4_t; 4] {
-        unsafe { four!(I => vaddq_f32(a[I], b[I])) }
-    }
-    #[inline(always)]
     unsafe fn sub(a: [float32x4_t; 4], b: [float32x4_t; 4]) -> [float32x4_t; 4] {
         unsafe { four!(I => vsubq_f32(a[I], b[I])) }
     }

@@ -77,10 +77,6 @@ impl Lanes for PortableLanes {
         [x; 16]
     }
     #[inline(always)]
-    unsafe fn add(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
-        from_fn(|r| a[r] + b[r])
-    }
-    #[inline(always)]
     unsafe fn sub(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
         from_fn(|r| a[r] - b[r])
     }
