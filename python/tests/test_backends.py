@@ -278,6 +278,9 @@ def test_the_settings_of_mirage_do_what_they_can_mean(yr, caplog):
     assert yr.global_config.gpu_device_id == 0
     with pytest.raises(yr.DeviceError, match="device_id 7"):
         yr.set_gpu_device_id(7)
+    for backend in [yr.set_gpu_device_id, yr.get_backend().get_device_info, yr.get_backend().synchronize]:
+        with pytest.raises(yr.DeviceError, match="-1 is given"):
+            backend(-1)
     logger = logging.getLogger("yirage")
     level = logger.level
     try:

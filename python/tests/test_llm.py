@@ -364,6 +364,31 @@ def test_an_encoder_embeds_as_transformers_does(yr, tmp_path):
             model.score("a", "b")
 
 
+def test_a_variant_is_chosen_refused_and_changes_no_answer(yr, bedtime, tmp_path):
+    asked, params = [{"prompt_token_ids": list(range(1, 70))}], greedy(yr)
+    answers, variants = [], []
+    for variant in [None, "share=static,piece=4K"]:
+        with yr.LLM(bedtime, variant=variant) as model:
+            answers.append(one(model, params, asked).token_ids)
+            variants.append(model.model_info["variant"])
+    assert answers[0] == answers[1]
+    assert "piece=4K,share=static" in variants[1] != variants[0]
+    with pytest.raises(yr.OptionError, match="drained or static"):
+        yr.LLM(bedtime, variant="share=even")
+    with pytest.raises(yr.Unsupported, match="of an encoder"):
+        yr.LLM(encoder(tmp_path, "embed")[1], variant="share=static")
+
+
+def test_compiled_plans_are_kept_for_the_next_start(bedtime, python, tmp_path):
+    code = f"import yirage; yirage.LLM({str(bedtime)!r}).close()"
+    kept = []
+    for _ in range(2):
+        done = python(code, HF_HOME=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        kept.append({plan.name: plan.stat().st_ino for plan in tmp_path.rglob("*.plan")})
+    assert kept[0] and kept[0] == kept[1]
+
+
 def test_a_model_that_is_closed_says_so(yr, bedtime):
     model = yr.LLM(bedtime)
     model.close()

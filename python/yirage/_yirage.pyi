@@ -982,6 +982,7 @@ class LLM:
         kv_cache_memory_bytes: int | None = None,
         enable_prefix_caching: bool = True,
         speculative_config: dict[str, Any] | str | None = "auto",
+        variant: str | None = None,
         seed: int = 0,
         **others: Any,
     ) -> None: ...

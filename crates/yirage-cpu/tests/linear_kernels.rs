@@ -4,6 +4,8 @@
 mod linear_support;
 
 use linear_support::*;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use yirage_cpu::activation::{Form, Layout};
 use yirage_cpu::isa::Isa;
 use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
@@ -179,6 +181,36 @@ fn only_the_rows_that_exist_are_written() {
                 }
             }
         }
+    }
+}
+
+/// What a call writes beyond panels and tokens that exist would be somebody else's.
+#[test]
+fn parts_that_do_not_exist_are_refused() {
+    let mut rng = Rng::new(12);
+    let (format, rows, tokens, k) = (Format::Q8_0, 130, 37, 64);
+    let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+    let kernel = Dispatch::new(Isa::Scalar, Variant::of_level(Isa::Scalar), Precision::Fast, format).unwrap();
+    let layout = Layout::new(kernel.form(), tokens, k);
+    let activations = stored(Isa::Scalar, layout, &floats(&mut rng, tokens * k));
+    let refused = |panels: Range<usize>, tokens: Range<usize>| {
+        let mut out = vec![0f32; layout.tokens() * rows];
+        let job = Linear {
+            kernel: &kernel,
+            weights: &m,
+            matrix: 0,
+            layout,
+            activations: activations.as_ptr(),
+            out: out.as_mut_ptr(),
+            ldo: rows,
+            rows: None,
+        };
+        catch_unwind(AssertUnwindSafe(|| unsafe { linear(&job, panels, tokens) })).is_err()
+    };
+    assert!(!refused(0..3, 0..37) && !refused(1..2, 16..32) && !refused(0..3, 32..37) && !refused(1..1, 16..16));
+    for (panels, tokens) in [(0..4, 0..37), (0..3, 0..38), (0..3, 0..48), (0..3, 8..37), (0..3, 0..24), (0..3, 32..36)]
+    {
+        assert!(refused(panels.clone(), tokens.clone()), "panels {panels:?}, tokens {tokens:?}");
     }
 }
 

@@ -38,7 +38,9 @@ pub use forward_error::ForwardError;
 pub use given::GivenModel;
 pub use load::{PlannedStep, Progress, plan_step};
 pub use memory::LoadBytes;
-pub use options::{CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl, Tuning};
+pub use options::{
+    CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl, Tuning, kept_plans,
+};
 pub use packed::Notice;
 pub use plans::PlanCounts;
 pub use variants::{Answered, ChosenVariant, VariantOrigin};

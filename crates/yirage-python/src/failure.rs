@@ -133,6 +133,7 @@ macro_rules! ours {
 fn of_hal(error: &HalError) -> Class {
     match error {
         HalError::Unsupported { .. } => Class::Unsupported,
+        HalError::Option { .. } => Class::Option,
         _ => Class::Device,
     }
 }

@@ -51,6 +51,16 @@ pub(crate) fn maybe<'py, T>(
     (!given.is_none()).then(|| read(given)).transpose()
 }
 
+/// [`within`] for the number of a device.
+pub(crate) fn device_number(given: &Bound<'_, PyAny>) -> PyResult<u32> {
+    within(given, Class::Device)
+}
+
+/// [`device_number`], or none.
+pub(crate) fn maybe_device_number(given: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    maybe(given, device_number)
+}
+
 /// [`whole`], or none.
 pub(crate) fn maybe_whole<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
     maybe(given, whole)

@@ -4,6 +4,7 @@ use super::facts::{capabilities, info, member, memory, name_in};
 use super::table;
 use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
+use crate::numbers::{device_number, maybe_device_number};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -72,32 +73,48 @@ impl NativeBackend {
 
     /// What is known of a device.
     #[pyo3(signature = (device_id = 0))]
-    fn get_device_info<'py>(&self, py: Python<'py>, device_id: u32) -> Outcome<Bound<'py, PyAny>> {
+    fn get_device_info<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = device_number)] device_id: u32,
+    ) -> Outcome<Bound<'py, PyAny>> {
         Ok(info(py, &self.device(py, device_id)?)?)
     }
 
     /// What kernels can compute with on a device.
     #[pyo3(signature = (device_id = 0))]
-    fn get_capabilities<'py>(&self, py: Python<'py>, device_id: u32) -> Outcome<Bound<'py, PyAny>> {
+    fn get_capabilities<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = device_number)] device_id: u32,
+    ) -> Outcome<Bound<'py, PyAny>> {
         Ok(capabilities(py, &self.device(py, device_id)?.capabilities)?)
     }
 
     /// The device as PyTorch writes it: ``'cpu'``, and ``'cuda:0'`` of others.
     #[pyo3(signature = (device_id = 0))]
-    fn get_device(&self, py: Python<'_>, device_id: u32) -> Outcome<String> {
+    fn get_device(&self, py: Python<'_>, #[pyo3(from_py_with = device_number)] device_id: u32) -> Outcome<String> {
         let device = self.device(py, device_id)?;
         Ok(if self.name == "cpu" { self.name.to_owned() } else { format!("{}:{}", self.name, device.ordinal) })
     }
 
     /// Returns when everything that was submitted is done. Calls return then anyway, so it waits for nothing.
     #[pyo3(signature = (device_id = None))]
-    fn synchronize(&self, py: Python<'_>, device_id: Option<u32>) -> Outcome<()> {
+    fn synchronize(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = maybe_device_number)] device_id: Option<u32>,
+    ) -> Outcome<()> {
         self.device(py, device_id.unwrap_or_else(|| self.current_device())).map(drop)
     }
 
     /// ``{'total_gb', 'used_gb', 'free_gb'}`` in units of 2**30 bytes.
     #[pyo3(signature = (device_id = 0))]
-    fn memory_stats<'py>(&self, py: Python<'py>, device_id: u32) -> Outcome<Bound<'py, PyDict>> {
+    fn memory_stats<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = device_number)] device_id: u32,
+    ) -> Outcome<Bound<'py, PyDict>> {
         let (total, used, free) = memory(&self.device(py, device_id)?)?;
         let stats = PyDict::new(py);
         stats.set_item("total_gb", total)?;
@@ -108,7 +125,11 @@ impl NativeBackend {
 
     /// Gives back memory that is kept for later allocations. None is kept, so there is nothing to do.
     #[pyo3(signature = (device_id = None))]
-    fn empty_cache(&self, py: Python<'_>, device_id: Option<u32>) -> Outcome<()> {
+    fn empty_cache(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = maybe_device_number)] device_id: Option<u32>,
+    ) -> Outcome<()> {
         self.synchronize(py, device_id)
     }
 
@@ -116,7 +137,7 @@ impl NativeBackend {
     ///
     /// Raises:
     ///     DeviceError: there is none of that number.
-    fn set_device(&self, py: Python<'_>, device_id: u32) -> Outcome<()> {
+    fn set_device(&self, py: Python<'_>, #[pyo3(from_py_with = device_number)] device_id: u32) -> Outcome<()> {
         self.device(py, device_id)?;
         self.current.store(device_id, Ordering::Relaxed);
         Ok(())
@@ -134,7 +155,7 @@ impl NativeBackend {
         py: Python<'_>,
         shape: Vec<u32>,
         dtype: Option<Bound<'_, PyAny>>,
-        device_id: u32,
+        #[pyo3(from_py_with = device_number)] device_id: u32,
     ) -> Outcome<Tensor> {
         process::check()?;
         self.host_alone(py, device_id, "allocate_tensor")?;
@@ -155,7 +176,7 @@ impl NativeBackend {
         &self,
         py: Python<'_>,
         tensor: &Bound<'_, PyAny>,
-        device_id: u32,
+        #[pyo3(from_py_with = device_number)] device_id: u32,
         non_blocking: bool,
     ) -> Outcome<Tensor> {
         // Copies are done when the call returns, which is what blocking means.

@@ -6,7 +6,7 @@ use crate::failure::{Class, Failure, Outcome};
 use crate::log::{Level, all, say};
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use yirage_engine::{CacheSize, EncoderOptions, EngineError, EngineOptions, PackedOptions};
+use yirage_engine::{CacheSize, EncoderOptions, EngineError, EngineOptions, PackedOptions, Tuning};
 use yirage_hal::OpenOptions;
 use yirage_hub::{Hub, HubEnv, Quiet};
 use yirage_model::{Checkpoint, ModelError};
@@ -32,6 +32,7 @@ pub(super) struct Wanted {
     pub(super) kv_cache_memory_bytes: Option<u64>,
     pub(super) enable_prefix_caching: bool,
     pub(super) guessing: Guessing,
+    pub(super) variant: Option<String>,
 }
 
 /// What a model does.
@@ -49,6 +50,10 @@ impl Wanted {
         let cache = self.kv_cache_memory_bytes.map_or(CacheSize::Sequences(CACHED), CacheSize::Bytes);
         let env = HubEnv::from_env();
         let packed = (!env.homeless).then(|| PackedOptions { folder: env.packed_weights(), limit: PACKED });
+        let tuning = match &self.variant {
+            Some(choices) => Tuning::Forced(choices.clone()),
+            None => Tuning::Measured { folder: packed.as_ref().map(PackedOptions::texts), anew: None },
+        };
         Ok(EngineOptions {
             precision: self.precision()?,
             kv,
@@ -59,7 +64,9 @@ impl Wanted {
             prefix_cache: self.enable_prefix_caching,
             hidden: self.task == "embed",
             speculation: self.guessing.speculation,
+            plans: packed.as_ref().map(PackedOptions::plans),
             packed,
+            tuning,
             ..usual
         })
     }
@@ -111,7 +118,10 @@ impl Wanted {
                     Ready::Generates(Box::new(loaded.start()?))
                 }
                 Err(error) if self.task != "generate" && is_unsupported(&error) => match encode() {
-                    Ok(encoder) => encoder,
+                    Ok(encoder) => {
+                        self.variant.as_ref().map_or(Ok(()), |variant| Err(no_variant(variant)))?;
+                        encoder
+                    }
                     // What a model that is neither lacks is told of the way that was asked for first.
                     Err(_) => return Err(Failure::from(error)),
                 },
@@ -144,6 +154,10 @@ pub(crate) fn found(py: Python<'_>, name: &str) -> Outcome<PathBuf> {
         say(py, Level::Info, &format!("fetched {} to {}", found.name, found.path.display()))?;
     }
     Ok(found.path)
+}
+
+fn no_variant(variant: &str) -> Failure {
+    Failure::unsupported(format!("variant={variant:?} of an encoder"), "its kernels are the device's own choice")
 }
 
 fn is_unsupported(error: &SessionError) -> bool {

@@ -102,7 +102,7 @@ impl Llm {
     #[pyo3(signature = (model, *, task = "auto".to_owned(), backend = None, threads = None, precision = "fast".to_owned(),
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
         kv_cache_memory_bytes = None, enable_prefix_caching = true,
-        speculative_config = Some(Config::Word("auto".to_owned())), seed = 0, **others))]
+        speculative_config = Some(Config::Word("auto".to_owned())), variant = None, seed = 0, **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -118,6 +118,7 @@ impl Llm {
         #[pyo3(from_py_with = maybe_whole)] kv_cache_memory_bytes: Option<u64>,
         enable_prefix_caching: bool,
         speculative_config: Option<Config<'_>>,
+        variant: Option<String>,
         #[pyo3(from_py_with = whole)] seed: u64,
         others: Option<Bound<'_, PyDict>>,
     ) -> Outcome<Llm> {
@@ -135,6 +136,7 @@ impl Llm {
             kv_cache_memory_bytes,
             enable_prefix_caching,
             guessing: Guessing::of(speculative_config)?,
+            variant,
         };
         let ready = Mutex::new(Some(Arc::new(asked.load(py)?)));
         Ok(Llm { ready, seed, requests: AtomicU64::new(0) })
@@ -295,6 +297,7 @@ impl Llm {
                 info.set_item("kv_cache_dtype", facts.kv.info().name)?;
                 info.set_item("weight_bytes", facts.bytes.weights)?;
                 info.set_item("kv_cache_bytes", facts.bytes.cache)?;
+                info.set_item("variant", facts.variant.as_ref().map(|variant| &variant.text))?;
             }
             Ready::Encodes(encoder) => {
                 let facts = encoder.facts();

@@ -3,11 +3,12 @@
 use crate::console::{Console, bytes};
 use crate::failure::Failure;
 use crate::options::Layers;
-use crate::settings::{kept_plans, weight_cache_folder};
+use crate::settings::weight_cache_folder;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
+use yirage_engine::kept_plans;
 use yirage_packed::{Contents, Listed, PackedError, Removed, Store, verify};
 
 /// Files of others that are named one by one.

@@ -35,6 +35,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let interrupt = Interrupt::install()?;
     let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
+    Choosing::check(layers)?;
     let session = Session::load(layers, console, started)?;
     let choosing = Choosing::resolve(layers, session.model.generation())?;
     choosing.notes().iter().for_each(|note| console.note(note));

@@ -1,15 +1,13 @@
 //! Where and how a model runs.
 
 use super::device::{DeviceSettings, threads};
-use super::packed::kept_plans;
 use crate::failure::Failure;
 use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
-use yirage_engine::{EngineOptions, Speculation, Tuning};
+use yirage_engine::{EngineOptions, PackedOptions, Speculation, Tuning};
 use yirage_hal::{Device, Length};
 use yirage_ir::Format;
-use yirage_packed::texts_folder;
 use yirage_plan::{ExecutorKind, Precision};
 
 /// A device, and the options of an engine on it.
@@ -43,7 +41,7 @@ impl EngineSettings {
         let tuning = match layers.text("variant") {
             Some(choices) => Tuning::Forced(choices.to_owned()),
             None => Tuning::Measured {
-                folder: packed.as_ref().map(|packed| texts_folder(&packed.folder)),
+                folder: packed.as_ref().map(PackedOptions::texts),
                 anew: match (layers.switch("tune")?, layers.switch("full")?) {
                     (false, _) => None,
                     (true, false) => Some(Length::Short),
@@ -67,7 +65,7 @@ impl EngineSettings {
             max_seqs: 1,
             prefix_cache: layers.switch("prefix-cache")?,
             speculation,
-            plans: packed.as_ref().map(|packed| kept_plans(&packed.folder)),
+            plans: packed.as_ref().map(PackedOptions::plans),
             packed,
             tuning,
             ..EngineOptions::default()

@@ -12,7 +12,7 @@ mod template;
 pub(crate) use device::{DeviceSettings, open_options, threads};
 pub(crate) use encoder::EncoderSettings;
 pub(crate) use engine::{EngineSettings, precision};
-pub(crate) use packed::{kept_plans, weight_cache_folder};
+pub(crate) use packed::weight_cache_folder;
 pub(crate) use prompt::{PromptSource, read_input};
 pub(crate) use sampling::Choosing;
 pub(crate) use serve::{serve, serve_engine};

@@ -2,12 +2,9 @@
 
 use crate::failure::Failure;
 use crate::options::Layers;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use yirage_engine::PackedOptions;
 use yirage_hub::HubEnv;
-use yirage_packed::texts_folder;
-use yirage_plancache::PlanFolder;
-use yirage_plancache::limits::FOLDER_BYTES;
 
 /// Largest limit that fits into a number of bytes.
 const MAX_GIB: f64 = (1u64 << 33) as f64;
@@ -21,11 +18,6 @@ const HOMELESS: &str = "HOME is not set: set it, or name a folder with --weight-
 /// [`Failure::Usage`] where neither an option nor the environment names a place.
 pub(crate) fn weight_cache_folder(layers: &Layers) -> Result<PathBuf, Failure> {
     folder(layers).ok_or_else(|| Failure::Usage(format!("there is no place for repacked weights; {HOMELESS}")))
-}
-
-/// The plans beside the repacked weights in `folder`.
-pub(crate) fn kept_plans(folder: &Path) -> PlanFolder {
-    PlanFolder::new(texts_folder(folder), FOLDER_BYTES)
 }
 
 fn folder(layers: &Layers) -> Option<PathBuf> {

@@ -23,6 +23,14 @@ pub(crate) struct Choosing {
 }
 
 impl Choosing {
+    /// Whether the options are right whatever the model suggests, which is known before a model is loaded.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] naming the option.
+    pub(crate) fn check(layers: &Layers) -> Result<(), Failure> {
+        Choosing::resolve(layers, &GenerationConfig::default()).map(drop)
+    }
+
     /// Reads the options; what they leave open the model's suggestions decide, then the defaults.
     ///
     /// # Errors

@@ -44,6 +44,10 @@ fn wrong_usage_is_2() {
         let name = if option == "--backend" { value } else { option };
         check(&ran, 2, &[name]);
     }
+    for command in ["run", "chat"] {
+        // Told before a model is looked for.
+        check(&yirage(&[command, "-m", "missing.gguf", "--temperature", "nan"]).ran(), 2, &["--temperature"]);
+    }
     check(&yirage(&["run", "-m", ""]).ran(), 2, &["--model", "leave it out"]);
     check(&yirage(&["run", "-m", &model]).env("YIRAGE_CPU_ISA", "foo").ran(), 2, &["YIRAGE_CPU_ISA", "foo", "scalar"]);
     let stray = |command: &[&str]| yirage(&[command, &["stray"]].concat()).ran().err;
