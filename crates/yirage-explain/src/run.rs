@@ -78,7 +78,8 @@ pub fn limits(graph: &Graph, sizes: &dyn Sizes, spans: &[Span], limit_of: &dyn F
     [Limit::MemoryRead, Limit::F32].into_iter().chain(products).collect()
 }
 
-/// Runs `plan` for steps of these sizes, by `executor` or by what the first steps choose, and keeps the times of its tasks.
+/// Runs `plan` for steps of these sizes, by `executor` or by what the first steps choose, with kernels
+/// that go by `variant` or by the device's own, and keeps the times of its tasks.
 ///
 /// # Errors
 /// A device that keeps no such times, a graph with states, and what the device says.
@@ -87,13 +88,14 @@ pub fn run(
     plan: &VerifiedPlan,
     dims: &Dims,
     executor: Option<ExecutorKind>,
+    variant: Option<&str>,
 ) -> Result<Ran, ExplainError> {
     let longest = plan.programs.iter().flat_map(|p| &p.queues).map(Vec::len).max().unwrap_or(0);
     let room = MAX_SPANS / plan.target().queues() as usize;
     // One thread may run the tasks of all.
     let tasks = longest.saturating_mul(plan.target().queues() as usize);
     let profiler = device.profile(tasks.saturating_mul(STEPS).clamp(STEPS, room))?;
-    let bindings = bindings(device, plan)?;
+    let bindings = Bindings { variant: variant.map(str::to_owned), ..bindings(device, plan)? };
     let mut loaded = Executor::new(device, plan, &bindings)?;
     executor.map_or(Ok(()), |kind| loaded.force(kind))?;
     let slots = slots(plan, dims);

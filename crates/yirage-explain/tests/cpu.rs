@@ -44,7 +44,7 @@ fn plan(device: &dyn Device) -> VerifiedPlan {
 fn ran(threads: usize, kind: Option<ExecutorKind>) -> (VerifiedPlan, Ran) {
     let device = cpu(threads);
     let plan = plan(&*device);
-    let ran = run(&*device, &plan, &DIMS, kind).unwrap();
+    let ran = run(&*device, &plan, &DIMS, kind, None).unwrap();
     (plan, ran)
 }
 
@@ -128,6 +128,15 @@ fn the_trace_is_json_with_a_span_for_every_task_nested_in_its_step() {
 }
 
 #[test]
+fn a_variant_is_the_kernels_or_refused() {
+    let device = cpu(1);
+    let plan = plan(&*device);
+    let ran = |variant| run(&*device, &plan, &DIMS, Some(ExecutorKind::Steps), Some(variant));
+    assert!(ran("share=static,piece=4K").is_ok());
+    assert!(ran("share=odd").unwrap_err().to_string().contains("drained or static"));
+}
+
+#[test]
 fn a_device_has_one_profiler_and_without_it_nothing_is_kept() {
     let device = cpu(1);
     let first = device.profile(16).unwrap();
@@ -135,7 +144,7 @@ fn a_device_has_one_profiler_and_without_it_nothing_is_kept() {
     let silent = cpu(1);
     assert!(silent.profile(usize::MAX).is_err(), "more than there is room for");
     let plan = plan(&*device);
-    run(&*device, &plan, &DIMS, Some(ExecutorKind::Steps)).unwrap();
+    run(&*device, &plan, &DIMS, Some(ExecutorKind::Steps), None).unwrap();
     let profile = first.profile();
     assert!(profile.dropped > 0 && profile.tasks.len() <= 16, "16 tasks have room: {}", profile.dropped);
 }

@@ -227,7 +227,7 @@ fn assert_well_formed(xml: &str) {
 fn a_device_that_keeps_no_times_says_so() {
     let device = reference();
     let (plan, _) = compiled_for(&device.target());
-    let refused = yirage_explain::run(&*device, &plan, &DIMS, None).unwrap_err().to_string();
+    let refused = yirage_explain::run(&*device, &plan, &DIMS, None, None).unwrap_err().to_string();
     assert!(refused.contains("profile") && refused.contains("reference"), "{refused}");
     assert!(matches!(device.profile(1), Err(HalError::Unsupported { .. })));
     let sizes = StoredSizes::new(&*device, &plan).unwrap();

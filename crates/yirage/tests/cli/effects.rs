@@ -34,6 +34,13 @@ const EFFECTS: &[Effect] = &[
         assert!(variant["choices"].as_str().unwrap().contains("piece=32K"), "{variant}");
         assert_eq!(variant["why"], "it was asked for");
         assert_eq!(greedy(m, &["--variant", "share=static"]), greedy(m, &["--variant", "share=drained"]));
+        let explained =
+            |more: &[&str]| yirage(&[&["explain", m, "--json", "-q"], more].concat()).json()["variant"].clone();
+        let told = explained(&["--variant", "piece=32K"]);
+        assert!(told.as_str().unwrap().contains("piece=32K") && told.as_str().unwrap().ends_with("(it was asked for)"));
+        assert_eq!(explained(&["--variant", "piece=32K", "--measure"]), told);
+        let small = yirage(&["explain", m, "--variant", "group=1"]).ran();
+        assert!(small.code == 2 && small.err.contains("group=1: 4K to"), "{}", small.err);
         let refused = run(m, &["--variant", "shore=static"]);
         assert!(refused.code != 0 && refused.err.contains("`shore` is none of"), "{}", refused.err);
     }),

@@ -45,7 +45,8 @@ pub(super) fn explain(
     let stored = StoredSizes::new(&*device, &plan)?;
     let planned = Planned { plan, passes, sizes: Box::new(stored) };
     let mut run = || {
-        let ran = yirage_explain::run(&*device, &planned.plan, &sizes.dims(), settings.options.executor);
+        let (executor, variant) = (settings.options.executor, layers.text("variant"));
+        let ran = yirage_explain::run(&*device, &planned.plan, &sizes.dims(), executor, variant);
         let ran = ran.map_err(failure)?;
         Ok(Ran { chosen: Some(ran.chosen), variant: None, measured: ran.measured, profile: ran.profile })
     };

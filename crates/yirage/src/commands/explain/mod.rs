@@ -16,7 +16,7 @@ use std::path::Path;
 use yirage_compile::PassDecisions;
 use yirage_engine::VariantOrigin;
 use yirage_explain::{Measured, Subject, limits, report, svg, text};
-use yirage_hal::{Ceilings, Device, Profile, Roofline, Why};
+use yirage_hal::{Ceilings, Device, Profile, Roofline, Why, one_way};
 use yirage_ir::Format;
 use yirage_ir::cost::StepSizes;
 use yirage_plan::work;
@@ -72,6 +72,7 @@ fn show(
     console: &Console,
 ) -> Result<(), Failure> {
     let Planned { plan, passes, sizes: stored } = planned;
+    let variant = unmeasured_variant(device, layers)?;
     let spans = sizes.spans();
     let limit_of = |format: Format| device.product_limit(plan.precision, format);
     let mut roofline = Roofline::new(device, limits(&plan.graph, &**stored, &spans, &limit_of))?;
@@ -92,7 +93,7 @@ fn show(
         ceilings: &ceilings,
         limit_of: &limit_of,
         chosen: ran.as_ref().and_then(|ran| ran.chosen),
-        variant: ran.as_ref().and_then(|ran| ran.variant.clone()).or_else(|| own_variant(device)),
+        variant: ran.as_ref().and_then(|ran| ran.variant.clone()).or(variant),
         measured: ran.as_ref().and_then(|ran| ran.measured.as_ref()),
     });
     if let Some(file) = layers.text("svg-file").map(Path::new) {
@@ -102,8 +103,18 @@ fn show(
     if console.json { console.value(&report) } else { console.text(&text(&report, layers.switch("decisions")?)) }
 }
 
-/// How kernels go about products on a device that has loaded nothing.
-fn own_variant(device: &dyn Device) -> Option<String> {
-    let own = device.variants()?.way("").ok()?;
-    Some(format!("{own} ({})", VariantOrigin::Device))
+/// How kernels go about products where no model was loaded that had them measured; none on a device with one way.
+///
+/// # Errors
+/// The device's, for a way that is asked for and does not exist.
+fn unmeasured_variant(device: &dyn Device, layers: &Layers) -> Result<Option<String>, Failure> {
+    let (choices, origin) = match layers.text("variant") {
+        Some(choices) => (choices, VariantOrigin::Forced),
+        None => ("", VariantOrigin::Device),
+    };
+    match (device.variants(), origin) {
+        (Some(variants), _) => Ok(Some(format!("{} ({origin})", variants.way(choices)?))),
+        (None, VariantOrigin::Forced) => Err(one_way(device.info().backend, choices).into()),
+        (None, _) => Ok(None),
+    }
 }
