@@ -251,3 +251,38 @@ fn activations_of_zeros_or_tiny_numbers_stay_finite() {
         }
     }
 }
+
+/// Kernels for many tokens may not go about scales in a way that shows where they are at the end of their range.
+#[test]
+fn scales_of_any_size_give_the_same_bytes_in_any_batch() {
+    let mut rng = Rng::new(13);
+    let tokens = 4 * 64;
+    for &format in Format::ALL {
+        let (rows, k) = (70, *ks(format).last().unwrap());
+        let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+        let mut x = floats(&mut rng, tokens * k);
+        for (token, x) in x.chunks_exact_mut(k).enumerate() {
+            // the second 64 tokens are ordinary, the last are not but for a block
+            let size = match token / 64 {
+                0 => 10f32.powi(token as i32 - 36),
+                1 => 1.0,
+                2 => 2f32.powi(2 * token as i32 - 383),
+                _ => f32::MIN_POSITIVE,
+            };
+            x.iter_mut().for_each(|v| *v *= size);
+            x[..32].iter_mut().for_each(|v| *v /= size.clamp(1e-30, 1.0));
+        }
+        x[5 * k + 40] = f32::NAN;
+        x[200 * k + 40] = f32::INFINITY;
+        let numbers = |out: Vec<f32>| -> Vec<u32> {
+            out.into_iter().map(|v| if v.is_nan() { f32::NAN.to_bits() } else { v.to_bits() }).collect()
+        };
+        for isa in isas() {
+            let all = numbers(product(isa, Precision::Fast, &m, &x, tokens, 1));
+            for (token, x) in x.chunks_exact(k).enumerate() {
+                let alone = numbers(product(isa, Precision::Fast, &m, x, 1, 1));
+                assert_eq!(alone, all[token * rows..][..rows], "{format:?} {isa} token {token}");
+            }
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use super::{Form, Layout, Meta};
 use crate::isa::Isa;
 use crate::pack::BLOCK;
-use yirage_ir::layout::q8a::MAX_OUTLIERS;
+use yirage_ir::layout::q8a::{LARGE, MAX_OUTLIERS};
 
 /// The outliers of a block of a token.
 #[repr(C)]
@@ -46,7 +46,7 @@ impl Layout {
             let metas = out.add(self.meta_offset()).cast::<Meta>();
             let scale = |b: usize| metas.add(first + b * step).read_unaligned().scale;
             let sum: f64 = (0..real).map(|b| square(scale(b))).sum();
-            let large = |scale: f32| square(scale) * real as f64 > 4.0 * sum;
+            let large = |scale: f32| square(scale) * real as f64 > LARGE * sum;
             let held = out.add(self.outlier_offset()).cast::<BlockOutliers>();
             let marks = out.add(self.mark_offset()).cast::<u64>().add(token * self.mark_words());
             for word in 0..self.mark_words() {

@@ -6,7 +6,7 @@
 //! Rounding noise grows with the square of a block's scale, and in the residual streams of real models a few channels are
 //! tens of times larger than the others, so that a few blocks would make nearly all of it. Such numbers are outliers: they
 //! stay f32 beside the codes, their codes are 0, and the block's scale is that of the rest. An outlier is an `x` with
-//! `(|x| / 127)^2 * blocks > 4 * (sum of scale^2)` over the blocks of the row's part, with the scales that they would have
+//! `(|x| / 127)^2 * blocks > LARGE * (sum of scale^2)` over the blocks of the row's part, with the scales that they would have
 //! without outliers, |x| / 127 in f32, the rest in f64, ascending. Fewer than a quarter of the blocks can have some; a
 //! block has [`MAX_OUTLIERS`] at most, the largest, of equal ones the first. (The idea of taking outliers apart is that of
 //! LLM.int8(), arXiv 2208.07339.)
@@ -16,6 +16,9 @@ use crate::dtype::DType;
 
 /// Numbers of a block.
 pub const BLOCK: usize = 32;
+
+/// By how much an outlier's block would be noisier than the mean, as a power.
+pub const LARGE: f64 = 4.0;
 
 /// Most outliers of a block.
 pub const MAX_OUTLIERS: usize = 7;
@@ -94,7 +97,7 @@ fn encode(part: &[f32], dst: &mut [u8]) {
     let square = |scale: f32| f64::from(scale) * f64::from(scale);
     let count = (part.len() / BLOCK) as f64;
     let sum: f64 = part.chunks_exact(BLOCK).map(|x| square(Block::of(x).scale)).sum();
-    let large = |x: f32| square(x.abs() / 127.0) * count > 4.0 * sum;
+    let large = |x: f32| square(x.abs() / 127.0) * count > LARGE * sum;
     for (x, dst) in part.chunks_exact(BLOCK).zip(dst.chunks_exact_mut(BYTES)) {
         Block::with_outliers(x, large).write(dst);
     }
