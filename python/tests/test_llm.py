@@ -364,7 +364,7 @@ def test_an_encoder_embeds_as_transformers_does(yr, tmp_path):
             model.score("a", "b")
 
 
-def test_a_variant_is_chosen_refused_and_changes_no_answer(yr, bedtime, tmp_path):
+def test_a_variant_is_chosen_refused_and_changes_no_answer(yr, bedtime):
     asked, params = [{"prompt_token_ids": list(range(1, 70))}], greedy(yr)
     answers, variants = [], []
     for variant in [None, "share=static,piece=4K"]:
@@ -375,8 +375,19 @@ def test_a_variant_is_chosen_refused_and_changes_no_answer(yr, bedtime, tmp_path
     assert "piece=4K,share=static" in variants[1] != variants[0]
     with pytest.raises(yr.OptionError, match="drained or static"):
         yr.LLM(bedtime, variant="share=even")
-    with pytest.raises(yr.Unsupported, match="of an encoder"):
-        yr.LLM(encoder(tmp_path, "embed")[1], variant="share=static")
+
+
+def test_a_variant_of_an_encoder_is_chosen_refused_and_changes_no_vector(yr, tmp_path):
+    golden, folder = encoder(tmp_path, "embed")
+    vectors, variants = [], []
+    for variant in [None, "share=static,piece=4K"]:
+        with yr.LLM(folder, variant=variant) as model:
+            vectors.append([row.outputs.embedding for row in model.embed([case["text"] for case in golden["cases"]])])
+            variants.append(model.model_info["variant"])
+    assert vectors[0] == vectors[1]
+    assert "piece=4K,share=static" in variants[1] != variants[0]
+    with pytest.raises(yr.OptionError, match="drained or static"):
+        yr.LLM(folder, variant="share=even")
 
 
 def test_compiled_plans_are_kept_for_the_next_start(bedtime, python, tmp_path):

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 /// Where a command writes.
+#[derive(Clone, Copy)]
 pub(crate) struct Console {
     /// Results are JSON.
     pub(crate) json: bool,

@@ -5,6 +5,8 @@ use super::pool::Embedding;
 use crate::encoder_input::{Bounds, EncoderInput};
 use crate::error::EngineError;
 use crate::memory::LoadBytes;
+use crate::packed::Notice;
+use crate::variants::ChosenVariant;
 use yirage_hal::{Executor, HalError, Outputs};
 use yirage_ir::Dims;
 use yirage_model::ModelError;
@@ -28,11 +30,14 @@ pub struct EncoderFacts {
     pub embedding: Embedding,
     /// Memory predicted before the load.
     pub bytes: LoadBytes,
+    /// How its kernels go about products; none on a device that has one way.
+    pub variant: Option<ChosenVariant>,
 }
 
 /// An encoder on a device.
 pub struct Encoder {
     pub(super) facts: EncoderFacts,
+    pub(super) notices: Vec<Notice>,
     pub(super) bounds: Bounds,
     /// Tokens of a step.
     pub(super) chunk: usize,
@@ -45,6 +50,11 @@ impl Encoder {
     /// What is known of the model.
     pub fn facts(&self) -> &EncoderFacts {
         &self.facts
+    }
+
+    /// What became known of the kernels' variant since the last call.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     /// A vector for each input.

@@ -8,6 +8,7 @@ use crate::error::EngineError;
 use crate::limits::MAX_STEP_TOKENS;
 use crate::load::{DeviceSizes, Progress, bind_weights, check};
 use crate::memory::LoadBytes;
+use crate::variants::{self, Products};
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_compile::{Options as CompileOptions, compile, plan_weights};
@@ -47,7 +48,10 @@ impl Encoder {
         let sizes = DeviceSizes::new(&*device, &model, &weights)?;
         let bytes = predict(&sizes, &plan);
         check(&bytes, &*device)?;
-        let bindings = bind_weights(checkpoint, &*device, &model, &weights, HashMap::new(), progress)?;
+        let mut bindings = bind_weights(checkpoint, &*device, &model, &weights, HashMap::new(), progress)?;
+        let mut notices = Vec::new();
+        let products = Products { plan: &weights, precision: options.precision, bytes: bytes.weights };
+        let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut notices)?;
         let mut executor = Executor::new(&*device, &plan, &bindings)?;
         options.executor.map_or(Ok(()), |kind| executor.force(kind))?;
         Ok(Encoder {
@@ -59,7 +63,9 @@ impl Encoder {
                 output: model.output,
                 embedding: Embedding { pooling: sentence.pooling, normalise: sentence.normalise },
                 bytes,
+                variant,
             },
+            notices,
             chunk: options.chunk as usize,
             inputs: bucket.seqs as usize,
             executor,

@@ -15,7 +15,7 @@ use crate::runner::Runner;
 use crate::sampling::Sampler;
 use crate::scheduler::{Config, Scheduler};
 use crate::speculate::{DraftModel, Speculator};
-use crate::variants;
+use crate::variants::{self, Products};
 use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,7 +80,8 @@ impl Engine {
         let groups = prepared.groups.len();
         let dynamic_rope = prepared.model.dynamic_rope.clone();
         let mut told = Vec::new();
-        let variant = variants::bind(&*device, &prepared, &mut bindings, options, &mut told)?;
+        let products = Products::of(&prepared, options.precision);
+        let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,

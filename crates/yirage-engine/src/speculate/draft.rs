@@ -17,7 +17,7 @@ use crate::plans::KeptPlans;
 use crate::runner::Runner;
 use crate::sampling::{CheckedParams, Pick, Sampler, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry, Phase, SeqId};
-use crate::variants;
+use crate::variants::{self, Products};
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::Device;
@@ -81,7 +81,8 @@ impl DraftModel {
         let mut bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
         let (groups, dynamic) = (prepared.groups.len(), prepared.model.dynamic_rope.clone());
         let mut told = Vec::new();
-        variants::bind(&*device, &prepared, &mut bindings, &options, &mut told)?;
+        let products = Products::of(&prepared, options.precision);
+        variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let draft = DraftModel {
             runner: Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic, options.executor)?,
             sampler: Sampler::keeping(device, options.max_seqs, plans.clone()),

@@ -10,7 +10,7 @@ pub use pick::Answered;
 
 use crate::limits::{FULL_TUNING_ROUNDS, TUNING_BYTES, TUNING_ROUNDS, TUNING_TIME};
 use crate::load::Prepared;
-use crate::options::{EngineOptions, Tuning};
+use crate::options::Tuning;
 use crate::packed::Notice;
 use pick::{Effort, Picked, Subject, pick};
 use record::{Key, Records};
@@ -62,33 +62,45 @@ impl fmt::Display for VariantOrigin {
     }
 }
 
+/// The products of a model.
+pub(crate) struct Products<'a> {
+    /// Their weights.
+    pub(crate) plan: &'a WeightPlan,
+    /// How they are computed.
+    pub(crate) precision: Precision,
+    /// Bytes of all weights on the device.
+    pub(crate) bytes: u64,
+}
+
+impl<'a> Products<'a> {
+    /// Those of a prepared model.
+    pub(crate) fn of(prepared: &'a Prepared, precision: Precision) -> Products<'a> {
+        Products { plan: &prepared.weights, precision, bytes: prepared.bytes.weights }
+    }
+}
+
 /// What a choice is made for.
 struct Wanted<'a> {
     device: &'a dyn Device,
-    plan: &'a WeightPlan,
-    precision: Precision,
-    /// Weights of the plan, on the device.
+    products: Products<'a>,
+    /// Their weights, on the device.
     weights: &'a [WeightHandle],
-    /// Bytes of all weights.
-    bytes: u64,
 }
 
-/// Chooses the way of a prepared model's programs, and binds it. What its owner should know goes to `notices`.
+/// Chooses the way of a model's programs, and binds it. What its owner should know goes to `notices`.
 ///
 /// # Errors
 /// [`HalError::Option`] and [`HalError::Unsupported`] for a way that is asked for.
 pub(crate) fn bind(
     device: &dyn Device,
-    prepared: &Prepared,
+    products: Products<'_>,
     bindings: &mut Bindings,
-    options: &EngineOptions,
+    tuning: &Tuning,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<ChosenVariant>, HalError> {
-    let weights = prepared.weights.entries.iter().filter_map(|entry| bindings.weights.get(&entry.name).cloned());
+    let weights = products.plan.entries.iter().filter_map(|entry| bindings.weights.get(&entry.name).cloned());
     let weights: Vec<WeightHandle> = weights.collect();
-    let (plan, precision, bytes) = (&prepared.weights, options.precision, prepared.bytes.weights);
-    let wanted = Wanted { device, plan, precision, weights: &weights, bytes };
-    let chosen = choose(&wanted, &options.tuning, notices)?;
+    let chosen = choose(&Wanted { device, products, weights: &weights }, tuning, notices)?;
     bindings.variant = chosen.as_ref().map(|chosen| chosen.text.clone());
     Ok(chosen)
 }
@@ -108,10 +120,10 @@ fn choose(wanted: &Wanted<'_>, tuning: &Tuning, notices: &mut Vec<Notice>) -> Re
         Tuning::Measured { folder, anew } => (folder, *anew),
     };
     // What caches hold tells nothing of memory, and is over before a difference matters.
-    if wanted.bytes < TUNING_BYTES || variants.questions().is_empty() {
+    if wanted.products.bytes < TUNING_BYTES || variants.questions().is_empty() {
         return chosen(variants.way("")?, VariantOrigin::Device);
     }
-    let key = Key::of(&variants.facts(), wanted.plan, wanted.precision);
+    let key = Key::of(&variants.facts(), wanted.products.plan, wanted.products.precision);
     let records = folder.as_ref().map(|folder| Records::new(folder));
     if let (Some(records), None) = (&records, anew) {
         match records.read(&key, variants) {
@@ -144,7 +156,7 @@ fn measure(
 ) -> Result<ChosenVariant, HalError> {
     let began = Instant::now();
     let pick = |way, effort| {
-        let subject = Subject { variants, weights: wanted.weights, precision: wanted.precision, way };
+        let subject = Subject { variants, weights: wanted.weights, precision: wanted.products.precision, way };
         pick(subject, effort, &|| began.elapsed())
     };
     let short = Effort { length: Length::Short, rounds: TUNING_ROUNDS, most: TUNING_TIME };

@@ -100,14 +100,12 @@ impl Wanted {
         };
         let path = found(py, &self.model)?;
         let draft = self.guessing.draft.as_deref().map(|name| found(py, name)).transpose()?;
-        let encoder = EncoderOptions { precision: options.precision, ..EncoderOptions::default() };
+        let tuning = options.tuning.clone();
+        let encoder = EncoderOptions { precision: options.precision, tuning, ..EncoderOptions::default() };
         let (ready, notes) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
             let mut notes = Vec::new();
-            let encode = || {
-                TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {})
-                    .map(|encoder| Ready::Encodes(Box::new(encoder)))
-            };
+            let encode = || TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {});
             let loaded = Loaded::load(&checkpoint, device.clone(), &options, &mut |_, _| {});
             let ready = match loaded {
                 Ok(mut loaded) => {
@@ -119,11 +117,12 @@ impl Wanted {
                 }
                 Err(error) if self.task != "generate" && is_unsupported(&error) => match encode() {
                     Ok(encoder) => {
-                        self.variant.as_ref().map_or(Ok(()), |variant| Err(no_variant(variant)))?;
-                        encoder
+                        notes.extend(encoder.notices().iter().map(ToString::to_string));
+                        Ready::Encodes(Box::new(encoder))
                     }
                     // What a model that is neither lacks is told of the way that was asked for first.
-                    Err(_) => return Err(Failure::from(error)),
+                    Err(refused) if is_unsupported(&refused) => return Err(Failure::from(error)),
+                    Err(refused) => return Err(Failure::from(refused)),
                 },
                 Err(error) => return Err(error.into()),
             };
@@ -154,10 +153,6 @@ pub(crate) fn found(py: Python<'_>, name: &str) -> Outcome<PathBuf> {
         say(py, Level::Info, &format!("fetched {} to {}", found.name, found.path.display()))?;
     }
     Ok(found.path)
-}
-
-fn no_variant(variant: &str) -> Failure {
-    Failure::unsupported(format!("variant={variant:?} of an encoder"), "its kernels are the device's own choice")
 }
 
 fn is_unsupported(error: &SessionError) -> bool {

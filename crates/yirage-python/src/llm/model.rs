@@ -305,6 +305,7 @@ impl Llm {
                 info.set_item("vocabulary", facts.vocabulary)?;
                 info.set_item("max_model_len", facts.longest)?;
                 info.set_item("weight_bytes", facts.bytes.weights)?;
+                info.set_item("variant", facts.variant.as_ref().map(|variant| &variant.text))?;
             }
         }
         Ok(info)

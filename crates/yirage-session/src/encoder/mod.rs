@@ -12,7 +12,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use thread::{Asked, CALLS, Wanted};
-use yirage_engine::{Embedding, Encoder, EncoderFacts, EncoderInput, EncoderOptions, Progress};
+use yirage_engine::{Embedding, Encoder, EncoderFacts, EncoderInput, EncoderOptions, Notice, Progress};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::Tokenizer;
@@ -20,6 +20,7 @@ use yirage_model::tokenizer::Tokenizer;
 /// An encoder that takes calls. Every method may be called from any thread; dropped, it is unloaded.
 pub struct TextEncoder {
     facts: EncoderFacts,
+    notices: Vec<Notice>,
     tokenizer: Tokenizer,
     /// None once it is dropped.
     calls: Option<SyncSender<Asked>>,
@@ -40,20 +41,25 @@ impl TextEncoder {
         options: &EncoderOptions,
         progress: Progress<'_>,
     ) -> Result<TextEncoder, SessionError> {
-        let encoder = Encoder::load(checkpoint, device, options, progress)?;
+        let mut encoder = Encoder::load(checkpoint, device, options, progress)?;
         let missing = || SessionError::NoTokenizer { model: checkpoint.label() };
         let tokenizer = Texts::load(checkpoint)?.ok_or_else(missing)?.tokenizer;
-        let facts = encoder.facts().clone();
+        let (facts, notices) = (encoder.facts().clone(), encoder.notices());
         let (calls, asked) = sync_channel(CALLS);
         let thread = std::thread::Builder::new().name("yirage-encoder".into());
         let thread = thread.spawn(move || thread::run(encoder, &asked)).map_err(SessionError::Thread)?;
         let thread = Mutex::new(Some(thread));
-        Ok(TextEncoder { facts, tokenizer, calls: Some(calls), thread, died: OnceLock::new() })
+        Ok(TextEncoder { facts, notices, tokenizer, calls: Some(calls), thread, died: OnceLock::new() })
     }
 
     /// What was loaded.
     pub fn facts(&self) -> &EncoderFacts {
         &self.facts
+    }
+
+    /// What its owner should know of the load.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
     }
 
     /// Its tokenizer.

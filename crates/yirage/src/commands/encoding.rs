@@ -36,11 +36,13 @@ impl Encoding {
         });
         bar.finish_and_clear();
         let encoder = encoder?;
+        encoder.notices().iter().for_each(|notice| console.note(&notice.to_string()));
         let facts = encoder.facts();
         tracing::debug!(
             architecture = facts.architecture,
             longest = facts.longest,
             output = ?facts.output,
+            variant = facts.variant.as_ref().map(ToString::to_string),
             embedding = ?facts.embedding,
             weight_bytes = facts.bytes.weights,
             arena_bytes = facts.bytes.arena,

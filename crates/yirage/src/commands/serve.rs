@@ -7,7 +7,7 @@ use crate::options::Layers;
 use crate::settings::{EncoderSettings, EngineSettings, serve, serve_engine};
 use serde_json::json;
 use std::sync::Arc;
-use yirage_engine::{EncoderOptions, EngineOptions};
+use yirage_engine::{EncoderOptions, EngineOptions, Notice};
 use yirage_hal::Device;
 use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, ModelOutput};
@@ -21,6 +21,14 @@ struct Opening {
     engine: EngineOptions,
     encoder: EncoderOptions,
     template: Option<String>,
+    console: Console,
+}
+
+impl Opening {
+    /// Says what the owner of a model should know of its load.
+    fn tell(&self, model: &str, notices: &[Notice]) {
+        notices.iter().for_each(|notice| self.console.note(&format!("{model}: {notice}")));
+    }
 }
 
 /// Runs the command.
@@ -43,7 +51,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     notes.iter().for_each(|note| console.note(note));
     let template = layers.text("chat-template").map(str::to_owned);
     let encoder = EncoderSettings::resolve(layers)?.options;
-    let opening = Arc::new(Opening { device, engine, encoder, template });
+    let opening = Arc::new(Opening { device, engine, encoder, template, console: *console });
     let mut entries = Vec::new();
     for (found, names) in found.iter().zip(&names) {
         entries.push(entry(found, names.clone(), settings.draft.as_deref(), &opening, layers, console)?);
@@ -126,7 +134,7 @@ fn entry(
     let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
     let generates = arch::build(&checkpoint, &config, build)?.output == ModelOutput::Logits;
     let bytes = checkpoint.total_bytes();
-    let (path, opening) = (found.path.clone(), opening.clone());
+    let (name, path, opening) = (found.name.clone(), found.path.clone(), opening.clone());
     let draft = match draft.filter(|_| generates) {
         Some(draft) => Some(named(draft, layers, console)?.path),
         None => None,
@@ -136,13 +144,16 @@ fn entry(
         let progress = &mut |_, _| {};
         if !generates {
             let encoder = TextEncoder::load(&checkpoint, opening.device.clone(), &opening.encoder, progress);
-            return Ok(Served::Encoder(Box::new(encoder.map_err(|e| e.to_string())?)));
+            let encoder = encoder.map_err(|e| e.to_string())?;
+            opening.tell(&name, encoder.notices());
+            return Ok(Served::Encoder(Box::new(encoder)));
         }
         let load = || {
             let mut loaded = Loaded::load(&checkpoint, opening.device.clone(), &opening.engine, &mut |_, _| {})?;
             if let Some(draft) = &draft {
                 loaded.load_draft(&Checkpoint::open(draft)?, &mut |_, _| {})?;
             }
+            opening.tell(&name, &loaded.engine.notices());
             Generator::new(loaded.start()?, opening.engine.max_seqs as usize, opening.template.as_deref())
         };
         load().map(|generator| Served::Generator(Box::new(generator))).map_err(|e| e.to_string())

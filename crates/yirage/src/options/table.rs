@@ -68,7 +68,7 @@ const PIECES: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank
 /// Commands that run encoders.
 const ENCODE: &[Command] = &[Embed, Rerank];
 /// Commands that look after kept weights, and those that make them.
-const KEPT: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain, Cache];
+const KEPT: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
 const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
 /// Commands that may fetch a model.
@@ -176,7 +176,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "variant",
         Text("CHOICES"),
         Described("the fastest, measured at a model's first start"),
-        COMPUTE,
+        STEPS,
         "How kernels go about products, to the same bytes, as in fetch=0,share=static",
     ),
     option(
@@ -222,15 +222,15 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "weight-cache",
         Switch,
         Value("true"),
-        COMPUTE,
-        "Keep repacked weights on disk and map them at the next start; --no-weight-cache makes them each time",
+        STEPS,
+        "Keep repacked weights and what was measured on disk for the next start; --no-weight-cache makes both each time",
     ),
     option(
         "weight-cache-dir",
         Text("DIR"),
         Described("yirage-packed, beside the folder of fetched models"),
         KEPT,
-        "Folder of repacked weights",
+        "Folder of repacked weights and of what was measured",
     ),
     option(
         "weight-cache-limit",

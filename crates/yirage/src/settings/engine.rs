@@ -38,17 +38,12 @@ impl EngineSettings {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
         let (speculation, draft) = speculation(layers)?;
         let (packed, note) = super::packed::resolve(layers)?;
-        let tuning = match layers.text("variant") {
-            Some(choices) => Tuning::Forced(choices.to_owned()),
-            None => Tuning::Measured {
-                folder: packed.as_ref().map(PackedOptions::texts),
-                anew: match (layers.switch("tune")?, layers.switch("full")?) {
-                    (false, _) => None,
-                    (true, false) => Some(Length::Short),
-                    (true, true) => Some(Length::Full),
-                },
-            },
+        let anew = match (layers.switch("tune")?, layers.switch("full")?) {
+            (false, _) => None,
+            (true, false) => Some(Length::Short),
+            (true, true) => Some(Length::Full),
         };
+        let tuning = tuning(layers, packed.as_ref(), anew);
         let options = EngineOptions {
             precision: precision(layers)?,
             kv: layers.maybe_choice("kv-type")?.map(|word| match word {
@@ -81,6 +76,14 @@ impl EngineSettings {
         let (device, mut notes) = self.device.open(layers)?;
         notes.extend(self.note.clone());
         Ok((device, notes))
+    }
+}
+
+/// How kernels go about products.
+pub(super) fn tuning(layers: &Layers, packed: Option<&PackedOptions>, anew: Option<Length>) -> Tuning {
+    match layers.text("variant") {
+        Some(choices) => Tuning::Forced(choices.to_owned()),
+        None => Tuning::Measured { folder: packed.map(PackedOptions::texts), anew },
     }
 }
 

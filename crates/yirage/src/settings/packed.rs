@@ -42,6 +42,6 @@ pub(super) fn resolve(layers: &Layers) -> Result<(Option<PackedOptions>, Option<
     let limit = (gib.unwrap_or_default() * (1u64 << 30) as f64) as u64;
     Ok(match folder(layers) {
         Some(folder) => (Some(PackedOptions { folder, limit }), None),
-        None => (None, Some(format!("repacked weights are not kept; {HOMELESS}"))),
+        None => (None, Some(format!("repacked weights and measurements are not kept; {HOMELESS}"))),
     })
 }
