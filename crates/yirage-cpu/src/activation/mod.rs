@@ -18,6 +18,7 @@ mod scalar;
 mod x86;
 
 use crate::isa::Isa;
+use crate::memory::prefetch;
 use crate::pack::BLOCK;
 pub(crate) use outliers::BlockOutliers;
 use std::ops::Range;
@@ -238,6 +239,12 @@ impl Layout {
                 std::ptr::copy_nonoverlapping(from.add(one.mark_offset()), to, bytes);
             }
         }
+    }
+
+    /// Asks for what every product reads of what [`Layout::store`] left in `stored`: all but outliers.
+    pub(crate) fn fetch(&self, stored: *const u8) {
+        let bytes = if self.form == Form::Q8 { self.outlier_offset() } else { self.bytes() };
+        prefetch(stored, bytes);
     }
 
     /// # Safety

@@ -5,6 +5,7 @@ use super::location::Moves;
 use super::run::Run;
 use super::spot::Spot;
 use crate::held::{Elements, Rows};
+use crate::memory::prefetch;
 use crate::rows::Src;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -76,6 +77,15 @@ impl FloatRows {
     /// The first element; rows follow each other without gaps.
     pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
         self.base.first(run)
+    }
+
+    /// Asks for a single row. Other workers have made a part of it as often as not, which then lies in their caches, and
+    /// one row is too short for the hardware to see what is coming.
+    pub(crate) fn fetch(&self, run: &Run<'_>, rows: &Range<usize>) {
+        if rows.len() == 1 {
+            let first = self.first(run).wrapping_add(rows.start * self.width);
+            prefetch(first.cast(), self.width * size_of::<f32>());
+        }
     }
 
     /// All elements.

@@ -218,6 +218,18 @@ impl Products {
         }
     }
 
+    /// Asks for the activations of one token. They were made by another worker as often as not, lie in its caches then,
+    /// and are too few for the hardware to see what is coming.
+    fn fetch(&self, run: &Run<'_>) {
+        let layout = |form, p: &Product| Layout::new(form, 1, p.matrix().k());
+        for p in &self.products {
+            match &p.activations {
+                Activations::Codes(codes) => return layout(Form::Q8, p).fetch(codes.first(run)),
+                Activations::Staged(i) => layout(p.kernel.form(), p).fetch(self.staging[*i].scratch.at(run, 0)),
+            }
+        }
+    }
+
     /// One weight's panels times all tokens.
     ///
     /// # Safety
@@ -277,6 +289,9 @@ impl BoundKernel for Products {
         if stage == 0 {
             // SAFETY: the caller's contract; workers take disjoint tokens.
             return unsafe { self.fill_staging(run, run.isa, tokens, work.share(tokens)) };
+        }
+        if tokens == 1 {
+            self.fetch(run);
         }
         let cut = self.cut(tokens, work.workers);
         let epilogues: Vec<Option<Ready<'_>>> = self.products.iter().map(|p| p.epilogue(run)).collect();

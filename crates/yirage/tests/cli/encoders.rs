@@ -51,6 +51,18 @@ fn vectors_are_a_line_each_without_json() {
 }
 
 #[test]
+fn a_variant_of_the_kernels_is_chosen_refused_and_changes_no_vector() {
+    let texts = ["--text", "the cat sat on the mat", "--log-level", "debug"];
+    let with = |choices: &str| run("embed", "embed", &[&texts[..], &["--variant", choices]].concat());
+    let (forced, usual) = (with("piece=32K,share=static"), run("embed", "embed", &texts));
+    assert_eq!((forced.code, &forced.out), (0, &usual.out), "{}", forced.err);
+    assert!(forced.err.contains("piece=32K,share=static (it was asked for)"), "{}", forced.err);
+    // Caches hold all of the small model's weights, which tell nothing of memory.
+    assert!(usual.err.contains("(the device's own for this processor)"), "{}", usual.err);
+    refused(with("shore=static"), 2, "`shore` is none of");
+}
+
+#[test]
 fn scores_come_in_the_order_of_texts_and_the_best_is_shown_first() {
     let golden = encoders::golden("score");
     for case in golden["cases"].as_array().unwrap() {

@@ -46,7 +46,10 @@ impl RowOp for Map {
         // The loop is over these rows alone: what it makes stays in the caches however many rows there are.
         let first = rows.start * width;
         let input = |of: &Rows| match of {
-            Rows::Each(all) => Input::at(all.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64)),
+            Rows::Each(all) => {
+                all.fetch(run, &rows);
+                Input::at(all.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64))
+            }
             Rows::One(row) => Input::at(row.first(run).cast(), Elem::F32, dims(0)),
         };
         let inputs: Vec<Input> = self.inputs.iter().map(input).collect();

@@ -33,6 +33,7 @@ impl BindRow for Quantize {
 
 impl RowOp for Quantize {
     unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+        self.x.fetch(run, &rows);
         let (from, to, k) = (self.x.first(run), self.out.first(run), self.x.width());
         // SAFETY: the caller's contract; `yirage_plan::VerifiedPlan` gives the output the bytes that the target's storage size
         // says, which are those of the layout.

@@ -31,6 +31,7 @@ impl BindRow for RmsNorm {
 
 impl RowOp for RmsNorm {
     unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+        self.x.fetch(run, &rows);
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         unsafe {
             let norm = rows::RmsNorm {
