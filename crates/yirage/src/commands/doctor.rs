@@ -2,19 +2,22 @@
 
 use crate::bench::{Row, Test};
 use crate::commands::bench::load;
+use crate::commands::encoding::Encoding;
 use crate::commands::{devices, limits};
 use crate::console::{Console, bytes};
 use crate::download::hub;
 use crate::failure::Failure;
 use crate::locate::locate;
 use crate::options::Layers;
-use crate::settings::{DeviceSettings, threads};
+use crate::settings::{DeviceSettings, EncoderSettings, is_encoder, threads};
 use serde_json::{Value, json};
 use std::path::Path;
 use yirage_advisor::{Hardware, Measurement, advise};
-use yirage_engine::Answered;
+use yirage_engine::{Answered, ChosenVariant, LoadBytes};
 use yirage_hal::DeviceInfo;
+use yirage_model::Checkpoint;
 use yirage_registry::Finding;
+use yirage_session::Found;
 
 /// What a model is measured with: long enough to tell, short enough to wait for.
 const TESTS: [Test; 2] = [
@@ -111,10 +114,13 @@ fn measured(layers: &Layers, console: &Console) -> Result<Vec<Measurement>, Fail
 /// How kernels go about a model's products; what the ceilings would allow it in `tests`, and what it got.
 fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value, Failure> {
     let located = locate(layers, console)?;
-    let threads = threads(layers)?;
     if layers.switch("tune")? && layers.switch("full")? {
         console.note("every product of the model is measured by every variant, which takes minutes");
     }
+    if tests.is_empty() && is_encoder(&Checkpoint::open(&located.path)?)? {
+        return encoder(layers, console, &located);
+    }
+    let threads = threads(layers)?;
     let (mut bench, setup) = load(layers, console, &located, threads, TESTS[0].prompt, &TESTS)?;
     let mut rows = Vec::new();
     for test in tests {
@@ -131,8 +137,18 @@ fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value
         }));
     }
     let facts = bench.engine().facts();
-    let bytes = facts.bytes;
-    let variant = facts.variant.as_ref().map(|variant| {
+    Ok(of_model(&located, &facts.bytes, facts.variant.as_ref(), &rows))
+}
+
+/// How kernels go about an encoder's products.
+fn encoder(layers: &Layers, console: &Console, located: &Found) -> Result<Value, Failure> {
+    let encoder = Encoding::open(&EncoderSettings::resolve(layers)?, layers, console, located)?;
+    let facts = encoder.facts();
+    Ok(of_model(located, &facts.bytes, facts.variant.as_ref(), &[]))
+}
+
+fn of_model(located: &Found, bytes: &LoadBytes, variant: Option<&ChosenVariant>, tests: &[Value]) -> Value {
+    let variant = variant.map(|variant| {
         json!({
             "choices": variant.text,
             "why": variant.origin.to_string(),
@@ -140,14 +156,14 @@ fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value
             "full": answers(&variant.full),
         })
     });
-    Ok(json!({
+    json!({
         "model": located.name,
         "weight_bytes": bytes.weights,
         "cache_bytes": bytes.cache,
         "arena_bytes": bytes.arena,
         "variant": variant,
-        "tests": rows,
-    }))
+        "tests": tests,
+    })
 }
 
 fn answers(all: &[Answered]) -> Vec<Value> {

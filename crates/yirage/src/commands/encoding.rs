@@ -8,7 +8,7 @@ use crate::settings::EncoderSettings;
 use yirage_engine::EncoderInput;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::Framed;
-use yirage_session::TextEncoder;
+use yirage_session::{Found, TextEncoder};
 
 /// An encoder that is loaded.
 pub(super) struct Encoding {
@@ -25,7 +25,20 @@ impl Encoding {
     pub(super) fn load(layers: &Layers, console: &Console) -> Result<Encoding, Failure> {
         let settings = EncoderSettings::resolve(layers)?;
         let truncate = layers.switch("truncate")?;
-        let located = locate(layers, console)?;
+        let encoder = Encoding::open(&settings, layers, console, &locate(layers, console)?)?;
+        Ok(Encoding { limit: truncate.then_some(encoder.facts().longest as usize), encoder })
+    }
+
+    /// Opens and loads a model that was found.
+    ///
+    /// # Errors
+    /// Whatever is wrong with options, files or the device.
+    pub(super) fn open(
+        settings: &EncoderSettings,
+        layers: &Layers,
+        console: &Console,
+        located: &Found,
+    ) -> Result<TextEncoder, Failure> {
         let checkpoint = Checkpoint::open(&located.path)?;
         let (device, notes) = settings.open(layers)?;
         notes.iter().for_each(|note| console.note(note));
@@ -48,7 +61,7 @@ impl Encoding {
             arena_bytes = facts.bytes.arena,
             "ready"
         );
-        Ok(Encoding { limit: truncate.then_some(facts.longest as usize), encoder })
+        Ok(encoder)
     }
 
     /// What is left out of each text, where texts are to be cut; says so of those that were.

@@ -4,14 +4,12 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
-use crate::settings::{EncoderSettings, EngineSettings, serve, serve_engine};
+use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_engine};
 use serde_json::json;
 use std::sync::Arc;
 use yirage_engine::{EncoderOptions, EngineOptions, Notice};
 use yirage_hal::Device;
-use yirage_ir::Format;
-use yirage_model::arch::{self, BuildOptions, ModelOutput};
-use yirage_model::{Checkpoint, RawConfig};
+use yirage_model::Checkpoint;
 use yirage_serve::{Generator, ModelEntry, Opener, Served, Server};
 use yirage_session::{Found, Loaded, TextEncoder};
 
@@ -130,19 +128,17 @@ fn entry(
 ) -> Result<ModelEntry, Failure> {
     let checkpoint = Checkpoint::open(&found.path)?;
     // An architecture that is not supported is said now, not to the first client.
-    let config = RawConfig::load(&checkpoint)?;
-    let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
-    let generates = arch::build(&checkpoint, &config, build)?.output == ModelOutput::Logits;
+    let encodes = is_encoder(&checkpoint)?;
     let bytes = checkpoint.total_bytes();
     let (name, path, opening) = (found.name.clone(), found.path.clone(), opening.clone());
-    let draft = match draft.filter(|_| generates) {
+    let draft = match draft.filter(|_| !encodes) {
         Some(draft) => Some(named(draft, layers, console)?.path),
         None => None,
     };
     let open: Opener = Box::new(move || {
         let checkpoint = Checkpoint::open(&path).map_err(|e| e.to_string())?;
         let progress = &mut |_, _| {};
-        if !generates {
+        if encodes {
             let encoder = TextEncoder::load(&checkpoint, opening.device.clone(), &opening.encoder, progress);
             let encoder = encoder.map_err(|e| e.to_string())?;
             opening.tell(&name, encoder.notices());

@@ -7,6 +7,9 @@ use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::EncoderOptions;
 use yirage_hal::Device;
+use yirage_ir::Format;
+use yirage_model::arch::{self, BuildOptions, ModelOutput};
+use yirage_model::{Checkpoint, RawConfig};
 
 /// A device, and the options of an encoder on it.
 pub(crate) struct EncoderSettings {
@@ -15,6 +18,16 @@ pub(crate) struct EncoderSettings {
     pub(crate) options: EncoderOptions,
     /// What the user should know of them.
     note: Option<String>,
+}
+
+/// Whether a model is an encoder. One of an architecture that is not supported is an error.
+///
+/// # Errors
+/// Whatever is wrong with the model's files.
+pub(crate) fn is_encoder(checkpoint: &Checkpoint) -> Result<bool, Failure> {
+    let config = RawConfig::load(checkpoint)?;
+    let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
+    Ok(arch::build(checkpoint, &config, build)?.output != ModelOutput::Logits)
 }
 
 impl EncoderSettings {
@@ -29,7 +42,7 @@ impl EncoderSettings {
             precision: precision(layers)?,
             executor: executor(layers)?,
             chunk: chunk(layers)?.unwrap_or(usual.chunk),
-            tuning: tuning(layers, kept.as_ref(), None),
+            tuning: tuning(layers, kept.as_ref())?,
         };
         Ok(EncoderSettings { device: DeviceSettings::resolve(layers)?, options, note })
     }

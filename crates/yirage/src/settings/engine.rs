@@ -38,12 +38,7 @@ impl EngineSettings {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
         let (speculation, draft) = speculation(layers)?;
         let (packed, note) = super::packed::resolve(layers)?;
-        let anew = match (layers.switch("tune")?, layers.switch("full")?) {
-            (false, _) => None,
-            (true, false) => Some(Length::Short),
-            (true, true) => Some(Length::Full),
-        };
-        let tuning = tuning(layers, packed.as_ref(), anew);
+        let tuning = tuning(layers, packed.as_ref())?;
         let options = EngineOptions {
             precision: precision(layers)?,
             kv: layers.maybe_choice("kv-type")?.map(|word| match word {
@@ -80,11 +75,18 @@ impl EngineSettings {
 }
 
 /// How kernels go about products.
-pub(super) fn tuning(layers: &Layers, packed: Option<&PackedOptions>, anew: Option<Length>) -> Tuning {
-    match layers.text("variant") {
+pub(super) fn tuning(layers: &Layers, packed: Option<&PackedOptions>) -> Result<Tuning, Failure> {
+    Ok(match layers.text("variant") {
         Some(choices) => Tuning::Forced(choices.to_owned()),
-        None => Tuning::Measured { folder: packed.map(PackedOptions::texts), anew },
-    }
+        None => Tuning::Measured {
+            folder: packed.map(PackedOptions::texts),
+            anew: match (layers.switch("tune")?, layers.switch("full")?) {
+                (false, _) => None,
+                (true, false) => Some(Length::Short),
+                (true, true) => Some(Length::Full),
+            },
+        },
+    })
 }
 
 /// How products are computed.

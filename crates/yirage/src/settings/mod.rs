@@ -10,7 +10,7 @@ mod serve;
 mod template;
 
 pub(crate) use device::{DeviceSettings, open_options, threads};
-pub(crate) use encoder::EncoderSettings;
+pub(crate) use encoder::{EncoderSettings, is_encoder};
 pub(crate) use engine::{EngineSettings, precision};
 pub(crate) use packed::weight_cache_folder;
 pub(crate) use prompt::{PromptSource, read_input};

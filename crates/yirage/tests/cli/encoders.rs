@@ -59,6 +59,11 @@ fn a_variant_of_the_kernels_is_chosen_refused_and_changes_no_vector() {
     assert!(forced.err.contains("piece=32K,share=static (it was asked for)"), "{}", forced.err);
     // Caches hold all of the small model's weights, which tell nothing of memory.
     assert!(usual.err.contains("(the device's own for this processor)"), "{}", usual.err);
+    let folder = encoders::model("embed");
+    let told =
+        yirage(&["doctor", "--tune", "--model", folder.to_str().unwrap(), "--variant", "piece=32K", "--json"]).json();
+    assert_eq!(told["model"]["variant"]["why"], "it was asked for", "{told}");
+    assert!(told["model"]["weight_bytes"].as_u64() > Some(0) && told["model"]["tests"].as_array().unwrap().is_empty());
     let wrong = with("shore=static");
     assert!(wrong.code == 2 && wrong.err.contains("`shore` is none of"), "{}", wrong.err);
 }
