@@ -79,10 +79,10 @@ impl FloatRows {
         self.base.first(run)
     }
 
-    /// Asks for a single row. Other workers have made a part of it as often as not, which then lies in their caches, and
-    /// one row is too short for the hardware to see what is coming.
+    /// Asks for a single row that other workers may have had a part in: it lies in their caches then, and is too short for
+    /// the hardware to see what is coming.
     pub(crate) fn fetch(&self, run: &Run<'_>, rows: &Range<usize>) {
-        if rows.len() == 1 {
+        if rows.len() == 1 && matches!(self.base, Base::Arena(_)) {
             let first = self.first(run).wrapping_add(rows.start * self.width);
             prefetch(first.cast(), self.width * size_of::<f32>());
         }

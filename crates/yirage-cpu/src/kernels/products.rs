@@ -221,11 +221,14 @@ impl Products {
     /// Asks for the activations of one token. They were made by another worker as often as not, lie in its caches then,
     /// and are too few for the hardware to see what is coming.
     fn fetch(&self, run: &Run<'_>) {
-        let layout = |form, p: &Product| Layout::new(form, 1, p.matrix().k());
-        for p in &self.products {
-            match &p.activations {
-                Activations::Codes(codes) => return layout(Form::Q8, p).fetch(codes.first(run)),
-                Activations::Staged(i) => layout(p.kernel.form(), p).fetch(self.staging[*i].scratch.at(run, 0)),
+        match (&self.x, self.products.first()) {
+            (Input::Codes(codes), Some(p)) => Layout::new(Form::Q8, 1, p.matrix().k()).fetch(codes.first(run)),
+            (Input::Codes(_), None) => {}
+            (Input::Floats(x), _) => {
+                for s in &self.staging {
+                    let layout = Layout::new(s.form, 1, x.width() / s.groups);
+                    (0..s.groups).for_each(|g| layout.fetch(s.scratch.at(run, g * layout.bytes())));
+                }
             }
         }
     }

@@ -67,7 +67,7 @@ const ANSWER: &[Command] = &[Run, Chat, Serve, Logits, Perplexity];
 const PIECES: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank];
 /// Commands that run encoders.
 const ENCODE: &[Command] = &[Embed, Rerank];
-/// Commands that look after kept weights, and those that make them.
+/// Commands that look after what is kept, and those that make it.
 const KEPT: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
 const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
