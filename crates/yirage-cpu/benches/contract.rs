@@ -193,7 +193,7 @@ fn read(bytes: &[u8]) {
 
 /// Operations of [`peak`].
 fn peak_flops(isa: Isa) -> f64 {
-    let lanes = if matches!(isa, Isa::Avx512 | Isa::Avx512Bf16) { 16 } else { 8 };
+    let lanes = if matches!(isa, Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx) { 16 } else { 8 };
     (2 * lanes * SUMS * ROUNDS) as f64
 }
 
@@ -213,7 +213,9 @@ fn peak(isa: Isa) {
         // SAFETY: `isa` was found on this CPU; registers only.
         unsafe {
             match isa {
-                Isa::Avx512 | Isa::Avx512Bf16 => rounds!("zmm", ["0" "1" "2" "3" "4" "5" "6" "7" "8" "9" "10" "11"]),
+                Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx => {
+                    rounds!("zmm", ["0" "1" "2" "3" "4" "5" "6" "7" "8" "9" "10" "11"])
+                }
                 Isa::Avx2 | Isa::AvxVnni => rounds!("ymm", ["0" "1" "2" "3" "4" "5" "6" "7" "8" "9" "10" "11"]),
                 _ => std::thread::sleep(std::time::Duration::from_millis(10)),
             }

@@ -176,12 +176,12 @@ const PEAK_ROUNDS: usize = 2_000_000;
 /// Operations of [`peak_loop`].
 fn peak_ops(isa: Isa, format: Format) -> f64 {
     let lanes = match isa {
-        Isa::Avx512 | Isa::Avx512Bf16 => 16.0,
+        Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx => 16.0,
         _ => 8.0,
     };
     let per_lane = match (format.info().block > 1, format, isa) {
         (true, ..) => 8.0,
-        (false, Format::BF16, Isa::Avx512Bf16) => 4.0,
+        (false, Format::BF16, Isa::Avx512Bf16 | Isa::Amx) => 4.0,
         _ => 2.0,
     };
     (PEAK_ROUNDS * 12) as f64 * lanes * per_lane
@@ -207,9 +207,15 @@ fn peak_loop(isa: Isa, format: Format) {
         // SAFETY: `isa` was found on this CPU; registers only.
         unsafe {
             match (isa, format.info().block > 1, format) {
-                (Isa::Avx512 | Isa::Avx512Bf16, true, _) => rounds!("", ", zmm14, zmm15 #", "vpdpbusd zmm", ""),
-                (Isa::Avx512Bf16, false, Format::BF16) => rounds!("", ", zmm14, zmm15 #", "vdpbf16ps zmm", ""),
-                (Isa::Avx512 | Isa::Avx512Bf16, false, _) => rounds!("", ", zmm14, zmm15 #", "vfmadd231ps zmm", ""),
+                (Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx, true, _) => {
+                    rounds!("", ", zmm14, zmm15 #", "vpdpbusd zmm", "")
+                }
+                (Isa::Avx512Bf16 | Isa::Amx, false, Format::BF16) => {
+                    rounds!("", ", zmm14, zmm15 #", "vdpbf16ps zmm", "")
+                }
+                (Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx, false, _) => {
+                    rounds!("", ", zmm14, zmm15 #", "vfmadd231ps zmm", "")
+                }
                 (Isa::AvxVnni, true, _) if is_x86_feature_detected!("avxvnni") => {
                     rounds!("", ", ymm14, ymm15 #", "{{vex}} vpdpbusd ymm", "")
                 }

@@ -16,6 +16,8 @@ pub enum Isa {
     Avx512,
     /// [`Isa::Avx512`] with the BF16 dot product.
     Avx512Bf16,
+    /// [`Isa::Avx512Bf16`] with products of tiles of bytes and of bf16 numbers (AMX), which the system must grant.
+    Amx,
     /// AArch64 Advanced SIMD with the dot product of signed bytes (FEAT_DotProd).
     Neon,
     /// [`Isa::Neon`] with products of 8-bit integer matrices and the dot product of mixed signs (FEAT_I8MM).
@@ -42,8 +44,17 @@ pub enum IsaError {
 
 impl Isa {
     /// Every level, lowest first.
-    pub const ALL: &'static [Isa] =
-        &[Isa::Scalar, Isa::Avx2, Isa::AvxVnni, Isa::Avx512, Isa::Avx512Bf16, Isa::Neon, Isa::NeonI8mm, Isa::NeonBf16];
+    pub const ALL: &'static [Isa] = &[
+        Isa::Scalar,
+        Isa::Avx2,
+        Isa::AvxVnni,
+        Isa::Avx512,
+        Isa::Avx512Bf16,
+        Isa::Amx,
+        Isa::Neon,
+        Isa::NeonI8mm,
+        Isa::NeonBf16,
+    ];
 
     /// The name used in configuration.
     pub fn name(self) -> &'static str {
@@ -53,6 +64,7 @@ impl Isa {
             Isa::AvxVnni => "avxvnni",
             Isa::Avx512 => "avx512",
             Isa::Avx512Bf16 => "avx512bf16",
+            Isa::Amx => "amx",
             Isa::Neon => "neon",
             Isa::NeonI8mm => "neoni8mm",
             Isa::NeonBf16 => "neonbf16",
@@ -65,7 +77,7 @@ impl Isa {
         match self {
             Isa::Scalar => Isa::Scalar,
             Isa::Avx2 | Isa::AvxVnni => Isa::Avx2,
-            Isa::Avx512 | Isa::Avx512Bf16 => Isa::Avx512,
+            Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx => Isa::Avx512,
             Isa::Neon | Isa::NeonI8mm | Isa::NeonBf16 => Isa::Neon,
         }
     }
@@ -104,6 +116,8 @@ impl Isa {
             }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Bf16 => Isa::Avx512.available() && is_x86_feature_detected!("avx512bf16"),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Amx => Isa::Avx512Bf16.available() && crate::amx::is_granted(),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => {
                 std::arch::is_aarch64_feature_detected!("neon") && std::arch::is_aarch64_feature_detected!("dotprod")

@@ -1,6 +1,8 @@
 //! The CPU backend: worker pool, repacked weights, SIMD kernels chosen at run time.
 
 pub mod activation;
+#[cfg(target_arch = "x86_64")]
+mod amx;
 pub mod attention;
 mod bind;
 mod cgroup;

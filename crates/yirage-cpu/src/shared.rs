@@ -51,10 +51,12 @@ impl Shared {
     /// How products are computed by the choices of a text, if there is one.
     ///
     /// # Errors
-    /// [`HalError::Option`] for choices and values that there are not.
+    /// [`HalError::Option`] for choices and values that there are not, and for those that need what this CPU lacks.
     pub(crate) fn way(&self, text: Option<&str>) -> Result<Variant, HalError> {
-        let way = self.variant.with(text.unwrap_or_default());
-        way.map_err(|e| HalError::Option { option: "variant", why: e.to_string() })
+        let bad = |why: String| HalError::Option { option: "variant", why };
+        let way = self.variant.with(text.unwrap_or_default()).map_err(|e| bad(e.to_string()))?;
+        way.require().map_err(|e| bad(e.to_string()))?;
+        Ok(way)
     }
 
     /// Waits until no program of the device runs.

@@ -10,7 +10,7 @@ use yirage_plan::KernelCapabilities;
 pub(super) fn capabilities(isa: Isa) -> KernelCapabilities {
     let bytes = isa != Isa::Scalar;
     KernelCapabilities {
-        bf16: matches!(isa, Isa::Avx512Bf16 | Isa::NeonBf16),
+        bf16: matches!(isa, Isa::Avx512Bf16 | Isa::Amx | Isa::NeonBf16),
         int8: bytes,
         int4: bytes,
         flash_attention: true,
@@ -34,6 +34,7 @@ mod tests {
             (Isa::AvxVnni, false, true),
             (Isa::Avx512, false, true),
             (Isa::Avx512Bf16, true, true),
+            (Isa::Amx, true, true),
             (Isa::Neon, false, true),
             (Isa::NeonI8mm, false, true),
             (Isa::NeonBf16, true, true),

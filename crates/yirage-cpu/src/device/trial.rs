@@ -34,7 +34,12 @@ pub(super) fn questions(isa: Isa) -> Vec<Question> {
     let (one, few, many) = ((1, 1), (8, 8), (64, 512));
     let share = of(one, &["piece=64K,share=drained", "piece=256K,share=drained"]);
     let group = of(many, &["group=128K", "group=256K", "group=512K"]);
-    let full = &["many=pairs,together=4", "many=pairs,together=1", "many=single,together=1", "many=single,together=4"];
+    let full: &[&str] = match isa {
+        Isa::Amx => {
+            &["many=matrix,together=4", "many=matrix,together=2", "many=matrix,together=1", "many=pairs,together=4"]
+        }
+        _ => &["many=pairs,together=4", "many=pairs,together=1", "many=single,together=1", "many=single,together=4"],
+    };
     match isa.vectors() {
         Isa::Avx512 => vec![
             of(one, &["fetch=0", "fetch=2K", "fetch=4K", "fetch=8K", "fetch=12K"]),

@@ -10,6 +10,12 @@ use crate::linear::has_vex;
 pub(super) fn peak(isa: Isa, bits: u32) -> Arithmetic {
     match isa {
         #[cfg(target_arch = "x86_64")]
+        Isa::Amx => Arithmetic {
+            run: x86::matrices,
+            round_ops: 16384 * x86::MATRICES,
+            method: "tdpbssd of 16 tokens, 32 numbers and 16 rows; 16384 operations an instruction",
+        },
+        #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 => Arithmetic {
             run: x86::dot512,
             round_ops: 128 * x86::SUMS_DOT as u64,
@@ -63,6 +69,7 @@ unsafe fn plain(rounds: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::Arithmetic;
+    use crate::amx::Shapes;
     use crate::linear::{Vnni, groups_before_widening};
     use std::arch::asm;
     use std::arch::x86_64::*;
@@ -73,6 +80,39 @@ mod x86 {
     const SUMS: usize = 4;
     /// Products of 32 codes that go into each sum in a round.
     const GROUPS: usize = 8;
+
+    /// Matrices of sums of a round.
+    pub(super) const MATRICES: u64 = 4;
+
+    /// # Safety
+    /// The system grants AMX.
+    pub(super) unsafe fn matrices(rounds: u64) -> u64 {
+        const SHAPES: Shapes =
+            Shapes::new([(16, 64), (16, 64), (16, 64), (16, 64), (16, 32), (16, 32), (8, 64), (8, 64)]);
+        // SAFETY: granted. Registers only, and all are written first.
+        unsafe {
+            let _configured = SHAPES.configure();
+            asm!(
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "tilezero tmm4",
+                "tilezero tmm6",
+                options(nomem, nostack, preserves_flags)
+            );
+            for _ in 0..rounds {
+                asm!(
+                    "tdpbssd tmm0, tmm4, tmm6",
+                    "tdpbssd tmm1, tmm4, tmm6",
+                    "tdpbssd tmm2, tmm4, tmm6",
+                    "tdpbssd tmm3, tmm4, tmm6",
+                    options(nomem, nostack, preserves_flags)
+                );
+            }
+        }
+        rounds
+    }
 
     /// AVX2 has no dot product: 16-bit sums of two products are summed as often as they cannot saturate, then widened.
     pub(super) fn avx2(bits: u32) -> Arithmetic {

@@ -13,7 +13,8 @@
 //! * f32 activations (exact; fast F16, F32, and BF16 without the BF16 instruction): `acc = fma(w_k, x_k, acc)` for
 //!   ascending k, with w_k the f32 value the format decodes to. Equal bits on every instruction set.
 //! * bf16 activations (fast BF16 with a BF16 instruction): pairs of k in ascending order. On x86-64 as `vdpbf16ps` adds
-//!   them (it takes subnormal numbers for zero). On AArch64 as `bfdot` does: `acc + (w_0 * x_0 + w_1 * x_1)`, each
+//!   them (it takes subnormal numbers for zero). With AMX as `tdpbf16ps` adds the pairs of a 32-block: from zero the products
+//!   of the first numbers and apart from them those of the second, then both sums, then that to `acc`. On AArch64 as `bfdot` does: `acc + (w_0 * x_0 + w_1 * x_1)`, each
 //!   operation rounded to odd, subnormal numbers taken for zero.
 //!
 //! Knows nothing of graphs and threads: a call computes the panels it is told to.
@@ -76,7 +77,7 @@ enum FullTiles {
     /// They share what is read and unpacked of it.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // such kernels are of AVX-512
     Together(PassesFn),
-    /// Each by itself, with a kernel that takes no other number of tokens.
+    /// From one on, with a kernel that takes no other number of tokens.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
     Alone(PassesFn),
 }
@@ -95,9 +96,10 @@ impl Dispatch {
     /// The kernels for weights of `format`.
     ///
     /// # Errors
-    /// When this CPU lacks `isa`.
+    /// When this CPU lacks `isa`, or what `variant` computes with.
     pub fn new(isa: Isa, variant: Variant, precision: Precision, format: Format) -> Result<Dispatch, IsaError> {
         let isa = isa.require()?;
+        variant.require()?;
         let (form, (passes, many)) = for_format!(format,
             codes => |T| match precision {
                 Precision::Fast => (Form::Q8, codes_passes::<T>(isa, &variant)),
@@ -107,6 +109,11 @@ impl Dispatch {
                 #[cfg(target_arch = "x86_64")]
                 (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => {
                     (Form::Bf16, (avx512::BF16_PASSES, Some(FullTiles::Together(avx512::BF16_TOGETHER))))
+                }
+                #[cfg(target_arch = "x86_64")]
+                (Precision::Fast, Format::BF16, Isa::Amx) => {
+                    let many = FullTiles::Together(avx512::BF16_MATRIX_TOGETHER);
+                    (Form::Bf16, (avx512::BF16_MATRIX_PASSES, Some(many)))
                 }
                 #[cfg(target_arch = "aarch64")]
                 (Precision::Fast, Format::BF16, Isa::NeonBf16) => (Form::Bf16, (neon::BF16_PASSES, None)),
@@ -155,10 +162,11 @@ impl Dispatch {
 fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> (Passes, Option<FullTiles>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Bf16 => {
+        Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx => {
             let full = match variant.many {
                 Many::Pairs => FullTiles::Together(avx512::pairs::<T>()),
                 Many::Single => FullTiles::Alone(avx512::single::<T>()),
+                Many::Matrix => FullTiles::Alone(avx512::matrix::<T>()),
             };
             (avx512::codes_passes::<T>(variant), Some(full))
         }
@@ -336,7 +344,7 @@ mod tests {
             assert!(differ(&float_passes::<BF16>(isa).0, &float_passes::<BF16>(Isa::Scalar).0), "{isa}");
             assert!(float_passes::<BF16>(isa).1.is_some(), "{isa}");
             let form = Dispatch::new(isa, Variant::of_level(isa), Precision::Fast, Format::BF16).unwrap().form();
-            let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::NeonBf16);
+            let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::Amx | Isa::NeonBf16);
             assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");
         }
         if Isa::NeonI8mm.available() {

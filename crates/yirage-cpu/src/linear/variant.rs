@@ -1,6 +1,6 @@
 //! How kernels go about products: what differs in speed from processor to processor, and never in bytes.
 
-use crate::isa::Isa;
+use crate::isa::{Isa, IsaError};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -28,7 +28,7 @@ pub struct Variant {
     pub share: Share,
 }
 
-/// Where the operands of a full tile of tokens are, on AVX-512 with 8-bit activations.
+/// Where the operands of a full tile of tokens are, with AVX-512 and 8-bit activations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Many {
     /// The codes of two tiles of rows in registers, sums in the first-level cache: a number of a token is loaded for two
@@ -36,6 +36,8 @@ pub enum Many {
     Pairs,
     /// The codes of one tile of rows and all sums in registers, numbers of tokens as memory operands.
     Single,
+    /// The codes of a tile of rows and the numbers of tokens in the matrix registers of AMX, sums in vector registers.
+    Matrix,
 }
 
 /// How the pieces of a product are shared among workers.
@@ -100,7 +102,8 @@ impl Variant {
             // Kernels of other levels ask for nothing.
             _ => 0,
         };
-        Variant { fetch: distance, stream: distance, ..COMMON }
+        let many = if isa == Isa::Amx { Many::Matrix } else { Many::Pairs };
+        Variant { fetch: distance, stream: distance, many, ..COMMON }
     }
 
     /// This one with the choices that `text` makes, `NAME=VALUE` with commas between them.
@@ -116,6 +119,14 @@ impl Variant {
         Ok(self)
     }
 
+    /// An error if this CPU lacks what the choices compute with.
+    pub(crate) fn require(&self) -> Result<(), IsaError> {
+        if self.many == Many::Matrix {
+            Isa::Amx.require()?;
+        }
+        Ok(())
+    }
+
     fn set(&mut self, name: &'static str, value: &str) -> Result<(), VariantError> {
         let bad = |allowed| VariantError::Value { name, value: value.to_owned(), allowed };
         let number = |least: usize, most: usize, step: usize, allowed| {
@@ -127,7 +138,7 @@ impl Variant {
             "stream" => self.stream = number(0, 64 << 10, 64, DISTANCE)?,
             "few" => self.few = number(4, 15, 1, FEW)?,
             "few8" => self.few8 = number(4, 15, 1, FEW)?,
-            "many" => self.many = value.parse().map_err(|()| bad("pairs or single"))?,
+            "many" => self.many = value.parse().map_err(|()| bad("pairs, single or matrix"))?,
             "together" => self.together = number(1, MOST_TOGETHER, 1, TOGETHER)?,
             "group" => self.group = number(4 << 10, 16 << 20, 1, BYTES)?,
             "piece" => self.piece = number(4 << 10, 16 << 20, 1, BYTES)?,
@@ -159,7 +170,11 @@ impl fmt::Display for Bytes {
 
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let many = if self.many == Many::Pairs { "pairs" } else { "single" };
+        let many = match self.many {
+            Many::Pairs => "pairs",
+            Many::Single => "single",
+            Many::Matrix => "matrix",
+        };
         let share = if self.share == Share::Drained { "drained" } else { "static" };
         write!(
             f,
@@ -182,6 +197,7 @@ impl FromStr for Many {
         match text {
             "pairs" => Ok(Many::Pairs),
             "single" => Ok(Many::Single),
+            "matrix" => Ok(Many::Matrix),
             _ => Err(()),
         }
     }

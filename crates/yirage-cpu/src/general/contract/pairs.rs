@@ -16,7 +16,7 @@ fn pair(first: u32, second: u32) -> Pair {
 
 /// Whether a level multiplies pairs.
 pub(super) fn are_multiplied(isa: Isa) -> bool {
-    cfg!(target_arch = "x86_64") && isa == Isa::Avx512Bf16
+    cfg!(target_arch = "x86_64") && matches!(isa, Isa::Avx512Bf16 | Isa::Amx)
 }
 
 /// Numbers of a row that become pairs at once.

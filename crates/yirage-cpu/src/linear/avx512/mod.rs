@@ -1,8 +1,11 @@
 //! AVX-512 kernels: a tile of 16 rows is one register.
 
 mod bf16;
+mod bf16_matrix;
 mod few;
 mod many;
+mod matrix;
+mod scaled;
 
 use super::decoded;
 use super::float;
@@ -36,6 +39,11 @@ pub(super) fn pairs<F: Codes>() -> PassesFn {
     many::together::<F, MOST_TOGETHER>
 }
 
+/// Full tiles with int8 activations, by matrix registers.
+pub(super) fn matrix<F: Codes>() -> PassesFn {
+    matrix::some::<F, MOST_TOGETHER>
+}
+
 /// Full tiles with int8 activations, one tile of rows at a time.
 pub(super) fn single<F: Codes>() -> PassesFn {
     few::together::<F>
@@ -44,6 +52,12 @@ pub(super) fn single<F: Codes>() -> PassesFn {
 /// Kernels for BF16 weights and bf16 activations.
 pub(super) const BF16_PASSES: Passes =
     Passes { sizes: [bf16::few::<1>, bf16::few::<2>, bf16::few::<4>, bf16::few::<8>, bf16::full], from: 8, step: 8 };
+
+/// The same by matrix registers.
+pub(super) const BF16_MATRIX_PASSES: Passes = Passes { sizes: [bf16_matrix::any; 5], from: 1, step: 1 };
+
+/// Several full tiles with bf16 activations, by matrix registers.
+pub(super) const BF16_MATRIX_TOGETHER: PassesFn = bf16_matrix::together;
 
 /// Several full tiles with bf16 activations.
 pub(super) const BF16_TOGETHER: PassesFn = bf16::together::<MOST_TOGETHER>;
