@@ -4,7 +4,6 @@
 //!
 //! The chains of `vpdpbusd` are assembly: LLVM reorders intrinsics until the accumulators spill.
 
-use super::scaled::{add, add_halves};
 use super::{add_outliers, finish};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::Avx512Lanes;
@@ -79,6 +78,41 @@ fn start<F: Codes>(minus_sum: &i32) -> __m512i {
     out
 }
 
+/// A number in every row. LLVM would read neighbours together and then move each across the lanes.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn broadcast(x: &f32) -> __m512 {
+    let out: __m512;
+    // SAFETY: reads the number it is given.
+    unsafe {
+        asm!("vbroadcastss {out}, dword ptr [{x}]", out = lateout(zmm_reg) out, x = in(reg) x,
+            options(nostack, pure, readonly, preserves_flags));
+    }
+    out
+}
+
+/// `acc += dot * scale * activation scale (+ min * activation sum)` of a block with one scale.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn add<F: Codes>(acc: __m512, dot: __m512i, scale: __m512, min: __m512, m: &Meta) -> __m512 {
+    let scale = _mm512_mul_ps(scale, broadcast(&m.scale));
+    let acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), scale, acc);
+    if F::MINS { _mm512_fmadd_ps(min, broadcast(&m.scaled_sum), acc) } else { acc }
+}
+
+/// The same of a block with two scales.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn add_halves<F: Codes>(acc: __m512, dots: [__m512i; 2], scales: [__m512; 2], mins: [__m512; 2], m: &Meta) -> __m512 {
+    let v = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[0]), scales[0]);
+    let mut v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[1]), scales[1], v);
+    if F::MINS {
+        v = _mm512_fnmadd_ps(mins[0], _mm512_set1_ps(m.minus_first as f32), v);
+        v = _mm512_fnmadd_ps(mins[1], _mm512_set1_ps((m.minus_sum - m.minus_first) as f32), v);
+    }
+    _mm512_fmadd_ps(v, broadcast(&m.scale), acc)
+}
+
 /// Adds 32-block `$b` of the unit at `$w` to the accumulators of `$n` tokens. A macro: assembly with vector registers
 /// cannot be in a function that is always inlined.
 macro_rules! block {
@@ -97,22 +131,22 @@ macro_rules! block {
                 let mut i = start::<$F>(&m.minus_first);
                 let mut j = _mm512_sub_epi32(start::<$F>(&m.minus_sum), i);
                 two_halves!(i, j, q, x, I * BLOCK);
-                $acc[I] = add_halves::<$F>($acc[I], [i, j].map(|dot| _mm512_cvtepi32_ps(dot)), [s0, s1], [m0, m1], m);
+                $acc[I] = add_halves::<$F>($acc[I], [i, j], [s0, s1], [m0, m1], m);
             });
         } else if $n == 1 {
             let m = &*metas;
             // two chains of half the latency
             let (mut i, mut j) = (start::<$F>(&m.minus_sum), _mm512_setzero_si512());
             two_halves!(i, j, q, x, 0);
-            $acc[0] = add::<$F>($acc[0], _mm512_cvtepi32_ps(_mm512_add_epi32(i, j)), s0, m0, m);
+            $acc[0] = add::<$F>($acc[0], _mm512_add_epi32(i, j), s0, m0, m);
         } else {
             unroll!(I < $n {
                 if I % 2 == 0 {
                     let (m, n) = (&*metas.add(I), &*metas.add(I + 1));
                     let (mut i, mut j) = (start::<$F>(&m.minus_sum), start::<$F>(&n.minus_sum));
                     two_tokens!(i, j, q, x, I * BLOCK);
-                    $acc[I] = add::<$F>($acc[I], _mm512_cvtepi32_ps(i), s0, m0, m);
-                    $acc[(I + 1) % $n] = add::<$F>($acc[(I + 1) % $n], _mm512_cvtepi32_ps(j), s0, m0, n);
+                    $acc[I] = add::<$F>($acc[I], i, s0, m0, m);
+                    $acc[(I + 1) % $n] = add::<$F>($acc[(I + 1) % $n], j, s0, m0, n);
                 }
             });
         }

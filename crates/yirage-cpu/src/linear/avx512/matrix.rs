@@ -10,7 +10,6 @@
 //! `tilezero` between vector instructions costs more than a load of the start, and a matrix that is stored right after its
 //! product holds up the next: the registers of sums alternate.
 
-use super::scaled::{add, add_halves};
 use super::{add_outliers, finish};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::amx::Shapes;
@@ -21,12 +20,17 @@ use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS};
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::mem::offset_of;
 
 /// 1.5 * 2^23. A number of less than 2^22 added to its bits gives the bits of the float that is larger by that number.
 const START: f32 = 12_582_912.0;
 
 // The largest sum of a block: 32 products of signed bytes.
 const _: () = assert!(BLOCK * 128 * 128 < 1 << 22 && START.to_bits() == 0x4b40_0000);
+// What the assembly takes for granted.
+const _: () = assert!(size_of::<Meta>() == 16 && offset_of!(Meta, scale) == 0 && offset_of!(Meta, scaled_sum) == 4);
+const _: () = assert!(offset_of!(Meta, minus_sum) == 8 && offset_of!(Meta, minus_first) == 12);
+const _: () = assert!(size_of::<Matrix>() == 1024);
 
 /// Bytes of the codes of a block.
 const CODES: usize = TILE_ROWS * BLOCK;
@@ -40,8 +44,13 @@ const LAG: usize = 2;
 #[derive(Clone, Copy)]
 struct Matrix([[i32; TILE_ROWS]; TOKEN_TILE]);
 
-/// The integer sums of the newest blocks; those with one scale have one matrix.
-type Ring = [[Matrix; 2]; RING];
+/// The integer sums of the newest blocks: a matrix each, with two scales a block one for each half.
+type Ring = [Matrix; 2 * RING];
+
+/// Where those of block `i` are, with so many scales a block.
+fn place(i: usize, halves: usize) -> usize {
+    i % RING * halves
+}
 
 /// What matrices of sums begin with.
 static STARTS: Matrix = Matrix([[START.to_bits() as i32; TILE_ROWS]; TOKEN_TILE]);
@@ -78,6 +87,125 @@ macro_rules! put {
     ($c:expr, $to:expr) => {
         asm!("tilestored [{to} + {line}], tmm{c}", c = const $c, to = in(reg) $to, line = in(reg) 64usize,
             options(nostack, preserves_flags))
+    };
+}
+
+/// Applies the scales of a block to its integer sums with 16 tokens at `$dots` and adds them to `$sums`, in assembly from
+/// beginning to end: LLVM reads scales of tokens ahead until sums move to memory. `$each` is what a token takes, from its
+/// number, the place of its sums and that of its scale.
+macro_rules! add {
+    ($sums:ident, $dots:expr, $metas:expr, $each:ident, [$($with:tt)*]) => {
+        add!(@ $sums, $dots, $metas, $each, [$($with)*],
+            [0 0 0] [1 64 16] [2 128 32] [3 192 48] [4 256 64] [5 320 80] [6 384 96] [7 448 112] [8 512 128]
+            [9 576 144] [10 640 160] [11 704 176] [12 768 192] [13 832 208] [14 896 224] [15 960 240])
+    };
+    (@ $sums:ident, $dots:expr, $metas:expr, $each:ident, [$($with:tt)*], $([$i:literal $at:literal $meta:literal])*) => {{
+        let (t, s): (__m512, __m512);
+        asm!(
+            $($each!($i, $at, $meta),)*
+            t = out(zmm_reg) t, s = out(zmm_reg) s, d = in(reg) $dots, m = in(reg) $metas,
+            start = in(zmm_reg) _mm512_set1_ps(-START),
+            a0 = inout(zmm_reg) $sums[0], a1 = inout(zmm_reg) $sums[1], a2 = inout(zmm_reg) $sums[2],
+            a3 = inout(zmm_reg) $sums[3], a4 = inout(zmm_reg) $sums[4], a5 = inout(zmm_reg) $sums[5],
+            a6 = inout(zmm_reg) $sums[6], a7 = inout(zmm_reg) $sums[7], a8 = inout(zmm_reg) $sums[8],
+            a9 = inout(zmm_reg) $sums[9], a10 = inout(zmm_reg) $sums[10], a11 = inout(zmm_reg) $sums[11],
+            a12 = inout(zmm_reg) $sums[12], a13 = inout(zmm_reg) $sums[13], a14 = inout(zmm_reg) $sums[14],
+            a15 = inout(zmm_reg) $sums[15], $($with)*
+            options(nostack, readonly, preserves_flags));
+        let _ = (t, s);
+    }};
+}
+
+/// A token of a block with one scale.
+macro_rules! whole {
+    ($i:literal, $at:literal, $meta:literal) => {
+        concat!(
+            "vaddps {t}, {start}, zmmword ptr [{d} + ",
+            $at,
+            "]\n",
+            "vmulps {s}, {s0}, dword ptr [{m} + ",
+            $meta,
+            "]{{1to16}}\n",
+            "vfmadd231ps {a",
+            $i,
+            "}, {t}, {s}"
+        )
+    };
+}
+
+/// The same with mins.
+macro_rules! whole_mins {
+    ($i:literal, $at:literal, $meta:literal) => {
+        concat!(
+            "vaddps {t}, {start}, zmmword ptr [{d} + ",
+            $at,
+            "]\n",
+            "vmulps {s}, {s0}, dword ptr [{m} + ",
+            $meta,
+            "]{{1to16}}\n",
+            "vfmadd231ps {a",
+            $i,
+            "}, {t}, {s}\n",
+            "vfmadd231ps {a",
+            $i,
+            "}, {m0}, dword ptr [{m} + ",
+            $meta,
+            " + 4]{{1to16}}"
+        )
+    };
+}
+
+/// A token of a block with two scales.
+macro_rules! halves {
+    ($i:literal, $at:literal, $meta:literal) => {
+        concat!(
+            "vaddps {t}, {start}, zmmword ptr [{d} + ",
+            $at,
+            "]\n",
+            "vmulps {t}, {t}, {s0}\n",
+            "vaddps {s}, {start}, zmmword ptr [{d} + ",
+            $at,
+            " + 1024]\n",
+            "vfmadd231ps {t}, {s}, {s1}\n",
+            "vfmadd231ps {a",
+            $i,
+            "}, {t}, dword ptr [{m} + ",
+            $meta,
+            "]{{1to16}}"
+        )
+    };
+}
+
+/// The same with mins.
+macro_rules! halves_mins {
+    ($i:literal, $at:literal, $meta:literal) => {
+        concat!(
+            "vaddps {t}, {start}, zmmword ptr [{d} + ",
+            $at,
+            "]\n",
+            "vmulps {t}, {t}, {s0}\n",
+            "vaddps {s}, {start}, zmmword ptr [{d} + ",
+            $at,
+            " + 1024]\n",
+            "vfmadd231ps {t}, {s}, {s1}\n",
+            "vcvtdq2ps {s}, dword ptr [{m} + ",
+            $meta,
+            " + 12]{{1to16}}\n",
+            "vfnmadd231ps {t}, {s}, {m0}\n",
+            "vpbroadcastd {s}, dword ptr [{m} + ",
+            $meta,
+            " + 8]\n",
+            "vpsubd {s}, {s}, dword ptr [{m} + ",
+            $meta,
+            " + 12]{{1to16}}\n",
+            "vcvtdq2ps {s}, {s}\n",
+            "vfnmadd231ps {t}, {s}, {m1}\n",
+            "vfmadd231ps {a",
+            $i,
+            "}, {t}, dword ptr [{m} + ",
+            $meta,
+            "]{{1to16}}"
+        )
     };
 }
 
@@ -143,17 +271,17 @@ impl Unit<'_> {
                 }
             }
             if (1..=self.passes.len() * F::UNIT_BLOCKS).contains(&i) {
-                let to = &mut ring[(i - 1) % RING];
+                let to = ring.as_mut_ptr().add(place(i - 1, F::HALVES));
                 match (PARITY, F::HALVES) {
-                    (1, 1) => put!(0, &raw mut to[0]),
-                    (_, 1) => put!(1, &raw mut to[0]),
+                    (1, 1) => put!(0, to),
+                    (_, 1) => put!(1, to),
                     (1, _) => {
-                        put!(0, &raw mut to[0]);
-                        put!(2, &raw mut to[1]);
+                        put!(0, to);
+                        put!(2, to.add(1));
                     }
                     _ => {
-                        put!(1, &raw mut to[0]);
-                        put!(3, &raw mut to[1]);
+                        put!(1, to);
+                        put!(3, to.add(1));
                     }
                 }
             }
@@ -166,27 +294,26 @@ impl Unit<'_> {
     /// As for [`together`]; the block's scales are written.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     #[inline]
-    unsafe fn add<F: Codes>(&self, b: usize, dots: &[Matrix; 2], metas: *const Meta, sums: &mut [__m512; TOKEN_TILE]) {
-        let start = _mm512_set1_ps(START);
+    unsafe fn add<F: Codes>(&self, b: usize, dots: *const Matrix, metas: *const Meta, sums: &mut [__m512; TOKEN_TILE]) {
         let row = |half: usize| b * F::HALVES + half.min(F::HALVES - 1);
         // SAFETY: as promised by the caller; 16 tokens have metas and sums.
         unsafe {
-            let dot = |half: usize, token: usize| {
-                let bits = _mm512_load_ps(dots[half].0[token].as_ptr().cast());
-                _mm512_sub_ps(bits, start)
-            };
-            let scales = [0, 1].map(|half| _mm512_load_ps(self.scales.scale(row(half)).as_ptr()));
-            let mins = [0, 1].map(|half| match F::MINS {
-                true => _mm512_load_ps(self.scales.min(row(half)).as_ptr()),
-                false => scales[half],
-            });
-            unroll!(I < TOKEN_TILE {
-                let meta = &*metas.add(I);
-                sums[I] = match F::HALVES {
-                    1 => add::<F>(sums[I], dot(0, I), scales[0], mins[0], meta),
-                    _ => add_halves::<F>(sums[I], [dot(0, I), dot(1, I)], scales, mins, meta),
-                };
-            });
+            let [s0, s1] = [0, 1].map(|half| _mm512_load_ps(self.scales.scale(row(half)).as_ptr()));
+            let mins = |half: usize| _mm512_load_ps(self.scales.min(row(half)).as_ptr());
+            match (F::HALVES, F::MINS) {
+                (1, false) => add!(sums, dots, metas, whole, [s0 = in(zmm_reg) s0,]),
+                (1, true) => {
+                    add!(sums, dots, metas, whole_mins, [s0 = in(zmm_reg) s0, m0 = in(zmm_reg) mins(0),]);
+                }
+                (_, false) => {
+                    add!(sums, dots, metas, halves, [s0 = in(zmm_reg) s0, s1 = in(zmm_reg) s1,]);
+                }
+                (_, true) => {
+                    add!(sums, dots, metas, halves_mins, [
+                        s0 = in(zmm_reg) s0, s1 = in(zmm_reg) s1, m0 = in(zmm_reg) mins(0), m1 = in(zmm_reg) mins(1),
+                    ]);
+                }
+            }
         }
     }
 
@@ -207,7 +334,7 @@ impl Unit<'_> {
                         0 => self.begin::<F, 0>(tile + LAG, ring),
                         _ => self.begin::<F, 1>(tile + LAG, ring),
                     }
-                    self.add::<F>(0, &ring[tile % RING], p.block(self.first).1, &mut sums[rows]);
+                    self.add::<F>(0, &raw const ring[place(tile, F::HALVES)], p.block(self.first).1, &mut sums[rows]);
                 }
                 return;
             }
@@ -216,9 +343,14 @@ impl Unit<'_> {
                 for b in (0..F::UNIT_BLOCKS).step_by(LAG) {
                     let i = tile * F::UNIT_BLOCKS + b;
                     self.begin::<F, 0>(i + LAG, ring);
-                    self.add::<F>(b, &ring[i % RING], p.block(self.first + b).1, &mut tokens);
+                    self.add::<F>(b, &raw const ring[place(i, F::HALVES)], p.block(self.first + b).1, &mut tokens);
                     self.begin::<F, 1>(i + 1 + LAG, ring);
-                    self.add::<F>(b + 1, &ring[(i + 1) % RING], p.block(self.first + b + 1).1, &mut tokens);
+                    self.add::<F>(
+                        b + 1,
+                        &raw const ring[place(i + 1, F::HALVES)],
+                        p.block(self.first + b + 1).1,
+                        &mut tokens,
+                    );
                 }
                 sums[rows] = tokens;
             }
@@ -234,7 +366,7 @@ impl Unit<'_> {
 unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
     let mut scales = [const { Scales::new() }; PANEL_TILES];
     let mut codes = Unpacked([[0; CODES]; MOST_BLOCKS]);
-    let mut ring = [[Matrix([[0; TILE_ROWS]; TOKEN_TILE]); 2]; RING];
+    let mut ring = [Matrix([[0; TILE_ROWS]; TOKEN_TILE]); 2 * RING];
     // SAFETY: the level has the registers. Units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may
     // leave it.
     unsafe {

@@ -5,7 +5,6 @@ mod bf16_matrix;
 mod few;
 mod many;
 mod matrix;
-mod scaled;
 
 use super::decoded;
 use super::float;
