@@ -69,23 +69,6 @@ fn the_model_rounds_to_odd() {
     assert_eq!(mul(bf16::from_bits(1), bf16::MAX), 0.0);
 }
 
-/// Numbers of the usual size, numbers of any exponent, and the ends of the range.
-fn numbers(rng: &mut Rng, kind: usize, n: usize) -> Vec<bf16> {
-    (0..n)
-        .map(|_| match kind {
-            0 => bf16::from_f32(normal(rng)),
-            1 => {
-                let v = bf16::from_bits(rng.next_u64() as u16);
-                if v.is_finite() { v } else { bf16::ONE }
-            }
-            _ => {
-                let small = bf16::from_bits(rng.below(0x200) as u16 | (rng.next_u64() as u16 & 0x8000));
-                if rng.next_u64().is_multiple_of(3) { bf16::from_f32(normal(rng)) } else { small }
-            }
-        })
-        .collect()
-}
-
 #[test]
 fn sums_are_rounded_to_odd_pair_by_pair() {
     if !Isa::NeonBf16.available() {
@@ -95,7 +78,7 @@ fn sums_are_rounded_to_odd_pair_by_pair() {
     let mut rng = Rng::new(11);
     for (kind, k) in [(0, 768), (0, 33), (1, 2), (1, 100), (2, 64), (2, 7)] {
         let (rows, tokens) = (70, 23); // 16 + 4 + 2 + 1
-        let (w, x) = (numbers(&mut rng, kind, rows * k), numbers(&mut rng, kind, tokens * k));
+        let (w, x) = (bf16_numbers(&mut rng, kind, rows * k), bf16_numbers(&mut rng, kind, tokens * k));
         let bytes: Vec<u8> = w.iter().flat_map(|v| v.to_le_bytes()).collect();
         let x_f32: Vec<f32> = x.iter().map(|v| v.to_f32()).collect();
         let got = product(Isa::NeonBf16, Precision::Fast, &packed(Format::BF16, rows, k, &bytes), &x_f32, tokens, 1);

@@ -6,7 +6,7 @@ mod linear_support;
 use linear_support::*;
 use yirage_cpu::Cpu;
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Many, Share, Variant, VariantError};
+use yirage_cpu::linear::{Dispatch, Many, Share, Variant, VariantError};
 use yirage_hal::{Backend, OpenOptions, Question};
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -96,6 +96,20 @@ fn a_variant_is_its_text() {
             "fetch=99999999999999999999K",
         ] {
             assert!(matches!(own.with(wrong), Err(VariantError::Value { .. })), "{wrong}");
+        }
+    }
+}
+
+/// Matrix registers can be chosen at every level, and nowhere without the system's leave.
+#[test]
+fn matrix_registers_are_refused_where_there_are_none() {
+    let granted = Isa::Amx.available();
+    for isa in isas() {
+        let variant = Variant::of_level(isa).with("many=matrix").unwrap();
+        let kernel = Dispatch::new(isa, variant, Precision::Fast, Format::Q4_K);
+        assert_eq!(kernel.is_ok(), granted, "{isa}");
+        if let Err(why) = kernel {
+            assert!(why.to_string().contains("amx"), "{why}");
         }
     }
 }

@@ -17,7 +17,7 @@ struct Known {
 }
 
 /// Every level's own choices are those of Zen 5 and Zen 3, on which they were measured.
-const KNOWN: [Known; 3] = [
+const KNOWN: [Known; 4] = [
     Known {
         name: "Zen 3",
         vendor: "AuthenticAMD",
@@ -41,6 +41,14 @@ const KNOWN: [Known; 3] = [
         models: &[0x00..=0xff],
         levels: &[Isa::Avx512, Isa::Avx512Bf16],
         choices: "",
+    },
+    Known {
+        name: "Xeon with AMX",
+        vendor: "GenuineIntel",
+        family: 6,
+        models: &[0x00..=0xff],
+        levels: &[Isa::Amx],
+        choices: "fetch=2K",
     },
 ];
 
@@ -72,6 +80,8 @@ mod tests {
         assert_eq!(of(Isa::Avx512, &amd(0x19, 0x61)).1, Some("Zen 4"));
         assert_eq!(of(Isa::Avx2, &amd(0x19, 0x01)).1, Some("Zen 3"));
         assert_eq!(of(Isa::Avx512, &amd(0x1a, 0x24)).1, Some("Zen 5"));
+        let xeon = Identity { vendor: "GenuineIntel".into(), family: 6, model: 0xad };
+        assert_eq!(of(Isa::Amx, &xeon), (Variant::of_level(Isa::Amx).with("fetch=2K").unwrap(), Some("Xeon with AMX")));
         let intel = Identity { vendor: "GenuineIntel".into(), family: 6, model: 0x8f };
         for (isa, id) in [(Isa::Avx512, &intel), (Isa::Avx2, &amd(0x19, 0x11)), (Isa::Scalar, &amd(0x1a, 2))] {
             assert_eq!(of(isa, id), (Variant::of_level(isa), None));

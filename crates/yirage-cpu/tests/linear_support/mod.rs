@@ -1,6 +1,7 @@
 //! Shared by the tests of packed weights and matrix kernels.
 #![allow(dead_code)] // each test file uses a part
 
+use half::bf16;
 use yirage_cpu::activation::{Layout, TOKEN_TILE};
 use yirage_cpu::isa::Isa;
 use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
@@ -18,6 +19,23 @@ pub(crate) fn normal(rng: &mut Rng) -> f32 {
 /// `n` numbers, each roughly normal.
 pub(crate) fn floats(rng: &mut Rng, n: usize) -> Vec<f32> {
     (0..n).map(|_| normal(rng)).collect()
+}
+
+/// Numbers of the usual size (kind 0), numbers of any exponent (1), small ones and subnormal ones (2).
+pub(crate) fn bf16_numbers(rng: &mut Rng, kind: usize, n: usize) -> Vec<bf16> {
+    (0..n)
+        .map(|_| match kind {
+            0 => bf16::from_f32(normal(rng)),
+            1 => {
+                let v = bf16::from_bits(rng.next_u64() as u16);
+                if v.is_finite() { v } else { bf16::ONE }
+            }
+            _ => {
+                let small = bf16::from_bits(rng.below(0x200) as u16 | (rng.next_u64() as u16 & 0x8000));
+                if rng.next_u64().is_multiple_of(3) { bf16::from_f32(normal(rng)) } else { small }
+            }
+        })
+        .collect()
 }
 
 pub(crate) fn isas() -> Vec<Isa> {

@@ -1,6 +1,7 @@
 //! AVX-512 kernels: a tile of 16 rows is one register.
 
 mod bf16;
+mod bf16_halves;
 mod bf16_matrix;
 mod few;
 mod many;
@@ -53,7 +54,10 @@ pub(super) const BF16_PASSES: Passes =
     Passes { sizes: [bf16::few::<1>, bf16::few::<2>, bf16::few::<4>, bf16::few::<8>, bf16::full], from: 8, step: 8 };
 
 /// The same by matrix registers.
-pub(super) const BF16_MATRIX_PASSES: Passes = Passes { sizes: [bf16_matrix::any; 5], from: 1, step: 1 };
+pub(super) const BF16_MATRIX_PASSES: Passes = {
+    let any: PassFn = bf16_matrix::any;
+    Passes { sizes: [bf16_halves::one, any, any, any, any], from: 2, step: 1 }
+};
 
 /// Several full tiles with bf16 activations, by matrix registers.
 pub(super) const BF16_MATRIX_TOGETHER: PassesFn = bf16_matrix::together;
