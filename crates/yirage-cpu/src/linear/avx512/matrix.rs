@@ -367,8 +367,8 @@ unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
     let mut scales = [const { Scales::new() }; PANEL_TILES];
     let mut codes = Unpacked([[0; CODES]; MOST_BLOCKS]);
     let mut ring = [Matrix([[0; TILE_ROWS]; TOKEN_TILE]); 2 * RING];
-    // SAFETY: the level has the registers. Units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may
-    // leave it.
+    // SAFETY: `Variant::require` found the registers granted. Units, tiles and blocks stay in the panel, tokens in their
+    // tiles; prefetches may leave it.
     unsafe {
         let _configured = const { &shapes(F::HALVES) }.configure();
         let mut sums = [[[_mm512_setzero_ps(); TOKEN_TILE]; PANEL_TILES]; T];
