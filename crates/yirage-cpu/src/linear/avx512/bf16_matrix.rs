@@ -61,7 +61,8 @@ macro_rules! put {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
 pub(super) unsafe fn any(p: &Pass) {
     let mut sums = Sums([[0.0; TILE_ROWS]; TOKEN_TILE]);
-    // SAFETY: `Isa::require` found the level, so the registers. Units and tiles stay in the panel, tokens in the tile; prefetches may leave it.
+    // SAFETY: `Isa::require` found the level, so the registers. Units and tiles stay in the panel, tokens in the tile;
+    // prefetches may leave it.
     unsafe {
         let _configured = FEWER[p.tokens - 1].configure();
         asm!(
