@@ -108,7 +108,7 @@ mod tests {
             // SAFETY: granted.
             drop(unsafe { shapes.configure() });
         } else {
-            println!("SKIPPED: shapes of matrix registers: this processor or system has none");
+            yirage_testkit::skipped::note("shapes of matrix registers", "this processor or system grants none");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Products of bf16 numbers, where an instruction multiplies them.
 
 use super::Arithmetic;
+#[cfg(target_arch = "x86_64")]
+use super::matrix;
 use crate::isa::Isa;
 
 /// The loop; none where bf16 numbers have to be widened to f32 first.
@@ -8,8 +10,8 @@ pub(super) fn peak(isa: Isa) -> Option<Arithmetic> {
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Amx => Some(Arithmetic {
-            run: x86::matrices,
-            round_ops: 16384 * x86::MATRICES,
+            run: matrix::bf16,
+            round_ops: matrix::ROUND_OPS,
             method: "tdpbf16ps of 16 tokens, 32 numbers and 16 rows; 16384 operations an instruction",
         }),
         #[cfg(target_arch = "x86_64")]
@@ -30,44 +32,11 @@ pub(super) fn peak(isa: Isa) -> Option<Arithmetic> {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::amx::Shapes;
     use std::arch::asm;
     use std::arch::x86_64::*;
 
     /// Sums of a round.
     pub(super) const SUMS: usize = 12;
-
-    /// Matrices of sums of a round.
-    pub(super) const MATRICES: u64 = 4;
-
-    /// # Safety
-    /// The system grants AMX.
-    pub(super) unsafe fn matrices(rounds: u64) -> u64 {
-        const SHAPES: Shapes = Shapes::new([(16, 64); 8]);
-        // SAFETY: granted. Registers only, and all are written first.
-        unsafe {
-            let _configured = SHAPES.configure();
-            asm!(
-                "tilezero tmm0",
-                "tilezero tmm1",
-                "tilezero tmm2",
-                "tilezero tmm3",
-                "tilezero tmm4",
-                "tilezero tmm6",
-                options(nomem, nostack, preserves_flags)
-            );
-            for _ in 0..rounds {
-                asm!(
-                    "tdpbf16ps tmm0, tmm4, tmm6",
-                    "tdpbf16ps tmm1, tmm4, tmm6",
-                    "tdpbf16ps tmm2, tmm4, tmm6",
-                    "tdpbf16ps tmm3, tmm4, tmm6",
-                    options(nomem, nostack, preserves_flags)
-                );
-            }
-        }
-        rounds
-    }
 
     /// # Safety
     /// AVX-512 with BF16.

@@ -2,6 +2,8 @@
 //! them, on registers only. Unpacking codes, loading activations and applying scales is what a kernel pays on top.
 
 use super::Arithmetic;
+#[cfg(target_arch = "x86_64")]
+use super::matrix;
 use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::linear::has_vex;
@@ -11,8 +13,8 @@ pub(super) fn peak(isa: Isa, bits: u32) -> Arithmetic {
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Amx => Arithmetic {
-            run: x86::matrices,
-            round_ops: 16384 * x86::MATRICES,
+            run: matrix::bytes,
+            round_ops: matrix::ROUND_OPS,
             method: "tdpbssd of 16 tokens, 32 numbers and 16 rows; 16384 operations an instruction",
         },
         #[cfg(target_arch = "x86_64")]
@@ -69,7 +71,6 @@ unsafe fn plain(rounds: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::Arithmetic;
-    use crate::amx::Shapes;
     use crate::linear::{Vnni, groups_before_widening};
     use std::arch::asm;
     use std::arch::x86_64::*;
@@ -80,39 +81,6 @@ mod x86 {
     const SUMS: usize = 4;
     /// Products of 32 codes that go into each sum in a round.
     const GROUPS: usize = 8;
-
-    /// Matrices of sums of a round.
-    pub(super) const MATRICES: u64 = 4;
-
-    /// # Safety
-    /// The system grants AMX.
-    pub(super) unsafe fn matrices(rounds: u64) -> u64 {
-        const SHAPES: Shapes =
-            Shapes::new([(16, 64), (16, 64), (16, 64), (16, 64), (16, 32), (16, 32), (8, 64), (8, 64)]);
-        // SAFETY: granted. Registers only, and all are written first.
-        unsafe {
-            let _configured = SHAPES.configure();
-            asm!(
-                "tilezero tmm0",
-                "tilezero tmm1",
-                "tilezero tmm2",
-                "tilezero tmm3",
-                "tilezero tmm4",
-                "tilezero tmm6",
-                options(nomem, nostack, preserves_flags)
-            );
-            for _ in 0..rounds {
-                asm!(
-                    "tdpbssd tmm0, tmm4, tmm6",
-                    "tdpbssd tmm1, tmm4, tmm6",
-                    "tdpbssd tmm2, tmm4, tmm6",
-                    "tdpbssd tmm3, tmm4, tmm6",
-                    options(nomem, nostack, preserves_flags)
-                );
-            }
-        }
-        rounds
-    }
 
     /// AVX2 has no dot product: 16-bit sums of two products are summed as often as they cannot saturate, then widened.
     pub(super) fn avx2(bits: u32) -> Arithmetic {

@@ -6,6 +6,8 @@
 mod bf16;
 mod f32;
 mod int8;
+#[cfg(target_arch = "x86_64")]
+mod matrix;
 mod memory;
 
 pub(crate) use memory::read;

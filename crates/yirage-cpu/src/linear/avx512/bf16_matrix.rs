@@ -43,6 +43,19 @@ fn fetch(at: *const u8, bytes: usize) {
     }
 }
 
+/// Sums begin at zero.
+macro_rules! start {
+    () => {
+        asm!(
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "tilezero tmm2",
+            "tilezero tmm3",
+            options(nomem, nostack, preserves_flags)
+        )
+    };
+}
+
 /// Writes the sums of register `$c`: those of a tile of rows and the tokens of `$p`.
 macro_rules! put {
     ($c:literal, $sums:ident, $p:expr, $tile:expr) => {{
@@ -65,13 +78,7 @@ pub(super) unsafe fn any(p: &Pass) {
     // prefetches may leave it.
     unsafe {
         let _configured = FEWER[p.tokens - 1].configure();
-        asm!(
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "tilezero tmm2",
-            "tilezero tmm3",
-            options(nomem, nostack, preserves_flags)
-        );
+        start!();
         for u in 0..p.units {
             let w = p.w.add(u * STEP);
             if p.ahead > 0 {
@@ -129,13 +136,7 @@ unsafe fn four<const FETCH: bool>([p, q]: &[Pass; 2], tile: usize) {
     // SAFETY: as promised by the caller.
     unsafe {
         let _configured = FULL.configure();
-        asm!(
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "tilezero tmm2",
-            "tilezero tmm3",
-            options(nomem, nostack, preserves_flags)
-        );
+        start!();
         for u in 0..p.units {
             let (w, at) = (p.w.add(u * STEP + tile * BF16::UNIT_BYTES), u * p.stride * TOKEN_BYTES);
             if FETCH && p.ahead > 0 {

@@ -136,22 +136,7 @@ macro_rules! whole {
 /// The same with mins.
 macro_rules! whole_mins {
     ($i:literal, $at:literal, $meta:literal) => {
-        concat!(
-            "vaddps {t}, {start}, zmmword ptr [{d} + ",
-            $at,
-            "]\n",
-            "vmulps {s}, {s0}, dword ptr [{m} + ",
-            $meta,
-            "]{{1to16}}\n",
-            "vfmadd231ps {a",
-            $i,
-            "}, {t}, {s}\n",
-            "vfmadd231ps {a",
-            $i,
-            "}, {m0}, dword ptr [{m} + ",
-            $meta,
-            " + 4]{{1to16}}"
-        )
+        concat!(whole!($i, $at, $meta), "\nvfmadd231ps {a", $i, "}, {m0}, dword ptr [{m} + ", $meta, " + 4]{{1to16}}")
     };
 }
 
