@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use std::collections::HashSet;
-use yirage_ir::layout::q8a;
+use yirage_ir::layout::q8a::{self, MOST};
 use yirage_ir::op::{Attrs, OpDef, Quantize};
 use yirage_ir::rng::Rng;
 use yirage_ir::tensor::Data;
@@ -116,8 +116,9 @@ fn decoding_gives_the_numbers_back_within_half_a_code() {
                     continue;
                 }
                 let most = x.iter().fold(0f64, |a, &v| a.max(f64::from(v.abs())));
+                let codes = f64::from(MOST);
                 // Half a code, and what f32 makes of scale and reciprocal; of tiny scales little is left.
-                let bound = most / 254.0 * (1.0 + 1e-4) + 127.0 * f64::from(f32::MIN_POSITIVE);
+                let bound = most / (2.0 * codes) * (1.0 + 1e-4) + codes * f64::from(f32::MIN_POSITIVE);
                 for (&v, b) in x.iter().zip(back) {
                     assert!((f64::from(v) - b).abs() <= bound, "{v:e} is {b:e} among up to {most:e}");
                 }
@@ -139,7 +140,7 @@ fn the_few_large_numbers_of_a_row_stay_as_they_are() {
     for c in columns {
         assert_eq!((blocks[0].codes[c], blocks[0].outliers[c]), (0, x[c]));
     }
-    assert_eq!(blocks[0].scale, 50.0 / 127.0, "the scale is that of the rest");
+    assert_eq!(blocks[0].scale, 50.0 / f32::from(MOST), "the scale is that of the rest");
     assert!(blocks[1..].iter().all(|block| block.outliers == [0.0; q8a::BLOCK]));
     assert_eq!(tensor.row(0).len(), x.len());
 }

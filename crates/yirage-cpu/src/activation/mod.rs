@@ -6,13 +6,16 @@
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
 //! Int8 has a third region `[32-block][token]` of outliers (`yirage_ir::layout::q8a` says what they are), and a bit for each
-//! block of a token that has some; the third region of other blocks is never touched.
+//! block of a token that has some; the third region of other blocks is never touched. On x86-64 with AVX-512 a fourth region
+//! `[32-block][token]` holds [`Pairs`]; others leave it as it is.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod outliers;
+#[cfg(target_arch = "x86_64")]
+mod pairs;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -21,14 +24,20 @@ use crate::isa::Isa;
 use crate::memory::prefetch;
 use crate::pack::BLOCK;
 pub(crate) use outliers::BlockOutliers;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use pairs::Pairs;
 use std::ops::Range;
 use yirage_ir::ActivationLayout;
 use yirage_plan::LayoutFacts;
 
-/// int8 activations as they lie here. A block takes, rounded up: codes, scale and sums, outliers, and its share of the bits.
+/// Bytes of what a block takes from products of pairs.
+const PAIRS: usize = 8;
+
+/// int8 activations as they lie here. A block takes, rounded up: codes, scale and sums, outliers, pairs, and its share of the
+/// bits.
 pub(crate) const Q8A: LayoutFacts = LayoutFacts {
     layout: ActivationLayout::Q8A,
-    block_bytes: (BLOCK + size_of::<Meta>() + size_of::<BlockOutliers>() + 4) as u32,
+    block_bytes: (BLOCK + size_of::<Meta>() + size_of::<BlockOutliers>() + PAIRS + 4) as u32,
     row_multiple: 64,
 };
 
@@ -90,6 +99,8 @@ pub(crate) struct Offsets {
     pub(crate) metas: usize,
     /// The [`BlockOutliers`] of its first block (int8 only).
     pub(crate) outliers: usize,
+    /// Its first block's share of products of pairs (int8 only).
+    pub(crate) pairs: usize,
     /// The bits (int8 only).
     pub(crate) marks: usize,
     /// 64-bit words of bits a token; 0 unless int8.
@@ -148,9 +159,14 @@ impl Layout {
         self.meta_offset() + self.tokens * self.blocks() * size_of::<Meta>()
     }
 
+    /// Offset of the pairs' share.
+    fn pairs_offset(&self) -> usize {
+        self.outlier_offset() + self.tokens * self.blocks() * size_of::<BlockOutliers>()
+    }
+
     /// Offset of the bits.
     fn mark_offset(&self) -> usize {
-        self.outlier_offset() + self.tokens * self.blocks() * size_of::<BlockOutliers>()
+        self.pairs_offset() + self.tokens * self.blocks() * PAIRS
     }
 
     /// 64-bit words that hold a bit for each block of a token.
@@ -164,9 +180,10 @@ impl Layout {
         let numbers = blocks * self.form.block_bytes();
         let metas = self.meta_offset() + blocks * size_of::<Meta>();
         let outliers = self.outlier_offset() + blocks * size_of::<BlockOutliers>();
+        let pairs = self.pairs_offset() + blocks * PAIRS;
         let words = if self.form == Form::Q8 { self.mark_words() } else { 0 };
         let marks = self.mark_offset() + (tile.first + token) * words * size_of::<u64>();
-        Offsets { numbers, metas, outliers, marks, words }
+        Offsets { numbers, metas, outliers, pairs, marks, words }
     }
 
     /// A tile by its number.
@@ -234,6 +251,7 @@ impl Layout {
             if self.form == Form::Q8 {
                 copy(one.meta_offset(), self.meta_offset(), size_of::<Meta>());
                 copy(one.outlier_offset(), self.outlier_offset(), size_of::<BlockOutliers>());
+                copy(one.pairs_offset(), self.pairs_offset(), PAIRS);
                 let bytes = self.mark_words() * size_of::<u64>();
                 let to = out.add(self.mark_offset() + token * bytes);
                 std::ptr::copy_nonoverlapping(from.add(one.mark_offset()), to, bytes);
@@ -264,6 +282,11 @@ impl Layout {
                         #[cfg(target_arch = "aarch64")]
                         Isa::Neon => neon::quantize(src, codes, meta),
                         _ => scalar::quantize(src, codes, meta),
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    if isa.vectors() == Isa::Avx512 {
+                        let pairs = out.add(self.pairs_offset()).cast::<Pairs>().add(at);
+                        pairs.write_unaligned(Pairs::of(&*codes, &meta.read_unaligned()));
                     }
                 }
                 Form::Bf16 => scalar::round(src, dst.cast()),
@@ -332,6 +355,7 @@ mod tests {
                 unsafe { layout.store(isa, x.as_ptr(), 32, 0..1, out.as_mut_ptr()) };
                 let nan = layout.quantized(&out, 0, 0).unwrap().0.is_nan();
                 assert_eq!(nan, x.iter().any(|v| !v.is_finite()));
+                out.drain(layout.pairs_offset()..layout.mark_offset()); // not of every level
                 if nan {
                     out.truncate(64); // NaN payloads may differ
                 }

@@ -4,6 +4,7 @@ use super::Meta;
 use crate::pack::BLOCK;
 use std::arch::aarch64::*;
 use std::array::from_fn;
+use yirage_ir::layout::q8a::MOST;
 
 /// Quantises 32 numbers to int8 with one scale.
 ///
@@ -17,13 +18,13 @@ pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *m
         let finite = sizes.map(|v| vcltq_f32(v, vdupq_n_f32(f32::INFINITY)));
         // NaN becomes 0: `fmaxnm` alone passes over quiet NaN only
         let numbers = sizes.map(|v| vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), vceqq_f32(v, v))));
-        let scale = vmaxvq_f32(tree(numbers, |a, b| vmaxq_f32(a, b))) / 127.0;
+        let scale = vmaxvq_f32(tree(numbers, |a, b| vmaxq_f32(a, b))) / f32::from(MOST);
         let inverse = vdupq_n_f32(if scale > 0.0 { 1.0 / scale } else { 0.0 });
         let q = x.map(|v| {
             let v = vmulq_f32(v, inverse);
             // to the nearest, ties to even; NaN becomes 0, what is too large the largest integer
             let q = vcvtnq_s32_f32(v);
-            vmaxq_s32(vminq_s32(q, vdupq_n_s32(127)), vdupq_n_s32(-127))
+            vmaxq_s32(vminq_s32(q, vdupq_n_s32(MOST.into())), vdupq_n_s32((-MOST).into()))
         });
         let narrow = |i: usize| vcombine_s16(vmovn_s32(q[i]), vmovn_s32(q[i + 1]));
         let bytes = |i: usize| vcombine_s8(vmovn_s16(narrow(i)), vmovn_s16(narrow(i + 2)));

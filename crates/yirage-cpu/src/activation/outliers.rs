@@ -3,7 +3,7 @@
 use super::{Form, Layout, Meta};
 use crate::isa::Isa;
 use crate::pack::BLOCK;
-use yirage_ir::layout::q8a::{LARGE, MAX_OUTLIERS};
+use yirage_ir::layout::q8a::{LARGE, MAX_OUTLIERS, MOST};
 
 /// The outliers of a block of a token.
 #[repr(C)]
@@ -56,7 +56,7 @@ impl Layout {
                     let (at, mut block) = (first + b * step, [0f32; BLOCK]);
                     let have = BLOCK.min(self.k - b * BLOCK);
                     std::ptr::copy_nonoverlapping(row.add(b * BLOCK), block.as_mut_ptr(), have);
-                    held.add(at).write_unaligned(BlockOutliers::take(&mut block, |x| large(x.abs() / 127.0)));
+                    held.add(at).write_unaligned(BlockOutliers::take(&mut block, |x| large(x.abs() / f32::from(MOST))));
                     self.store_block(isa, block.as_ptr(), at, out);
                 }
                 marks.add(word).write_unaligned(bits);

@@ -3,6 +3,7 @@
 use super::Meta;
 use crate::pack::BLOCK;
 use half::bf16;
+use yirage_ir::layout::q8a::MOST;
 
 /// Quantises 32 numbers to int8 with one scale.
 ///
@@ -12,9 +13,9 @@ pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *m
     // SAFETY: as promised by the caller.
     let x = unsafe { src.cast::<[f32; BLOCK]>().read_unaligned() };
     let finite = x.iter().all(|v| v.is_finite());
-    let max_scale = x.iter().fold(0f32, |a, v| a.max(v.abs())) / 127.0;
+    let max_scale = x.iter().fold(0f32, |a, v| a.max(v.abs())) / f32::from(MOST);
     let inverse = if max_scale > 0.0 { 1.0 / max_scale } else { 0.0 };
-    let q = x.map(|v| (v * inverse).round_ties_even().clamp(-127.0, 127.0) as i8);
+    let q = x.map(|v| (v * inverse).round_ties_even().clamp(f32::from(-MOST), f32::from(MOST)) as i8);
     let first: i32 = q[..16].iter().map(|q| i32::from(*q)).sum();
     let sum = first + q[16..].iter().map(|q| i32::from(*q)).sum::<i32>();
     let scale = if finite { max_scale } else { f32::NAN };

@@ -3,6 +3,7 @@
 use super::{Meta, scalar};
 use crate::pack::BLOCK;
 use std::arch::x86_64::*;
+use yirage_ir::layout::q8a::MOST;
 
 /// What is smaller has a scale whose reciprocal may be infinite.
 const LEAST: u32 = (127 - 100) << 23;
@@ -24,9 +25,9 @@ pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *m
         // SAFETY: as promised by the caller.
         return unsafe { scalar::quantize(src, codes, meta) };
     }
-    let scale = f32::from_bits(largest) / 127.0;
+    let scale = f32::from_bits(largest) / f32::from(MOST);
     let inverse = _mm256_set1_ps(1.0 / scale);
-    // No code is beyond 127, since the reciprocal is off by its last bits alone.
+    // No code is beyond `MOST`, since the reciprocal is off by its last bits alone.
     let q = x.map(|v| _mm256_cvtps_epi32(_mm256_mul_ps(v, inverse)));
     let bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     let ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));

@@ -38,7 +38,14 @@ pub(super) fn questions(isa: Isa) -> Vec<Question> {
         Isa::Amx => {
             &["many=matrix,together=4", "many=matrix,together=2", "many=matrix,together=1", "many=pairs,together=4"]
         }
-        _ => &["many=pairs,together=4", "many=pairs,together=1", "many=single,together=1", "many=single,together=4"],
+        _ => &[
+            "many=pairs,together=4",
+            "many=winograd,together=4",
+            "many=winograd,together=1",
+            "many=pairs,together=1",
+            "many=single,together=1",
+            "many=single,together=4",
+        ],
     };
     match isa.vectors() {
         Isa::Avx512 => vec![

@@ -166,6 +166,10 @@ fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> (Passes, Option<FullTi
             let full = match variant.many {
                 Many::Pairs => FullTiles::Together(avx512::pairs::<T>()),
                 Many::Single => FullTiles::Alone(avx512::single::<T>()),
+                Many::Winograd => match avx512::winograd::<T>() {
+                    Some(kernel) => FullTiles::Alone(kernel),
+                    None => FullTiles::Together(avx512::pairs::<T>()),
+                },
                 Many::Matrix => FullTiles::Alone(avx512::matrix::<T>()),
             };
             (avx512::codes_passes::<T>(variant), Some(full))
@@ -306,6 +310,8 @@ impl Linear<'_> {
             x: self.activations.wrapping_add(at.numbers),
             metas: self.activations.wrapping_add(at.metas).cast(),
             outliers: self.activations.wrapping_add(at.outliers).cast(),
+            #[cfg(target_arch = "x86_64")]
+            pairs: self.activations.wrapping_add(at.pairs).cast(),
             marks: self.activations.wrapping_add(at.marks).cast(),
             words: at.words,
             out: self.out.wrapping_add(first_token * self.ldo + first_row),

@@ -38,6 +38,9 @@ pub enum Many {
     Single,
     /// The codes of a tile of rows and the numbers of tokens in the matrix registers of AMX, sums in vector registers.
     Matrix,
+    /// Half the multiplications and additions in their place, with codes of 4 bits and one scale a block; `Pairs` with
+    /// others.
+    Winograd,
 }
 
 /// How the pieces of a product are shared among workers.
@@ -138,7 +141,7 @@ impl Variant {
             "stream" => self.stream = number(0, 64 << 10, 64, DISTANCE)?,
             "few" => self.few = number(4, 15, 1, FEW)?,
             "few8" => self.few8 = number(4, 15, 1, FEW)?,
-            "many" => self.many = value.parse().map_err(|()| bad("pairs, single or matrix"))?,
+            "many" => self.many = value.parse().map_err(|()| bad("pairs, single, matrix or winograd"))?,
             "together" => self.together = number(1, MOST_TOGETHER, 1, TOGETHER)?,
             "group" => self.group = number(4 << 10, 16 << 20, 1, BYTES)?,
             "piece" => self.piece = number(4 << 10, 16 << 20, 1, BYTES)?,
@@ -174,6 +177,7 @@ impl fmt::Display for Variant {
             Many::Pairs => "pairs",
             Many::Single => "single",
             Many::Matrix => "matrix",
+            Many::Winograd => "winograd",
         };
         let share = if self.share == Share::Drained { "drained" } else { "static" };
         write!(
@@ -198,6 +202,7 @@ impl FromStr for Many {
             "pairs" => Ok(Many::Pairs),
             "single" => Ok(Many::Single),
             "matrix" => Ok(Many::Matrix),
+            "winograd" => Ok(Many::Winograd),
             _ => Err(()),
         }
     }

@@ -6,6 +6,7 @@ mod bf16_matrix;
 mod few;
 mod many;
 mod matrix;
+mod winograd;
 
 use super::decoded;
 use super::float;
@@ -42,6 +43,11 @@ pub(super) fn pairs<F: Codes>() -> PassesFn {
 /// Full tiles with int8 activations, by matrix registers.
 pub(super) fn matrix<F: Codes>() -> PassesFn {
     matrix::some::<F, MOST_TOGETHER>
+}
+
+/// Full tiles with int8 activations, by half as many multiplications; `None` where codes are too large for it.
+pub(super) fn winograd<F: Codes>() -> Option<PassesFn> {
+    winograd::kernel::<F>()
 }
 
 /// Full tiles with int8 activations, one tile of rows at a time.

@@ -1,0 +1,341 @@
+//! Full tiles of tokens with codes of 4 and 5 bits, by Winograd's inner product (S. Winograd, A New Algorithm for Inner
+//! Product, IEEE Transactions on Computers C-17, 1968): half the multiplications, and additions in their place.
+//!
+//! The numbers `a` and `b` of a token, 16 apart in a block, and the codes `p` and `q` of a row that belong to them:
+//! `(p + b) * (q + a) = p * a + q * b + p * q + a * b`. Of the last two products one sum belongs to the row and one to the
+//! token, and both are made once ([`Block::minus`], [`Pairs`]). All of it is exact in integers, so the sums are those of the
+//! other kernels. `p + b` has 8 bits since a number of a token is `q8a::MOST` at most.
+//!
+//! Processors with more ports for additions than for multiplications gain: on Zen 4 and 5 two ports multiply and four add
+//! bytes. For a block, a token and 16 rows there are 4 dot products, 8 additions of bytes, one of the token's sums, and what
+//! applies the scales: 17 instructions, two in a cycle, where [`super::many`] has 11 multiplications, one in a cycle.
+//!
+//! Two tokens go side by side, and the scales of the two before them are applied between their dot products: behind those
+//! of their own they would wait for them.
+
+use super::{add_outliers, finish};
+use crate::activation::{Meta, Pairs, TOKEN_TILE};
+use crate::linear::lanes::Avx512Lanes;
+use crate::linear::outliers::Marked;
+use crate::linear::pass::{Pass, PassesFn, fetch};
+use crate::linear::unroll::unroll;
+use crate::linear::variant::MOST_TOGETHER;
+use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS};
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::mem::offset_of;
+
+// What the assembly takes for granted.
+const _: () = assert!(size_of::<Meta>() == 16 && offset_of!(Meta, scale) == 0 && offset_of!(Meta, scaled_sum) == 4);
+const _: () = assert!(size_of::<Pairs>() == 8 && offset_of!(Pairs, plain) == 0 && offset_of!(Pairs, offset) == 4);
+const _: () = assert!(BLOCK == 32 && TOKEN_TILE == 16);
+
+/// A block of 16 rows, ready for a token's numbers to be added.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Block {
+    /// The codes of the first 16 numbers, plus [`Pairs::FIRST`]: with a token's second 16 they are unsigned bytes.
+    first: [[u8; 64]; 4],
+    /// Those of the second 16 numbers, less [`Pairs::SECOND`]: with a token's first 16 they are signed bytes.
+    second: [[u8; 64]; 4],
+    /// Minus the sum of their products, a row each.
+    minus: [i32; TILE_ROWS],
+    scale: [f32; TILE_ROWS],
+    /// Not set for formats without mins.
+    min: [f32; TILE_ROWS],
+}
+
+impl Block {
+    const EMPTY: Block = Block {
+        first: [[0; 64]; 4],
+        second: [[0; 64]; 4],
+        minus: [0; TILE_ROWS],
+        scale: [0.0; TILE_ROWS],
+        min: [0.0; TILE_ROWS],
+    };
+}
+
+/// Blocks whose sums stay in registers. What lies between them and the first-level cache takes as long as half a block.
+const BLOCKS: usize = 8;
+
+/// Tiles of rows that meet a tile of tokens while it is in the first-level cache.
+const TILES: usize = 2;
+
+/// Whether a format's codes are small enough, and a block has one scale.
+const fn takes<F: Codes>() -> bool {
+    let largest = (1 << F::BITS) - 1 + shift::<F>();
+    F::HALVES == 1 && shift::<F>() >= 0 && largest < 1 << Pairs::BITS
+}
+
+/// What is added to a code so that its offset is none or [`Pairs::OFFSET`].
+const fn shift<F: Codes>() -> i32 {
+    if F::OFFSET == 0 { 0 } else { Pairs::OFFSET - F::OFFSET }
+}
+
+/// Four numbers of each half of a token, those at `$x` and 16 further, times 16 rows.
+macro_rules! four {
+    ($i:literal, $g:literal, $x:literal) => {
+        concat!(
+            "vpbroadcastd {x0}, dword ptr [{x} + 4 * ",
+            $g,
+            " + ",
+            $x,
+            "]\n",
+            "vpbroadcastd {x1}, dword ptr [{x} + 4 * ",
+            $g,
+            " + 16 + ",
+            $x,
+            "]\n",
+            "vpaddb {x1}, {p",
+            $g,
+            "}, {x1}\n",
+            "vpaddb {x0}, {q",
+            $g,
+            "}, {x0}\n",
+            "vpdpbusd {",
+            $i,
+            "}, {x1}, {x0}\n"
+        )
+    };
+}
+
+/// What a token's integer sums begin with.
+macro_rules! begin {
+    ($i:literal, $pairs:literal) => {
+        concat!(
+            "vpbroadcastd {",
+            $i,
+            "}, dword ptr [{pairs} + ",
+            $pairs,
+            "]\n",
+            "vpaddd {",
+            $i,
+            "}, {",
+            $i,
+            "}, zmmword ptr [{minus}]\n"
+        )
+    };
+}
+
+/// Two tokens: their integer sums go to `$i` and `$j`, and between their dot products what is left of the two before them,
+/// each given as number, sums and place of [`Meta`].
+macro_rules! two {
+    ($i:literal, $j:literal, $x:literal, $y:literal, $pi:literal, $pj:literal, $scales:ident, $mins:ident,
+     $k:tt, $l:tt) => {
+        concat!(
+            begin!($i, $pi),
+            begin!($j, $pj),
+            four!($i, 0, $x),
+            $scales!(convert $k),
+            four!($j, 0, $y),
+            $scales!(convert $l),
+            four!($i, 1, $x),
+            $scales!(add $k),
+            four!($j, 1, $y),
+            $scales!(add $l),
+            four!($i, 2, $x),
+            $mins!($k),
+            four!($j, 2, $y),
+            $mins!($l),
+            four!($i, 3, $x),
+            four!($j, 3, $y),
+        )
+    };
+}
+
+/// `acc += dot * (scale * activation scale)`.
+macro_rules! scales {
+    (convert [$n:literal $i:literal $meta:literal]) => {
+        concat!("vcvtdq2ps {", $i, "}, {", $i, "}\n")
+    };
+    (add [$n:literal $i:literal $meta:literal]) => {
+        concat!(
+            "vmulps {x0}, {s0}, dword ptr [{m} + ",
+            $meta,
+            "]{{1to16}}\n",
+            "vfmadd231ps {a",
+            $n,
+            "}, {",
+            $i,
+            "}, {x0}\n"
+        )
+    };
+}
+
+/// `acc += min * activation sum`.
+macro_rules! mins {
+    ([$n:literal $i:literal $meta:literal]) => {
+        concat!("vfmadd231ps {a", $n, "}, {m0}, dword ptr [{m} + ", $meta, " + 4]{{1to16}}\n")
+    };
+}
+
+/// Nothing: in front of the first tokens, and of formats without mins.
+macro_rules! nothing {
+    ($($any:tt)*) => {
+        ""
+    };
+}
+
+/// Adds a block to the sums of a tile of tokens.
+macro_rules! tokens {
+    ($sums:ident, $block:expr, $x:expr, $pairs:expr, $metas:expr, $mins:ident, [$($with:tt)*]) => {{
+        let (block, p, q) = ($block, &$block.first, &$block.second);
+        let (x0, x1, i, j, k, l): (__m512i, __m512i, __m512i, __m512i, __m512i, __m512i);
+        asm!(
+            two!("i", "j", 0, 32, 0, 8, nothing, nothing, [], []),
+            two!("k", "l", 64, 96, 16, 24, scales, $mins, [0 "i" 0], [1 "j" 16]),
+            two!("i", "j", 128, 160, 32, 40, scales, $mins, [2 "k" 32], [3 "l" 48]),
+            two!("k", "l", 192, 224, 48, 56, scales, $mins, [4 "i" 64], [5 "j" 80]),
+            two!("i", "j", 256, 288, 64, 72, scales, $mins, [6 "k" 96], [7 "l" 112]),
+            two!("k", "l", 320, 352, 80, 88, scales, $mins, [8 "i" 128], [9 "j" 144]),
+            two!("i", "j", 384, 416, 96, 104, scales, $mins, [10 "k" 160], [11 "l" 176]),
+            two!("k", "l", 448, 480, 112, 120, scales, $mins, [12 "i" 192], [13 "j" 208]),
+            scales!(convert [14 "k" 224]),
+            scales!(convert [15 "l" 240]),
+            scales!(add [14 "k" 224]),
+            scales!(add [15 "l" 240]),
+            $mins!([14 "k" 224]),
+            $mins!([15 "l" 240]),
+            x = in(reg) $x, pairs = in(reg) $pairs, m = in(reg) $metas, minus = in(reg) block.minus.as_ptr(),
+            x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1, i = out(zmm_reg) i, j = out(zmm_reg) j, k = out(zmm_reg) k,
+            l = out(zmm_reg) l, s0 = in(zmm_reg) _mm512_load_ps(block.scale.as_ptr()),
+            p0 = in(zmm_reg) _mm512_load_si512(p[0].as_ptr().cast()), p1 = in(zmm_reg) _mm512_load_si512(p[1].as_ptr().cast()),
+            p2 = in(zmm_reg) _mm512_load_si512(p[2].as_ptr().cast()), p3 = in(zmm_reg) _mm512_load_si512(p[3].as_ptr().cast()),
+            q0 = in(zmm_reg) _mm512_load_si512(q[0].as_ptr().cast()), q1 = in(zmm_reg) _mm512_load_si512(q[1].as_ptr().cast()),
+            q2 = in(zmm_reg) _mm512_load_si512(q[2].as_ptr().cast()), q3 = in(zmm_reg) _mm512_load_si512(q[3].as_ptr().cast()),
+            a0 = inout(zmm_reg) $sums[0], a1 = inout(zmm_reg) $sums[1], a2 = inout(zmm_reg) $sums[2],
+            a3 = inout(zmm_reg) $sums[3], a4 = inout(zmm_reg) $sums[4], a5 = inout(zmm_reg) $sums[5],
+            a6 = inout(zmm_reg) $sums[6], a7 = inout(zmm_reg) $sums[7], a8 = inout(zmm_reg) $sums[8],
+            a9 = inout(zmm_reg) $sums[9], a10 = inout(zmm_reg) $sums[10], a11 = inout(zmm_reg) $sums[11],
+            a12 = inout(zmm_reg) $sums[12], a13 = inout(zmm_reg) $sums[13], a14 = inout(zmm_reg) $sums[14],
+            a15 = inout(zmm_reg) $sums[15], $($with)*
+            options(nostack, readonly, preserves_flags));
+        let _ = (x0, x1, i, j, k, l);
+    }};
+}
+
+/// Unpacks a unit of a tile of rows.
+///
+/// # Safety
+/// A whole unit at `w`, its scales in `scales`; AVX-512 with VNNI.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+#[inline]
+unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &mut [Block]) {
+    let first = _mm512_set1_epi8((Pairs::FIRST + shift::<F>()) as i8);
+    let second = _mm512_set1_epi8((shift::<F>() - Pairs::SECOND) as i8);
+    for (b, block) in into[..F::UNIT_BLOCKS].iter_mut().enumerate() {
+        fetch::<Avx512Lanes, F>(ahead, w, b);
+        let mut products = _mm512_setzero_si512();
+        // SAFETY: the caller has the unit and its scales; half a block has 4 vectors of codes.
+        unsafe {
+            unroll!(P in [0 1] {
+                let [p0, p1] = F::pair::<Avx512Lanes>(w, b, P);
+                let [q0, q1] = F::pair::<Avx512Lanes>(w, b, P + 2);
+                let (p0, p1) = (_mm512_add_epi8(p0, first), _mm512_add_epi8(p1, first));
+                let (q0, q1) = (_mm512_add_epi8(q0, second), _mm512_add_epi8(q1, second));
+                products = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(products, p0, q0), p1, q1);
+                _mm512_store_si512(block.first[2 * P].as_mut_ptr().cast(), p0);
+                _mm512_store_si512(block.first[2 * P + 1].as_mut_ptr().cast(), p1);
+                _mm512_store_si512(block.second[2 * P].as_mut_ptr().cast(), q0);
+                _mm512_store_si512(block.second[2 * P + 1].as_mut_ptr().cast(), q1);
+            });
+            _mm512_store_si512(block.minus.as_mut_ptr().cast(), _mm512_sub_epi32(_mm512_setzero_si512(), products));
+            block.scale = *scales.scale(b);
+            if F::MINS {
+                block.min = *scales.min(b);
+            }
+        }
+    }
+}
+
+/// Adds blocks of a tile of rows, the first being block `at` of all, to the sums of a tile of tokens.
+///
+/// # Safety
+/// As for [`some`]; the blocks exist.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+#[inline]
+unsafe fn add<F: Codes>(blocks: &[Block], p: &Pass, at: usize, sums: &mut [__m512; TOKEN_TILE]) {
+    let mut acc = *sums; // a copy stays in registers
+    for (b, block) in blocks.iter().enumerate() {
+        // SAFETY: as promised by the caller; 16 tokens have metas and pairs.
+        unsafe {
+            let (x, metas) = p.block(at + b);
+            let pairs = p.pairs.wrapping_add((at + b) * p.stride).cast::<i32>();
+            let pairs = pairs.wrapping_add(usize::from(F::OFFSET != 0));
+            if F::MINS {
+                let m0 = _mm512_load_ps(block.min.as_ptr());
+                tokens!(acc, block, x, pairs, metas, mins, [m0 = in(zmm_reg) m0,]);
+            } else {
+                tokens!(acc, block, x, pairs, metas, nothing, []);
+            }
+        }
+    }
+    *sums = acc;
+}
+
+/// One pass for each of some full tiles of tokens that share the panel.
+///
+/// # Safety
+/// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
+    const { assert!(BLOCKS.is_multiple_of(F::UNIT_BLOCKS)) };
+    let mut scales = [const { Scales::new() }; PANEL_TILES];
+    let mut blocks = [[Block::EMPTY; BLOCKS]; TILES];
+    // SAFETY: units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may leave it.
+    unsafe {
+        let mut sums = [[[_mm512_setzero_ps(); TOKEN_TILE]; PANEL_TILES]; T];
+        let (sums, mut marked) = (&mut sums[..passes.len()], Marked::new(passes));
+        let (mut w, mut u) = (passes[0].w, 0);
+        while u < passes[0].units {
+            // A unit's outliers come before the next unit.
+            let mut units = 1;
+            let most = (BLOCKS / F::UNIT_BLOCKS).min(passes[0].units - u);
+            while units < most && marked.blocks::<F>(u + units - 1) == 0 {
+                units += 1;
+            }
+            for (pair, scales) in scales.as_chunks_mut::<TILES>().0.iter_mut().enumerate() {
+                for (i, (scales, blocks)) in scales.iter_mut().zip(&mut blocks).enumerate() {
+                    for (unit, blocks) in blocks.chunks_exact_mut(F::UNIT_BLOCKS).enumerate().take(units) {
+                        let w = w.add((unit * PANEL_TILES + pair * TILES + i) * F::UNIT_BYTES);
+                        F::scales::<Avx512Lanes>(w, scales);
+                        unpack::<F>(passes[0].ahead, w, scales, blocks);
+                    }
+                }
+                for (p, sums) in passes.iter().zip(&mut *sums) {
+                    for (i, blocks) in blocks.iter().enumerate() {
+                        let sums = &mut sums[pair * TILES + i];
+                        add::<F>(&blocks[..units * F::UNIT_BLOCKS], p, u * F::UNIT_BLOCKS, sums);
+                    }
+                }
+            }
+            u += units;
+            let last = w.add((units - 1) * PANEL_TILES * F::UNIT_BYTES);
+            if marked.blocks::<F>(u - 1) != 0 {
+                add_outliers::<F, TOKEN_TILE>(&mut marked, u - 1, last, &scales, sums);
+            }
+            w = last.add(PANEL_TILES * F::UNIT_BYTES);
+        }
+        finish(passes, sums);
+    }
+}
+
+/// The kernel for a format whose codes are small enough and whose blocks have one scale.
+pub(super) fn kernel<F: Codes>() -> Option<PassesFn> {
+    if const { takes::<F>() } { Some(some::<F, MOST_TOGETHER>) } else { None }
+}
+
+/// [`together`] for any number of full tiles of tokens up to `T`: one alone needs less room.
+///
+/// # Safety
+/// As for that.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn some<F: Codes, const T: usize>(passes: &[Pass]) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match passes.len() {
+            1 => together::<F, 1>(passes),
+            _ => together::<F, T>(passes),
+        }
+    }
+}
