@@ -87,6 +87,22 @@ impl<'a> Marked<'a> {
         self.any >> (first % 64) & ((1 << F::UNIT_BLOCKS) - 1)
     }
 
+    /// Asks for the outliers of unit `unit`, which [`add`] will read when its blocks are done. A panel's are more than the
+    /// first-level cache holds.
+    ///
+    /// # Safety
+    /// As for [`Marked::blocks`].
+    #[inline(always)]
+    pub(super) unsafe fn fetch<F: Codes>(&mut self, unit: usize) {
+        // SAFETY: as promised by the caller.
+        let mut left = unsafe { self.blocks::<F>(unit) };
+        while left != 0 {
+            let at = unit * F::UNIT_BLOCKS + left.trailing_zeros() as usize;
+            left &= left - 1;
+            each(self.tokens[at % 64], |t| prefetch(held(self.passes, at, t).cast(), 1));
+        }
+    }
+
     /// # Safety
     /// As for [`Marked::blocks`]; each token has that word.
     #[inline(always)]
@@ -148,10 +164,7 @@ unsafe fn block<L: Lanes, F: Codes>(
 ) {
     // SAFETY: as promised by the caller; a block has as many values as it has bits of columns.
     unsafe {
-        let held = |t: usize| {
-            let p = &passes[t / TOKEN_TILE];
-            p.outliers.add(at * p.stride + t % TOKEN_TILE)
-        };
+        let held = |t: usize| held(passes, at, t);
         let mut left = 0;
         let columns = |t: usize| (&raw const (*held(t)).columns).read_unaligned();
         each(tokens, |t| left |= columns(t));
@@ -175,6 +188,13 @@ unsafe fn block<L: Lanes, F: Codes>(
             });
         }
     }
+}
+
+/// The outliers of block `at` of token `t`, counted through all passes.
+#[inline(always)]
+fn held(passes: &[Pass], at: usize, t: usize) -> *const BlockOutliers {
+    let p = &passes[t / TOKEN_TILE];
+    p.outliers.wrapping_add(at * p.stride + t % TOKEN_TILE)
 }
 
 /// Calls `f` with the number of each bit that is set.

@@ -235,6 +235,7 @@ pub(super) unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
         let mut unit = passes[0].w;
         for u in 0..passes[0].units {
             let mut w = unit;
+            marked.fetch::<F>(u);
             for (pair, scales) in scales.as_chunks_mut().0.iter_mut().enumerate() {
                 let tiles = [w, w.add(F::UNIT_BYTES)];
                 for (scales, tile) in scales.iter_mut().zip(tiles) {

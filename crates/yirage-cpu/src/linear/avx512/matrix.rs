@@ -360,6 +360,7 @@ unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
         let (sums, mut marked) = (&mut sums[..passes.len()], Marked::new(passes));
         let mut unit = passes[0].w;
         for u in 0..passes[0].units {
+            marked.fetch::<F>(u);
             let mut w = unit;
             for (rows, scales) in scales.iter_mut().enumerate() {
                 F::scales::<Avx512Lanes>(w, scales);

@@ -294,6 +294,7 @@ unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
             while units < most && marked.blocks::<F>(u + units - 1) == 0 {
                 units += 1;
             }
+            marked.fetch::<F>(u + units - 1);
             for (pair, scales) in scales.as_chunks_mut::<TILES>().0.iter_mut().enumerate() {
                 for (i, (scales, blocks)) in scales.iter_mut().zip(&mut blocks).enumerate() {
                     for (unit, blocks) in blocks.chunks_exact_mut(F::UNIT_BLOCKS).enumerate().take(units) {
