@@ -30,8 +30,8 @@ use std::ops::Range;
 use yirage_ir::ActivationLayout;
 use yirage_plan::LayoutFacts;
 
-/// Bytes of what a block takes from products of pairs.
-const PAIRS: usize = 8;
+/// Bytes of a block as Winograd's products read it.
+const PAIRS: usize = 48;
 
 /// int8 activations as they lie here. A block takes, rounded up: codes, scale and sums, outliers, pairs, and its share of the
 /// bits.
@@ -99,7 +99,7 @@ pub(crate) struct Offsets {
     pub(crate) metas: usize,
     /// The [`BlockOutliers`] of its first block (int8 only).
     pub(crate) outliers: usize,
-    /// Its first block's share of products of pairs (int8 only).
+    /// Its first block as Winograd's products read it (int8 only).
     pub(crate) pairs: usize,
     /// The bits (int8 only).
     pub(crate) marks: usize,
@@ -159,7 +159,7 @@ impl Layout {
         self.meta_offset() + self.tokens * self.blocks() * size_of::<Meta>()
     }
 
-    /// Offset of the pairs' share.
+    /// Offset of the blocks as Winograd's products read them.
     fn pairs_offset(&self) -> usize {
         self.outlier_offset() + self.tokens * self.blocks() * size_of::<BlockOutliers>()
     }

@@ -32,7 +32,7 @@ const KNOWN: [Known; 4] = [
         family: 0x19,
         models: &[0x10..=0x1f, 0x60..=0x7f, 0xa0..=0xaf],
         levels: &[Isa::Avx512, Isa::Avx512Bf16],
-        choices: "fetch=0,few8=8",
+        choices: "fetch=0,few8=8,many=winograd",
     },
     Known {
         name: "Zen 5",

@@ -1,4 +1,4 @@
-//! Full tiles of tokens with codes of 4 and 5 bits, by Winograd's inner product (S. Winograd, A New Algorithm for Inner
+//! Full tiles of tokens with codes of 4 bits, by Winograd's inner product (S. Winograd, A New Algorithm for Inner
 //! Product, IEEE Transactions on Computers C-17, 1968): half the multiplications, and additions in their place.
 //!
 //! The numbers `a` and `b` of a token, 16 apart in a block, and the codes `p` and `q` of a row that belong to them:
@@ -14,31 +14,36 @@
 //! of their own they would wait for them.
 
 use super::{add_outliers, finish};
-use crate::activation::{Meta, Pairs, TOKEN_TILE};
+use crate::activation::{Pairs, TOKEN_TILE};
 use crate::linear::lanes::Avx512Lanes;
 use crate::linear::outliers::Marked;
 use crate::linear::pass::{Pass, PassesFn, fetch};
 use crate::linear::unroll::unroll;
 use crate::linear::variant::MOST_TOGETHER;
-use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS};
+use crate::pack::{Codes, PANEL_TILES, Scales, TILE_ROWS};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::offset_of;
 
 // What the assembly takes for granted.
-const _: () = assert!(size_of::<Meta>() == 16 && offset_of!(Meta, scale) == 0 && offset_of!(Meta, scaled_sum) == 4);
-const _: () = assert!(size_of::<Pairs>() == 8 && offset_of!(Pairs, plain) == 0 && offset_of!(Pairs, offset) == 4);
-const _: () = assert!(BLOCK == 32 && TOKEN_TILE == 16);
+const _: () = assert!(size_of::<Pairs>() == 48 && offset_of!(Pairs, scale) == 8 && offset_of!(Pairs, scaled_sum) == 12);
+const _: () = assert!(offset_of!(Pairs, first) == 16 && offset_of!(Pairs, second) == 32 && TOKEN_TILE == 16);
+
+/// Where minus a token's share is.
+const fn minus_token<F: Codes>() -> usize {
+    if F::OFFSET == 0 { offset_of!(Pairs, plain) } else { offset_of!(Pairs, offset) }
+}
 
 /// A block of 16 rows, ready for a token's numbers to be added.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct Block {
-    /// The codes of the first 16 numbers, plus [`Pairs::FIRST`]: with a token's second 16 they are unsigned bytes.
+    /// The codes of the first 16 numbers: with a token's second 16, which are stored plus [`Pairs::MORE`], they are unsigned
+    /// bytes.
     first: [[u8; 64]; 4],
-    /// Those of the second 16 numbers, less [`Pairs::SECOND`]: with a token's first 16 they are signed bytes.
+    /// Those of the second 16 numbers, less [`Pairs::LESS`]: with a token's first 16 they are signed bytes.
     second: [[u8; 64]; 4],
-    /// Minus the sum of their products, a row each.
+    /// Minus the sum of their products, those of the first with [`Pairs::MORE`] more; a row each.
     minus: [i32; TILE_ROWS],
     scale: [f32; TILE_ROWS],
     /// Not set for formats without mins.
@@ -72,23 +77,23 @@ const fn shift<F: Codes>() -> i32 {
     if F::OFFSET == 0 { 0 } else { Pairs::OFFSET - F::OFFSET }
 }
 
-/// Four numbers of each half of a token, those at `$x` and 16 further, times 16 rows.
+/// Four numbers of each half of the token at `$x`, times 16 rows. In a sum of unsigned bytes nothing is carried from one to the
+/// next, so that words are added, which may come from memory to all rows at once.
 macro_rules! four {
     ($i:literal, $g:literal, $x:literal) => {
         concat!(
-            "vpbroadcastd {x0}, dword ptr [{x} + 4 * ",
+            "vpbroadcastd {x0}, dword ptr [{x} + 16 + 4 * ",
             $g,
             " + ",
             $x,
             "]\n",
-            "vpbroadcastd {x1}, dword ptr [{x} + 4 * ",
+            "vpaddd {x1}, {p",
             $g,
-            " + 16 + ",
+            "}, dword ptr [{x} + 32 + 4 * ",
+            $g,
+            " + ",
             $x,
-            "]\n",
-            "vpaddb {x1}, {p",
-            $g,
-            "}, {x1}\n",
+            "]{{1to16}}\n",
             "vpaddb {x0}, {q",
             $g,
             "}, {x0}\n",
@@ -101,12 +106,12 @@ macro_rules! four {
 
 /// What a token's integer sums begin with.
 macro_rules! begin {
-    ($i:literal, $pairs:literal) => {
+    ($i:literal, $x:literal) => {
         concat!(
             "vpbroadcastd {",
             $i,
-            "}, dword ptr [{pairs} + ",
-            $pairs,
+            "}, dword ptr [{x} + {minus_token} + ",
+            $x,
             "]\n",
             "vpaddd {",
             $i,
@@ -118,13 +123,12 @@ macro_rules! begin {
 }
 
 /// Two tokens: their integer sums go to `$i` and `$j`, and between their dot products what is left of the two before them,
-/// each given as number, sums and place of [`Meta`].
+/// each given as number, sums and place.
 macro_rules! two {
-    ($i:literal, $j:literal, $x:literal, $y:literal, $pi:literal, $pj:literal, $scales:ident, $mins:ident,
-     $k:tt, $l:tt) => {
+    ($i:literal, $j:literal, $x:literal, $y:literal, $scales:ident, $mins:ident, $k:tt, $l:tt) => {
         concat!(
-            begin!($i, $pi),
-            begin!($j, $pj),
+            begin!($i, $x),
+            begin!($j, $y),
             four!($i, 0, $x),
             $scales!(convert $k),
             four!($j, 0, $y),
@@ -145,13 +149,13 @@ macro_rules! two {
 
 /// `acc += dot * (scale * activation scale)`.
 macro_rules! scales {
-    (convert [$n:literal $i:literal $meta:literal]) => {
+    (convert [$n:literal $i:literal $x:literal]) => {
         concat!("vcvtdq2ps {", $i, "}, {", $i, "}\n")
     };
-    (add [$n:literal $i:literal $meta:literal]) => {
+    (add [$n:literal $i:literal $x:literal]) => {
         concat!(
-            "vmulps {x0}, {s0}, dword ptr [{m} + ",
-            $meta,
+            "vmulps {x0}, {s0}, dword ptr [{x} + 8 + ",
+            $x,
             "]{{1to16}}\n",
             "vfmadd231ps {a",
             $n,
@@ -164,8 +168,8 @@ macro_rules! scales {
 
 /// `acc += min * activation sum`.
 macro_rules! mins {
-    ([$n:literal $i:literal $meta:literal]) => {
-        concat!("vfmadd231ps {a", $n, "}, {m0}, dword ptr [{m} + ", $meta, " + 4]{{1to16}}\n")
+    ([$n:literal $i:literal $x:literal]) => {
+        concat!("vfmadd231ps {a", $n, "}, {m0}, dword ptr [{x} + 12 + ", $x, "]{{1to16}}\n")
     };
 }
 
@@ -178,25 +182,25 @@ macro_rules! nothing {
 
 /// Adds a block to the sums of a tile of tokens.
 macro_rules! tokens {
-    ($sums:ident, $block:expr, $x:expr, $pairs:expr, $metas:expr, $mins:ident, [$($with:tt)*]) => {{
+    ($F:ident, $sums:ident, $block:expr, $x:expr, $mins:ident, [$($with:tt)*]) => {{
         let (block, p, q) = ($block, &$block.first, &$block.second);
         let (x0, x1, i, j, k, l): (__m512i, __m512i, __m512i, __m512i, __m512i, __m512i);
         asm!(
-            two!("i", "j", 0, 32, 0, 8, nothing, nothing, [], []),
-            two!("k", "l", 64, 96, 16, 24, scales, $mins, [0 "i" 0], [1 "j" 16]),
-            two!("i", "j", 128, 160, 32, 40, scales, $mins, [2 "k" 32], [3 "l" 48]),
-            two!("k", "l", 192, 224, 48, 56, scales, $mins, [4 "i" 64], [5 "j" 80]),
-            two!("i", "j", 256, 288, 64, 72, scales, $mins, [6 "k" 96], [7 "l" 112]),
-            two!("k", "l", 320, 352, 80, 88, scales, $mins, [8 "i" 128], [9 "j" 144]),
-            two!("i", "j", 384, 416, 96, 104, scales, $mins, [10 "k" 160], [11 "l" 176]),
-            two!("k", "l", 448, 480, 112, 120, scales, $mins, [12 "i" 192], [13 "j" 208]),
-            scales!(convert [14 "k" 224]),
-            scales!(convert [15 "l" 240]),
-            scales!(add [14 "k" 224]),
-            scales!(add [15 "l" 240]),
-            $mins!([14 "k" 224]),
-            $mins!([15 "l" 240]),
-            x = in(reg) $x, pairs = in(reg) $pairs, m = in(reg) $metas, minus = in(reg) block.minus.as_ptr(),
+            two!("i", "j", 0, 48, nothing, nothing, [], []),
+            two!("k", "l", 96, 144, scales, $mins, [0 "i" 0], [1 "j" 48]),
+            two!("i", "j", 192, 240, scales, $mins, [2 "k" 96], [3 "l" 144]),
+            two!("k", "l", 288, 336, scales, $mins, [4 "i" 192], [5 "j" 240]),
+            two!("i", "j", 384, 432, scales, $mins, [6 "k" 288], [7 "l" 336]),
+            two!("k", "l", 480, 528, scales, $mins, [8 "i" 384], [9 "j" 432]),
+            two!("i", "j", 576, 624, scales, $mins, [10 "k" 480], [11 "l" 528]),
+            two!("k", "l", 672, 720, scales, $mins, [12 "i" 576], [13 "j" 624]),
+            scales!(convert [14 "k" 672]),
+            scales!(convert [15 "l" 720]),
+            scales!(add [14 "k" 672]),
+            scales!(add [15 "l" 720]),
+            $mins!([14 "k" 672]),
+            $mins!([15 "l" 720]),
+            x = in(reg) $x, minus = in(reg) block.minus.as_ptr(), minus_token = const minus_token::<$F>(),
             x0 = out(zmm_reg) x0, x1 = out(zmm_reg) x1, i = out(zmm_reg) i, j = out(zmm_reg) j, k = out(zmm_reg) k,
             l = out(zmm_reg) l, s0 = in(zmm_reg) _mm512_load_ps(block.scale.as_ptr()),
             p0 = in(zmm_reg) _mm512_load_si512(p[0].as_ptr().cast()), p1 = in(zmm_reg) _mm512_load_si512(p[1].as_ptr().cast()),
@@ -221,8 +225,8 @@ macro_rules! tokens {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 #[inline]
 unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &mut [Block]) {
-    let first = _mm512_set1_epi8((Pairs::FIRST + shift::<F>()) as i8);
-    let second = _mm512_set1_epi8((shift::<F>() - Pairs::SECOND) as i8);
+    let up = _mm512_set1_epi8(shift::<F>() as i8);
+    let (more, less) = (_mm512_set1_epi8(Pairs::MORE as i8), _mm512_set1_epi8((shift::<F>() - Pairs::LESS) as i8));
     for (b, block) in into[..F::UNIT_BLOCKS].iter_mut().enumerate() {
         fetch::<Avx512Lanes, F>(ahead, w, b);
         let mut products = _mm512_setzero_si512();
@@ -231,9 +235,10 @@ unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &m
             unroll!(P in [0 1] {
                 let [p0, p1] = F::pair::<Avx512Lanes>(w, b, P);
                 let [q0, q1] = F::pair::<Avx512Lanes>(w, b, P + 2);
-                let (p0, p1) = (_mm512_add_epi8(p0, first), _mm512_add_epi8(p1, first));
-                let (q0, q1) = (_mm512_add_epi8(q0, second), _mm512_add_epi8(q1, second));
-                products = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(products, p0, q0), p1, q1);
+                let (p0, p1) = (_mm512_add_epi8(p0, up), _mm512_add_epi8(p1, up));
+                let (q0, q1) = (_mm512_add_epi8(q0, less), _mm512_add_epi8(q1, less));
+                products = _mm512_dpbusd_epi32(products, _mm512_add_epi8(p0, more), q0);
+                products = _mm512_dpbusd_epi32(products, _mm512_add_epi8(p1, more), q1);
                 _mm512_store_si512(block.first[2 * P].as_mut_ptr().cast(), p0);
                 _mm512_store_si512(block.first[2 * P + 1].as_mut_ptr().cast(), p1);
                 _mm512_store_si512(block.second[2 * P].as_mut_ptr().cast(), q0);
@@ -257,16 +262,14 @@ unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &m
 unsafe fn add<F: Codes>(blocks: &[Block], p: &Pass, at: usize, sums: &mut [__m512; TOKEN_TILE]) {
     let mut acc = *sums; // a copy stays in registers
     for (b, block) in blocks.iter().enumerate() {
-        // SAFETY: as promised by the caller; 16 tokens have metas and pairs.
+        // SAFETY: as promised by the caller; 16 tokens have pairs.
         unsafe {
-            let (x, metas) = p.block(at + b);
-            let pairs = p.pairs.wrapping_add((at + b) * p.stride).cast::<i32>();
-            let pairs = pairs.wrapping_add(usize::from(F::OFFSET != 0));
+            let x = p.pairs.wrapping_add((at + b) * p.stride);
             if F::MINS {
                 let m0 = _mm512_load_ps(block.min.as_ptr());
-                tokens!(acc, block, x, pairs, metas, mins, [m0 = in(zmm_reg) m0,]);
+                tokens!(F, acc, block, x, mins, [m0 = in(zmm_reg) m0,]);
             } else {
-                tokens!(acc, block, x, pairs, metas, nothing, []);
+                tokens!(F, acc, block, x, nothing, []);
             }
         }
     }
