@@ -100,6 +100,7 @@ pub(crate) struct Offsets {
     /// The [`BlockOutliers`] of its first block (int8 only).
     pub(crate) outliers: usize,
     /// Its first block as Winograd's products read it (int8 only).
+    #[cfg(target_arch = "x86_64")]
     pub(crate) pairs: usize,
     /// The bits (int8 only).
     pub(crate) marks: usize,
@@ -180,10 +181,17 @@ impl Layout {
         let numbers = blocks * self.form.block_bytes();
         let metas = self.meta_offset() + blocks * size_of::<Meta>();
         let outliers = self.outlier_offset() + blocks * size_of::<BlockOutliers>();
-        let pairs = self.pairs_offset() + blocks * PAIRS;
         let words = if self.form == Form::Q8 { self.mark_words() } else { 0 };
         let marks = self.mark_offset() + (tile.first + token) * words * size_of::<u64>();
-        Offsets { numbers, metas, outliers, pairs, marks, words }
+        Offsets {
+            numbers,
+            metas,
+            outliers,
+            #[cfg(target_arch = "x86_64")]
+            pairs: self.pairs_offset() + blocks * PAIRS,
+            marks,
+            words,
+        }
     }
 
     /// A tile by its number.
