@@ -6,8 +6,8 @@
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
 //! Int8 has a third region `[32-block][token]` of outliers (`yirage_ir::layout::q8a` says what they are), and a bit for each
-//! block of a token that has some; the third region of other blocks is never touched. On x86-64 with AVX-512 a fourth region
-//! `[32-block][token]` holds [`Pairs`]; others leave it as it is.
+//! block of a token that has some; the third region of other blocks is never touched. With AVX-512 a fourth region
+//! `[32-block][token]` holds [`Pairs`] of full tiles; others leave it as it is.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
@@ -237,6 +237,11 @@ impl Layout {
                 // SAFETY: the same row and bytes; the blocks are stored.
                 unsafe { self.store_outliers(isa, x.wrapping_add(token * ldx), token, out) };
             }
+            // SAFETY: the same bytes; the blocks are stored.
+            #[cfg(target_arch = "x86_64")]
+            unsafe {
+                self.store_pairs(isa, token, out);
+            }
         }
     }
 
@@ -244,7 +249,8 @@ impl Layout {
     ///
     /// # Safety
     /// `from` holds a layout of one token that [`Layout::store`] wrote; `out` as for [`Layout::store`].
-    pub(crate) unsafe fn copy_token(&self, from: *const u8, token: usize, out: *mut u8) {
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // other levels store no pairs
+    pub(crate) unsafe fn copy_token(&self, isa: Isa, from: *const u8, token: usize, out: *mut u8) {
         let one = Layout { tokens: 1, ..*self };
         let (first, step) = self.place(token);
         // SAFETY: blocks, metas and bits of a token lie in its layout, here and there.
@@ -259,10 +265,32 @@ impl Layout {
             if self.form == Form::Q8 {
                 copy(one.meta_offset(), self.meta_offset(), size_of::<Meta>());
                 copy(one.outlier_offset(), self.outlier_offset(), size_of::<BlockOutliers>());
-                copy(one.pairs_offset(), self.pairs_offset(), PAIRS);
                 let bytes = self.mark_words() * size_of::<u64>();
                 let to = out.add(self.mark_offset() + token * bytes);
                 std::ptr::copy_nonoverlapping(from.add(one.mark_offset()), to, bytes);
+            }
+            #[cfg(target_arch = "x86_64")]
+            self.store_pairs(isa, token, out);
+        }
+    }
+
+    /// Stores the [`Pairs`] of a token, where a kernel may read them: with int8 in full tiles at levels of AVX-512.
+    ///
+    /// # Safety
+    /// As [`Layout::store`]; the token's codes and metas are stored.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn store_pairs(&self, isa: Isa, token: usize, out: *mut u8) {
+        let (first, step) = self.place(token);
+        if self.form != Form::Q8 || step != TOKEN_TILE || isa.vectors() != Isa::Avx512 {
+            return;
+        }
+        for at in (0..self.blocks()).map(|b| first + b * step) {
+            // SAFETY: `at` is a block of this layout.
+            unsafe {
+                let codes = out.add(at * BLOCK).cast::<[i8; BLOCK]>();
+                let meta = out.add(self.meta_offset()).cast::<Meta>().add(at).read_unaligned();
+                let pairs = out.add(self.pairs_offset()).cast::<Pairs>().add(at);
+                pairs.write_unaligned(Pairs::of(&*codes, &meta));
             }
         }
     }
@@ -290,11 +318,6 @@ impl Layout {
                         #[cfg(target_arch = "aarch64")]
                         Isa::Neon => neon::quantize(src, codes, meta),
                         _ => scalar::quantize(src, codes, meta),
-                    }
-                    #[cfg(target_arch = "x86_64")]
-                    if isa.vectors() == Isa::Avx512 {
-                        let pairs = out.add(self.pairs_offset()).cast::<Pairs>().add(at);
-                        pairs.write_unaligned(Pairs::of(&*codes, &meta.read_unaligned()));
                     }
                 }
                 Form::Bf16 => scalar::round(src, dst.cast()),
@@ -332,6 +355,33 @@ mod tests {
                 next += tile.tokens;
             }
             assert_eq!(next, tokens);
+        }
+    }
+
+    /// What a kernel reads of a copied token, of its pairs too, is what it reads of a stored one.
+    #[test]
+    fn a_copied_token_is_a_stored_one() {
+        let (tokens, k) = (TOKEN_TILE + 3, 160);
+        let large = |i: usize| if i.is_multiple_of(97) { 90.0 } else { 1.0 };
+        let x: Vec<f32> = (0..tokens * k).map(|i| large(i) * ((i * 37 % 101) as f32 / 50.0 - 1.0)).collect();
+        for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
+            let (all, one) = (Layout::new(Form::Q8, tokens, k), Layout::new(Form::Q8, 1, k));
+            let (mut stored, mut copied) = (vec![0u8; all.bytes()], vec![0u8; all.bytes()]);
+            // SAFETY: sizes as the layouts say.
+            unsafe { all.store(isa, x.as_ptr(), k, 0..tokens, stored.as_mut_ptr()) };
+            for token in 0..tokens {
+                let mut alone = vec![0u8; one.bytes()];
+                // SAFETY: as above.
+                unsafe {
+                    one.store(isa, x[token * k..].as_ptr(), k, 0..1, alone.as_mut_ptr());
+                    all.copy_token(isa, alone.as_ptr(), token, copied.as_mut_ptr());
+                }
+            }
+            assert!(stored == copied, "{isa}");
+            let pairs = &stored[all.pairs_offset()..all.mark_offset()];
+            let full = TOKEN_TILE * all.blocks() * PAIRS;
+            assert_eq!(pairs[..full].iter().any(|b| *b != 0), isa.vectors() == Isa::Avx512, "{isa}");
+            assert!(pairs[full..].iter().all(|b| *b == 0), "{isa}: no kernel reads those of a last tile");
         }
     }
 

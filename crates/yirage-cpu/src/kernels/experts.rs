@@ -143,7 +143,7 @@ impl Stack {
             for (token, &pair) in pairs.iter().enumerate().filter(|(at, _)| own(*at)) {
                 let to = self.gathered.at(run, g.pairs.start * one.bytes());
                 // SAFETY: `stack` took scratch for every pair.
-                unsafe { layout.copy_token(self.row(run, pair as usize), token, to) };
+                unsafe { layout.copy_token(run.isa, self.row(run, pair as usize), token, to) };
             }
         }
     }

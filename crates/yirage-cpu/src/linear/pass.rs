@@ -23,7 +23,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) metas: *const Meta,
     /// Their outliers (int8 only): `[32-block][token of the tile]`, those of unmarked blocks not set.
     pub(crate) outliers: *const BlockOutliers,
-    /// Their blocks as Winograd's products read them (int8 and AVX-512 only): `[32-block][token of the tile]`.
+    /// Their blocks as Winograd's products read them (int8, AVX-512 and full tiles only): `[32-block][token of the tile]`.
     #[cfg(target_arch = "x86_64")]
     pub(crate) pairs: *const crate::activation::Pairs,
     /// Bits of their blocks with outliers (int8 only): `[token][word]`.

@@ -7,7 +7,7 @@
 //! tens of times larger than the others, so that a few blocks would make nearly all of it. Such numbers are outliers: they
 //! stay f32 beside the codes, their codes are 0, and the block's scale is that of the rest. An outlier is an `x` with
 //! `(|x| / MOST)^2 * blocks > LARGE * (sum of scale^2)` over the blocks of the row's part, with the scales that they would have
-//! without outliers, |x| / MOST in f32, the rest in f64, ascending. Fewer than two sevenths of the blocks can have some; a
+//! without outliers, |x| / MOST in f32, the rest in f64, ascending. Fewer than two fifths of the blocks can have some; a
 //! block has [`MAX_OUTLIERS`] at most, the largest, of equal ones the first. (The idea of taking outliers apart is that of
 //! LLM.int8(), arXiv 2208.07339.)
 
@@ -18,7 +18,7 @@ use crate::dtype::DType;
 pub const BLOCK: usize = 32;
 
 /// By how much an outlier's block would be noisier than the mean, as a power.
-pub const LARGE: f64 = 3.5;
+pub const LARGE: f64 = 2.5;
 
 /// The largest code. 8 bits would hold more; with this one the sum of a code and a number of 4 bits has 8 bits, by which
 /// processors multiply half as often (Winograd's inner product).
