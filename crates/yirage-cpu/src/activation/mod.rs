@@ -7,7 +7,7 @@
 //!
 //! Int8 has a third region `[32-block][token]` of outliers (`yirage_ir::layout::q8a` says what they are), and a bit for each
 //! block of a token that has some; the third region of other blocks is never touched. With AVX-512 a fourth region
-//! `[32-block][token]` holds [`Pairs`] of full tiles; others leave it as it is.
+//! `[32-block][token]` holds `Pairs` of full tiles; others leave it as it is.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
