@@ -68,13 +68,7 @@ const TILES: usize = 2;
 
 /// Whether a format's codes are small enough, and a block has one scale.
 const fn takes<F: Codes>() -> bool {
-    let largest = (1 << F::BITS) - 1 + shift::<F>();
-    F::HALVES == 1 && shift::<F>() >= 0 && largest < 1 << Pairs::BITS
-}
-
-/// What is added to a code so that its offset is none or [`Pairs::OFFSET`].
-const fn shift<F: Codes>() -> i32 {
-    if F::OFFSET == 0 { 0 } else { Pairs::OFFSET - F::OFFSET }
+    F::BITS <= Pairs::BITS && F::HALVES == 1 && (F::OFFSET == 0 || F::OFFSET == Pairs::OFFSET)
 }
 
 /// Four numbers of each half of the token at `$x`, times 16 rows. In a sum of unsigned bytes nothing is carried from one to the
@@ -225,8 +219,7 @@ macro_rules! tokens {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 #[inline]
 unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &mut [Block]) {
-    let up = _mm512_set1_epi8(shift::<F>() as i8);
-    let (more, less) = (_mm512_set1_epi8(Pairs::MORE as i8), _mm512_set1_epi8((shift::<F>() - Pairs::LESS) as i8));
+    let (more, less) = (_mm512_set1_epi8(Pairs::MORE as i8), _mm512_set1_epi8(-Pairs::LESS as i8));
     for (b, block) in into[..F::UNIT_BLOCKS].iter_mut().enumerate() {
         fetch::<Avx512Lanes, F>(ahead, w, b);
         let mut products = _mm512_setzero_si512();
@@ -235,7 +228,6 @@ unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &m
             unroll!(P in [0 1] {
                 let [p0, p1] = F::pair::<Avx512Lanes>(w, b, P);
                 let [q0, q1] = F::pair::<Avx512Lanes>(w, b, P + 2);
-                let (p0, p1) = (_mm512_add_epi8(p0, up), _mm512_add_epi8(p1, up));
                 let (q0, q1) = (_mm512_add_epi8(q0, less), _mm512_add_epi8(q1, less));
                 products = _mm512_dpbusd_epi32(products, _mm512_add_epi8(p0, more), q0);
                 products = _mm512_dpbusd_epi32(products, _mm512_add_epi8(p1, more), q1);
