@@ -8,7 +8,6 @@
 #![allow(clippy::print_stdout)] // printing is its purpose
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use yirage_cpu::activation::Layout;
 use yirage_cpu::isa::Isa;
 use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
 use yirage_cpu::memory::HugeBuf;
@@ -79,7 +78,7 @@ fn random_matrix(format: Format, rows: usize, k: usize) -> PackedMatrix {
 
 fn row((isa, variant): (Isa, Variant), m: &PackedMatrix, tokens: usize, threads: usize, evict: &[u8]) {
     let kernel = Dispatch::new(isa, variant, Precision::Fast, m.format()).unwrap_or_else(|e| panic!("{e}"));
-    let layout = Layout::new(kernel.form(), tokens, m.k());
+    let layout = kernel.layout(tokens, m.k());
     let x: Vec<f32> = (0..tokens * m.k()).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
     let activations = HugeBuf::zeroed(layout.bytes()).unwrap_or_else(|e| panic!("{e}"));
     // SAFETY: sizes as the layout says, one thread.

@@ -151,7 +151,7 @@ fn only_the_rows_that_exist_are_written() {
                     unsafe { m.pack_rows(isa, e, 0, &bytes[e * rows * row_bytes..][..rows * row_bytes]).unwrap() };
                 }
                 let kernel = Dispatch::new(isa, Variant::of_level(isa), precision, format).unwrap();
-                let layout = Layout::new(kernel.form(), tokens, k);
+                let layout = kernel.layout(tokens, k);
                 let x = floats(&mut rng, tokens * k);
                 let activations = stored(isa, layout, &x);
                 let single = packed(format, rows, k, &bytes[rows * row_bytes..]);
@@ -191,7 +191,7 @@ fn parts_that_do_not_exist_are_refused() {
     let (format, rows, tokens, k) = (Format::Q8_0, 130, 37, 64);
     let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
     let kernel = Dispatch::new(Isa::Scalar, Variant::of_level(Isa::Scalar), Precision::Fast, format).unwrap();
-    let layout = Layout::new(kernel.form(), tokens, k);
+    let layout = kernel.layout(tokens, k);
     let activations = stored(Isa::Scalar, layout, &floats(&mut rng, tokens * k));
     let refused = |panels: Range<usize>, tokens: Range<usize>| {
         let mut out = vec![0f32; layout.tokens() * rows];
@@ -285,4 +285,35 @@ fn scales_of_any_size_give_the_same_bytes_in_any_batch() {
             }
         }
     }
+}
+
+/// Without them the kernel would read what nobody wrote.
+#[test]
+fn activations_without_pairs_are_refused_by_the_kernel_that_reads_them() {
+    let Some(isa) = isas().into_iter().find(|isa| matches!(isa, Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx)) else {
+        return;
+    };
+    let mut rng = Rng::new(13);
+    let (format, rows, tokens, k) = (Format::Q4_0, 64, 16, 64);
+    let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+    let x = floats(&mut rng, tokens * k);
+    let refused = |many: &str, pairs: bool| {
+        let variant = Variant::of_level(isa).with(many).unwrap();
+        let kernel = Dispatch::new(isa, variant, Precision::Fast, format).unwrap();
+        let layout = Layout::new(kernel.form(), tokens, k).with_pairs(pairs);
+        let activations = stored(isa, layout, &x);
+        let mut out = vec![0f32; tokens * rows];
+        let job = Linear {
+            kernel: &kernel,
+            weights: &m,
+            matrix: 0,
+            layout,
+            activations: activations.as_ptr(),
+            out: out.as_mut_ptr(),
+            ldo: rows,
+            rows: None,
+        };
+        catch_unwind(AssertUnwindSafe(|| unsafe { linear(&job, 0..1, 0..tokens) })).is_err()
+    };
+    assert!(refused("many=winograd", false) && !refused("many=winograd", true) && !refused("many=pairs", false));
 }

@@ -6,8 +6,8 @@
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
 //! Int8 has a third region `[32-block][token]` of outliers (`yirage_ir::layout::q8a` says what they are), and a bit for each
-//! block of a token that has some; the third region of other blocks is never touched. With AVX-512 a fourth region
-//! `[32-block][token]` holds `Pairs` of full tiles; others leave it as it is.
+//! block of a token that has some; the third region of other blocks is never touched. A fourth region `[32-block][token]`
+//! holds `Pairs` of full tiles, with AVX-512 and for kernels that read them; else it is never touched.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
@@ -114,12 +114,23 @@ pub struct Layout {
     form: Form,
     tokens: usize,
     k: usize,
+    pairs: bool,
 }
 
 impl Layout {
     /// The layout of `tokens` rows of `k` numbers.
     pub fn new(form: Form, tokens: usize, k: usize) -> Layout {
-        Layout { form, tokens, k }
+        Layout { form, tokens, k, pairs: false }
+    }
+
+    /// This one with or without pairs for Winograd's products, for which there is room in any case.
+    pub fn with_pairs(self, pairs: bool) -> Layout {
+        Layout { pairs, ..self }
+    }
+
+    /// Whether it is stored with pairs, where the instruction set has kernels that read them.
+    pub(crate) fn has_pairs(&self) -> bool {
+        self.pairs
     }
 
     /// How the numbers are stored.
@@ -218,7 +229,7 @@ impl Layout {
     pub unsafe fn store(&self, isa: Isa, x: *const f32, ldx: usize, range: Range<usize>, out: *mut u8) {
         assert!(range.end <= self.tokens, "tokens {range:?} of {}", self.tokens);
         let mut padded = [0f32; BLOCK];
-        for token in range {
+        for token in range.clone() {
             let (first, step) = self.place(token);
             for b in 0..self.blocks() {
                 let (at, have) = (first + b * step, self.k.saturating_sub(b * BLOCK));
@@ -237,11 +248,11 @@ impl Layout {
                 // SAFETY: the same row and bytes; the blocks are stored.
                 unsafe { self.store_outliers(isa, x.wrapping_add(token * ldx), token, out) };
             }
-            // SAFETY: the same bytes; the blocks are stored.
-            #[cfg(target_arch = "x86_64")]
-            unsafe {
-                self.store_pairs(isa, token, out);
-            }
+        }
+        // SAFETY: the same bytes; the blocks are stored.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            self.store_pairs(isa, range, out);
         }
     }
 
@@ -270,28 +281,7 @@ impl Layout {
                 std::ptr::copy_nonoverlapping(from.add(one.mark_offset()), to, bytes);
             }
             #[cfg(target_arch = "x86_64")]
-            self.store_pairs(isa, token, out);
-        }
-    }
-
-    /// Stores the [`Pairs`] of a token, where a kernel may read them: with int8 in full tiles at levels of AVX-512.
-    ///
-    /// # Safety
-    /// As [`Layout::store`]; the token's codes and metas are stored.
-    #[cfg(target_arch = "x86_64")]
-    unsafe fn store_pairs(&self, isa: Isa, token: usize, out: *mut u8) {
-        let (first, step) = self.place(token);
-        if self.form != Form::Q8 || step != TOKEN_TILE || isa.vectors() != Isa::Avx512 {
-            return;
-        }
-        for at in (0..self.blocks()).map(|b| first + b * step) {
-            // SAFETY: `at` is a block of this layout.
-            unsafe {
-                let codes = out.add(at * BLOCK).cast::<[i8; BLOCK]>();
-                let meta = out.add(self.meta_offset()).cast::<Meta>().add(at).read_unaligned();
-                let pairs = out.add(self.pairs_offset()).cast::<Pairs>().add(at);
-                pairs.write_unaligned(Pairs::of(&*codes, &meta));
-            }
+            self.store_pairs(isa, token..token + 1, out);
         }
     }
 
@@ -365,7 +355,7 @@ mod tests {
         let large = |i: usize| if i.is_multiple_of(97) { 90.0 } else { 1.0 };
         let x: Vec<f32> = (0..tokens * k).map(|i| large(i) * ((i * 37 % 101) as f32 / 50.0 - 1.0)).collect();
         for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
-            let (all, one) = (Layout::new(Form::Q8, tokens, k), Layout::new(Form::Q8, 1, k));
+            let (all, one) = (Layout::new(Form::Q8, tokens, k).with_pairs(true), Layout::new(Form::Q8, 1, k));
             let (mut stored, mut copied) = (vec![0u8; all.bytes()], vec![0u8; all.bytes()]);
             // SAFETY: sizes as the layouts say.
             unsafe { all.store(isa, x.as_ptr(), k, 0..tokens, stored.as_mut_ptr()) };
@@ -378,7 +368,15 @@ mod tests {
                 }
             }
             assert!(stored == copied, "{isa}");
-            let pairs = &stored[all.pairs_offset()..all.mark_offset()];
+            let plain = all.with_pairs(false);
+            let mut without = vec![0u8; plain.bytes()];
+            // SAFETY: as above.
+            unsafe { plain.store(isa, x.as_ptr(), k, 0..tokens, without.as_mut_ptr()) };
+            let region = all.pairs_offset()..all.mark_offset();
+            assert!(without[region.clone()].iter().all(|b| *b == 0), "{isa}: nobody wants them");
+            without[region.clone()].copy_from_slice(&stored[region.clone()]);
+            assert!(stored == without, "{isa}");
+            let pairs = &stored[region];
             let full = TOKEN_TILE * all.blocks() * PAIRS;
             assert_eq!(pairs[..full].iter().any(|b| *b != 0), isa.vectors() == Isa::Avx512, "{isa}");
             assert!(pairs[full..].iter().all(|b| *b == 0), "{isa}: no kernel reads those of a last tile");
@@ -413,7 +411,6 @@ mod tests {
                 unsafe { layout.store(isa, x.as_ptr(), 32, 0..1, out.as_mut_ptr()) };
                 let nan = layout.quantized(&out, 0, 0).unwrap().0.is_nan();
                 assert_eq!(nan, x.iter().any(|v| !v.is_finite()));
-                out.drain(layout.pairs_offset()..layout.mark_offset()); // not of every level
                 if nan {
                     out.truncate(64); // NaN payloads may differ
                 }

@@ -1,8 +1,10 @@
 //! A block of a token as Winograd's inner products read it (`linear/avx512/winograd.rs`).
 
-use super::Meta;
+use super::{Form, Layout, Meta, TOKEN_TILE};
+use crate::isa::Isa;
 use crate::pack::BLOCK;
 use std::arch::x86_64::*;
+use std::ops::Range;
 use yirage_ir::layout::q8a::MOST;
 
 // Sums of codes and numbers are bytes: those of the first codes unsigned, those of the second signed.
@@ -39,36 +41,95 @@ impl Pairs {
     pub(crate) const OFFSET: i32 = 1 << (Self::BITS - 1);
 
     /// Of a block.
-    ///
-    /// # Safety
-    /// The CPU has AVX2.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn of(codes: &[i8; BLOCK], meta: &Meta) -> Pairs {
-        let (first, second) = (codes.first_chunk::<16>(), codes.last_chunk::<16>());
+    fn of(codes: &[i8; BLOCK], meta: &Meta) -> Pairs {
+        let (first, second) = (codes.first_chunk(), codes.last_chunk::<{ BLOCK / 2 }>());
         let (Some(&first), Some(second)) = (first, second) else { unreachable!("a block has 32 codes") };
-        // SAFETY: 16 codes each.
-        let (a, b) = unsafe { (_mm_loadu_si128(first.as_ptr().cast()), _mm_loadu_si128(second.as_ptr().cast())) };
-        let eights = _mm256_madd_epi16(_mm256_cvtepi8_epi16(a), _mm256_cvtepi8_epi16(b));
-        let fours = _mm_add_epi32(_mm256_castsi256_si128(eights), _mm256_extracti128_si256::<1>(eights));
-        let twos = _mm_add_epi32(fours, _mm_shuffle_epi32::<0b01_00_11_10>(fours));
-        let products = _mm_cvtsi128_si32(_mm_add_epi32(twos, _mm_shuffle_epi32::<0b10_11_00_01>(twos)));
+        let products: i32 = first.iter().zip(second).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
         let plain = Self::MORE * meta.minus_first - Self::LESS * (meta.minus_sum - meta.minus_first) - products;
         let second = second.map(|code| code.wrapping_add(Self::MORE as i8) as u8);
         let offset = plain + Self::OFFSET * meta.minus_sum;
         Pairs { plain, offset, scale: meta.scale, scaled_sum: meta.scaled_sum, first, second }
+    }
+
+    /// Of the same block of four tokens.
+    ///
+    /// # Safety
+    /// Four blocks at `codes` and at `metas`, room for four at `out`; AVX-512 with VNNI.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    unsafe fn four(codes: *const [i8; BLOCK], metas: *const Meta, out: *mut Pairs) {
+        // SAFETY: as promised by the caller; two blocks of codes, four metas, and a third of four pairs have 64 bytes.
+        unsafe {
+            let [x, y] = [0, 2].map(|i| _mm512_loadu_si512(codes.add(i).cast()));
+            let a = _mm512_permutex2var_epi64(x, _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13), y);
+            let b = _mm512_permutex2var_epi64(x, _mm512_setr_epi64(2, 3, 6, 7, 10, 11, 14, 15), y);
+            let b = _mm512_add_epi8(b, _mm512_set1_epi8(Self::MORE as i8));
+            // The products and what is `MORE` too much of them, in each number of a token's four.
+            let sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), b, a);
+            let sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32::<0b01_00_11_10>(sums));
+            let sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32::<0b10_11_00_01>(sums));
+            // Scale, its product with the sum, minus the sum, minus the first sum; then the other way round.
+            let metas = _mm512_loadu_si512(metas.cast());
+            let (all, first) =
+                (_mm512_shuffle_epi32::<0b10_10_10_10>(metas), _mm512_shuffle_epi32::<0b11_11_11_11>(metas));
+            let less = _mm512_mullo_epi32(_mm512_sub_epi32(first, all), _mm512_set1_epi32(Self::LESS));
+            let plain = _mm512_sub_epi32(less, sums);
+            let offset = _mm512_mullo_epi32(all, _mm512_set1_epi32(Self::OFFSET));
+            let head = _mm512_mask_add_epi32(plain, 0x2222, plain, offset);
+            let head = _mm512_mask_shuffle_epi32::<0b01_00_01_00>(head, 0xcccc, metas);
+            // Parts of 16 bytes: the head, the first codes, the second ones, token by token.
+            let part = |x, y, z, order: [i64; 8], from: u8| {
+                let [o0, o1, o2, o3, o4, o5, o6, o7] = order;
+                let two = _mm512_permutex2var_epi64(x, _mm512_setr_epi64(o0, o1, o2, o3, o4, o5, o6, o7), y);
+                _mm512_mask_permutexvar_epi64(two, from, _mm512_setr_epi64(o0, o1, o2, o3, o4, o5, o6, o7), z)
+            };
+            let parts = [
+                part(head, a, b, [0, 1, 8, 9, 0, 1, 2, 3], 0b0011_0000),
+                part(a, b, head, [2, 3, 10, 11, 4, 5, 4, 5], 0b0011_0000),
+                part(b, head, a, [4, 5, 14, 15, 6, 7, 6, 7], 0b0011_0000),
+            ];
+            for (i, part) in parts.into_iter().enumerate() {
+                _mm512_storeu_si512(out.cast::<u8>().add(64 * i).cast(), part);
+            }
+        }
+    }
+}
+
+impl Layout {
+    /// Stores the [`Pairs`] of a range of tokens where a kernel may read them: in full tiles.
+    ///
+    /// # Safety
+    /// As [`Layout::store`]; the tokens' codes and metas are stored.
+    pub(super) unsafe fn store_pairs(&self, isa: Isa, range: Range<usize>, out: *mut u8) {
+        if !self.pairs || self.form != Form::Q8 || isa.vectors() != Isa::Avx512 {
+            return;
+        }
+        let tiles = (range.start / TOKEN_TILE..range.end.div_ceil(TOKEN_TILE)).map(|number| self.tile(number));
+        for tile in tiles.filter(|tile| tile.tokens == TOKEN_TILE) {
+            let tokens = range.start.max(tile.first) - tile.first..range.end.min(tile.first + TOKEN_TILE) - tile.first;
+            for first in (0..self.blocks()).map(|b| tile.first * self.blocks() + b * TOKEN_TILE) {
+                let codes = |t: usize| out.wrapping_add((first + t) * BLOCK).cast::<[i8; BLOCK]>().cast_const();
+                let metas = |t: usize| out.wrapping_add(self.meta_offset()).cast::<Meta>().wrapping_add(first + t);
+                let pairs = |t: usize| out.wrapping_add(self.pairs_offset()).cast::<Pairs>().wrapping_add(first + t);
+                // SAFETY: these are blocks of this layout; all levels of AVX-512 have VNNI.
+                unsafe {
+                    if tokens.len() == TOKEN_TILE {
+                        (0..TOKEN_TILE).step_by(4).for_each(|t| Pairs::four(codes(t), metas(t), pairs(t)));
+                    } else {
+                        let of = |t| Pairs::of(&*codes(t), &metas(t).read_unaligned());
+                        tokens.clone().for_each(|t| pairs(t).write_unaligned(of(t)));
+                    }
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::Isa;
 
     #[test]
     fn what_is_left_of_the_products_is_that_of_the_codes() {
-        if !Isa::Avx2.available() {
-            return;
-        }
         for round in 0..200i32 {
             let number = |i: i32, most: i32| (i * 7919 + round * 104_729 + i * i * round) % (most + 1);
             let codes: [i8; BLOCK] =
@@ -76,8 +137,7 @@ mod tests {
             let row: [i32; BLOCK] = std::array::from_fn(|i| number(i as i32 + 40, 15));
             let sum = |some: &[i8]| some.iter().map(|c| i32::from(*c)).sum::<i32>();
             let meta = Meta { minus_sum: -sum(&codes), minus_first: -sum(&codes[..16]), ..Meta::default() };
-            // SAFETY: just asked.
-            let pairs = unsafe { Pairs::of(&codes, &meta) };
+            let pairs = Pairs::of(&codes, &meta);
             let (mut all, mut own) = (0, 0);
             for i in 0..16 {
                 let (p, q) = (row[i] + Pairs::MORE, row[i + 16] - Pairs::LESS);

@@ -3,12 +3,12 @@
 use super::group::{self, Inner};
 use super::location::{Location, Operand};
 use super::scratch::{Scratch, ScratchSizes};
-use super::site::Site;
+use super::site::{Readers, Site};
 use super::spot::Spot;
 use super::viewed::Whole;
 use crate::cuts::Cuts;
 use crate::held::{CpuState, CpuWeight};
-use crate::linear::Variant;
+use crate::linear::{Dispatch, Variant};
 use crate::memory::{OutOfMemory, Supply};
 use crate::shared::Shared;
 use std::any::Any;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, HalError};
 use yirage_ir::region::Chain;
-use yirage_ir::{Dims, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
+use yirage_ir::{DType, Dims, Format, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
 use yirage_plan::{Place, Plan, Precision};
 
 /// What binding a kernel needs to know, and what it adds to: scratch memory and cuts of batches.
@@ -29,8 +29,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) cuts: Cuts,
     plan: &'a Plan,
     bindings: &'a Bindings,
-    /// Quantised values held token by token (those that chosen experts read), and in how many parts a token's row.
-    token_parts: HashMap<ValueId, usize>,
+    /// How quantised values are read.
+    readers: HashMap<ValueId, Readers>,
     slots: HashMap<ValueId, usize>,
     /// Where placed values lie.
     spots: HashMap<ValueId, Spot>,
@@ -49,24 +49,13 @@ impl<'a> Binder<'a> {
     pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
         let precision = plan.precision;
         let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
-        let token_parts = token_parts(&plan.graph);
         let (scratch, cuts) = (ScratchSizes::new(shared.supply), Cuts::default());
         let spot = |place: &Place| Ok((place.value, spot(shared.supply, plan, place)?));
         let spots = plan.places.iter().map(spot).collect::<Result<_, HalError>>()?;
         let variant = shared.way(bindings.variant.as_deref())?;
-        Ok(Binder {
-            shared,
-            plan,
-            bindings,
-            precision,
-            variant,
-            scratch,
-            cuts,
-            token_parts,
-            slots,
-            spots,
-            worker_bytes: 0,
-        })
+        let pairs = |format| Dispatch::new(shared.isa, variant, Precision::Fast, format).is_ok_and(|k| k.reads_pairs());
+        let readers = readers(&plan.graph, pairs);
+        Ok(Binder { shared, plan, bindings, precision, variant, scratch, cuts, readers, slots, spots, worker_bytes: 0 })
     }
 
     /// The largest sizes of a step.
@@ -83,8 +72,8 @@ impl<'a> Binder<'a> {
         match &node.kind {
             NodeKind::Op(op) => {
                 let operands = |ids: &[ValueId]| ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>, _>>();
-                let parts = node.outs.iter().find_map(|o| self.token_parts.get(o)).copied();
-                Ok(vec![Site { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, parts }])
+                let readers = node.outs.iter().find_map(|o| self.readers.get(o)).copied().unwrap_or_default();
+                Ok(vec![Site { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, readers }])
             }
             NodeKind::Region(region) => {
                 // Passes over rows are made group by group; other regions keep nothing inside.
@@ -164,10 +153,10 @@ impl<'a> Binder<'a> {
         };
         let leaves = |id: &ValueId| {
             let at = graph.outputs.iter().position(|o| o == id);
-            at.and_then(|at| self.token_parts.get(&outer.outs[at]))
+            at.and_then(|at| self.readers.get(&outer.outs[at]))
         };
-        let parts = node.outs.iter().find_map(leaves).copied();
-        Ok(Site { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, parts })
+        let readers = node.outs.iter().find_map(leaves).copied().unwrap_or_default();
+        Ok(Site { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, readers })
     }
 
     fn inner_value(&self, inner: &Inner, outer: &Node, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
@@ -250,8 +239,8 @@ fn own<T: Any + Send + Sync>(handle: &Arc<dyn Any + Send + Sync>, what: &str, na
     handle.clone().downcast::<T>().map_err(foreign)
 }
 
-/// The values that products with chosen experts read, with the parts of a row that are read apart.
-fn token_parts(graph: &Graph) -> HashMap<ValueId, usize> {
+/// How the quantised values of a graph are read; `pairs` says whether products with weights of a format read pairs.
+fn readers(graph: &Graph, pairs: impl Fn(Format) -> bool) -> HashMap<ValueId, Readers> {
     let parts = |op: &Op| match op {
         Op::ExpertLinear(e) => Some(if e.shared { 1 } else { e.top_k as usize }),
         _ => None,
@@ -263,5 +252,18 @@ fn token_parts(graph: &Graph) -> HashMap<ValueId, usize> {
             NodeKind::Region(_) => None,
         }),
     };
-    graph.nodes.iter().filter_map(|n| Some((n.ins.first().copied()?, of(n)?))).collect()
+    let weights = |&id: &ValueId| match graph.ty(id).dtype {
+        DType::Stored(format) => pairs(format),
+        _ => false,
+    };
+    let mut readers = HashMap::<ValueId, Readers>::new();
+    for node in &graph.nodes {
+        let quantised = node.ins.iter().filter(|&&id| graph.ty(id).layout.is_some());
+        for &id in quantised {
+            let known = readers.entry(id).or_default();
+            known.parts = known.parts.or(of(node));
+            known.pairs |= node.ins.iter().any(weights);
+        }
+    }
+    readers
 }

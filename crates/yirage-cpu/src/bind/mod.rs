@@ -27,7 +27,7 @@ pub(crate) use out::{Codes, Out};
 pub(crate) use resident::CpuResident;
 pub(crate) use run::{Failed, Memory, Run, TileAt, Wanted};
 pub(crate) use scratch::Scratch;
-pub(crate) use site::{CacheShape, Site};
+pub(crate) use site::{CacheShape, Readers, Site};
 pub(crate) use slots::Slots;
 pub(crate) use spot::shared_bytes;
 pub(crate) use tiled::{Carry, TileStep, Turn};

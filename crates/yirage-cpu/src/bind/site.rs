@@ -17,8 +17,17 @@ pub(crate) struct Site {
     pub(super) op: Op,
     pub(super) ins: Vec<Operand>,
     pub(super) outs: Vec<Operand>,
-    /// If its quantised output is held token by token: in how many parts a token's row.
-    pub(super) parts: Option<usize>,
+    /// How its quantised output is read.
+    pub(super) readers: Readers,
+}
+
+/// How products read a quantised value.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Readers {
+    /// If chosen experts do, so that it is held token by token: in how many parts a token's row.
+    pub(crate) parts: Option<usize>,
+    /// Whether a kernel of theirs reads pairs.
+    pub(crate) pairs: bool,
 }
 
 /// What an operand is of its op.
@@ -49,9 +58,9 @@ impl Site {
         matches!((self.ins.first(), other.ins.first()), (Some(a), Some(b)) if a.name == b.name)
     }
 
-    /// If its quantised output is held token by token: in how many parts a token's row.
-    pub(crate) fn parts(&self) -> Option<usize> {
-        self.parts
+    /// How its quantised output is read.
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     /// The dimension that its rows run over: that of what it makes, or of what it writes to a cache.

@@ -4,7 +4,7 @@ use super::float::Base;
 use super::location::{Location, Moves, Operand};
 use super::out::OutBase;
 use super::run::Run;
-use super::site::Site;
+use super::site::{Readers, Site};
 use crate::general::{Elem, Input, Output, Strides};
 use crate::held::CpuWeight;
 use yirage_hal::HalError;
@@ -112,7 +112,7 @@ impl Whole {
             return Err(HalError::Load(format!("output {output} of `{}` comes of no product", self.name)));
         };
         let ins = ins.iter().map(|&at| self.input(at).cloned()).collect::<Result<_, _>>()?;
-        Ok(Site { op: (**op).clone(), ins, outs: vec![self.output(output)?.clone()], parts: None })
+        Ok(Site { op: (**op).clone(), ins, outs: vec![self.output(output)?.clone()], readers: Readers::default() })
     }
 
     /// The largest sizes of a step.

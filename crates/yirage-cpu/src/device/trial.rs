@@ -133,7 +133,8 @@ impl Products {
     /// The number of activations that a matrix can read.
     fn store(&mut self, weight: &Matrix, tokens: usize) -> Result<usize, HalError> {
         let form: Form = self.kernel(weight, self.shared.variant)?.form();
-        let layout = Layout::new(form, tokens, weight.packed().k());
+        // For every way that may be asked for.
+        let layout = Layout::new(form, tokens, weight.packed().k()).with_pairs(true);
         if let Some(there) = self.stored.iter().position(|s| s.layout == layout) {
             return Ok(there);
         }

@@ -78,7 +78,7 @@ fn stack(binder: &mut Binder<'_>, x: &Input, site: &Site) -> Result<Stack, HalEr
     let wanted = precision(x.quantised(), matrix.format().info().block, binder.precision);
     let kernel = linear::Dispatch::new(binder.shared.isa, binder.variant, wanted, matrix.format());
     let kernel = kernel.map_err(|e| HalError::Load(e.to_string()))?;
-    let row = Layout::new(kernel.form(), 1, matrix.k()).bytes();
+    let row = kernel.layout(1, matrix.k()).bytes();
     let take =
         |binder: &mut Binder<'_>, rows: usize| binder.scratch.take(tokens.saturating_mul(rows).saturating_mul(row));
     let rows = match x {
@@ -101,7 +101,7 @@ impl Stack {
 
     /// The layout of one row.
     fn one(&self) -> Layout {
-        Layout::new(self.kernel.form(), 1, self.matrix().k())
+        self.kernel.layout(1, self.matrix().k())
     }
 
     /// Stages this worker's share of the rows.
@@ -138,7 +138,7 @@ impl Stack {
         let one = self.one();
         let mine = work.share(order.len());
         for g in groups.iter().filter(|g| g.pairs.len() > 1) {
-            let layout = Layout::new(one.form(), g.pairs.len(), one.k());
+            let layout = self.kernel.layout(g.pairs.len(), one.k());
             let (pairs, own) = (&order[g.pairs.clone()], |at: usize| mine.contains(&(g.pairs.start + at)));
             for (token, &pair) in pairs.iter().enumerate().filter(|(at, _)| own(*at)) {
                 let to = self.gathered.at(run, g.pairs.start * one.bytes());
@@ -173,7 +173,7 @@ impl Stack {
             kernel: &self.kernel,
             weights: matrix,
             matrix: g.expert,
-            layout: Layout::new(one.form(), pairs.len(), one.k()),
+            layout: self.kernel.layout(pairs.len(), one.k()),
             activations,
             out: self.out.first(run),
             ldo: matrix.rows(),

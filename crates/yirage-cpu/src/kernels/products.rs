@@ -239,7 +239,7 @@ impl Products {
     /// The activations are whole; workers take disjoint panels.
     unsafe fn multiply(&self, run: &Run<'_>, p: &Product, tokens: usize, part: &Part) {
         let matrix = p.matrix();
-        let layout = Layout::new(p.kernel.form(), tokens, matrix.k());
+        let layout = p.kernel.layout(tokens, matrix.k());
         let out = match &p.results {
             Results::Made(out) => out.first(run),
             Results::Further(epilogue) => epilogue.results(run),

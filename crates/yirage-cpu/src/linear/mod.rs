@@ -80,6 +80,9 @@ enum FullTiles {
     /// From one on, with a kernel that takes no other number of tokens.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
     Alone(PassesFn),
+    /// The same with a kernel that reads pairs.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
+    Winograd(PassesFn),
 }
 
 impl FullTiles {
@@ -87,7 +90,7 @@ impl FullTiles {
     fn from(self) -> usize {
         match self {
             FullTiles::Decoded(_) | FullTiles::Together(_) => 2,
-            FullTiles::Alone(_) => 1,
+            FullTiles::Alone(_) | FullTiles::Winograd(_) => 1,
         }
     }
 }
@@ -156,6 +159,16 @@ impl Dispatch {
     pub fn form(&self) -> Form {
         self.form
     }
+
+    /// Whether full tiles of tokens are read as pairs.
+    pub(crate) fn reads_pairs(&self) -> bool {
+        matches!(self.many, Some(FullTiles::Winograd(_)))
+    }
+
+    /// How `tokens` rows of `k` activations must be stored.
+    pub fn layout(&self, tokens: usize, k: usize) -> Layout {
+        Layout::new(self.form, tokens, k).with_pairs(self.reads_pairs())
+    }
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // kernels of other levels have one way
@@ -167,7 +180,7 @@ fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> (Passes, Option<FullTi
                 Many::Pairs => FullTiles::Together(avx512::pairs::<T>()),
                 Many::Single => FullTiles::Alone(avx512::single::<T>()),
                 Many::Winograd => match avx512::winograd::<T>() {
-                    Some(kernel) => FullTiles::Alone(kernel),
+                    Some(kernel) => FullTiles::Winograd(kernel),
                     None => FullTiles::Together(avx512::pairs::<T>()),
                 },
                 Many::Matrix => FullTiles::Alone(avx512::matrix::<T>()),
@@ -209,7 +222,7 @@ pub struct Linear<'a> {
     pub weights: &'a PackedMatrix,
     /// Which matrix of the stack.
     pub matrix: usize,
-    /// Where the activations lie; form as the kernel wants it, k as the weights.
+    /// Where the activations lie: as the kernel wants it, k as the weights.
     pub layout: Layout,
     /// The stored activations.
     pub activations: *const u8,
@@ -235,6 +248,7 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>, tokens: Range<usize
     let (kernel, weights, layout) = (job.kernel, job.weights, job.layout);
     assert_eq!(kernel.format, weights.format(), "the kernel is for another format");
     assert_eq!((kernel.form, weights.k()), (layout.form(), layout.k()), "activations do not fit kernel and weights");
+    assert!(layout.has_pairs() || !kernel.reads_pairs(), "activations without the pairs that the kernel reads");
     assert!(job.matrix < weights.count() && panels.end <= weights.panels(), "panels {panels:?} do not exist");
     assert!(job.rows.is_none_or(|r| r.len() == layout.tokens()), "a row of the result a token");
     let all = layout.tokens();
@@ -278,7 +292,7 @@ impl Linear<'_> {
                 FullTiles::Decoded(decoded) => panels.for_each(|panel| {
                     decoded.run(full.len(), &|tile| pass(full.start + tile, panel));
                 }),
-                FullTiles::Together(kernel) | FullTiles::Alone(kernel) => {
+                FullTiles::Together(kernel) | FullTiles::Alone(kernel) | FullTiles::Winograd(kernel) => {
                     let together = self.kernel.variant.together;
                     for first in full.clone().step_by(together) {
                         let count = together.min(full.end - first);

@@ -128,7 +128,7 @@ pub(crate) fn product_so(
     parts: usize,
 ) -> Vec<f32> {
     let kernel = Dispatch::new(isa, variant, precision, m.format()).unwrap();
-    let layout = Layout::new(kernel.form(), tokens, m.k());
+    let layout = kernel.layout(tokens, m.k());
     let activations = stored(isa, layout, x);
     let mut out = vec![f32::NAN; tokens * m.rows()];
     let job = Linear {

@@ -3,7 +3,7 @@
 use super::super::ways::floats;
 use super::{BindRow, RowOp, rule};
 use crate::activation::{Form, Layout};
-use crate::bind::{Codes, FloatRows, Run, Site};
+use crate::bind::{Codes, FloatRows, Readers, Run, Site};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::{ActivationLayout, op};
@@ -13,6 +13,7 @@ pub(super) struct Quantize {
     x: FloatRows,
     out: Codes,
     parts: Option<usize>,
+    pairs: bool,
 }
 
 impl BindRow for Quantize {
@@ -23,11 +24,12 @@ impl BindRow for Quantize {
     }
 
     fn bind(op: &op::Quantize, site: &Site) -> Result<Quantize, HalError> {
-        let read = site.parts().unwrap_or(1);
+        let Readers { parts, pairs } = *site.readers();
+        let read = parts.unwrap_or(1);
         if op.parts as usize != read {
             return Err(HalError::Load(format!("a quantised row of {} parts is read in {read}", op.parts)));
         }
-        Ok(Quantize { x: site.float_rows(0)?, out: site.out_codes(0)?, parts: site.parts() })
+        Ok(Quantize { x: site.float_rows(0)?, out: site.out_codes(0)?, parts, pairs })
     }
 }
 
@@ -46,7 +48,10 @@ impl RowOp for Quantize {
                         layout.store(run.isa, from, layout.k(), 0..1, to);
                     }
                 }
-                None => Layout::new(Form::Q8, run.size(self.x.rows()), k).store(run.isa, from, k, rows, to),
+                None => {
+                    let layout = Layout::new(Form::Q8, run.size(self.x.rows()), k).with_pairs(self.pairs);
+                    layout.store(run.isa, from, k, rows, to);
+                }
             }
         }
     }
