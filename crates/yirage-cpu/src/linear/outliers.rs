@@ -6,7 +6,7 @@ use super::pass::Pass;
 use super::variant::MOST_TOGETHER;
 use crate::activation::{BlockOutliers, TOKEN_TILE};
 use crate::memory::prefetch;
-use crate::pack::{Codes, PANEL_TILES, Scales, decode_column};
+use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, decode_column};
 
 /// Tokens at once: a bit each.
 const MOST: usize = MOST_TOGETHER * TOKEN_TILE;
@@ -165,28 +165,28 @@ unsafe fn block<L: Lanes, F: Codes>(
     // SAFETY: as promised by the caller; a block has as many values as it has bits of columns.
     unsafe {
         let held = |t: usize| held(passes, at, t);
-        let mut left = 0;
         let columns = |t: usize| (&raw const (*held(t)).columns).read_unaligned();
-        each(tokens, |t| left |= columns(t));
-        let mut used = [0u8; MOST];
-        while left != 0 {
-            let column = left.trailing_zeros() as usize;
-            left &= left - 1;
+        // Of each column the tokens that have it: asking each token for each column is a branch that no processor foresees.
+        let (mut all, mut having) = (0, [0u64; BLOCK]);
+        each(tokens, |t| {
+            let of_token = columns(t);
+            all |= of_token;
+            each(of_token.into(), |column| having[column] |= 1 << t);
+        });
+        each(all.into(), |column| {
             let mut weights = [L::splat(0.0); PANEL_TILES];
             for (i, weights) in weights.iter_mut().enumerate() {
                 *weights = decode_column::<F, L>(w.add(i * F::UNIT_BYTES), b, column, &scales[i]);
             }
-            each(tokens, |t| {
-                if columns(t) >> column & 1 == 1 {
-                    let values = (&raw const (*held(t)).values).cast::<f32>();
-                    let x = values.add(used[t] as usize).read_unaligned();
-                    used[t] += 1;
-                    for (i, weights) in weights.iter().enumerate() {
-                        sums.add(i, t, *weights, x);
-                    }
+            each(having[column], |t| {
+                let before = columns(t) & ((1 << column) - 1);
+                let values = (&raw const (*held(t)).values).cast::<f32>();
+                let x = values.add(before.count_ones() as usize).read_unaligned();
+                for (i, weights) in weights.iter().enumerate() {
+                    sums.add(i, t, *weights, x);
                 }
             });
-        }
+        });
     }
 }
 

@@ -75,7 +75,7 @@ impl Lanes for Avx512Lanes {
     unsafe fn byte(v: __m512i, i: usize) -> __m512 {
         unsafe {
             let moved = _mm512_srl_epi32(v, _mm_cvtsi32_si128(8 * i as i32));
-            _mm512_cvtepi32_ps(if i == 3 { moved } else { _mm512_and_si512(moved, _mm512_set1_epi32(255)) })
+            _mm512_cvtepi32_ps(_mm512_and_si512(moved, _mm512_set1_epi32(255)))
         }
     }
     #[inline(always)]
