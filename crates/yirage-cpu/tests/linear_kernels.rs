@@ -294,7 +294,7 @@ fn activations_without_pairs_are_refused_by_the_kernel_that_reads_them() {
         return;
     };
     let mut rng = Rng::new(13);
-    let (format, rows, tokens, k) = (Format::Q4_0, 64, 16, 64);
+    let (format, rows, tokens, k) = (Format::Q4_0, 64, 64, 64);
     let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
     let x = floats(&mut rng, tokens * k);
     let refused = |many: &str, pairs: bool| {

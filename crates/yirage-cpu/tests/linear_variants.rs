@@ -12,7 +12,7 @@ use yirage_ir::Format;
 use yirage_plan::Precision;
 
 /// Numbers of tokens that meet every kernel, and each cut of a tile.
-const TOKENS: [usize; 13] = [1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 33, 64, 91];
+const TOKENS: [usize; 14] = [1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 33, 64, 91, 160];
 
 /// What a device at this level asks.
 fn questions(isa: Isa) -> Vec<Question> {

@@ -112,11 +112,12 @@ impl Layout {
                 let pairs = |t: usize| out.wrapping_add(self.pairs_offset()).cast::<Pairs>().wrapping_add(first + t);
                 // SAFETY: these are blocks of this layout; all levels of AVX-512 have VNNI.
                 unsafe {
-                    if tokens.len() == TOKEN_TILE {
-                        (0..TOKEN_TILE).step_by(4).for_each(|t| Pairs::four(codes(t), metas(t), pairs(t)));
-                    } else {
-                        let of = |t| Pairs::of(&*codes(t), &metas(t).read_unaligned());
-                        tokens.clone().for_each(|t| pairs(t).write_unaligned(of(t)));
+                    let fours = tokens.len() / 4 * 4;
+                    for t in tokens.clone().take(fours).step_by(4) {
+                        Pairs::four(codes(t), metas(t), pairs(t));
+                    }
+                    for t in tokens.clone().skip(fours) {
+                        pairs(t).write_unaligned(Pairs::of(&*codes(t), &metas(t).read_unaligned()));
                     }
                 }
             }

@@ -53,7 +53,10 @@ impl<'a> Binder<'a> {
         let spot = |place: &Place| Ok((place.value, spot(shared.supply, plan, place)?));
         let spots = plan.places.iter().map(spot).collect::<Result<_, HalError>>()?;
         let variant = shared.way(bindings.variant.as_deref())?;
-        let pairs = |format| Dispatch::new(shared.isa, variant, Precision::Fast, format).is_ok_and(|k| k.reads_pairs());
+        let pairs = |format| {
+            let kernel = Dispatch::new(shared.isa, variant, Precision::Fast, format).ok();
+            kernel.filter(|kernel| kernel.reads_pairs(usize::MAX))
+        };
         let readers = readers(&plan.graph, pairs);
         Ok(Binder { shared, plan, bindings, precision, variant, scratch, cuts, readers, slots, spots, worker_bytes: 0 })
     }
@@ -239,8 +242,8 @@ fn own<T: Any + Send + Sync>(handle: &Arc<dyn Any + Send + Sync>, what: &str, na
     handle.clone().downcast::<T>().map_err(foreign)
 }
 
-/// How the quantised values of a graph are read; `pairs` says whether products with weights of a format read pairs.
-fn readers(graph: &Graph, pairs: impl Fn(Format) -> bool) -> HashMap<ValueId, Readers> {
+/// How the quantised values of a graph are read; `pairs` gives the kernel for weights of a format if it reads pairs.
+fn readers(graph: &Graph, pairs: impl Fn(Format) -> Option<Dispatch>) -> HashMap<ValueId, Readers> {
     let parts = |op: &Op| match op {
         Op::ExpertLinear(e) => Some(if e.shared { 1 } else { e.top_k as usize }),
         _ => None,
@@ -254,7 +257,7 @@ fn readers(graph: &Graph, pairs: impl Fn(Format) -> bool) -> HashMap<ValueId, Re
     };
     let weights = |&id: &ValueId| match graph.ty(id).dtype {
         DType::Stored(format) => pairs(format),
-        _ => false,
+        _ => None,
     };
     let mut readers = HashMap::<ValueId, Readers>::new();
     for node in &graph.nodes {
@@ -262,7 +265,7 @@ fn readers(graph: &Graph, pairs: impl Fn(Format) -> bool) -> HashMap<ValueId, Re
         for &id in quantised {
             let known = readers.entry(id).or_default();
             known.parts = known.parts.or(of(node));
-            known.pairs |= node.ins.iter().any(weights);
+            known.pairs = known.pairs.or_else(|| node.ins.iter().find_map(weights));
         }
     }
     readers

@@ -6,6 +6,7 @@ use super::location::{Location, Operand};
 use super::out::{Codes, Out, OutBase};
 use crate::attention;
 use crate::held::CpuWeight;
+use crate::linear::Dispatch;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use yirage_hal::HalError;
@@ -26,8 +27,8 @@ pub(crate) struct Site {
 pub(crate) struct Readers {
     /// If chosen experts do, so that it is held token by token: in how many parts a token's row.
     pub(crate) parts: Option<usize>,
-    /// Whether a kernel of theirs reads pairs.
-    pub(crate) pairs: bool,
+    /// A kernel of theirs that reads pairs of enough tokens.
+    pub(crate) pairs: Option<Dispatch>,
 }
 
 /// What an operand is of its op.

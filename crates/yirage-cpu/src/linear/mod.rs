@@ -80,9 +80,10 @@ enum FullTiles {
     /// From one on, with a kernel that takes no other number of tokens.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
     Alone(PassesFn),
-    /// The same with a kernel that reads pairs.
+    /// As many as [`Variant::together`] says with a kernel that reads pairs, fewer with the other, which unpacks a panel in
+    /// less time.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
-    Winograd(PassesFn),
+    Winograd(PassesFn, PassesFn),
 }
 
 impl FullTiles {
@@ -90,7 +91,7 @@ impl FullTiles {
     fn from(self) -> usize {
         match self {
             FullTiles::Decoded(_) | FullTiles::Together(_) => 2,
-            FullTiles::Alone(_) | FullTiles::Winograd(_) => 1,
+            FullTiles::Alone(_) | FullTiles::Winograd(..) => 1,
         }
     }
 }
@@ -160,14 +161,14 @@ impl Dispatch {
         self.form
     }
 
-    /// Whether full tiles of tokens are read as pairs.
-    pub(crate) fn reads_pairs(&self) -> bool {
-        matches!(self.many, Some(FullTiles::Winograd(_)))
+    /// Whether some of so many tokens are read as pairs.
+    pub(crate) fn reads_pairs(&self, tokens: usize) -> bool {
+        matches!(self.many, Some(FullTiles::Winograd(..))) && tokens / TOKEN_TILE >= self.variant.together
     }
 
     /// How `tokens` rows of `k` activations must be stored.
     pub fn layout(&self, tokens: usize, k: usize) -> Layout {
-        Layout::new(self.form, tokens, k).with_pairs(self.reads_pairs())
+        Layout::new(self.form, tokens, k).with_pairs(self.reads_pairs(tokens))
     }
 }
 
@@ -180,7 +181,7 @@ fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> (Passes, Option<FullTi
                 Many::Pairs => FullTiles::Together(avx512::pairs::<T>()),
                 Many::Single => FullTiles::Alone(avx512::single::<T>()),
                 Many::Winograd => match avx512::winograd::<T>() {
-                    Some(kernel) => FullTiles::Winograd(kernel),
+                    Some(kernel) => FullTiles::Winograd(kernel, avx512::pairs::<T>()),
                     None => FullTiles::Together(avx512::pairs::<T>()),
                 },
                 Many::Matrix => FullTiles::Alone(avx512::matrix::<T>()),
@@ -248,7 +249,10 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>, tokens: Range<usize
     let (kernel, weights, layout) = (job.kernel, job.weights, job.layout);
     assert_eq!(kernel.format, weights.format(), "the kernel is for another format");
     assert_eq!((kernel.form, weights.k()), (layout.form(), layout.k()), "activations do not fit kernel and weights");
-    assert!(layout.has_pairs() || !kernel.reads_pairs(), "activations without the pairs that the kernel reads");
+    assert!(
+        layout.has_pairs() || !kernel.reads_pairs(tokens.len()),
+        "activations without the pairs that the kernel reads"
+    );
     assert!(job.matrix < weights.count() && panels.end <= weights.panels(), "panels {panels:?} do not exist");
     assert!(job.rows.is_none_or(|r| r.len() == layout.tokens()), "a row of the result a token");
     let all = layout.tokens();
@@ -292,10 +296,14 @@ impl Linear<'_> {
                 FullTiles::Decoded(decoded) => panels.for_each(|panel| {
                     decoded.run(full.len(), &|tile| pass(full.start + tile, panel));
                 }),
-                FullTiles::Together(kernel) | FullTiles::Alone(kernel) | FullTiles::Winograd(kernel) => {
+                FullTiles::Together(kernel) | FullTiles::Alone(kernel) | FullTiles::Winograd(kernel, _) => {
                     let together = self.kernel.variant.together;
                     for first in full.clone().step_by(together) {
                         let count = together.min(full.end - first);
+                        let kernel = match many {
+                            FullTiles::Winograd(_, fewer) if count < together => fewer,
+                            _ => kernel,
+                        };
                         for tile in first..first + count {
                             outliers::fetch(&pass(tile, panels.start));
                         }

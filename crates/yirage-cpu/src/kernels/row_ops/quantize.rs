@@ -4,6 +4,7 @@ use super::super::ways::floats;
 use super::{BindRow, RowOp, rule};
 use crate::activation::{Form, Layout};
 use crate::bind::{Codes, FloatRows, Readers, Run, Site};
+use crate::linear::Dispatch;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::{ActivationLayout, op};
@@ -13,7 +14,7 @@ pub(super) struct Quantize {
     x: FloatRows,
     out: Codes,
     parts: Option<usize>,
-    pairs: bool,
+    pairs: Option<Dispatch>,
 }
 
 impl BindRow for Quantize {
@@ -49,7 +50,9 @@ impl RowOp for Quantize {
                     }
                 }
                 None => {
-                    let layout = Layout::new(Form::Q8, run.size(self.x.rows()), k).with_pairs(self.pairs);
+                    let tokens = run.size(self.x.rows());
+                    let pairs = self.pairs.is_some_and(|kernel| kernel.reads_pairs(tokens));
+                    let layout = Layout::new(Form::Q8, tokens, k).with_pairs(pairs);
                     layout.store(run.isa, from, k, rows, to);
                 }
             }
