@@ -88,10 +88,11 @@ enum FullTiles {
 
 impl FullTiles {
     /// How many there must be. With BF16 decoded on Zen 3 one tile is slower so, two are about as fast, four are faster.
-    fn from(self) -> usize {
+    fn from(self, variant: &Variant) -> usize {
         match self {
             FullTiles::Decoded(_) | FullTiles::Together(_) => 2,
-            FullTiles::Alone(_) | FullTiles::Winograd(..) => 1,
+            FullTiles::Alone(_) => 1,
+            FullTiles::Winograd(..) => variant.together.min(2),
         }
     }
 }
@@ -260,7 +261,7 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>, tokens: Range<usize
     assert!(tokens.end == all || tokens.end.is_multiple_of(TOKEN_TILE), "tokens {tokens:?} of {all} cut a tile");
     let tiles = tokens.start / TOKEN_TILE..tokens.end.div_ceil(TOKEN_TILE);
     let full = tiles.start..tokens.end / TOKEN_TILE;
-    let many = kernel.many.filter(|many| full.len() >= many.from());
+    let many = kernel.many.filter(|many| full.len() >= many.from(&kernel.variant));
     let rest = if many.is_some() { full.end..tiles.end } else { tiles };
     let together = (kernel.variant.group / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {

@@ -254,7 +254,7 @@ unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &m
 unsafe fn add<F: Codes>(blocks: &[Block], p: &Pass, at: usize, sums: &mut [__m512; TOKEN_TILE]) {
     let mut acc = *sums; // a copy stays in registers
     for (b, block) in blocks.iter().enumerate() {
-        // SAFETY: as promised by the caller; 16 tokens have pairs.
+        // SAFETY: as promised by the caller; `linear` refuses activations without pairs.
         unsafe {
             let x = p.pairs.wrapping_add((at + b) * p.stride);
             if F::MINS {
