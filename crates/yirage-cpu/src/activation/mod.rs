@@ -348,7 +348,7 @@ mod tests {
         }
     }
 
-    /// What a kernel reads of a copied token, of its pairs too, is what it reads of a stored one.
+    /// What a kernel reads of a token, of its pairs too, depends neither on who stored the others nor on copying.
     #[test]
     fn a_copied_token_is_a_stored_one() {
         let (tokens, k) = (TOKEN_TILE + 3, 160);
@@ -368,6 +368,15 @@ mod tests {
                 }
             }
             assert!(stored == copied, "{isa}");
+            for cut in [3, 8, 13, TOKEN_TILE + 1] {
+                let mut parts = vec![0u8; all.bytes()];
+                // SAFETY: as above.
+                unsafe {
+                    all.store(isa, x.as_ptr(), k, 0..cut, parts.as_mut_ptr());
+                    all.store(isa, x.as_ptr(), k, cut..tokens, parts.as_mut_ptr());
+                }
+                assert!(stored == parts, "{isa}: workers' shares end at token {cut}");
+            }
             let plain = all.with_pairs(false);
             let mut without = vec![0u8; plain.bytes()];
             // SAFETY: as above.
