@@ -13,12 +13,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # with. What has nothing of a processor in it (plans that are spoilt, the pool's protocol) is left to the ordinary tests. A
 # tiny model against its golden file is run with `tools/arm64/run.sh model`, which builds the engine for it.
 cpu_tests=(attention_dense attention_paged device_probe general_contract general_copy general_forms general_map general_moves)
-cpu_tests+=(general_reduce levels linear_bfdot linear_kernels linear_pack rows_choice rows_reference)
+cpu_tests+=(levels linear_bfdot linear_kernels linear_pack rows_choice rows_reference)
 conformance_tests=(backends bound contract copies operands random tiled views)
 # Both together wherever one is built: which features their dependencies have goes by what is built with them.
 packages=(--package=yirage-cpu --package=yirage-conformance)
 cpu=("${packages[@]}" --lib "${cpu_tests[@]/#/--test=}")
-conformance=("${packages[@]}" "${conformance_tests[@]/#/--test=}")
+# One of the others stands here so that both halves take as long.
+conformance=("${packages[@]}" "${conformance_tests[@]/#/--test=}" --test=general_reduce)
 decoder_tests=(--package=yirage-ir --test=quant_golden)
 model_test=(--package=yirage-engine --test=golden_bedtime f32_gguf)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
