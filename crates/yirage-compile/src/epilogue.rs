@@ -1,6 +1,7 @@
-//! What joins a product: maps and views of its result, one after the other, that nobody else reads.
+//! What joins products: maps and views of a product's result, one after the other, that nobody else reads; and a map of
+//! several products of one input, as of a gate and what it gates, which makes one chain of theirs.
 //!
-//! All else that they read must be there before the product runs, so that no product waits for what it could run beside.
+//! All else that they read must be there before the products run, so that no product waits for what it could run beside.
 
 use crate::decision::{Decision, Decisions};
 use crate::group;
@@ -16,77 +17,113 @@ pub(crate) struct Epilogues<'a> {
     target: &'a Target,
 }
 
+/// Nodes, ascending, of which the last gives what all others are for.
+type Chain = Vec<usize>;
+
+/// A map or view that reads the end of a chain.
+struct Next {
+    node: usize,
+    /// The chains that it makes one, by number; or why it joins none.
+    joins: Result<Vec<usize>, Stays>,
+}
+
+/// Why a node does not join a chain.
+enum Stays {
+    /// Others read this too.
+    Shared(ValueId),
+    /// This is not there.
+    NotThere(ValueId),
+    NoKernel,
+    NoRegion(String),
+}
+
 impl<'a> Epilogues<'a> {
     pub(crate) fn new(graph: &'a Graph, readers: &'a Readers, target: &'a Target) -> Epilogues<'a> {
         Epilogues { graph, readers, target }
     }
 
-    /// Adds to products of one input what joins each of them, when the nodes of `done` have run.
+    /// Adds to products of one input what joins them, when the nodes of `done` have run.
     pub(crate) fn join(&self, group: &mut Vec<usize>, done: &[bool], decisions: &mut Decisions) {
         if !group.iter().all(|&n| is_product(&self.graph.nodes[n])) {
             return;
         }
-        for product in group.clone() {
-            let mut members = vec![product];
-            while let Some(next) = self.next(&members, done) {
-                members.push(next);
-            }
-            let fits = group.len() + members.len() <= MAX_REGION_OPS;
-            if decisions.are_heard() {
-                self.decisions(&members, done, fits).into_iter().for_each(|decision| decisions.tell(|| decision));
-            }
-            if fits {
-                group.extend(&members[1..]);
-            }
+        let mut chains: Vec<Chain> = group.iter().map(|&n| vec![n]).collect();
+        let joining = |chains: &[Chain]| {
+            let next = |at| self.next(chains, at, done);
+            (0..chains.len()).filter_map(next).find_map(|next| Some((next.node, next.joins.ok()?)))
+        };
+        while let Some((node, joined)) = joining(&chains).filter(|_| group.len() < MAX_REGION_OPS) {
+            let wider = wider(&chains, &joined, node);
+            chains[joined[0]] = wider;
+            let stay = chains.into_iter().enumerate().filter(|(at, _)| !joined[1..].contains(at));
+            chains = stay.map(|(_, chain)| chain).collect();
+            group.push(node);
+        }
+        if decisions.are_heard() {
+            let told = (0..chains.len()).flat_map(|at| self.decisions(&chains, at, done));
+            told.for_each(|decision| decisions.tell(|| decision));
         }
     }
 
-    /// What was decided of all that reads a product.
-    fn decisions(&self, members: &[usize], done: &[bool], fits: bool) -> Vec<Decision> {
+    /// What was decided of all that reads a chain's products.
+    fn decisions(&self, chains: &[Chain], at: usize, done: &[bool]) -> Vec<Decision> {
         let (graph, mut told) = (self.graph, Vec::new());
-        let what = format!("joining the product {}", names::listed(&names::of_node(graph, members[0])));
-        if members.len() > 1 {
-            let values = names::of_nodes(graph, &members[1..]);
-            told.push(if fits {
-                Decision::done(values, &what, "nothing else reads what they read of it, and all else is there")
-            } else {
-                Decision::refused(values, &what, format!("a region has {MAX_REGION_OPS} ops at most"))
-            });
+        let (products, more): (Vec<usize>, Vec<usize>) = chains[at].iter().partition(|&&n| is_product(&graph.nodes[n]));
+        let named = names::listed(&names::of_nodes(graph, &products));
+        let (what, of) = match products.len() {
+            1 => (format!("joining the product {named}"), "it"),
+            _ => (format!("joining the products {named}"), "them"),
+        };
+        if !more.is_empty() {
+            let why = format!("nothing else reads what they read of {of}, and all else is there");
+            told.push(Decision::done(names::of_nodes(graph, &more), &what, why));
         }
-        let last = members.last().and_then(|&n| graph.nodes[n].outs.first().copied());
-        let refused = last.and_then(|made| self.refusal(members, made, done));
-        told.extend(refused.map(|(n, why)| Decision::refused(names::of_node(graph, n), what, why)));
+        if let Some(Next { node, joins }) = self.next(chains, at, done) {
+            let why = match joins {
+                Ok(_) => format!("a region has {MAX_REGION_OPS} ops at most"),
+                Err(Stays::Shared(value)) => self.readers.wanted(graph, value, &[node]),
+                Err(Stays::NotThere(value)) => {
+                    format!("{} is not there before the product runs", names::quoted(graph, value))
+                }
+                Err(Stays::NoKernel) => "no kernel of products runs its ops".into(),
+                Err(Stays::NoRegion(why)) => why,
+            };
+            told.push(Decision::refused(names::of_node(graph, node), what, why));
+        }
         told
     }
 
-    /// The map or view that does not join what makes `made`, and why.
-    fn refusal(&self, members: &[usize], made: ValueId, done: &[bool]) -> Option<(usize, String)> {
-        let graph = self.graph;
-        let general = |&n: &usize| general_ops(&graph.nodes[n].kind).is_some();
-        let next = self.readers.all(made).iter().copied().find(general)?;
-        if self.readers.only(made).is_none() {
-            return Some((next, self.readers.wanted(graph, made, &[next])));
-        }
-        let node = &graph.nodes[next];
-        if let Some(&later) = node.ins.iter().find(|&&i| i != made && !is_there(graph, i, done)) {
-            return Some((next, format!("{} is not there before the product runs", names::quoted(graph, later))));
-        }
-        if !self.is_run(members[0], &node.kind) {
-            return Some((next, "no kernel of products runs its ops".into()));
-        }
-        let wider = [members, &[next]].concat();
-        Some((next, self.region(&wider, node.outs.first().copied()?).err()?))
+    /// What a chain gives.
+    fn end(&self, chain: &Chain) -> Option<ValueId> {
+        chain.last().and_then(|&n| self.graph.nodes[n].outs.first().copied())
     }
 
-    /// The node that joins a product and what has joined it.
-    fn next(&self, members: &[usize], done: &[bool]) -> Option<usize> {
-        let made = members.last().and_then(|&n| self.graph.nodes[n].outs.first().copied())?;
-        let next = self.readers.only(made)?;
-        let node = &self.graph.nodes[next];
-        let there = node.ins.iter().all(|&i| i == made || is_there(self.graph, i, done));
-        let joins = there && self.is_run(members[0], &node.kind);
-        let wider = [members, &[next]].concat();
-        (joins && self.region(&wider, node.outs.first().copied()?).is_ok()).then_some(next)
+    /// The map or view that reads what a chain gives.
+    fn next(&self, chains: &[Chain], at: usize, done: &[bool]) -> Option<Next> {
+        let made = self.end(&chains[at])?;
+        let general = |&n: &usize| general_ops(&self.graph.nodes[n].kind).is_some();
+        let node = self.readers.all(made).iter().copied().find(general)?;
+        Some(Next { node, joins: self.joined(chains, at, node, done) })
+    }
+
+    /// The chains that a reader of the end of one makes one, that one first.
+    fn joined(&self, chains: &[Chain], at: usize, node: usize, done: &[bool]) -> Result<Vec<usize>, Stays> {
+        let reader = &self.graph.nodes[node];
+        let mut joined = vec![at];
+        for &read in &reader.ins {
+            match chains.iter().position(|chain| self.end(chain) == Some(read)) {
+                Some(_) if self.readers.only(read).is_none() => return Err(Stays::Shared(read)),
+                Some(other) if !joined.contains(&other) => joined.push(other),
+                None if !is_there(self.graph, read, done) => return Err(Stays::NotThere(read)),
+                _ => {}
+            }
+        }
+        if !self.is_run(chains[at][0], &reader.kind) {
+            return Err(Stays::NoKernel);
+        }
+        let out = reader.outs.first().copied().ok_or(Stays::NoKernel)?;
+        self.region(&wider(chains, &joined, node), out).map_err(Stays::NoRegion)?;
+        Ok(joined)
     }
 
     /// Whether a kernel of products runs these ops in the same region.
@@ -107,6 +144,14 @@ impl<'a> Epilogues<'a> {
         let types: Vec<Type> = ins.iter().map(|&i| self.graph.ty(i).clone()).collect();
         region.infer(&types).map(|_| ()).map_err(|e| e.to_string())
     }
+}
+
+/// Some chains as one, with a node that reads them.
+fn wider(chains: &[Chain], joined: &[usize], node: usize) -> Chain {
+    let mut wider: Chain = joined.iter().flat_map(|&at| &chains[at]).copied().collect();
+    wider.sort_unstable();
+    wider.push(node);
+    wider
 }
 
 /// The maps and views that a node is; none where it is anything else.

@@ -110,7 +110,15 @@ fn regions_and_what_joins_products_are_told() {
     let found = told(&format!("{PRODUCTS} output %kq, %qb"));
     assert_told(&found, "legalise", "q", Verdict::Done, &["`x` as codes", "q8_0[32, 64]"]);
     assert_told(&found, "fuse", "qb", Verdict::Done, &["joining the product `q`"]);
-    assert_told(&found, "fuse", "kq", Verdict::Refused, &["`qb` is not there before the product runs"]);
+    assert_told(&found, "fuse", "kq", Verdict::Refused, &["joining the product `k`", "`qb` is an output"]);
+    let joined = told(&format!("{PRODUCTS} output %kq"));
+    assert_told(&joined, "fuse", "kq", Verdict::Done, &["joining the products `q`, `k`"]);
+    let late = told(
+        r#"slot %x: f32[Tokens, 64] weight %wq: q8_0[64, 64] weight %wk: q8_0[64, 64] weight %norm: f32[64]
+           %q = linear{groups=1}(%x, %wq): f32[Tokens, 64] %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%q, %norm): f32[Tokens, 64]
+           %k = linear{groups=1}(%x, %wk): f32[Tokens, 64] %y = map{expr="add(x0, x1)"}(%k, %n): f32[Tokens, 64] output %y"#,
+    );
+    assert_told(&late, "fuse", "y", Verdict::Refused, &["`n` is not there before the product runs"]);
     assert_told(&found, "fuse", "k", Verdict::Done, &["region `products` of 3 nodes", "products of"]);
     let shared = told(&format!("{PRODUCTS} output %kq, %q, %qb"));
     assert_told(&shared, "fuse", "qb", Verdict::Refused, &["`q` is an output"]);

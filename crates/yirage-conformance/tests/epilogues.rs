@@ -13,7 +13,7 @@ use yirage_plan::Precision;
 use yirage_testkit::skipped;
 
 /// What follows products, as one region of products, with how many of them.
-const BODIES: [(&str, usize); 5] = [
+const BODIES: [(&str, usize); 10] = [
     // A bias, and a scale beside it that another reader wants.
     (
         "slot %b: f32[96] %p = linear{groups=1}(%x, %w): f32[Tokens, 96]
@@ -50,11 +50,48 @@ const BODIES: [(&str, usize); 5] = [
          %z = map{expr=\"mul(tanh(div(x0, 30.0)), 30.0)\"}(%q): f32[Tokens, 96] output %z",
         2,
     ),
+    // A gate and what it gates, made together; the last panel has some rows alone.
+    (
+        "%p = linear{groups=1}(%x, %a): f32[Tokens, 600] %q = linear{groups=1}(%x, %e): f32[Tokens, 600]
+         %y = map{expr=\"mul(silu(x0), x1)\"}(%p, %q): f32[Tokens, 600] output %y",
+        1,
+    ),
+    // The same with biases, the other way round, of weights of two formats, and another product beside them.
+    (
+        "slot %b: f32[600] slot %c: f32[600] weight %v: f32[600, 64]
+         %p = linear{groups=1}(%x, %a): f32[Tokens, 600] %q = linear{groups=1}(%x, %v): f32[Tokens, 600]
+         %k = linear{groups=1}(%x, %w): f32[Tokens, 96]
+         %pb = map{expr=\"add(x0, x1)\"}(%p, %b): f32[Tokens, 600] %qb = map{expr=\"add(x0, x1)\"}(%q, %c): f32[Tokens, 600]
+         %y = map{expr=\"mul(gelu_tanh(x1), x0)\"}(%pb, %qb): f32[Tokens, 600] output %y output %k",
+        1,
+    ),
+    // Of groups, and rounded: the gate is read twice.
+    (
+        "%p = linear{groups=2}(%x, %g): f32[Tokens, 96] %q = linear{groups=2}(%x, %i): f32[Tokens, 96]
+         %y = map{expr=\"cast.bf16(mul(mul(x0, sigmoid(x0)), x1))\"}(%p, %q): bf16[Tokens, 96]
+         %z = map{expr=\"cast.f32(x0)\"}(%y): f32[Tokens, 96] %m = softmax(%z): f32[Tokens, 96] output %m",
+        1,
+    ),
+    // Three, by two maps, and what follows of rows of its own.
+    (
+        "slot %r: f32[Tokens, 600] weight %v: f32[600, 64] %p = linear{groups=1}(%x, %a): f32[Tokens, 600]
+         %q = linear{groups=1}(%x, %e): f32[Tokens, 600] %k = linear{groups=1}(%x, %v): f32[Tokens, 600]
+         %t = map{expr=\"sub(x0, x1)\"}(%p, %q): f32[Tokens, 600] %u = map{expr=\"div(x0, x1)\"}(%k, %t): f32[Tokens, 600]
+         %y = map{expr=\"add(tanh(x0), x1)\"}(%u, %r): f32[Tokens, 600] output %y",
+        1,
+    ),
+    // What is gated is wanted by itself too, so the gate waits for neither.
+    (
+        "%p = linear{groups=1}(%x, %a): f32[Tokens, 600] %q = linear{groups=1}(%x, %e): f32[Tokens, 600]
+         %y = map{expr=\"mul(silu(x0), x1)\"}(%p, %q): f32[Tokens, 600] output %y output %q",
+        1,
+    ),
 ];
 
 fn setup(body: &str, format: &str, precision: Precision, tokens: u32) -> Setup {
-    let weights = format!("weight %w: {format}[96, 64] weight %g: {format}[96, 32]");
-    let used: String = weights.split_inclusive("] ").filter(|w| body.contains(&w[7..9])).collect();
+    let shapes = [("w", "96, 64"), ("g", "96, 32"), ("i", "96, 32"), ("a", "600, 64"), ("e", "600, 64")];
+    let weights: String = shapes.map(|(name, shape)| format!("weight %{name}: {format}[{shape}] ")).concat();
+    let used: String = weights.split_inclusive("] ").filter(|w| body.contains(&format!("{})", &w[7..9]))).collect();
     let text = format!("graph g {{ slot %x: f32[Tokens, 64] {used} {body} }}");
     let graph = text::parse(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
     let dims = Dims { tokens, seqs: 1, blocks: 1, rows: 1 };
@@ -102,9 +139,9 @@ fn epilogues_have_the_bytes_of_op_by_op() {
                 ("q8_0", Precision::Fast),
                 ("bf16", Precision::Fast),
             ] {
-                for tokens in [1, 37] {
+                for tokens in [1, 37, 150] {
                     let setup = setup(body, format, precision, tokens);
-                    let (target, bucket) = (device.target(), Dims { tokens: 40, ..setup.dims });
+                    let (target, bucket) = (device.target(), Dims { tokens: tokens + 3, ..setup.dims });
                     let weights = plan_weights(&setup.graph, &target).unwrap();
                     let options = Options::new(precision);
                     let plan = compile(&setup.graph, bucket, &target, &weights, &options).unwrap();

@@ -43,13 +43,17 @@ fn evaluate(chain: &Chain, given: &[Tensor], dims: &Dims) -> Vec<Scalar> {
             let [a, b] = sides.each_ref().map(|e| elements(e, ins, dims));
             Op::from(yirage_ir::op::Contract {}).eval(&[&a, &b])
         }
-        Core::Product(op, ins) => op.eval(&ins.iter().map(|&i| &given[i]).collect::<Vec<_>>()),
+        Core::Products(products) => {
+            let each = products.iter().map(|p| p.op.eval(&p.ins.iter().map(|&i| &given[i]).collect::<Vec<_>>()));
+            each.flatten().collect()
+        }
     };
-    let (result, shape) = (made[0].scalars(), sizes(&chain.after.shape, dims));
-    let mut out = vec![Scalar::from(0i32); result.len()];
+    let results: Vec<Vec<Scalar>> = made.iter().map(Tensor::scalars).collect();
+    let shape = sizes(&chain.after.shape, dims);
+    let mut out = vec![Scalar::from(0i32); results[0].len()];
     for (i, index) in indices(&shape).iter().enumerate() {
         let others = chain.after.reads.iter().map(|r| ins[r.input][at(&r.at, index)]);
-        let read: Vec<Scalar> = std::iter::once(result[i]).chain(others).collect();
+        let read: Vec<Scalar> = results.iter().map(|result| result[i]).chain(others).collect();
         out[at(&chain.out, index)] = chain.after.expr.eval(&read).cast(chain.after.dtype);
     }
     out
@@ -87,6 +91,10 @@ fn a_chain_computes_what_its_ops_compute() {
          %p = linear{groups=1}(%x, %w): f32[Tokens, 8]\n %c = map{expr=\"add(x0, x1)\"}(%p, %b): f32[Tokens, 8]
          %h = view{form=\"reshape(Tokens, 2, 4)\"}(%c): f32[Tokens, 2, 4]
          %y = map{expr=\"mul(x1, tanh(x0))\"}(%h, %r): f32[Tokens, 2, 4]\n output %y",
+        "slot %x: f32[Tokens, 6]\n weight %w: f32[8, 6]\n weight %v: f32[8, 6]\n slot %b: f32[8]
+         %p = linear{groups=1}(%x, %w): f32[Tokens, 8]\n %q = linear{groups=1}(%x, %v): f32[Tokens, 8]
+         %c = map{expr=\"add(x0, x1)\"}(%q, %b): f32[Tokens, 8]\n %s = map{expr=\"mul(x0, silu(x1))\"}(%c, %p): f32[Tokens, 8]
+         %y = map{expr=\"sub(x1, x0)\"}(%s, %b): f32[Tokens, 8]\n output %y",
     ];
     for text in chains {
         let graph = parse(text);
@@ -147,10 +155,31 @@ fn products_have_chains_of_their_own() {
          %p = linear{groups=1}(%x, %w): f32[4, 8]\n %q = linear{groups=1}(%x, %v): f32[4, 8]\n";
     let with = |rest: &str| refusal(RegionKind::Products, &format!("{two}{rest}"));
     assert_eq!(with("%y = map{expr=\"add(x0, x1)\"}(%p, %b): f32[4, 8]\n output %y\n output %q"), None);
+    assert_eq!(with("%y = map{expr=\"mul(x0, x1)\"}(%p, %q): f32[4, 8]\n output %y"), None, "one chain of both");
     for (rest, why) in [
-        ("%y = map{expr=\"mul(x0, x1)\"}(%p, %q): f32[4, 8]\n output %y", "two reductions, contractions or products"),
-        ("%y = map{expr=\"relu(x0)\"}(%p): f32[4, 8]\n output %y", "2 products leave the region as 1 outputs"),
-        ("%y = map{expr=\"relu(x0)\"}(%p): f32[4, 8]\n output %y\n output %p\n output %q", "as 3 outputs"),
+        ("%y = map{expr=\"mul(x0, x1)\"}(%p, %q): f32[4, 8]\n output %y\n output %q", "outputs of 3 products and 4 ops, of a region that has 2 and 3"),
+        ("%y = map{expr=\"relu(x0)\"}(%p): f32[4, 8]\n output %y", "outputs of 1 products and 2 ops"),
+        ("%y = map{expr=\"relu(x0)\"}(%p): f32[4, 8]\n output %y\n output %p\n output %q", "outputs of 3 products and 4 ops"),
+        (
+            "%h = view{form=\"reshape(4, 2, 4)\"}(%p): f32[4, 2, 4]\n %g = view{form=\"reshape(4, 2, 4)\"}(%q): f32[4, 2, 4]
+             %y = map{expr=\"mul(x0, x1)\"}(%h, %g): f32[4, 2, 4]\n output %y",
+            "is not read as it is",
+        ),
+        (
+            "weight %s: f32[1, 6]\n %k = linear{groups=1}(%x, %s): f32[4, 1]
+             %y = map{expr=\"mul(x0, add(x1, x2))\"}(%p, %q, %k): f32[4, 8]\n output %y",
+            "products of two types, f32[4, 8] and f32[4, 1]",
+        ),
+        (
+            "weight %s: f32[8, 3]\n %k = linear{groups=2}(%x, %s): f32[4, 8]
+             %y = map{expr=\"mul(x0, add(x1, x2))\"}(%p, %q, %k): f32[4, 8]\n output %y",
+            "of other attributes",
+        ),
+        (
+            "%r = map{expr=\"relu(x0)\"}(%p): f32[4, 8]\n %m = reduce{kind=sum, axes=\"[1]\", keep=true}(%x): f32[4, 1]
+             %y = map{expr=\"mul(mul(x0, x1), x2)\"}(%r, %m, %q): f32[4, 8]\n output %y",
+            "two reductions, contractions or products",
+        ),
         ("%y = map{expr=\"relu(x0)\"}(%x): f32[4, 6]\n output %y\n output %q", "comes of no product"),
         ("%y = softmax(%p): f32[4, 8]\n output %y\n output %q", "`softmax`"),
     ] {

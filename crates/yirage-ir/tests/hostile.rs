@@ -131,7 +131,10 @@ fn regions_hold_what_their_kind_says() {
     let chained = two.replace("linear{groups=1}(%x, %v)", "linear{groups=1}(%y, %v)");
     let both = "f32[Tokens, 8], f32[Tokens, 8]";
     refused(region("products", &weights, &chained, "%y, %z", both), "do not share their first input");
-    refused(region("products", &weights, two, "%z", "f32[Tokens, 8]"), "2 products leave the region as 1 outputs");
+    refused(
+        region("products", &weights, two, "%z", "f32[Tokens, 8]"),
+        "outputs of 1 products and 1 ops, of a region that has 2 and 2",
+    );
     let rows = "slot %x: f32[Tokens, 8] slot %r: f32[Rows, 8]";
     let both = "%y = softmax(%x): f32[Tokens, 8] %z = softmax(%r): f32[Rows, 8]";
     refused(region("rows", rows, both, "%y, %z", "f32[Tokens, 8], f32[Rows, 8]"), "others over");

@@ -8,7 +8,7 @@ use super::site::{Readers, Site};
 use crate::general::{Elem, Input, Output, Strides};
 use crate::held::CpuWeight;
 use yirage_hal::HalError;
-use yirage_ir::region::{Chain, Core, Read};
+use yirage_ir::region::{Chain, Core, Product, Read};
 use yirage_ir::{DType, Dim, Dims, Op, Strided};
 
 /// A node as a whole with its operands: an op, or a region that is one loop.
@@ -103,16 +103,20 @@ impl Whole {
         self.chains.as_deref().map_err(no_chain)
     }
 
-    /// The op in the middle of the chain to an output, with what it reads, as if it wrote the output itself.
+    /// The products in the middle of the chain to an output, with what they read, each as if it wrote the output itself.
     ///
     /// # Errors
-    /// A chain without a product, and inputs that the node does not have.
-    pub(crate) fn product(&self, output: usize, chain: &Chain) -> Result<Site, HalError> {
-        let Core::Product(op, ins) = &chain.core else {
+    /// A chain without products, and inputs that the node does not have.
+    pub(crate) fn products(&self, output: usize, chain: &Chain) -> Result<Vec<Site>, HalError> {
+        let Core::Products(products) = &chain.core else {
             return Err(HalError::Load(format!("output {output} of `{}` comes of no product", self.name)));
         };
-        let ins = ins.iter().map(|&at| self.input(at).cloned()).collect::<Result<_, _>>()?;
-        Ok(Site { op: (**op).clone(), ins, outs: vec![self.output(output)?.clone()], readers: Readers::default() })
+        let site = |product: &Product| {
+            let ins = product.ins.iter().map(|&at| self.input(at).cloned()).collect::<Result<_, _>>()?;
+            let (op, outs) = (product.op.clone(), vec![self.output(output)?.clone()]);
+            Ok(Site { op, ins, outs, readers: Readers::default() })
+        };
+        products.iter().map(site).collect()
     }
 
     /// The largest sizes of a step.

@@ -7,20 +7,20 @@ use super::convert::spread;
 use super::elem::Elem;
 use super::hot::Hot;
 use super::nest::{Nest, Way};
+use super::ranges::Ranges;
 use super::step::Source;
 use crate::isa::Isa;
 use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use yirage_ir::expr::MAX_INPUTS;
 
-/// Output elements `range` of the loop, in row-major order. The nest has the inputs' strides, then the output's.
+/// Output elements of some ranges of the loop, in row-major order. The nest has the inputs' strides, then the output's.
 ///
 /// # Safety
-/// All elements of the range exist and are f32. Those of a row lie one after the other in each operand, or, in an input,
+/// All elements of the ranges exist and are f32. Those of a row lie one after the other in each operand, or, in an input,
 /// are all the same. The output's memory is one input's at the same places, or none's.
-pub(super) unsafe fn run(isa: Isa, hot: &Hot, nest: &Nest, bases: &Bases, inputs: usize, range: Range<usize>) {
-    launch(isa, Rows { hot, nest, bases, inputs, range });
+pub(super) unsafe fn run(isa: Isa, hot: &Hot, nest: &Nest, bases: &Bases, inputs: usize, ranges: Ranges) {
+    launch(isa, Rows { hot, nest, bases, inputs, ranges });
 }
 
 struct Rows<'a> {
@@ -28,7 +28,7 @@ struct Rows<'a> {
     nest: &'a Nest,
     bases: &'a Bases,
     inputs: usize,
-    range: Range<usize>,
+    ranges: Ranges,
 }
 
 impl WithLanes for Rows<'_> {
@@ -36,8 +36,8 @@ impl WithLanes for Rows<'_> {
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let Rows { hot, nest, bases, inputs, range } = self;
-        if range.is_empty() {
+        let Rows { hot, nest, bases, inputs, ranges } = self;
+        if ranges.is_empty() {
             return;
         }
         let mut ones = [const { MaybeUninit::<[f32; LANES]>::uninit() }; MAX_INPUTS];
@@ -47,20 +47,22 @@ impl WithLanes for Rows<'_> {
             unsafe { spread::<V>(Elem::F32, bases.inputs[i], ones[i].as_mut_ptr().cast()) };
             sources[i] = Source::same(ones[i].as_ptr().cast());
         }
-        let (mut at, mut coords) = (range.start, nest.coords(range.start));
-        while at < range.end {
-            let first = |operand: usize| match nest.of(operand) {
-                Way::Dense => at as isize,
-                _ => nest.offset(operand, &coords),
-            };
-            for i in (0..inputs).filter(|i| nest.of(*i) != Way::One) {
-                sources[i] = Source::run(bases.inputs[i].cast::<f32>().wrapping_offset(first(i)));
+        for range in ranges.each() {
+            let (mut at, mut coords) = (range.start, nest.coords(range.start));
+            while at < range.end {
+                let first = |operand: usize| match nest.of(operand) {
+                    Way::Dense => at as isize,
+                    _ => nest.offset(operand, &coords),
+                };
+                for i in (0..inputs).filter(|i| nest.of(*i) != Way::One) {
+                    sources[i] = Source::run(bases.inputs[i].cast::<f32>().wrapping_offset(first(i)));
+                }
+                let n = nest.left(&coords).min(range.end - at);
+                // SAFETY: the contract of `run`; n elements are left in the row.
+                unsafe { hot.run::<V>(&sources, bases.out.cast::<f32>().offset(first(inputs)), n) };
+                nest.advance(&mut coords, n);
+                at += n;
             }
-            let n = nest.left(&coords).min(range.end - at);
-            // SAFETY: the contract of `run`; n elements are left in the row.
-            unsafe { hot.run::<V>(&sources, bases.out.cast::<f32>().offset(first(inputs)), n) };
-            nest.advance(&mut coords, n);
-            at += n;
         }
     }
 }

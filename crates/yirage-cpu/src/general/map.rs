@@ -3,6 +3,7 @@
 use super::bases::Bases;
 use super::operand::{Input, Output, Sizes};
 use super::program::Program;
+use super::ranges::Ranges;
 use super::strips::Bound;
 use crate::isa::Isa;
 use std::ops::Range;
@@ -35,9 +36,31 @@ impl<'a> Map<'a> {
     /// # Panics
     /// If the range ends past the loop.
     pub unsafe fn run(&self, isa: Isa, range: Range<usize>) {
-        assert!(range.end <= self.count, "elements {range:?} of {}", self.count);
         // SAFETY: the contract.
-        unsafe { self.bound.run(isa, &self.bases, range) }
+        unsafe { self.run_ranges(isa, Ranges::one(range), &[]) }
+    }
+
+    /// [`Map::run`] of the elements `range` of each of `rows` rows, which are `width` elements apart, with other addresses
+    /// of the first elements of the first inputs.
+    ///
+    /// # Safety
+    /// As for [`Map::run`], with these inputs.
+    ///
+    /// # Panics
+    /// As [`Map::run`].
+    pub unsafe fn run_rows(&self, isa: Isa, range: Range<usize>, rows: usize, width: usize, first: &[*const u8]) {
+        // SAFETY: the contract.
+        unsafe { self.run_ranges(isa, Ranges::rows(range, rows, width), first) }
+    }
+
+    /// # Safety
+    /// As for [`Map::run_rows`].
+    unsafe fn run_ranges(&self, isa: Isa, ranges: Ranges, first: &[*const u8]) {
+        assert!(ranges.end() <= self.count, "elements up to {} of {}", ranges.end(), self.count);
+        let mut bases = self.bases;
+        bases.inputs.iter_mut().zip(first).for_each(|(base, first)| *base = *first);
+        // SAFETY: the contract.
+        unsafe { self.bound.run_ranges(isa, &bases, ranges) }
     }
 }
 

@@ -22,6 +22,7 @@ mod nest;
 mod operand;
 mod partial;
 mod program;
+mod ranges;
 mod reduce;
 mod runs;
 mod step;

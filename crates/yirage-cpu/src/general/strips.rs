@@ -9,6 +9,7 @@ use super::hot_rows;
 use super::nest::{Coords, Nest, Way};
 use super::operand::{Sizes, Strides};
 use super::program::{Program, SCRATCH};
+use super::ranges::Ranges;
 use super::step::{self, Code, Place, Source, Step};
 use crate::isa::Isa;
 use crate::memory::prefetch;
@@ -74,10 +75,19 @@ impl<'a> Bound<'a> {
     /// # Safety
     /// All elements of the range exist; the output's memory is one input's at the same places, or none's.
     pub(super) unsafe fn run(&self, isa: Isa, bases: &Bases, range: Range<usize>) {
+        // SAFETY: the contract.
+        unsafe { self.run_ranges(isa, bases, Ranges::one(range)) }
+    }
+
+    /// Output elements of some ranges, in row-major order.
+    ///
+    /// # Safety
+    /// All elements of the ranges exist; the output's memory is one input's at the same places, or none's.
+    pub(super) unsafe fn run_ranges(&self, isa: Isa, bases: &Bases, ranges: Ranges) {
         match self.hot {
             // SAFETY: the contract; `new` has chosen the loop for how the operands lie.
-            Some(hot) => unsafe { hot_rows::run(isa, hot, &self.nest, bases, self.program.inputs.len(), range) },
-            None => launch(isa, Run { bound: self, bases, range }),
+            Some(hot) => unsafe { hot_rows::run(isa, hot, &self.nest, bases, self.program.inputs.len(), ranges) },
+            None => ranges.each().for_each(|range| launch(isa, Run { bound: self, bases, range })),
         }
     }
 }
@@ -220,8 +230,8 @@ impl Pass<'_> {
         // SAFETY: the contract of `Bound::run`; a strip has room for n elements up to a multiple of sixteen.
         unsafe {
             let (first, stride) = match nest.of(i) {
-                Way::Dense => (base.offset(at as isize * bytes), 1),
-                _ => (base.offset(nest.offset(i, coords) * bytes), nest.inner(i)),
+                Way::Dense => (base.wrapping_offset(at as isize * bytes), 1),
+                _ => (base.wrapping_offset(nest.offset(i, coords) * bytes), nest.inner(i)),
             };
             if nest.of(i) != Way::Dense && !in_row {
                 gather::<V>(nest, i, (base, elem), *coords, n, slot);
@@ -342,7 +352,7 @@ unsafe fn gather<V: Lanes>(
         let mut last = [0f32; LANES];
         // SAFETY: the contract of `Bound::run`; the strip has room for n elements.
         unsafe {
-            let first = base.offset(nest.offset(operand, &coords) * elem.bytes() as isize);
+            let first = base.wrapping_offset(nest.offset(operand, &coords) * elem.bytes() as isize);
             let out = out.add(done);
             read::<V>(elem, first, stride, whole, out);
             if whole < run {

@@ -8,7 +8,7 @@ use crate::walk::Work;
 use yirage_hal::HalError;
 use yirage_ir::expr::{Expr, is_float};
 use yirage_ir::op::{Reduce, ReduceKind};
-use yirage_ir::region::{Core, Elements};
+use yirage_ir::region::{Chain, Core, Elements};
 use yirage_ir::{DType, Dim, Dims, RegionKind};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Sharing, Stage};
@@ -42,7 +42,7 @@ pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
             let (before, stay) = (Each::bind(node, x)?, stay(op, &x.shape));
             let kept =
                 |strides: &[i64]| if op.keep { stay.iter().map(|&a| strides[a]).collect() } else { strides.to_vec() };
-            let (after, types) = further(node, &chain.after, chain.core_dtype)?;
+            let (after, types) = further(node, chain)?;
             let after = after.into_iter().map(|read| Further { strides: kept(read.strides()), read }).collect();
             let epilogue = program(&rounded(&chain.after.expr, chain.core_dtype), &types)?;
             let strides = kept(out.strides());
@@ -58,7 +58,7 @@ pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
                 out,
             })
         }
-        Core::Contract(_) | Core::Product(..) => {
+        Core::Contract(_) | Core::Products(_) => {
             return Err(HalError::Load(format!("{} computes no contraction and no product", KERNEL.name)));
         }
     })
@@ -88,17 +88,13 @@ impl Each {
     }
 }
 
-/// What is read beside the result of a core, and the types of all that the expression reads, the result's first.
-pub(super) fn further(
-    node: &Whole,
-    after: &Elements,
-    result: Option<DType>,
-) -> Result<(Vec<Viewed>, Vec<DType>), HalError> {
-    let reads = after.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
+/// What is read beside the results of a chain's core, and the types of all that the expression reads, the results' first.
+pub(super) fn further(node: &Whole, chain: &Chain) -> Result<(Vec<Viewed>, Vec<DType>), HalError> {
+    let reads = chain.after.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
     let (reads, mut types): (Vec<Viewed>, Vec<DType>) = reads.into_iter().unzip();
     // Results of floats come as f32.
-    let held = result.map(|dtype| if is_float(dtype) { DType::F32 } else { dtype });
-    types.splice(0..0, held);
+    let held = chain.core_dtype.map(|dtype| if is_float(dtype) { DType::F32 } else { dtype });
+    types.splice(0..0, held.into_iter().flat_map(|dtype| std::iter::repeat_n(dtype, chain.core.results())));
     Ok((reads, types))
 }
 

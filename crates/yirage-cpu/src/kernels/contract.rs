@@ -140,7 +140,7 @@ fn whole(node: &Whole, scratch: Vec<Scratch>) -> Result<ContractChain, HalError>
         Ok(Side { matrix, change })
     };
     let sides = [side(&sides[0])?, side(&sides[1])?];
-    let (reads, types) = further(node, &chain.after, chain.core_dtype)?;
+    let (reads, types) = further(node, chain)?;
     let after = if chain.after.expr == Expr::input(0) {
         None
     } else {

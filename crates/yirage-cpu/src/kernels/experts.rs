@@ -63,7 +63,7 @@ struct Experts {
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let sites = binder.sites(n)?;
-    let first = one_input(&sites)?;
+    let first = one_input(sites.iter())?;
     let x = Input::of(first)?;
     let stacks = sites.iter().map(|site| stack(binder, &x, site)).collect::<Result<_, _>>()?;
     Ok(Box::new(Experts { x, stacks }))

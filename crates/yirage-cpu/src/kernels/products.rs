@@ -1,6 +1,6 @@
 //! Products of one input with several weights of any formats, and what becomes of their results.
 
-use super::epilogue::{Epilogue, Ready};
+use super::epilogue::{BlockSize, Blocks, Epilogue, Place, Ready};
 use super::ways::{codes, elements, floats, packed};
 use super::{BoundKernel, Kernel, not_for};
 use crate::activation::{Form, Layout, TOKEN_TILE};
@@ -13,6 +13,7 @@ use crate::pack::{PANEL_ROWS, PackedMatrix};
 use crate::walk::Work;
 use std::ops::Range;
 use yirage_hal::HalError;
+use yirage_ir::expr::MAX_INPUTS;
 use yirage_ir::region::Chain;
 use yirage_ir::{Dim, Dims, Op, RegionKind};
 use yirage_plan::rules::OpRule;
@@ -83,14 +84,21 @@ enum Activations {
 struct Product {
     weight: Packed,
     kernel: linear::Dispatch,
-    groups: usize,
-    /// Numbers of a row of the result.
-    width: usize,
-    results: Results,
     activations: Activations,
 }
 
-/// What becomes of a product's results.
+/// An output, and the products that it is made of.
+struct Made {
+    products: Vec<Product>,
+    /// Those of all products: as many in each.
+    panels: Panels,
+    groups: usize,
+    /// Numbers of a row of each product's result.
+    width: usize,
+    results: Results,
+}
+
+/// What becomes of products' results.
 enum Results {
     /// They are what it makes.
     Made(Out<f32>),
@@ -98,17 +106,50 @@ enum Results {
     Further(Box<Epilogue>),
 }
 
+/// Where products write in a run, and what becomes of it.
+enum Ends<'a> {
+    /// The output itself.
+    Made(*mut f32),
+    /// At this place what the output is computed of.
+    Whole(*mut f32, Ready<'a>),
+    /// In blocks of this size what the output is computed of.
+    Blocks(&'a Blocks, BlockSize, Ready<'a>),
+}
+
 impl Product {
     fn matrix(&self) -> &PackedMatrix {
         self.weight.matrix()
     }
+}
 
-    /// What more is computed in a run.
-    fn epilogue(&self, run: &Run<'_>) -> Option<Ready<'_>> {
-        match &self.results {
-            Results::Made(_) => None,
-            Results::Further(epilogue) => Some(epilogue.ready(run)),
+impl Made {
+    /// Where its products write in a run of so many tokens.
+    fn ends(&self, run: &Run<'_>, variant: &Variant, tokens: usize) -> Ends<'_> {
+        let epilogue = match &self.results {
+            Results::Made(out) => return Ends::Made(out.first(run)),
+            Results::Further(epilogue) => epilogue,
+        };
+        match epilogue.place(run) {
+            Place::Whole(out) => Ends::Whole(out, epilogue.ready(run, 1, self.width)),
+            Place::Blocks(blocks) => {
+                // Many tokens go over panels of which those of all products stay in the cache together.
+                let few = tokens <= TOKEN_TILE;
+                let most = if few { usize::MAX } else { variant.group / self.panels.bytes.max(1) };
+                let size = blocks.size(tokens, most);
+                Ends::Blocks(blocks, size, epilogue.ready(run, self.products.len(), size.columns()))
+            }
         }
+    }
+
+    /// The first column of the output that a group makes.
+    fn first_column(&self, group: usize) -> usize {
+        self.width / self.groups * group
+    }
+
+    /// The columns of the output that some panels of a group make.
+    fn columns(&self, group: usize, panels: &Range<usize>) -> Range<usize> {
+        let (first, end) = (self.first_column(group), self.first_column(group + 1));
+        first + panels.start * PANEL_ROWS..end.min(first + panels.end * PANEL_ROWS)
     }
 }
 
@@ -123,7 +164,7 @@ struct Staging {
 struct Products {
     x: Input,
     staging: Vec<Staging>,
-    products: Vec<Product>,
+    made: Vec<Made>,
     variant: Variant,
 }
 
@@ -138,9 +179,9 @@ pub(super) fn precision(quantised: bool, block: usize, wanted: Precision) -> Pre
 }
 
 /// The first of products that all read its input.
-pub(super) fn one_input(sites: &[Site]) -> Result<&Site, HalError> {
-    let first = sites.first().ok_or_else(|| HalError::Load("a region without products".into()))?;
-    match sites.iter().find(|site| !site.shares_input(first)) {
+pub(super) fn one_input<'a>(sites: impl Iterator<Item = &'a Site> + Clone) -> Result<&'a Site, HalError> {
+    let first = sites.clone().next().ok_or_else(|| HalError::Load("a region without products".into()))?;
+    match sites.into_iter().find(|site| !site.shares_input(first)) {
         None => Ok(first),
         Some(other) => Err(HalError::Load(format!("`{}` reads another input than its region", other.op().name()))),
     }
@@ -149,28 +190,45 @@ pub(super) fn one_input(sites: &[Site]) -> Result<&Site, HalError> {
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let node = binder.whole(n)?;
     let chains = node.chains()?;
-    let product = |(output, chain): (usize, &Chain)| node.product(output, chain);
-    let sites = chains.iter().enumerate().map(product).collect::<Result<Vec<_>, _>>()?;
-    let first = one_input(&sites)?;
-    let mut made =
-        Products { x: Input::of(first)?, staging: Vec::new(), products: Vec::new(), variant: binder.variant };
-    for (output, (site, chain)) in sites.iter().zip(chains).enumerate() {
-        let product = made.product(binder, &node, (output, chain), site)?;
-        made.products.push(product);
+    let products = |(output, chain): (usize, &Chain)| node.products(output, chain);
+    let sites = chains.iter().enumerate().map(products).collect::<Result<Vec<_>, _>>()?;
+    let first = one_input(sites.iter().flatten())?;
+    let mut all = Products { x: Input::of(first)?, staging: Vec::new(), made: Vec::new(), variant: binder.variant };
+    for (output, (sites, chain)) in sites.iter().zip(chains).enumerate() {
+        let made = all.made(binder, &node, (output, chain), sites)?;
+        all.made.push(made);
     }
-    Ok(Box::new(made))
+    Ok(Box::new(all))
 }
 
 impl Products {
-    fn product(
+    fn made(
         &mut self,
         binder: &mut Binder<'_>,
         node: &Whole,
         (output, chain): (usize, &Chain),
-        site: &Site,
-    ) -> Result<Product, HalError> {
-        let Op::Linear(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
+        sites: &[Site],
+    ) -> Result<Made, HalError> {
+        let no_product = || HalError::Load(format!("output {output} comes of no product"));
+        let first = sites.first().ok_or_else(no_product)?;
+        let Op::Linear(op) = first.op() else { return Err(not_for(KERNEL.name, first)) };
         let groups = op.groups as usize;
+        let products = sites.iter().map(|site| self.product(binder, site, groups)).collect::<Result<Vec<_>, _>>()?;
+        let matrix = products.first().ok_or_else(no_product)?.matrix();
+        let (columns, count) = (matrix.rows(), matrix.panels());
+        let bytes = products.iter().map(|product| product.matrix().panel_bytes()).sum();
+        if let Some(other) = products.iter().map(|product| product.matrix().rows()).find(|rows| *rows != columns) {
+            return Err(HalError::Load(format!("output {output} joins products of {columns} and of {other} columns")));
+        }
+        let width = groups.saturating_mul(columns);
+        let results = match Epilogue::bind(binder, node, output, chain, (self.x.rows(), width))? {
+            Some(epilogue) => Results::Further(Box::new(epilogue)),
+            None => Results::Made(first.out(0)?),
+        };
+        Ok(Made { products, panels: Panels { count, bytes }, groups, width, results })
+    }
+
+    fn product(&mut self, binder: &mut Binder<'_>, site: &Site, groups: usize) -> Result<Product, HalError> {
         let weight = site.packed(1, groups)?;
         let matrix = weight.matrix();
         let wanted = precision(self.x.quantised(), matrix.format().info().block, binder.precision);
@@ -180,12 +238,7 @@ impl Products {
             Input::Codes(codes) => Activations::Codes(codes.clone()),
             Input::Floats(_) => Activations::Staged(self.stage(binder, kernel.form(), groups, matrix.k())?),
         };
-        let width = groups.saturating_mul(matrix.rows());
-        let results = match Epilogue::bind(binder, node, output, chain, (self.x.rows(), width))? {
-            Some(epilogue) => Results::Further(Box::new(epilogue)),
-            None => Results::Made(site.out(0)?),
-        };
-        Ok(Product { weight, kernel, groups, width, results, activations })
+        Ok(Product { weight, kernel, activations })
     }
 
     /// Scratch for the input in `form`, shared by all products that read it so.
@@ -221,7 +274,7 @@ impl Products {
     /// Asks for the activations of one token. They were made by another worker as often as not, lie in its caches then,
     /// and are too few for the hardware to see what is coming.
     fn fetch(&self, run: &Run<'_>) {
-        match (&self.x, self.products.first()) {
+        match (&self.x, self.made.first().and_then(|made| made.products.first())) {
             (Input::Codes(codes), Some(p)) => Layout::new(Form::Q8, 1, p.matrix().k()).fetch(codes.first(run)),
             (Input::Codes(_), None) => {}
             (Input::Floats(x), _) => {
@@ -233,35 +286,92 @@ impl Products {
         }
     }
 
-    /// One weight's panels times all tokens.
+    /// Some panels of a group of a product times some tokens; `out` is the place of row 0 and of the group's column 0, rows
+    /// are `stride` apart.
     ///
     /// # Safety
-    /// The activations are whole; workers take disjoint panels.
-    unsafe fn multiply(&self, run: &Run<'_>, p: &Product, tokens: usize, part: &Part) {
-        let matrix = p.matrix();
-        let layout = p.kernel.layout(tokens, matrix.k());
-        let out = match &p.results {
-            Results::Made(out) => out.first(run),
-            Results::Further(epilogue) => epilogue.results(run),
+    /// The activations are whole; the results of these panels and tokens have places, which nobody else uses.
+    unsafe fn multiply(
+        &self,
+        run: &Run<'_>,
+        (product, group): (&Product, usize),
+        part: &Part,
+        (out, stride): (*mut f32, usize),
+    ) {
+        let matrix = product.matrix();
+        let layout = product.kernel.layout(run.size(self.x.rows()), matrix.k());
+        let activations = match &product.activations {
+            Activations::Codes(codes) => codes.first(run),
+            Activations::Staged(i) => self.staging[*i].scratch.at(run, group * layout.bytes()),
         };
-        for g in 0..p.groups {
-            let activations = match &p.activations {
-                Activations::Codes(codes) => codes.first(run),
-                Activations::Staged(i) => self.staging[*i].scratch.at(run, g * layout.bytes()),
+        let job = Linear {
+            kernel: &product.kernel,
+            weights: matrix,
+            matrix: group,
+            layout,
+            activations: activations.cast_const(),
+            out,
+            ldo: stride,
+            rows: None,
+        };
+        // SAFETY: the caller's contract; `Site::packed` and the op's type rule fit weight, input and output together.
+        unsafe { linear::linear(&job, part.panels.clone(), part.tokens.clone()) };
+    }
+
+    /// Some panels of all products of an output times some tokens, and what becomes of them.
+    ///
+    /// # Safety
+    /// As for [`Products::multiply`], for the output's elements of these panels and tokens; `worker` is this thread's
+    /// number.
+    unsafe fn make(&self, run: &Run<'_>, made: &Made, ends: &Ends<'_>, part: &Part, worker: usize) {
+        for group in 0..made.groups {
+            let multiply = |out: &*mut f32| {
+                let place = (out.wrapping_add(made.first_column(group)), made.width);
+                // SAFETY: the caller's contract.
+                made.products.iter().for_each(|product| unsafe { self.multiply(run, (product, group), part, place) });
             };
-            let job = Linear {
-                kernel: &p.kernel,
-                weights: matrix,
-                matrix: g,
-                layout,
-                activations: activations.cast_const(),
-                out: out.wrapping_add(g * matrix.rows()),
-                ldo: p.width,
-                rows: None,
-            };
-            // SAFETY: the caller's contract; `Site::packed` and the op's type rule fit weight, input and output together.
-            unsafe { linear::linear(&job, part.panels.clone(), part.tokens.clone()) };
+            match ends {
+                Ends::Made(out) => multiply(out),
+                Ends::Whole(out, ready) => {
+                    multiply(out);
+                    let columns = made.columns(group, &part.panels);
+                    // SAFETY: the caller's contract.
+                    unsafe { ready.run(run.isa, part.tokens.clone(), columns, &[]) };
+                }
+                Ends::Blocks(blocks, size, ready) => size.cut(part).for_each(|block| {
+                    // SAFETY: the caller's contract; a block is a part of the part.
+                    unsafe { self.make_block(run, (made, group), (blocks, *size, ready), &block, worker) };
+                }),
+            }
         }
+    }
+
+    /// One block of several products, and what becomes of it.
+    ///
+    /// # Safety
+    /// As for [`Products::make`].
+    unsafe fn make_block(
+        &self,
+        run: &Run<'_>,
+        (made, group): (&Made, usize),
+        (blocks, size, ready): (&Blocks, BlockSize, &Ready<'_>),
+        part: &Part,
+        worker: usize,
+    ) {
+        let (stride, columns) = (size.columns(), made.columns(group, &part.panels));
+        let mut first = [std::ptr::null(); MAX_INPUTS];
+        for ((number, product), first) in made.products.iter().enumerate().zip(&mut first) {
+            let block = blocks.first(run, worker, number);
+            let row = part.tokens.start * stride;
+            // SAFETY: `Blocks::size` gives blocks that the worker's own memory has room for.
+            unsafe {
+                let out = block.wrapping_sub(row + part.panels.start * PANEL_ROWS);
+                self.multiply(run, (product, group), part, (out, stride));
+            }
+            *first = block.wrapping_sub(row + columns.start).cast_const().cast();
+        }
+        // SAFETY: the caller's contract.
+        unsafe { ready.run(run.isa, part.tokens.clone(), columns, &first[..made.products.len()]) };
     }
 }
 
@@ -273,16 +383,7 @@ const WARM_STEP: usize = 256;
 impl Products {
     /// All products, cut for `workers`.
     fn cut(&self, tokens: usize, workers: usize) -> impl Iterator<Item = Cut> + Clone + use<'_> {
-        let panels = |p: &Product| Panels { count: p.matrix().panels(), bytes: p.matrix().panel_bytes() };
-        let panels = self.products.iter().map(panels);
-        pieces::cut(panels, &self.variant, tokens, workers)
-    }
-
-    /// The columns of the result that some panels of a product make: of each group the same part.
-    fn columns(product: &Product, panels: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
-        let rows = product.matrix().rows();
-        let (from, to) = (panels.start * PANEL_ROWS, (panels.end * PANEL_ROWS).min(rows));
-        (0..product.groups).map(move |g| g * rows + from..g * rows + to)
+        pieces::cut(self.made.iter().map(|made| made.panels), &self.variant, tokens, workers)
     }
 }
 
@@ -297,19 +398,11 @@ impl BoundKernel for Products {
             self.fetch(run);
         }
         let cut = self.cut(tokens, work.workers);
-        let epilogues: Vec<Option<Ready<'_>>> = self.products.iter().map(|p| p.epilogue(run)).collect();
+        let ends: Vec<Ends<'_>> = self.made.iter().map(|made| made.ends(run, &self.variant, tokens)).collect();
         let multiply = |some: Range<usize>| {
             for part in pieces::parts(cut.clone(), some) {
-                let product = &self.products[part.matrix];
                 // SAFETY: pieces of different workers are disjoint, and so are the rows and columns of the result.
-                unsafe {
-                    self.multiply(run, product, tokens, &part);
-                    if let Some(epilogue) = &epilogues[part.matrix] {
-                        for columns in Products::columns(product, &part.panels) {
-                            epilogue.run(run.isa, part.tokens.clone(), columns);
-                        }
-                    }
-                }
+                unsafe { self.make(run, &self.made[part.matrix], &ends[part.matrix], &part, work.worker) };
             }
         };
         if work.drains() && pieces::is_even(&self.variant, tokens) {
@@ -332,8 +425,8 @@ impl BoundKernel for Products {
             true => pieces::even(cut.clone(), work.worker, work.workers),
             false => work.first(pieces::total(cut.clone())),
         };
-        for part in pieces::parts(cut, first) {
-            let matrix = self.products[part.matrix].matrix();
+        let matrices = |part: Part| self.made[part.matrix].products.iter().map(move |p| (p.matrix(), part.clone()));
+        for (matrix, part) in pieces::parts(cut, first).flat_map(matrices) {
             let bytes = part.panels.len() * matrix.panel_bytes();
             if at < bytes {
                 return prefetch(matrix.panel(0, part.panels.start).wrapping_add(at), WARM_STEP.min(bytes - at));

@@ -38,7 +38,7 @@ pub(crate) struct Part {
 }
 
 /// Tokens of a piece, in the last slice up to twice as many: as many as meet a panel together.
-const SLICE: usize = MOST_TOGETHER * TOKEN_TILE;
+pub(crate) const SLICE: usize = MOST_TOGETHER * TOKEN_TILE;
 
 /// Whether each worker has an even part. With many tokens the list is always drained: pieces are then so large that what
 /// follows a product finds its results in the cache.

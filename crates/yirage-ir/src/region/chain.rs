@@ -1,5 +1,5 @@
-//! Chains: maps and views around at most one reduction or contraction, or behind a product with a weight, computed in
-//! one pass over memory.
+//! Chains: maps and views around at most one reduction or contraction, or behind products with weights, computed in one
+//! pass over memory.
 //!
 //! [`Chain::of`] gives the normal form: what is computed of which elements, with no word of how the ops were cut.
 //! Nothing inside of a chain is ever whole: views are strides, maps are one expression.
@@ -11,6 +11,7 @@ use crate::expr::{Expr, is_float};
 use crate::graph::{Graph, GraphBuilder, Node, NodeKind, Source, ValueId};
 use crate::op::{Op, Reduce, View};
 use crate::strided::Strided;
+use crate::types::Type;
 
 /// An input of the chain as an expression reads it: where its elements lie for each element of the expression's shape.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -43,8 +44,29 @@ pub enum Core {
     Reduce(Reduce, Elements),
     /// A contraction of two.
     Contract(Box<[Elements; 2]>),
-    /// A product with a weight ([`is_product`]) of these of the chain's inputs: it takes them as they are.
-    Product(Box<Op>, Vec<usize>),
+    /// Products with weights ([`is_product`]), whose results have one type. Where there are several, the expression reads
+    /// each as it is.
+    Products(Vec<Product>),
+}
+
+/// A product with a weight.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Product {
+    /// The op.
+    pub op: Op,
+    /// Which of the chain's inputs it takes, as they are.
+    pub ins: Vec<usize>,
+}
+
+impl Core {
+    /// How many results it has.
+    pub fn results(&self) -> usize {
+        match self {
+            Core::None => 0,
+            Core::Reduce(..) | Core::Contract(_) => 1,
+            Core::Products(products) => products.len(),
+        }
+    }
 }
 
 /// The normal form of a chain.
@@ -52,13 +74,13 @@ pub enum Core {
 pub struct Chain {
     /// The op in the middle.
     pub core: Core,
-    /// What becomes of each element of the core's result, which is input 0 of the expression where there is a core
-    /// (`reads` begins with the next). Its shape is the core's result's, or the chain's where there is none. Dimensions of
-    /// a product's result may be divided in it: the elements are the same in the same order.
+    /// What becomes of each element of the core's results, which are the first inputs of the expression (`reads` begins
+    /// with the next). Its shape is the core's results', or the chain's where there is none. Dimensions of a single product's
+    /// result may be divided in it: the elements are the same in the same order.
     pub after: Elements,
     /// Where the elements of `after` go in the chain's dense output.
     pub out: Strided,
-    /// The type of the core's result, where there is a core.
+    /// The type of the core's results, where there is a core.
     pub core_dtype: Option<DType>,
 }
 
@@ -74,7 +96,8 @@ struct Made {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
     Input(usize),
-    Core,
+    /// A result of the core, by number.
+    Core(usize),
 }
 
 type Middle = Option<(Core, Vec<Dim>, DType)>;
@@ -198,7 +221,7 @@ impl Made {
     fn elements(self) -> Result<Elements, String> {
         let read = |(from, at): (From, Strided)| match from {
             From::Input(input) => Ok(Read { input, at }),
-            From::Core => Err("a reduction, contraction or product reads another one".to_string()),
+            From::Core(_) => Err("a reduction, contraction or product reads another one".to_string()),
         };
         let reads = self.reads.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok(Elements { expr: self.expr, reads, shape: self.shape, dtype: self.dtype })
@@ -209,34 +232,46 @@ impl Made {
             let out = Strided::dense(&self.shape).ok_or("its output is too large")?;
             return Ok(Chain { core: Core::None, after: self.elements()?, out, core_dtype: None });
         };
-        let result = self.reads.iter().filter(|(from, _)| *from == From::Core).map(|(_, at)| at.clone());
-        let result: Vec<Strided> = result.collect();
-        let [at] = &result[..] else {
-            return Err("the reduction, contraction or product is seen in two ways, or not at all".into());
-        };
-        let seen = Seen::of(at, &shape, matches!(core, Core::Product(..)));
+        let at = self.seen(&core, &shape)?;
+        let seen = Seen::of(at, &shape, matches!(core, Core::Products(_)));
         let (seen, shape) = seen.ok_or("the result is not seen whole, each element once")?;
         let turned = |at: &Strided| seen.turned(at, &shape).ok_or("what meets the result has gaps and needs a copy");
         let dense = Strided::dense(&self.shape).ok_or("its output is too large")?;
-        // The core's result comes first.
-        let place = self.reads.iter().position(|(from, _)| *from == From::Core).map_or(0, |p| p as u32);
-        let expr = self.expr.substitute(|i| {
-            Expr::input(if i < place {
-                i + 1
-            } else if i == place {
-                0
-            } else {
-                i
-            })
-        });
+        // The core's results come first, the others behind them as they were.
         let others = self.reads.iter().filter_map(|(from, at)| match from {
             From::Input(input) => Some(turned(at).map(|at| Read { input: *input, at })),
-            From::Core => None,
+            From::Core(_) => None,
         });
         let reads = others.collect::<Result<_, _>>()?;
+        let mut places = Vec::with_capacity(self.reads.len());
+        let mut next = core.results();
+        for (from, _) in &self.reads {
+            places.push(if let From::Core(number) = from { *number } else { next });
+            next += usize::from(matches!(from, From::Input(_)));
+        }
+        let expr = self.expr.substitute(|i| Expr::input(places[i as usize] as u32));
         let out = turned(&dense)?;
         let after = Elements { expr, reads, shape, dtype: self.dtype };
         Ok(Chain { core, after, out, core_dtype: Some(dtype) })
+    }
+}
+
+impl Made {
+    /// How it sees the results of a core, all of them alike.
+    fn seen(&self, core: &Core, shape: &[Dim]) -> Result<&Strided, String> {
+        let of = |number| self.reads.iter().filter(move |(from, _)| *from == From::Core(number)).map(|(_, at)| at);
+        let mut seen = None;
+        for number in 0..core.results() {
+            let mut reads = of(number);
+            let [Some(at), None] = [reads.next(), reads.next()] else {
+                return Err("the reduction, contraction or product is seen in two ways, or not at all".into());
+            };
+            if core.results() > 1 && Strided::dense(shape).as_ref() != Some(at) {
+                return Err("one of several products is not read as it is".into());
+            }
+            seen.get_or_insert(at);
+        }
+        Ok(seen.ok_or("a core without results")?)
     }
 }
 
@@ -313,15 +348,33 @@ fn make(graph: &Graph, node: &Node, made: &[Option<Made>], core: &mut Middle) ->
         product if is_product(node) => {
             let given = |id: &ValueId| graph.inputs.iter().position(|i| i == id);
             let ins = node.ins.iter().map(given).collect::<Option<_>>();
-            Core::Product(Box::new(product.clone()), ins.ok_or("a product reads what is made inside")?)
+            let ins = ins.ok_or("a product reads what is made inside")?;
+            Core::Products(vec![Product { op: product.clone(), ins }])
         }
         other => return Err(format!("`{}` is neither map nor view, reduction, contraction nor product", other.name())),
     };
-    if core.replace((middle, out.shape.clone(), out.dtype)).is_some() {
-        return Err("two reductions, contractions or products".into());
-    }
+    let number = add(core, middle, (&out.shape, out.dtype))?;
     let at = Strided::dense(&out.shape).ok_or("a result too large")?;
-    Ok(Made { expr: Expr::input(0), reads: vec![(From::Core, at)], shape: out.shape.clone(), dtype: out.dtype })
+    Ok(Made { expr: Expr::input(0), reads: vec![(From::Core(number), at)], shape: out.shape.clone(), dtype: out.dtype })
+}
+
+/// Adds a core with a result of this type; the result's number. Products of one type are one core.
+fn add(core: &mut Middle, middle: Core, (shape, dtype): (&[Dim], DType)) -> Result<usize, String> {
+    match (core, middle) {
+        (none @ None, middle) => {
+            *none = Some((middle, shape.to_vec(), dtype));
+            Ok(0)
+        }
+        (Some((Core::Products(have), of, held)), Core::Products(more)) if of[..] == *shape && *held == dtype => {
+            have.extend(more);
+            Ok(have.len() - 1)
+        }
+        (Some((Core::Products(_), of, held)), Core::Products(_)) => {
+            let [a, b] = [(&of[..], *held), (shape, dtype)].map(|(shape, dtype)| Type::new(dtype, shape.to_vec()));
+            Err(format!("products of two types, {a} and {b}"))
+        }
+        _ => Err("two reductions, contractions or products".into()),
+    }
 }
 
 /// An expression of values that meet in `shape`. What is read twice in the same way is one read.
@@ -346,12 +399,13 @@ fn mapped(expr: &Expr, ins: &[Made], shape: &[Dim], dtype: DType) -> Made {
 /// What a region of this kind must be: a chain whose expressions are within their limits.
 pub(super) fn check(graph: &Graph) -> Result<(), String> {
     let chain = Chain::of(graph)?;
-    if let Core::Product(op, _) = &chain.core {
-        return Err(format!("`{}` belongs into a region of products", op.name()));
+    if let Core::Products(products) = &chain.core {
+        let names: Vec<&str> = products.iter().map(|product| product.op.name()).collect();
+        return Err(format!("`{}` belongs into a region of products", names.join("`, `")));
     }
     let inputs = |e: &Elements| read_types(graph, e);
     match &chain.core {
-        Core::None | Core::Product(..) => {}
+        Core::None | Core::Products(_) => {}
         Core::Reduce(_, x) => fits(x, &inputs(x))?,
         Core::Contract(sides) => {
             sides.iter().try_for_each(|x| fits(x, &inputs(x)))?;
@@ -365,9 +419,10 @@ pub(super) fn check(graph: &Graph) -> Result<(), String> {
     fits_after(graph, &chain)
 }
 
-/// Whether what becomes of the core's result is an expression within its limits.
+/// Whether what becomes of the core's results is an expression within its limits.
 pub(super) fn fits_after(graph: &Graph, chain: &Chain) -> Result<(), String> {
-    let types: Vec<DType> = chain.core_dtype.into_iter().chain(read_types(graph, &chain.after)).collect();
+    let results = chain.core_dtype.into_iter().flat_map(|dtype| std::iter::repeat_n(dtype, chain.core.results()));
+    let types: Vec<DType> = results.chain(read_types(graph, &chain.after)).collect();
     fits(&chain.after, &types)
 }
 

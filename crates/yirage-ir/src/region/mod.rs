@@ -5,7 +5,7 @@ mod products;
 mod rows;
 mod tiled;
 
-pub use chain::{Chain, Core, Elements, Read};
+pub use chain::{Chain, Core, Elements, Product, Read};
 pub use products::is_product;
 pub use rows::row_dim;
 pub(crate) use tiled::evaluate as evaluate_tiled;
@@ -46,7 +46,7 @@ pub struct Part<'a> {
 pub enum RegionKind {
     /// Row-wise ops over one dimension of rows: one pass over the rows, without waiting between the ops.
     Rows,
-    /// Products of one kind that share their first input, each with the maps and views behind it.
+    /// Products of one kind that share their first input, with the maps and views behind them.
     Products,
     /// Maps and views around at most one reduction or contraction ([`Chain`]): one pass over memory.
     Chain,

@@ -1,5 +1,6 @@
 //! Regions of products with several weights: they share their first input, so that it is prepared once. Maps and views may
-//! follow a product of its own rows: they are computed of its results where those are at hand.
+//! follow a product: they are computed of its results where those are at hand. A map may join several products of one type,
+//! as a gate and what it gates.
 
 use super::chain::{Chain, Core, fits_after, makers};
 use crate::graph::{Graph, Node, NodeKind};
@@ -10,8 +11,8 @@ pub fn is_product(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)))
 }
 
-/// Products by the same name of the same first input, each with a chain of its own, which leaves the region: products are
-/// made by all workers together, so that no worker could keep one.
+/// Products by the same name of the same first input, each in one chain, which leaves the region: products are made by all
+/// workers together, so that no worker could keep one. Those of one chain are one op with different weights.
 pub(super) fn check(graph: &Graph) -> Result<(), String> {
     let products: Vec<&Node> = graph.nodes.iter().filter(|node| is_product(node)).collect();
     let first = products.first().ok_or("no product")?;
@@ -26,19 +27,25 @@ pub(super) fn check(graph: &Graph) -> Result<(), String> {
             return Err(format!("the products `{}` do not share their first input", node.name()));
         }
     }
-    let mut used = 0;
+    let (mut used, mut multiplied) = (0, 0);
     for &output in &graph.outputs {
         let chain = Chain::to(graph, output)?;
-        if !matches!(chain.core, Core::Product(..)) {
+        let Core::Products(joined) = &chain.core else {
             return Err(format!("the output `{}` comes of no product", graph.value(output).name));
+        };
+        if let Some(other) = joined.iter().find(|product| product.op != joined[0].op) {
+            return Err(format!("`{}` of other attributes than what it is joined with", other.op.name()));
         }
         fits_after(graph, &chain)?;
+        multiplied += joined.len();
         used += makers(graph, output).len();
     }
     // A product in two chains would be two products.
-    if graph.outputs.len() != products.len() || used != graph.nodes.len() {
-        let (outputs, count) = (graph.outputs.len(), products.len());
-        return Err(format!("{count} products leave the region as {outputs} outputs, each with ops of its own wanted"));
+    if multiplied != products.len() || used != graph.nodes.len() {
+        let (count, nodes) = (products.len(), graph.nodes.len());
+        return Err(format!(
+            "outputs of {multiplied} products and {used} ops, of a region that has {count} and {nodes}: each in one output wanted"
+        ));
     }
     Ok(())
 }
