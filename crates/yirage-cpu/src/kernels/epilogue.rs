@@ -91,14 +91,17 @@ impl Blocks {
 
     fn without_memory(rows: usize, width: usize) -> Blocks {
         let panels = width.div_ceil(PANEL_ROWS);
-        let each = rows.min(SLICE).saturating_mul(panels).saturating_mul(PANEL_ROWS).min(BLOCK);
+        let each = rows.saturating_mul(panels).saturating_mul(PANEL_ROWS).min(BLOCK);
         Blocks { memory: Vec::new(), each, panels }
     }
 
-    /// Blocks of a step of `rows` rows, `most` panels wide at most.
+    /// Blocks of a step of `rows` rows, `most` panels wide at most. They are as high as there is room for, so that a panel
+    /// meets many rows before that of another product takes its place in the cache.
     pub(super) fn size(&self, rows: usize, most: usize) -> BlockSize {
-        let rows = rows.clamp(1, SLICE);
-        BlockSize { rows, panels: (self.each / (rows * PANEL_ROWS)).min(self.panels).min(most).max(1) }
+        let least = rows.clamp(1, SLICE);
+        let panels = (self.each / (least * PANEL_ROWS)).min(self.panels).min(most).max(1);
+        let room = self.each / (panels * PANEL_ROWS);
+        BlockSize { rows: (room / SLICE * SLICE).max(least), panels }
     }
 
     /// Where a worker's products write the results of a block.
