@@ -100,8 +100,8 @@ struct Made {
 
 /// What becomes of products' results.
 enum Results {
-    /// They are what it makes.
-    Made(Out<f32>),
+    /// They are the output.
+    Out(Out<f32>),
     /// More is computed of them.
     Further(Box<Epilogue>),
 }
@@ -109,7 +109,7 @@ enum Results {
 /// Where products write in a run, and what becomes of it.
 enum Ends<'a> {
     /// The output itself.
-    Made(*mut f32),
+    Out(*mut f32),
     /// At this place what the output is computed of.
     Whole(*mut f32, Ready<'a>),
     /// In blocks of this size what the output is computed of.
@@ -126,7 +126,7 @@ impl Made {
     /// Where its products write in a run of so many tokens.
     fn ends(&self, run: &Run<'_>, variant: &Variant, tokens: usize) -> Ends<'_> {
         let epilogue = match &self.results {
-            Results::Made(out) => return Ends::Made(out.first(run)),
+            Results::Out(out) => return Ends::Out(out.first(run)),
             Results::Further(epilogue) => epilogue,
         };
         match epilogue.place(run) {
@@ -223,7 +223,7 @@ impl Products {
         let width = groups.saturating_mul(columns);
         let results = match Epilogue::bind(binder, node, output, chain, (self.x.rows(), width))? {
             Some(epilogue) => Results::Further(Box::new(epilogue)),
-            None => Results::Made(first.out(0)?),
+            None => Results::Out(first.out(0)?),
         };
         Ok(Made { products, panels: Panels { count, bytes }, groups, width, results })
     }
@@ -331,7 +331,7 @@ impl Products {
                 made.products.iter().for_each(|product| unsafe { self.multiply(run, (product, group), part, place) });
             };
             match ends {
-                Ends::Made(out) => multiply(out),
+                Ends::Out(out) => multiply(out),
                 Ends::Whole(out, ready) => {
                     multiply(out);
                     let columns = made.columns(group, &part.panels);
