@@ -179,9 +179,9 @@ pub(super) fn precision(quantised: bool, block: usize, wanted: Precision) -> Pre
 }
 
 /// The first of products that all read its input.
-pub(super) fn one_input<'a>(sites: impl Iterator<Item = &'a Site> + Clone) -> Result<&'a Site, HalError> {
-    let first = sites.clone().next().ok_or_else(|| HalError::Load("a region without products".into()))?;
-    match sites.into_iter().find(|site| !site.shares_input(first)) {
+pub(super) fn one_input<'a>(mut sites: impl Iterator<Item = &'a Site>) -> Result<&'a Site, HalError> {
+    let first = sites.next().ok_or_else(|| HalError::Load("a region without products".into()))?;
+    match sites.find(|site| !site.shares_input(first)) {
         None => Ok(first),
         Some(other) => Err(HalError::Load(format!("`{}` reads another input than its region", other.op().name()))),
     }
