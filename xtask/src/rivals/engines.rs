@@ -1,7 +1,7 @@
 //! The engines: where they are found, and how each is asked for each figure.
 
 use super::child;
-use super::options::{Options, Test};
+use super::options::{Options, RIVALS, Test};
 use super::results::{Found, Machine};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -46,14 +46,15 @@ pub(super) fn find(root: &Path, options: &Options) -> Result<Vec<Engine>, String
     }
     let llama = programs("llama.cpp", "--llama-cpp", options.llama_cpp.as_deref(), true);
     if let Some((bench, batched)) = llama {
-        for (name, repack) in [("llama.cpp", true), ("llama.cpp --repack 0", false)] {
+        for (name, repack) in [(RIVALS[0], true), (RIVALS[1], false)] {
             let (bench, batched) = (bench.clone(), batched.clone());
             engines.push(Engine { name, kind: Kind::LlamaCpp(repack), bench, batched });
         }
     }
     if let Some((bench, batched)) = programs("ik_llama.cpp", "--ik-llama", options.ik_llama.as_deref(), false) {
-        engines.push(Engine { name: "ik_llama.cpp", kind: Kind::IkLlama, bench, batched });
+        engines.push(Engine { name: RIVALS[2], kind: Kind::IkLlama, bench, batched });
     }
+    engines.retain(|e| e.is_ours() || options.engines.is_empty() || options.engines.iter().any(|name| name == e.name));
     Ok(engines)
 }
 

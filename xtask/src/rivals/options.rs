@@ -15,6 +15,7 @@ pub(crate) const USAGE: &str = "cargo xtask bench-rivals [OPTIONS] MODEL.gguf...
   --depth N,..         depths of the decode besides 0 [default: 2048]
   --sequences N,..     sequences decoded together [default: 1,4,8,16]
   --tests NAME,..      of prefill, decode, depth, batch, start [default: all]
+  --engines NAME,..    rivals of llama.cpp, llama.cpp --repack 0, ik_llama.cpp [default: all that are found]
   --out DIR            where cpu.md, cpu.json and cpu.svg go [default: docs/benchmarks]
   --draw               run nothing: write table and plot again from cpu.json";
 
@@ -48,6 +49,9 @@ impl Test {
     }
 }
 
+/// What rivals are called.
+pub(super) const RIVALS: [&str; 3] = ["llama.cpp", "llama.cpp --repack 0", "ik_llama.cpp"];
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
@@ -62,6 +66,8 @@ pub(super) struct Options {
     pub(super) depths: Vec<u32>,
     pub(super) sequences: Vec<u32>,
     pub(super) tests: Vec<Test>,
+    /// Names of rivals; empty for all.
+    pub(super) engines: Vec<String>,
     pub(super) out: PathBuf,
     pub(super) draw_only: bool,
     pub(super) models: Vec<PathBuf>,
@@ -83,6 +89,7 @@ impl Options {
             depths: vec![2048],
             sequences: vec![1, 4, 8, 16],
             tests: Test::ALL.to_vec(),
+            engines: Vec::new(),
             out: root.join("docs/benchmarks"),
             draw_only: false,
             models: Vec::new(),
@@ -103,6 +110,7 @@ impl Options {
                 "--generate" => options.generate = number(word, value()?)?,
                 "--depth" => options.depths = list(value()?, |w| number(word, w))?,
                 "--sequences" => options.sequences = list(value()?, |w| number(word, w))?,
+                "--engines" => options.engines = list(value()?, engine)?,
                 "--tests" => options.tests = list(value()?, test)?,
                 word if word.starts_with('-') => return Err(format!("there is no option {word}\n\n{USAGE}")),
                 file => options.models.push(file.into()),
@@ -138,6 +146,11 @@ fn test(name: &str) -> Result<Test, String> {
     found.ok_or_else(|| format!("--tests: expected {}, not {name:?}", names()))
 }
 
+fn engine(name: &str) -> Result<String, String> {
+    let found = RIVALS.into_iter().find(|known| *known == name.trim());
+    found.map(str::to_owned).ok_or_else(|| format!("--engines: expected {}, not {name:?}", RIVALS.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,10 +162,21 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let options = parse(&["--draw", "--depth", "2048,8192", "--tests", "batch,start", "--rounds", "3"]);
+        let options = parse(&[
+            "--draw",
+            "--depth",
+            "2048,8192",
+            "--tests",
+            "batch,start",
+            "--rounds",
+            "3",
+            "--engines",
+            "ik_llama.cpp",
+        ]);
         let options = options.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((options.depths, options.rounds), (vec![2048, 8192], 3));
         assert_eq!(options.tests, [Test::Batch, Test::Start]);
+        assert_eq!(options.engines, ["ik_llama.cpp"]);
         assert_eq!(options.out, Path::new("root/docs/benchmarks"));
     }
 
@@ -162,6 +186,10 @@ mod tests {
             (&["--rounds"][..], "--rounds: a value is missing"),
             (&["--rounds", "0"], "--rounds: expected a number above 0, not \"0\""),
             (&["--tests", "speed"], "prefill, decode, depth, batch, start"),
+            (
+                &["--engines", "llama"],
+                "--engines: expected llama.cpp, llama.cpp --repack 0, ik_llama.cpp, not \"llama\"",
+            ),
             (&["--fast"], "there is no option --fast"),
             (&[], "no model was given"),
             (&["no-such.gguf"], "no-such.gguf: there is no such file"),

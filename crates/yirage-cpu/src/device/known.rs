@@ -17,7 +17,7 @@ struct Known {
 }
 
 /// Every level's own choices are those of Zen 5 and Zen 3, on which they were measured.
-const KNOWN: [Known; 4] = [
+const KNOWN: [Known; 5] = [
     Known {
         name: "Zen 3",
         vendor: "AuthenticAMD",
@@ -43,12 +43,20 @@ const KNOWN: [Known; 4] = [
         choices: "",
     },
     Known {
+        name: "Emerald Rapids",
+        vendor: "GenuineIntel",
+        family: 6,
+        models: &[0xcf..=0xcf],
+        levels: &[Isa::Amx],
+        choices: "fetch=4K,few=15,few8=15,panels=2,lone=single,group=512K",
+    },
+    Known {
         name: "Xeon with AMX",
         vendor: "GenuineIntel",
         family: 6,
-        models: &[0x00..=0xff],
+        models: &[0x00..=0xce, 0xd0..=0xff],
         levels: &[Isa::Amx],
-        choices: "fetch=2K",
+        choices: "fetch=2K,lone=matrix",
     },
 ];
 
@@ -81,7 +89,12 @@ mod tests {
         assert_eq!(of(Isa::Avx2, &amd(0x19, 0x01)).1, Some("Zen 3"));
         assert_eq!(of(Isa::Avx512, &amd(0x1a, 0x24)).1, Some("Zen 5"));
         let xeon = Identity { vendor: "GenuineIntel".into(), family: 6, model: 0xad };
-        assert_eq!(of(Isa::Amx, &xeon), (Variant::of_level(Isa::Amx).with("fetch=2K").unwrap(), Some("Xeon with AMX")));
+        assert_eq!(
+            of(Isa::Amx, &xeon),
+            (Variant::of_level(Isa::Amx).with("fetch=2K,lone=matrix").unwrap(), Some("Xeon with AMX"))
+        );
+        let emerald = Identity { vendor: "GenuineIntel".into(), family: 6, model: 0xcf };
+        assert_eq!(of(Isa::Amx, &emerald).1, Some("Emerald Rapids"));
         let intel = Identity { vendor: "GenuineIntel".into(), family: 6, model: 0x8f };
         for (isa, id) in [(Isa::Avx512, &intel), (Isa::Avx2, &amd(0x19, 0x11)), (Isa::Scalar, &amd(0x1a, 2))] {
             assert_eq!(of(isa, id), (Variant::of_level(isa), None));

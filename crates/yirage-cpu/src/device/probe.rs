@@ -103,7 +103,7 @@ impl Probe for Memory {
 }
 
 /// Size of the last-level cache, where the system says it.
-fn last_cache() -> Option<usize> {
+pub(super) fn last_cache() -> Option<usize> {
     let size = |index: usize| {
         let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;
         text.trim().strip_suffix('K')?.parse::<usize>().ok()?.checked_mul(1024)

@@ -1,6 +1,7 @@
 //! Products with a model's weights, timed in one way or another.
 
-use crate::activation::{Form, Layout};
+use super::probe::last_cache;
+use crate::activation::{Form, Layout, TOKEN_TILE};
 use crate::held::{CpuWeight, Matrix};
 use crate::isa::Isa;
 use crate::linear::{self, Linear, Variant, pieces};
@@ -16,12 +17,14 @@ use std::time::Instant;
 use yirage_hal::{HalError, Length, Question, Trial, WeightHandle};
 use yirage_plan::Precision;
 
-/// Bytes of weights that a reading with few tokens goes through: more than last-level caches hold.
+/// Bytes of weights that a reading with few tokens goes through: more than most last-level caches hold.
 const FEW_BYTES: usize = 128 << 20;
-/// The same with many tokens, which take longer for each byte.
+/// The same where a last-level cache holds more; it then serves other machines as well, which hold most of it.
+const FEW_BYTES_MOST: usize = 192 << 20;
+/// The same with a full tile of tokens, which takes longer for each byte.
+const LONE_BYTES: usize = 64 << 20;
+/// The same with more.
 const MANY_BYTES: usize = 24 << 20;
-/// Tokens from which on it is that.
-const MANY: usize = 32;
 
 /// What is asked of a level: how far ahead weights are asked for only where kernels do that, and nothing of the portable
 /// ones, whose products take longer than a measurement may. Even shares are no answer: where others take a core later, all
@@ -31,13 +34,16 @@ pub(super) fn questions(isa: Isa) -> Vec<Question> {
         let answers = answers.iter().map(|a| (*a).to_owned()).collect();
         Question { tokens, step, answers }
     };
-    let (one, few, many) = ((1, 1), (8, 8), (64, 512));
+    let (one, few, tile, many) = ((1, 1), (8, 8), (TOKEN_TILE, TOKEN_TILE), (64, 512));
     let share = of(one, &["piece=64K,share=drained", "piece=256K,share=drained"]);
+    let panels = of(one, &["panels=1", "panels=2"]);
     let group = of(many, &["group=128K", "group=256K", "group=512K"]);
+    let lone: &[&str] = match isa {
+        Isa::Amx => &["lone=pairs", "lone=single", "lone=matrix"],
+        _ => &["lone=pairs", "lone=single"],
+    };
     let full: &[&str] = match isa {
-        Isa::Amx => {
-            &["many=matrix,together=4", "many=matrix,together=2", "many=matrix,together=1", "many=pairs,together=4"]
-        }
+        Isa::Amx => &["many=matrix,together=4", "many=matrix,together=1", "many=pairs,together=4"],
         _ => &[
             "many=pairs,together=4",
             "many=winograd,together=4",
@@ -49,12 +55,14 @@ pub(super) fn questions(isa: Isa) -> Vec<Question> {
     };
     match isa.vectors() {
         Isa::Avx512 => vec![
-            of(one, &["fetch=0", "fetch=2K", "fetch=4K", "fetch=8K", "fetch=12K"]),
+            of(one, &["fetch=0", "fetch=2K", "fetch=4K", "fetch=8K"]),
+            panels,
             share,
+            of(few, &["few=4,few8=7", "few=4,few8=8", "few=7,few8=7", "few=15,few8=15"]),
+            of(tile, lone),
             of(many, full),
             of(many, &["stream=0", "stream=2K", "stream=8K"]),
             group,
-            of(few, &["few=4,few8=7", "few=4,few8=8", "few=7,few8=7", "few=15,few8=15"]),
         ],
         Isa::Avx2 => vec![of(one, &["fetch=0", "fetch=1K", "fetch=2K", "fetch=4K"]), share, group],
         Isa::Neon => vec![share, group],
@@ -107,7 +115,12 @@ impl Products {
     ) -> Result<Products, HalError> {
         let matrices = match length {
             Length::Full => chosen(weights, usize::MAX),
-            Length::Short => chosen(weights, if tokens < MANY { FEW_BYTES } else { MANY_BYTES }),
+            Length::Short if tokens > TOKEN_TILE => chosen(weights, MANY_BYTES),
+            Length::Short if tokens == TOKEN_TILE => chosen(weights, LONE_BYTES),
+            Length::Short => {
+                let cache = last_cache().unwrap_or(FEW_BYTES);
+                chosen(weights, cache.clamp(FEW_BYTES, FEW_BYTES_MOST))
+            }
         };
         if matrices.is_empty() {
             let why = "no weight of the model is a matrix of products".into();

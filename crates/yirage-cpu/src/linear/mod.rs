@@ -52,7 +52,7 @@ use decoded::Decoded;
 use pass::{Pass, Passes, PassesFn};
 use std::ops::Range;
 use variant::MOST_TOGETHER;
-pub use variant::{Many, Share, Variant, VariantError};
+pub use variant::{Lone, Many, Share, Variant, VariantError};
 use yirage_hal::Limit;
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -66,7 +66,18 @@ pub struct Dispatch {
     passes: Passes,
     /// For full tiles, if there is a better way than one by one.
     many: Option<FullTiles>,
+    /// For one that comes alone, if there is a better way than that of any number of tokens.
+    lone: Option<PassesFn>,
     variant: Variant,
+}
+
+/// Kernels of a format.
+struct Kernels {
+    passes: Passes,
+    /// As [`Dispatch::many`].
+    many: Option<FullTiles>,
+    /// As [`Dispatch::lone`].
+    lone: Option<PassesFn>,
 }
 
 /// How full tiles of tokens meet a panel.
@@ -77,9 +88,6 @@ enum FullTiles {
     /// They share what is read and unpacked of it.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // such kernels are of AVX-512
     Together(PassesFn),
-    /// From one on, with a kernel that takes no other number of tokens.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
-    Alone(PassesFn),
     /// As many as [`Variant::together`] says with a kernel that reads pairs, fewer with the other, which unpacks a panel in
     /// less time.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
@@ -91,7 +99,6 @@ impl FullTiles {
     fn from(self, variant: &Variant) -> usize {
         match self {
             FullTiles::Decoded(_) | FullTiles::Together(_) => 2,
-            FullTiles::Alone(_) => 1,
             FullTiles::Winograd(..) => variant.together.min(2),
         }
     }
@@ -105,7 +112,7 @@ impl Dispatch {
     pub fn new(isa: Isa, variant: Variant, precision: Precision, format: Format) -> Result<Dispatch, IsaError> {
         let isa = isa.require()?;
         variant.require()?;
-        let (form, (passes, many)) = for_format!(format,
+        let (form, Kernels { passes, many, lone }) = for_format!(format,
             codes => |T| match precision {
                 Precision::Fast => (Form::Q8, codes_passes::<T>(isa, &variant)),
                 Precision::Exact => (Form::F32, float_passes::<T>(isa)),
@@ -113,20 +120,23 @@ impl Dispatch {
             floats => |T| match (precision, format, isa) {
                 #[cfg(target_arch = "x86_64")]
                 (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => {
-                    (Form::Bf16, (avx512::BF16_PASSES, Some(FullTiles::Together(avx512::BF16_TOGETHER))))
+                    let many = Some(FullTiles::Together(avx512::BF16_TOGETHER));
+                    (Form::Bf16, Kernels { passes: avx512::BF16_PASSES, many, lone: None })
                 }
                 #[cfg(target_arch = "x86_64")]
                 (Precision::Fast, Format::BF16, Isa::Amx) => {
-                    let many = FullTiles::Together(avx512::BF16_MATRIX_TOGETHER);
-                    (Form::Bf16, (avx512::BF16_MATRIX_PASSES, Some(many)))
+                    let many = Some(FullTiles::Together(avx512::BF16_MATRIX_TOGETHER));
+                    (Form::Bf16, Kernels { passes: avx512::BF16_MATRIX_PASSES, many, lone: None })
                 }
                 #[cfg(target_arch = "aarch64")]
-                (Precision::Fast, Format::BF16, Isa::NeonBf16) => (Form::Bf16, (neon::BF16_PASSES, None)),
+                (Precision::Fast, Format::BF16, Isa::NeonBf16) => {
+                    (Form::Bf16, Kernels { passes: neon::BF16_PASSES, many: None, lone: None })
+                }
                 (Precision::Fast, Format::BF16, _) => (Form::RoundedF32, float_passes::<T>(isa)),
                 _ => (Form::F32, float_passes::<T>(isa)),
             }
         );
-        Ok(Dispatch { isa, format, form, passes, many, variant })
+        Ok(Dispatch { isa, format, form, passes, many, lone, variant })
     }
 
     /// How it goes about products.
@@ -137,6 +147,11 @@ impl Dispatch {
     /// How many bytes ahead a pass of so many tokens asks for weights.
     fn ahead(&self, tokens: usize) -> usize {
         if tokens < self.passes.from { self.variant.fetch } else { self.variant.stream }
+    }
+
+    /// Most panels that a pass of so many tokens takes.
+    fn panels(&self, tokens: usize) -> usize {
+        if tokens < self.passes.from { self.passes.panels } else { 1 }
     }
 
     /// The instruction set.
@@ -174,36 +189,42 @@ impl Dispatch {
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // kernels of other levels have one way
-fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> (Passes, Option<FullTiles>) {
-    match isa {
+fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> Kernels {
+    let passes = match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx => {
-            let full = match variant.many {
+            let many = match variant.many {
                 Many::Pairs => FullTiles::Together(avx512::pairs::<T>()),
-                Many::Single => FullTiles::Alone(avx512::single::<T>()),
+                Many::Single => FullTiles::Together(avx512::single::<T>()),
                 Many::Winograd => match avx512::winograd::<T>() {
                     Some(kernel) => FullTiles::Winograd(kernel, avx512::pairs::<T>()),
                     None => FullTiles::Together(avx512::pairs::<T>()),
                 },
-                Many::Matrix => FullTiles::Alone(avx512::matrix::<T>()),
+                Many::Matrix => FullTiles::Together(avx512::matrix::<T>()),
             };
-            (avx512::codes_passes::<T>(variant), Some(full))
+            let lone = match variant.lone {
+                Lone::Pairs => None,
+                Lone::Single => Some(avx512::single::<T>()),
+                Lone::Matrix => Some(avx512::matrix::<T>()),
+            };
+            return Kernels { passes: avx512::codes_passes::<T>(variant), many: Some(many), lone };
         }
         #[cfg(target_arch = "x86_64")]
-        Isa::AvxVnni if avx2::has_vex() => (avx2::codes_passes::<T, avx2::Vnni<true>>(), None),
+        Isa::AvxVnni if avx2::has_vex() => avx2::codes_passes::<T, avx2::Vnni<true>>(),
         #[cfg(target_arch = "x86_64")]
-        Isa::AvxVnni => (avx2::codes_passes::<T, avx2::Vnni<false>>(), None),
+        Isa::AvxVnni => avx2::codes_passes::<T, avx2::Vnni<false>>(),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => (avx2::codes_passes::<T, avx2::Widened>(), None),
+        Isa::Avx2 => avx2::codes_passes::<T, avx2::Widened>(),
         #[cfg(target_arch = "aarch64")]
-        Isa::NeonI8mm | Isa::NeonBf16 => (neon::i8mm_codes_passes::<T>(), None),
+        Isa::NeonI8mm | Isa::NeonBf16 => neon::i8mm_codes_passes::<T>(),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon => (neon::codes_passes::<T>(), None),
-        _ => (portable::codes_passes::<T>(), None),
-    }
+        Isa::Neon => neon::codes_passes::<T>(),
+        _ => portable::codes_passes::<T>(),
+    };
+    Kernels { passes, many: None, lone: None }
 }
 
-fn float_passes<T: Tile>(isa: Isa) -> (Passes, Option<FullTiles>) {
+fn float_passes<T: Tile>(isa: Isa) -> Kernels {
     let (passes, decoded) = match isa.vectors() {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => (avx512::float_passes::<T>(), avx512::decoded::<T>()),
@@ -211,9 +232,9 @@ fn float_passes<T: Tile>(isa: Isa) -> (Passes, Option<FullTiles>) {
         Isa::Avx2 => (avx2::float_passes::<T>(), avx2::decoded::<T>()),
         #[cfg(target_arch = "aarch64")]
         Isa::Neon => (neon::float_passes::<T>(), neon::decoded::<T>()),
-        _ => return (portable::float_passes::<T>(), None),
+        _ => return Kernels { passes: portable::float_passes::<T>(), many: None, lone: None },
     };
-    (passes, Some(FullTiles::Decoded(decoded)))
+    Kernels { passes, many: Some(FullTiles::Decoded(decoded)), lone: None }
 }
 
 /// One product: everything but the panels.
@@ -261,7 +282,8 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>, tokens: Range<usize
     assert!(tokens.end == all || tokens.end.is_multiple_of(TOKEN_TILE), "tokens {tokens:?} of {all} cut a tile");
     let tiles = tokens.start / TOKEN_TILE..tokens.end.div_ceil(TOKEN_TILE);
     let full = tiles.start..tokens.end / TOKEN_TILE;
-    let many = kernel.many.filter(|many| full.len() >= many.from(&kernel.variant));
+    let lone = kernel.lone.filter(|_| full.len() == 1).map(FullTiles::Together);
+    let many = lone.or(kernel.many.filter(|many| full.len() >= many.from(&kernel.variant)));
     let rest = if many.is_some() { full.end..tiles.end } else { tiles };
     let together = (kernel.variant.group / weights.panel_bytes().max(1)).max(1);
     for group in panels.clone().step_by(together) {
@@ -274,9 +296,10 @@ pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>, tokens: Range<usize
             }
             for tile in rest.clone().map(|tile| layout.tile(tile)) {
                 for (part, pass) in kernel.passes.cut(tile.tokens) {
-                    outliers::fetch(&job.pass(tile, part.clone(), group.start));
-                    for panel in group.clone() {
-                        pass(&job.pass(tile, part.clone(), panel));
+                    outliers::fetch(&job.pass(tile, part.clone(), group.start..group.start + 1));
+                    let at_once = kernel.panels(part.len());
+                    for first in group.clone().step_by(at_once) {
+                        pass(&job.pass(tile, part.clone(), first..group.end.min(first + at_once)));
                     }
                 }
             }
@@ -290,14 +313,14 @@ impl Linear<'_> {
     /// # Safety
     /// As for [`linear`]; the tiles are full.
     unsafe fn full_tiles(&self, many: FullTiles, full: Range<usize>, panels: Range<usize>) {
-        let pass = |tile, panel| self.pass(self.layout.tile(tile), 0..TOKEN_TILE, panel);
+        let pass = |tile, panel| self.pass(self.layout.tile(tile), 0..TOKEN_TILE, panel..panel + 1);
         // SAFETY: as promised by the caller.
         unsafe {
             match many {
                 FullTiles::Decoded(decoded) => panels.for_each(|panel| {
                     decoded.run(full.len(), &|tile| pass(full.start + tile, panel));
                 }),
-                FullTiles::Together(kernel) | FullTiles::Alone(kernel) | FullTiles::Winograd(kernel, _) => {
+                FullTiles::Together(kernel) | FullTiles::Winograd(kernel, _) => {
                     let together = self.kernel.variant.together;
                     for first in full.clone().step_by(together) {
                         let count = together.min(full.end - first);
@@ -319,13 +342,17 @@ impl Linear<'_> {
         }
     }
 
-    /// A panel times the tokens `part` of a tile.
-    fn pass(&self, tile: TokenTile, part: Range<usize>, panel: usize) -> Pass<'_> {
-        let (at, first_row) = (self.layout.offsets(tile, part.start), panel * PANEL_ROWS);
+    /// Some panels times the tokens `part` of a tile.
+    fn pass(&self, tile: TokenTile, part: Range<usize>, panels: Range<usize>) -> Pass<'_> {
+        let (at, first_row) = (self.layout.offsets(tile, part.start), panels.start * PANEL_ROWS);
         let tokens = tile.first + part.start..tile.first + part.end;
         let first_token = if self.rows.is_some() { 0 } else { tokens.start };
         Pass {
-            w: self.weights.panel(self.matrix, panel),
+            w: self.weights.panel(self.matrix, panels.start),
+            #[cfg(target_arch = "x86_64")]
+            panels: panels.len(),
+            #[cfg(target_arch = "x86_64")]
+            next: self.weights.panel_bytes(),
             tokens: tokens.len(),
             stride: tile.tokens,
             units: self.weights.units(),
@@ -340,7 +367,7 @@ impl Linear<'_> {
             out: self.out.wrapping_add(first_token * self.ldo + first_row),
             ldo: self.ldo,
             places: self.rows.map(|rows| &rows[tokens]),
-            rows: PANEL_ROWS.min(self.weights.rows() - first_row),
+            rows: (panels.len() * PANEL_ROWS).min(self.weights.rows() - first_row),
         }
     }
 }
@@ -358,20 +385,20 @@ mod tests {
             let variant = Variant::of_level(isa);
             assert!(
                 differ(
-                    &codes_passes::<Q4_0>(isa, &variant).0,
-                    &codes_passes::<Q4_0>(Isa::Scalar, &Variant::of_level(Isa::Scalar)).0
+                    &codes_passes::<Q4_0>(isa, &variant).passes,
+                    &codes_passes::<Q4_0>(Isa::Scalar, &Variant::of_level(Isa::Scalar)).passes
                 ),
                 "{isa}"
             );
             assert!(
                 differ(
-                    &codes_passes::<Q8_0>(isa, &variant).0,
-                    &codes_passes::<Q8_0>(Isa::Scalar, &Variant::of_level(Isa::Scalar)).0
+                    &codes_passes::<Q8_0>(isa, &variant).passes,
+                    &codes_passes::<Q8_0>(Isa::Scalar, &Variant::of_level(Isa::Scalar)).passes
                 ),
                 "{isa}"
             );
-            assert!(differ(&float_passes::<BF16>(isa).0, &float_passes::<BF16>(Isa::Scalar).0), "{isa}");
-            assert!(float_passes::<BF16>(isa).1.is_some(), "{isa}");
+            assert!(differ(&float_passes::<BF16>(isa).passes, &float_passes::<BF16>(Isa::Scalar).passes), "{isa}");
+            assert!(float_passes::<BF16>(isa).many.is_some(), "{isa}");
             let form = Dispatch::new(isa, Variant::of_level(isa), Precision::Fast, Format::BF16).unwrap().form();
             let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::Amx | Isa::NeonBf16);
             assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");
@@ -379,8 +406,8 @@ mod tests {
         if Isa::NeonI8mm.available() {
             assert!(
                 differ(
-                    &codes_passes::<Q4_0>(Isa::NeonI8mm, &Variant::of_level(Isa::NeonI8mm)).0,
-                    &codes_passes::<Q4_0>(Isa::Neon, &Variant::of_level(Isa::Neon)).0
+                    &codes_passes::<Q4_0>(Isa::NeonI8mm, &Variant::of_level(Isa::NeonI8mm)).passes,
+                    &codes_passes::<Q4_0>(Isa::Neon, &Variant::of_level(Isa::Neon)).passes
                 ),
                 "i8mm"
             );

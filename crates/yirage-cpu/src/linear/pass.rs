@@ -5,10 +5,16 @@ use crate::activation::{BlockOutliers, Meta};
 use crate::pack::{BLOCK, TILE_ROWS, Tile};
 use std::ops::Range;
 
-/// One panel of 64 rows times some tokens of a tile.
+/// One panel of 64 rows, or several one behind the other, times some tokens of a tile.
 pub(crate) struct Pass<'a> {
     /// The panel: `[unit][tile]`.
     pub(crate) w: *const u8,
+    /// How many panels: at most what [`Passes::panels`] says.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) panels: usize,
+    /// Bytes from a panel to the next.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) next: usize,
     /// Tokens.
     pub(crate) tokens: usize,
     /// Tokens of the tile they belong to: how far a token's blocks lie apart.
@@ -36,7 +42,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) ldo: usize,
     /// If given, token t is token `places[t]` of the result.
     pub(crate) places: Option<&'a [u32]>,
-    /// Rows of the panel that exist: 1 to 64.
+    /// Rows that exist: of each panel 64, of the last 1 to 64.
     pub(crate) rows: usize,
 }
 
@@ -56,6 +62,8 @@ pub(crate) struct Passes {
     pub(crate) from: usize,
     /// A divisor of `from`, or 1.
     pub(crate) step: usize,
+    /// Most panels that the kernels take at once with fewer tokens than `from`.
+    pub(crate) panels: usize,
 }
 
 impl Passes {
@@ -84,6 +92,18 @@ impl Pass<'_> {
     pub(crate) fn block(&self, block: usize) -> (*const u8, *const Meta) {
         let at = block * self.stride;
         (self.x.wrapping_add(at * BLOCK), self.metas.wrapping_add(at))
+    }
+
+    /// How many bytes ahead of the byte at `at` of a panel others are asked for. Behind the panel are those that the pass
+    /// takes in turns with it; what comes next is behind all of them.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn ahead_of(&self, at: usize) -> usize {
+        if self.ahead > 0 && at + self.ahead >= self.next {
+            self.ahead + (self.panels - 1) * self.next
+        } else {
+            self.ahead
+        }
     }
 
     /// Writes 16 rows of one token; rows that do not exist are dropped.
@@ -140,7 +160,7 @@ mod tests {
     #[test]
     fn every_token_of_a_tile_is_in_one_pass() {
         let counts = |from, step, tokens| -> Vec<usize> {
-            let passes = Passes { sizes: [no_kernel; 5], from, step };
+            let passes = Passes { sizes: [no_kernel; 5], from, step, panels: 1 };
             let mut next = 0;
             let counts = passes.cut(tokens).map(|(part, _)| {
                 assert_eq!(part.start, next);

@@ -47,7 +47,8 @@ pub(crate) fn is_even(variant: &Variant, tokens: usize) -> bool {
 }
 
 /// Matrices that share an input, cut for `workers`. Many tokens go over as many panels together as stay in the cache, and
-/// are cut themselves, so that nobody waits long at the end; even parts are as even as panels allow.
+/// are cut themselves, so that nobody waits long at the end; even parts are as even as panels allow. Of few tokens a piece
+/// has the panels that a pass takes, where that leaves pieces enough.
 pub(crate) fn cut<I: Iterator<Item = Panels> + Clone>(
     matrices: I,
     variant: &Variant,
@@ -56,9 +57,12 @@ pub(crate) fn cut<I: Iterator<Item = Panels> + Clone>(
 ) -> impl Iterator<Item = Cut> + Clone + use<I> {
     let all: usize = matrices.clone().map(|m| m.count).sum();
     let most = if is_even(variant, tokens) { 1 } else { (all / (2 * workers)).max(1) };
-    let bytes = if tokens > TOKEN_TILE { variant.group } else { variant.piece };
+    let (bytes, least) = match tokens > TOKEN_TILE {
+        true => (variant.group, 1),
+        false => (variant.piece, variant.panels),
+    };
     matrices.enumerate().map(move |(at, panels)| {
-        let step = (bytes / panels.bytes.max(1)).clamp(1, most);
+        let step = (bytes / panels.bytes.max(1)).next_multiple_of(least).max(least).min(most);
         let slices = (tokens / SLICE).max(1);
         Cut { at, panels, step, tokens, slices, count: panels.count.div_ceil(step) * slices }
     })

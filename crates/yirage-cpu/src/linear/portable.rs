@@ -9,12 +9,12 @@ use std::array::from_fn;
 
 /// Kernels for f32 activations.
 pub(crate) fn float_passes<F: Tile>() -> Passes {
-    Passes { sizes: [float_pass::<F>; 5], from: 1, step: 1 }
+    Passes { sizes: [float_pass::<F>; 5], from: 1, step: 1, panels: 1 }
 }
 
 /// Kernels for int8 activations.
 pub(crate) fn codes_passes<F: Codes>() -> Passes {
-    Passes { sizes: [codes_pass::<F>; 5], from: 1, step: 1 }
+    Passes { sizes: [codes_pass::<F>; 5], from: 1, step: 1, panels: 1 }
 }
 
 /// The loop of [`super::float`] without its unrolling, which only makes this code large.

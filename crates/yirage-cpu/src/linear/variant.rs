@@ -16,7 +16,11 @@ pub struct Variant {
     pub few: usize,
     /// The same with weights of more than 6 bits.
     pub few8: usize,
-    /// Where a full tile's operands are.
+    /// Panels that few tokens meet in turns, each a stream of memory.
+    pub panels: usize,
+    /// Where a full tile's operands are that comes alone.
+    pub lone: Lone,
+    /// Where those of several full tiles are.
     pub many: Many,
     /// Full tiles of tokens that meet a panel before the next panel.
     pub together: usize,
@@ -28,7 +32,7 @@ pub struct Variant {
     pub share: Share,
 }
 
-/// Where the operands of a full tile of tokens are, with AVX-512 and 8-bit activations.
+/// Where the operands of full tiles of tokens are that meet a panel together, with AVX-512 and 8-bit activations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Many {
     /// The codes of two tiles of rows in registers, sums in the first-level cache: a number of a token is loaded for two
@@ -41,6 +45,17 @@ pub enum Many {
     /// Half the multiplications and additions in their place, with codes of 4 bits and one scale a block; `Pairs` with
     /// others.
     Winograd,
+}
+
+/// Where the operands of a full tile of tokens are that comes alone, with AVX-512 and 8-bit activations.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Lone {
+    /// As with [`Many::Pairs`].
+    Pairs,
+    /// As with [`Many::Single`].
+    Single,
+    /// As with [`Many::Matrix`].
+    Matrix,
 }
 
 /// How the pieces of a product are shared among workers.
@@ -73,12 +88,17 @@ pub enum VariantError {
 /// Most tiles of tokens that meet a panel together: how much room there is for their sums.
 pub(crate) const MOST_TOGETHER: usize = 4;
 
+/// Most panels that few tokens meet in turns: how much room there is for their sums.
+pub(crate) const MOST_PANELS: usize = 2;
+
 /// What all levels begin with.
 const COMMON: Variant = Variant {
     fetch: 0,
     stream: 0,
     few: 4,
     few8: 7,
+    panels: 1,
+    lone: Lone::Pairs,
     many: Many::Pairs,
     together: MOST_TOGETHER,
     group: 256 << 10,
@@ -88,13 +108,14 @@ const COMMON: Variant = Variant {
 
 const DISTANCE: &str = "a multiple of 64 bytes, 64K at most, as in 8K";
 const FEW: &str = "4 to 15 tokens";
+const PANELS: &str = "1 or 2 panels";
 const TOGETHER: &str = "1 to 4 tiles";
 const BYTES: &str = "4K to 16384K bytes";
 
 impl Variant {
     /// The choices, in the order of a text.
-    pub const NAMES: [&'static str; 9] =
-        ["fetch", "stream", "few", "few8", "many", "together", "group", "piece", "share"];
+    pub const NAMES: [&'static str; 11] =
+        ["fetch", "stream", "few", "few8", "panels", "lone", "many", "together", "group", "piece", "share"];
 
     /// What suits the processors of a level that nobody has measured. On Zen 3 (AVX2) distances of 1 to 4 KiB are equally
     /// good; on Zen 5 (AVX-512) 8 to 16 KiB are, with 2 KiB four tokens do half as much, with nothing a third.
@@ -124,7 +145,7 @@ impl Variant {
 
     /// An error if this CPU lacks what the choices compute with.
     pub(crate) fn require(&self) -> Result<(), IsaError> {
-        if self.many == Many::Matrix {
+        if self.many == Many::Matrix || self.lone == Lone::Matrix {
             Isa::Amx.require()?;
         }
         Ok(())
@@ -141,6 +162,8 @@ impl Variant {
             "stream" => self.stream = number(0, 64 << 10, 64, DISTANCE)?,
             "few" => self.few = number(4, 15, 1, FEW)?,
             "few8" => self.few8 = number(4, 15, 1, FEW)?,
+            "panels" => self.panels = number(1, MOST_PANELS, 1, PANELS)?,
+            "lone" => self.lone = value.parse().map_err(|()| bad("pairs, single or matrix"))?,
             "many" => self.many = value.parse().map_err(|()| bad("pairs, single, matrix or winograd"))?,
             "together" => self.together = number(1, MOST_TOGETHER, 1, TOGETHER)?,
             "group" => self.group = number(4 << 10, 16 << 20, 1, BYTES)?,
@@ -179,14 +202,20 @@ impl fmt::Display for Variant {
             Many::Matrix => "matrix",
             Many::Winograd => "winograd",
         };
+        let lone = match self.lone {
+            Lone::Pairs => "pairs",
+            Lone::Single => "single",
+            Lone::Matrix => "matrix",
+        };
         let share = if self.share == Share::Drained { "drained" } else { "static" };
         write!(
             f,
-            "fetch={},stream={},few={},few8={},many={many},together={},group={},piece={},share={share}",
+            "fetch={},stream={},few={},few8={},panels={},lone={lone},many={many},together={},group={},piece={},share={share}",
             Bytes(self.fetch),
             Bytes(self.stream),
             self.few,
             self.few8,
+            self.panels,
             self.together,
             Bytes(self.group),
             Bytes(self.piece)
@@ -203,6 +232,19 @@ impl FromStr for Many {
             "single" => Ok(Many::Single),
             "matrix" => Ok(Many::Matrix),
             "winograd" => Ok(Many::Winograd),
+            _ => Err(()),
+        }
+    }
+}
+
+impl FromStr for Lone {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Lone, ()> {
+        match text {
+            "pairs" => Ok(Lone::Pairs),
+            "single" => Ok(Lone::Single),
+            "matrix" => Ok(Lone::Matrix),
             _ => Err(()),
         }
     }

@@ -22,7 +22,7 @@ type Floats = [__m256; 2];
 /// Kernels for f32 activations.
 pub(super) fn float_passes<F: Tile>() -> Passes {
     let four: PassFn = float_pass::<F, 4>;
-    Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4 }
+    Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4, panels: 1 }
 }
 
 decoded::functions!(Avx2Lanes, target_feature(enable = "avx2,fma,f16c"));
@@ -34,6 +34,7 @@ pub(super) fn codes_passes<F: Codes, S: Sums>() -> Passes {
         sizes: [codes_pass::<F, S, 1, 1>, codes_pass::<F, S, 2, 2>, codes_pass::<F, S, 4, 4>, many, many],
         from: 4,
         step: 4,
+        panels: 1,
     }
 }
 

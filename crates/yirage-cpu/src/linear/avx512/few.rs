@@ -4,7 +4,7 @@
 //!
 //! The chains of `vpdpbusd` are assembly: LLVM reorders intrinsics until the accumulators spill.
 
-use super::{add_outliers, finish};
+use super::add_outliers;
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::Avx512Lanes;
 use crate::linear::outliers::Marked;
@@ -153,36 +153,46 @@ macro_rules! block {
     }};
 }
 
-/// One pass for `N` tokens.
+/// One pass for `N` tokens and up to `P` panels, whose tiles it takes in turns.
 ///
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn pass<F: Codes, const N: usize>(p: &Pass) {
-    let mut scales = [const { Scales::new() }; PANEL_TILES];
-    // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile; prefetches may leave it.
+pub(super) unsafe fn pass<F: Codes, const N: usize, const P: usize>(p: &Pass) {
+    let mut scales = [const { [const { Scales::new() }; PANEL_TILES] }; P];
+    // SAFETY: units, tiles and blocks stay in their panel, tokens in the tile; prefetches may leave it.
     unsafe {
-        let (mut marked, mut sums) = (Marked::new(slice::from_ref(p)), [[_mm512_setzero_ps(); N]; PANEL_TILES]);
-        let mut unit = p.w;
+        let mut marked = Marked::new(slice::from_ref(p));
+        let mut sums = [[[_mm512_setzero_ps(); N]; PANEL_TILES]; P];
+        let (sums, scales) = (&mut sums[..p.panels], &mut scales[..p.panels]);
         for u in 0..p.units {
-            let mut w = unit;
-            for (tile, scales) in sums.iter_mut().zip(&mut scales) {
-                F::scales::<Avx512Lanes>(w, scales);
-                let mut acc = *tile; // a copy keeps LLVM from storing them after every block
-                for b in 0..F::UNIT_BLOCKS {
-                    fetch::<Avx512Lanes, F>(p.ahead, w, b);
-                    let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
-                    block!(F, N, w, b, scales, x, metas, acc);
+            let unit = p.w.add(u * PANEL_TILES * F::UNIT_BYTES);
+            for tile in 0..PANEL_TILES {
+                for (panel, (sums, scales)) in sums.iter_mut().zip(&mut *scales).enumerate() {
+                    let (w, scales) = (unit.add(panel * p.next + tile * F::UNIT_BYTES), &mut scales[tile]);
+                    F::scales::<Avx512Lanes>(w, scales);
+                    let ahead = p.ahead_of((u * PANEL_TILES + tile) * F::UNIT_BYTES);
+                    let mut acc = sums[tile]; // a copy keeps LLVM from storing them after every block
+                    for b in 0..F::UNIT_BLOCKS {
+                        fetch::<Avx512Lanes, F>(ahead, w, b);
+                        let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
+                        block!(F, N, w, b, scales, x, metas, acc);
+                    }
+                    sums[tile] = acc;
                 }
-                *tile = acc;
-                w = w.add(F::UNIT_BYTES);
             }
             if marked.blocks::<F>(u) != 0 {
-                add_outliers::<F, N>(&mut marked, u, unit, &scales, slice::from_mut(&mut sums));
+                for (panel, (sums, scales)) in sums.iter_mut().zip(&*scales).enumerate() {
+                    let w = unit.add(panel * p.next);
+                    add_outliers::<F, N>(&mut marked, u, w, scales, slice::from_mut(sums));
+                }
             }
-            unit = w;
         }
-        finish(slice::from_ref(p), slice::from_ref(&sums));
+        for (i, tile) in sums.iter().flatten().enumerate() {
+            for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
+                p.put::<Avx512Lanes>(i, t, *v);
+            }
+        }
     }
 }
 
@@ -194,6 +204,6 @@ pub(super) unsafe fn pass<F: Codes, const N: usize>(p: &Pass) {
 pub(super) unsafe fn together<F: Codes>(passes: &[Pass]) {
     for p in passes {
         // SAFETY: as promised by the caller.
-        unsafe { pass::<F, TOKEN_TILE>(p) }
+        unsafe { pass::<F, TOKEN_TILE, 1>(p) }
     }
 }

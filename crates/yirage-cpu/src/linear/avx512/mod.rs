@@ -13,7 +13,7 @@ use super::float;
 use super::lanes::Avx512Lanes;
 use super::outliers::{self, Marked};
 use super::pass::{Pass, PassFn, Passes, PassesFn};
-use super::variant::{MOST_TOGETHER, Variant};
+use super::variant::{MOST_PANELS, MOST_TOGETHER, Variant};
 use crate::pack::{Codes, PANEL_TILES, Scales, Tile};
 use std::arch::x86_64::*;
 
@@ -21,7 +21,7 @@ use std::arch::x86_64::*;
 pub(super) fn float_passes<F: Tile>() -> Passes {
     let sizes: [PassFn; 5] =
         [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 8>];
-    Passes { sizes, from: 8, step: 8 }
+    Passes { sizes, from: 8, step: 8, panels: 1 }
 }
 
 decoded::functions!(Avx512Lanes, target_feature(enable = "avx512f,avx512bw,avx512vl"));
@@ -31,8 +31,10 @@ pub(super) fn codes_passes<F: Codes>(variant: &Variant) -> Passes {
     let many: PassFn = many::pass::<F>;
     // Tiles by twos are not one stream of memory, which 8 bits feel most.
     let few = if F::BITS > 6 { variant.few8 } else { variant.few };
-    let eight: PassFn = if few < 8 { many } else { few::pass::<F, 8> };
-    Passes { sizes: [few::pass::<F, 1>, few::pass::<F, 2>, few::pass::<F, 4>, eight, many], from: few + 1, step: 1 }
+    let eight: PassFn = if few < 8 { many } else { few::pass::<F, 8, MOST_PANELS> };
+    let sizes: [PassFn; 5] =
+        [few::pass::<F, 1, MOST_PANELS>, few::pass::<F, 2, MOST_PANELS>, few::pass::<F, 4, MOST_PANELS>, eight, many];
+    Passes { sizes, from: few + 1, step: 1, panels: variant.panels }
 }
 
 /// Several full tiles with int8 activations.
@@ -56,13 +58,17 @@ pub(super) fn single<F: Codes>() -> PassesFn {
 }
 
 /// Kernels for BF16 weights and bf16 activations.
-pub(super) const BF16_PASSES: Passes =
-    Passes { sizes: [bf16::few::<1>, bf16::few::<2>, bf16::few::<4>, bf16::few::<8>, bf16::full], from: 8, step: 8 };
+pub(super) const BF16_PASSES: Passes = Passes {
+    sizes: [bf16::few::<1>, bf16::few::<2>, bf16::few::<4>, bf16::few::<8>, bf16::full],
+    from: 8,
+    step: 8,
+    panels: 1,
+};
 
 /// The same by matrix registers.
 pub(super) const BF16_MATRIX_PASSES: Passes = {
     let any: PassFn = bf16_matrix::any;
-    Passes { sizes: [bf16_halves::one, any, any, any, any], from: 2, step: 1 }
+    Passes { sizes: [bf16_halves::one, any, any, any, any], from: 2, step: 1, panels: 1 }
 };
 
 /// Several full tiles with bf16 activations, by matrix registers.

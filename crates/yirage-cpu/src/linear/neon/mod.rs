@@ -24,7 +24,7 @@ use dot::{Sdot, Usdot, Usmmla};
 /// Kernels for f32 activations.
 pub(super) fn float_passes<F: Tile>() -> Passes {
     let four: PassFn = float_pass::<F, 4>;
-    Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4 }
+    Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4, panels: 1 }
 }
 
 decoded::functions!(NeonLanes, target_feature(enable = "neon"));
@@ -32,18 +32,27 @@ decoded::functions!(NeonLanes, target_feature(enable = "neon"));
 /// Kernels for int8 activations.
 pub(super) fn codes_passes<F: Codes>() -> Passes {
     let many: PassFn = codes_pass::<F, 4, true>;
-    Passes { sizes: [codes_pass::<F, 1, false>, codes_pass::<F, 2, false>, many, many, many], from: 4, step: 4 }
+    Passes {
+        sizes: [codes_pass::<F, 1, false>, codes_pass::<F, 2, false>, many, many, many],
+        from: 4,
+        step: 4,
+        panels: 1,
+    }
 }
 
 /// Kernels for int8 activations with i8mm.
 pub(super) fn i8mm_codes_passes<F: Codes>() -> Passes {
     let many: PassFn = squares_pass::<F>;
-    Passes { sizes: [i8mm_codes_pass::<F, 1>, i8mm_codes_pass::<F, 2>, many, many, many], from: 4, step: 4 }
+    Passes { sizes: [i8mm_codes_pass::<F, 1>, i8mm_codes_pass::<F, 2>, many, many, many], from: 4, step: 4, panels: 1 }
 }
 
 /// Kernels for BF16 weights and bf16 activations.
-pub(super) const BF16_PASSES: Passes =
-    Passes { sizes: [bf16_few::<1, 4>, bf16_few::<2, 2>, bf16_many, bf16_many, bf16_many], from: 4, step: 4 };
+pub(super) const BF16_PASSES: Passes = Passes {
+    sizes: [bf16_few::<1, 4>, bf16_few::<2, 2>, bf16_many, bf16_many, bf16_many],
+    from: 4,
+    step: 4,
+    panels: 1,
+};
 
 /// # Safety
 /// As for [`PassFn`].
