@@ -65,7 +65,7 @@ fn every_answer_gives_the_same_bytes_with_every_format() {
 #[test]
 fn all_answers_together_give_the_same_bytes() {
     let mut rng = Rng::new(12);
-    for format in [Format::Q4_K, Format::Q8_0] {
+    for format in [Format::Q4_K, Format::Q8_0, Format::BF16] {
         check(&mut rng, format, together);
     }
 }

@@ -48,7 +48,7 @@ const KNOWN: [Known; 5] = [
         family: 6,
         models: &[0xcf..=0xcf],
         levels: &[Isa::Amx],
-        choices: "fetch=4K,few=15,few8=15,panels=2,lone=single,group=512K",
+        choices: "fetch=4K,few=15,few8=15,panels=2,group=512K",
     },
     Known {
         name: "Xeon with AMX",

@@ -52,7 +52,7 @@ use decoded::Decoded;
 use pass::{Pass, Passes, PassesFn};
 use std::ops::Range;
 use variant::MOST_TOGETHER;
-pub use variant::{Lone, Many, Share, Variant, VariantError};
+pub use variant::{Many, Share, Variant, VariantError};
 use yirage_hal::Limit;
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -126,7 +126,7 @@ impl Dispatch {
                 #[cfg(target_arch = "x86_64")]
                 (Precision::Fast, Format::BF16, Isa::Amx) => {
                     let many = Some(FullTiles::Together(avx512::BF16_MATRIX_TOGETHER));
-                    (Form::Bf16, Kernels { passes: avx512::BF16_MATRIX_PASSES, many, lone: None })
+                    (Form::Bf16, Kernels { passes: avx512::bf16_matrix_passes(&variant), many, lone: None })
                 }
                 #[cfg(target_arch = "aarch64")]
                 (Precision::Fast, Format::BF16, Isa::NeonBf16) => {
@@ -203,9 +203,9 @@ fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> Kernels {
                 Many::Matrix => FullTiles::Together(avx512::matrix::<T>()),
             };
             let lone = match variant.lone {
-                Lone::Pairs => None,
-                Lone::Single => Some(avx512::single::<T>()),
-                Lone::Matrix => Some(avx512::matrix::<T>()),
+                Many::Pairs | Many::Winograd => None,
+                Many::Single => Some(avx512::single::<T>()),
+                Many::Matrix => Some(avx512::matrix::<T>()),
             };
             return Kernels { passes: avx512::codes_passes::<T>(variant), many: Some(many), lone };
         }

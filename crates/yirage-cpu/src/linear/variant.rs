@@ -18,8 +18,8 @@ pub struct Variant {
     pub few8: usize,
     /// Panels that few tokens meet in turns, each a stream of memory.
     pub panels: usize,
-    /// Where a full tile's operands are that comes alone.
-    pub lone: Lone,
+    /// Where the operands of a full tile are that comes alone; [`Many::Winograd`] is `Pairs` here, and refused in a text.
+    pub lone: Many,
     /// Where those of several full tiles are.
     pub many: Many,
     /// Full tiles of tokens that meet a panel before the next panel.
@@ -32,7 +32,7 @@ pub struct Variant {
     pub share: Share,
 }
 
-/// Where the operands of full tiles of tokens are that meet a panel together, with AVX-512 and 8-bit activations.
+/// Where the operands of full tiles of tokens are that meet a panel, with AVX-512 and 8-bit activations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Many {
     /// The codes of two tiles of rows in registers, sums in the first-level cache: a number of a token is loaded for two
@@ -45,17 +45,6 @@ pub enum Many {
     /// Half the multiplications and additions in their place, with codes of 4 bits and one scale a block; `Pairs` with
     /// others.
     Winograd,
-}
-
-/// Where the operands of a full tile of tokens are that comes alone, with AVX-512 and 8-bit activations.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Lone {
-    /// As with [`Many::Pairs`].
-    Pairs,
-    /// As with [`Many::Single`].
-    Single,
-    /// As with [`Many::Matrix`].
-    Matrix,
 }
 
 /// How the pieces of a product are shared among workers.
@@ -98,7 +87,7 @@ const COMMON: Variant = Variant {
     few: 4,
     few8: 7,
     panels: 1,
-    lone: Lone::Pairs,
+    lone: Many::Pairs,
     many: Many::Pairs,
     together: MOST_TOGETHER,
     group: 256 << 10,
@@ -145,7 +134,7 @@ impl Variant {
 
     /// An error if this CPU lacks what the choices compute with.
     pub(crate) fn require(&self) -> Result<(), IsaError> {
-        if self.many == Many::Matrix || self.lone == Lone::Matrix {
+        if self.many == Many::Matrix || self.lone == Many::Matrix {
             Isa::Amx.require()?;
         }
         Ok(())
@@ -163,7 +152,10 @@ impl Variant {
             "few" => self.few = number(4, 15, 1, FEW)?,
             "few8" => self.few8 = number(4, 15, 1, FEW)?,
             "panels" => self.panels = number(1, MOST_PANELS, 1, PANELS)?,
-            "lone" => self.lone = value.parse().map_err(|()| bad("pairs, single or matrix"))?,
+            "lone" => match value.parse() {
+                Ok(Many::Winograd) | Err(()) => return Err(bad("pairs, single or matrix")),
+                Ok(lone) => self.lone = lone,
+            },
             "many" => self.many = value.parse().map_err(|()| bad("pairs, single, matrix or winograd"))?,
             "together" => self.together = number(1, MOST_TOGETHER, 1, TOGETHER)?,
             "group" => self.group = number(4 << 10, 16 << 20, 1, BYTES)?,
@@ -196,30 +188,32 @@ impl fmt::Display for Bytes {
 
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let many = match self.many {
-            Many::Pairs => "pairs",
-            Many::Single => "single",
-            Many::Matrix => "matrix",
-            Many::Winograd => "winograd",
-        };
-        let lone = match self.lone {
-            Lone::Pairs => "pairs",
-            Lone::Single => "single",
-            Lone::Matrix => "matrix",
-        };
         let share = if self.share == Share::Drained { "drained" } else { "static" };
         write!(
             f,
-            "fetch={},stream={},few={},few8={},panels={},lone={lone},many={many},together={},group={},piece={},share={share}",
+            "fetch={},stream={},few={},few8={},panels={},lone={},many={},together={},group={},piece={},share={share}",
             Bytes(self.fetch),
             Bytes(self.stream),
             self.few,
             self.few8,
             self.panels,
+            self.lone,
+            self.many,
             self.together,
             Bytes(self.group),
             Bytes(self.piece)
         )
+    }
+}
+
+impl fmt::Display for Many {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Many::Pairs => "pairs",
+            Many::Single => "single",
+            Many::Matrix => "matrix",
+            Many::Winograd => "winograd",
+        })
     }
 }
 
@@ -232,19 +226,6 @@ impl FromStr for Many {
             "single" => Ok(Many::Single),
             "matrix" => Ok(Many::Matrix),
             "winograd" => Ok(Many::Winograd),
-            _ => Err(()),
-        }
-    }
-}
-
-impl FromStr for Lone {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Lone, ()> {
-        match text {
-            "pairs" => Ok(Lone::Pairs),
-            "single" => Ok(Lone::Single),
-            "matrix" => Ok(Lone::Matrix),
             _ => Err(()),
         }
     }

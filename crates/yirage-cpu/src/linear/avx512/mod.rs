@@ -66,10 +66,10 @@ pub(super) const BF16_PASSES: Passes = Passes {
 };
 
 /// The same by matrix registers.
-pub(super) const BF16_MATRIX_PASSES: Passes = {
+pub(super) fn bf16_matrix_passes(variant: &Variant) -> Passes {
     let any: PassFn = bf16_matrix::any;
-    Passes { sizes: [bf16_halves::one, any, any, any, any], from: 2, step: 1, panels: 1 }
-};
+    Passes { sizes: [bf16_halves::one, any, any, any, any], from: 2, step: 1, panels: variant.panels }
+}
 
 /// Several full tiles with bf16 activations, by matrix registers.
 pub(super) const BF16_MATRIX_TOGETHER: PassesFn = bf16_matrix::together;
