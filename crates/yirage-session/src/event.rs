@@ -56,6 +56,8 @@ pub enum Event {
 pub struct Finished {
     /// Why.
     pub reason: FinishReason,
+    /// The stop string that ended it, by its place among the job's.
+    pub stop: Option<usize>,
     /// Its counts.
     pub usage: Usage,
     /// By how much guessing is estimated to have made it faster; none where nothing was guessed.

@@ -1,6 +1,7 @@
 //! What a caller asks for.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 use yirage_engine::Request;
 use yirage_engine::sampling::Constraint;
@@ -11,6 +12,8 @@ pub struct Job {
     pub request: Request,
     /// Strings that end the text and are not part of it.
     pub stops: Vec<String>,
+    /// Special tokens that are shown in the text, by their names: marks that the caller reads.
+    pub marks: Arc<[u32]>,
     /// What restricts its tokens beside the request's own lists: a grammar.
     pub constraint: Option<Box<dyn Constraint>>,
     /// When the answer ends, wherever it is.
@@ -20,7 +23,7 @@ pub struct Job {
 impl Job {
     /// A job of a request alone.
     pub fn new(request: Request) -> Job {
-        Job { request, stops: Vec::new(), constraint: None, deadline: None }
+        Job { request, stops: Vec::new(), marks: Arc::default(), constraint: None, deadline: None }
     }
 }
 
@@ -29,6 +32,7 @@ impl fmt::Debug for Job {
         f.debug_struct("Job")
             .field("request", &self.request)
             .field("stops", &self.stops)
+            .field("marks", &self.marks)
             .field("constrained", &self.constraint.is_some())
             .field("deadline", &self.deadline)
             .finish()

@@ -117,6 +117,27 @@ impl StopMatcher {
         self.follow(piece)
     }
 
+    /// Takes a token that is no text but a mark in it, shown as `mark`. No stop string goes across one or is part of one, so
+    /// what was held back comes first.
+    /// `before` is what the detokeniser had left of the text before it.
+    pub fn push_mark(&mut self, token: u32, before: &str, mark: &str) -> Emitted {
+        if self.done {
+            return Emitted::default();
+        }
+        let mut emitted = self.follow(before);
+        if emitted.hit.is_some() {
+            return emitted;
+        }
+        emitted.text.push_str(&std::mem::take(&mut self.held));
+        if self.ids.binary_search(&token).is_ok() {
+            self.done = true;
+            return Emitted { hit: Some(StopHit::Id(token)), ..emitted };
+        }
+        self.strings.iter_mut().for_each(|automaton| automaton.matched = 0);
+        emitted.text.push_str(mark);
+        emitted
+    }
+
     /// Ends the text without a stop (length, cancellation): emits what is held back. `rest` is what the detokeniser had
     /// left; a stop string may still be completed by it.
     pub fn finish(&mut self, rest: &str) -> Emitted {

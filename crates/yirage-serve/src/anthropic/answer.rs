@@ -4,7 +4,7 @@ use super::begun::Message;
 use crate::error::ApiError;
 use crate::generate::{End, Ending, Said, StopCause};
 use crate::reply;
-use crate::speech::Piece;
+use crate::response_parser::{Call, CallPart, Piece};
 use crate::sse::{Gone, Writer};
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -73,6 +73,29 @@ fn stop_sequence(end: &End) -> Value {
     }
 }
 
+/// A content block of a whole answer.
+enum Block {
+    Thinking(String),
+    Text(String),
+    ToolUse(Call),
+}
+
+impl Block {
+    /// Adds a piece to the last block, or as a new one.
+    fn add(all: &mut Vec<Block>, piece: Piece) {
+        match (all.last_mut(), piece) {
+            (Some(Block::Text(all)), Piece::Content(text)) | (Some(Block::Thinking(all)), Piece::Reasoning(text)) => {
+                all.push_str(&text);
+            }
+            (_, Piece::Content(text)) => all.push(Block::Text(text)),
+            (_, Piece::Reasoning(text)) => all.push(Block::Thinking(text)),
+            (Some(Block::ToolUse(call)), Piece::Call(CallPart::Arguments(text))) => call.arguments.push_str(&text),
+            (_, Piece::Call(CallPart::Begin(name))) => all.push(Block::ToolUse(Call { name, ..Call::default() })),
+            (_, Piece::Call(CallPart::Arguments(_) | CallPart::End)) => {}
+        }
+    }
+}
+
 /// Arguments as an object again.
 fn input(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| json!({}))
@@ -91,24 +114,17 @@ fn parts(said: Said) -> (Vec<Piece>, Option<Box<End>>) {
 /// # Errors
 /// What the answer ended with.
 pub(super) async fn whole(mut message: Message) -> Result<Response, ApiError> {
-    let mut all: Vec<Piece> = Vec::new();
+    let mut all: Vec<Block> = Vec::new();
     let mut ended = None;
     while let Some(said) = message.conversing.turns.next().await? {
         let (pieces, end) = parts(said);
-        for piece in pieces {
-            match (all.last_mut(), piece) {
-                (Some(Piece::Content(a)), Piece::Content(b)) | (Some(Piece::Reasoning(a)), Piece::Reasoning(b)) => {
-                    a.push_str(&b);
-                }
-                (_, piece) => all.push(piece),
-            }
-        }
+        pieces.into_iter().for_each(|piece| Block::add(&mut all, piece));
         ended = end.or(ended);
     }
-    let block = |(at, piece): (usize, Piece)| match piece {
-        Piece::Reasoning(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
-        Piece::Content(text) => json!({"type": "text", "text": text}),
-        Piece::Call(call) => {
+    let block = |(at, block): (usize, Block)| match block {
+        Block::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
+        Block::Text(text) => json!({"type": "text", "text": text}),
+        Block::ToolUse(call) => {
             json!({"type": "tool_use", "id": message.call_id(at), "name": call.name, "input": input(&call.arguments)})
         }
     };
@@ -134,7 +150,8 @@ pub(super) async fn stream(mut message: Message, writer: Writer) -> Result<(), G
         for piece in pieces {
             let kind = Kind::of(&piece);
             // A call is a block of its own, and pieces of one kind share theirs.
-            if open.is_some_and(|open| open != kind || kind == Kind::ToolUse) {
+            let begins = matches!(piece, Piece::Call(CallPart::Begin(_)));
+            if open.is_some_and(|open| open != kind || begins) {
                 writer.event("content_block_stop", &json!({"type": "content_block_stop", "index": at})).await?;
                 (at, open) = (at + 1, None);
             }
@@ -145,7 +162,8 @@ pub(super) async fn stream(mut message: Message, writer: Writer) -> Result<(), G
             let delta = match piece {
                 Piece::Reasoning(text) => json!({"type": "thinking_delta", "thinking": text}),
                 Piece::Content(text) => json!({"type": "text_delta", "text": text}),
-                Piece::Call(call) => json!({"type": "input_json_delta", "partial_json": call.arguments}),
+                Piece::Call(CallPart::Arguments(text)) => json!({"type": "input_json_delta", "partial_json": text}),
+                Piece::Call(CallPart::Begin(_) | CallPart::End) => continue,
             };
             let event = json!({"type": "content_block_delta", "index": at, "delta": delta});
             writer.event("content_block_delta", &event).await?;
@@ -166,7 +184,10 @@ async fn begin(message: &Message, writer: &Writer, at: usize, piece: &Piece) -> 
     let block = match piece {
         Piece::Reasoning(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
         Piece::Content(_) => json!({"type": "text", "text": ""}),
-        Piece::Call(call) => json!({"type": "tool_use", "id": message.call_id(at), "name": call.name, "input": {}}),
+        Piece::Call(part) => {
+            let name = if let CallPart::Begin(name) = part { name.as_str() } else { "" };
+            json!({"type": "tool_use", "id": message.call_id(at), "name": name, "input": {}})
+        }
     };
     let event = json!({"type": "content_block_start", "index": at, "content_block": block});
     writer.event("content_block_start", &event).await

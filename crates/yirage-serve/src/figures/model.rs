@@ -127,7 +127,7 @@ mod tests {
         let (queue, prefill, decode) =
             (Duration::from_secs(10), Duration::from_millis(1500), Duration::from_millis(500));
         let (reason, usage) = (FinishReason::Length, Usage::default());
-        figures.finished(&Finished { reason, usage, gain: None, queue, prefill, decode });
+        figures.finished(&Finished { reason, stop: None, usage, gain: None, queue, prefill, decode });
         assert_eq!(figures.wait(4, 2), Duration::from_secs(4));
         assert_eq!(figures.whole.mean(), Some(Duration::from_secs(12)));
         assert_eq!(figures.queue.mean(), Some(queue));

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::grammar::{Grammar, Shape};
 use crate::models::{Generator, Held};
-use crate::speech::{CallForm, Family, THINK};
+use crate::response_parser::{Declared, Family};
 use crate::tools::{Choice, ToolUse};
 use serde_json::{Map, Value};
 use yirage_model::chat::ChatInputs;
@@ -72,6 +72,12 @@ impl Talk {
         generator.render(generator.template(shown.is_some())?, inputs)
     }
 
+    /// Where the turn begins in a prompt that the model is to write: behind the last message.
+    fn turn_begins(&self, prompt: &str) -> usize {
+        let last = self.messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().trim();
+        if last.is_empty() { prompt.len() } else { prompt.rfind(last).map_or(prompt.len(), |at| at + last.len()) }
+    }
+
     /// The tools that the model hears of.
     fn shown_tools(&self) -> Option<&ToolUse> {
         self.tools.as_ref().filter(|used| used.choice != Choice::None)
@@ -100,40 +106,44 @@ pub(crate) fn converse(
 ) -> Result<Conversing, ApiError> {
     let generator = held.generator()?;
     let used = talk.shown_tools();
-    let mut family = generator.template(used.is_some())?.family;
+    let template = generator.template(used.is_some())?;
+    let mut family = template.family;
     if used.is_some_and(|used| used.choice == Choice::Auto) && family.calls.is_none() {
-        let why = "the model's chat template has no form of calling tools that is known here";
+        let why = "the model's chat template has no form of calling tools that is known here; leave `tools` out, or force a \
+                   call by `tool_choice`";
         return Err(ApiError::unsupported("tools", why));
     }
     if used.is_none() {
-        family.calls = None;
+        family = family.without_calls();
     }
     let grammar = match used.map(|used| talk.grammar.of_calls(used)).transpose()?.flatten() {
         // A call that has to come is all of the answer, in a form of its own.
         Some(call) => {
-            family = Family { calls: Some(CallForm::Bare), thinks: false };
+            family = Family::forced();
             call
         }
         None => talk.grammar.clone(),
     };
     let (text, prompt) = talk.render(generator)?;
-    let within_thought = family.thinks && text.trim_end().ends_with(THINK.0);
+    let within_thought = family.thoughts.is_some_and(|marks| marks.is_open(&text, talk.turn_begins(&text)));
     let compiled = grammar.compile(generator)?;
     let mut ignored = talk.ignored.clone();
     // Where nothing is thought, no budget of thoughts changes anything.
-    ignored.extend(talk.budget.iter().filter(|_| !family.thinks).map(|budget| budget.field.clone()));
-    let budget = talk.budget.as_ref().filter(|_| family.thinks);
+    ignored.extend(talk.budget.iter().filter(|_| family.thoughts.is_none()).map(|budget| budget.field.clone()));
+    let budget = talk.budget.as_ref().filter(|_| family.thoughts.is_some());
     let watched = budget.is_some() || within_thought && grammar.shape != Shape::Free;
-    let thoughts = watched.then(|| Prepared::new(generator, budget, within_thought)).transpose()?;
+    let watched = family.thoughts.filter(|_| watched);
+    let thoughts = watched.map(|marks| Prepared::new(generator, marks, budget, within_thought)).transpose()?;
     let constraint = || match &thoughts {
         Some(thoughts) => Some(thoughts.around(compiled.constraint())),
         None => compiled.constraint(),
     };
-    let streams = start(app, call, held, std::slice::from_ref(&prompt), asked, &constraint)?;
+    let streams = start(app, call, held, std::slice::from_ref(&prompt), asked, &template.marks, &constraint)?;
     let parallel = used.is_none_or(|used| used.parallel);
+    let declared = used.map_or_else(Declared::default, |used| Declared::new(&used.tools));
     let turns = Turns::new(streams, asked.n, || {
         let plain = Speaker::plain(&asked.stops, &asked.stop_ids, talk.keeps_tokens);
-        plain.of_family(generator, family, within_thought, parallel)
+        plain.of_family(&family, within_thought, declared.clone(), parallel)
     });
     Ok(Conversing { turns, prompt, ignored })
 }

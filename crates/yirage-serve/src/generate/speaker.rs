@@ -1,8 +1,7 @@
 //! One answer: from events to pieces, tokens and an end.
 
 use crate::error::ApiError;
-use crate::models::Generator;
-use crate::speech::{Family, Piece, Splitter};
+use crate::response_parser::{CallPart, Declared, Family, Piece, ResponseParser};
 use yirage_engine::sampling::Logprobs;
 use yirage_engine::scheduler::FinishReason;
 use yirage_session::{Event, Finished};
@@ -48,20 +47,16 @@ pub(crate) struct End {
 
 /// An answer on its way.
 pub(crate) struct Speaker {
-    splitter: Option<Splitter>,
-    /// Special tokens that are markers: they are no text, so what they say is put in here.
-    markers: Vec<(u32, &'static str)>,
+    parser: Option<ResponseParser>,
     stops: Vec<String>,
     stop_ids: Vec<u32>,
     /// Whether anybody wants the tokens.
     keeps: bool,
-    ids: Vec<u32>,
     /// Tokens that were not given on yet.
     waiting: Vec<SeenToken>,
-    /// Bytes of text so far.
-    bytes: usize,
     reasoning: usize,
-    called: bool,
+    /// Calls that have begun.
+    calls: usize,
     parallel: bool,
 }
 
@@ -69,16 +64,13 @@ impl Speaker {
     /// An answer whose text is one piece after another of what was said.
     pub(crate) fn plain(stops: &[String], stop_ids: &[u32], keeps: bool) -> Speaker {
         Speaker {
-            splitter: None,
-            markers: Vec::new(),
+            parser: None,
             stops: stops.to_vec(),
             stop_ids: stop_ids.to_vec(),
             keeps,
-            ids: Vec::new(),
             waiting: Vec::new(),
-            bytes: 0,
             reasoning: 0,
-            called: false,
+            calls: 0,
             parallel: true,
         }
     }
@@ -87,47 +79,33 @@ impl Speaker {
     /// Without `parallel` only the first call counts.
     pub(crate) fn of_family(
         self,
-        generator: &Generator,
-        family: Family,
+        family: &Family,
         within_thought: bool,
+        declared: Declared,
         parallel: bool,
     ) -> Speaker {
-        let tokenizer = generator.model().texts().map(|texts| &texts.tokenizer);
-        let mut words: Vec<&'static str> = Vec::new();
-        words.extend(family.calls.iter().flat_map(|form| [Some(form.begin()), form.end()]).flatten());
-        words.extend(family.thinks.then_some(["<think>", "</think>"]).iter().flatten());
-        let special = |word: &'static str| {
-            let id = tokenizer?.token_id(word)?;
-            tokenizer?.is_special(id).then_some((id, word))
-        };
-        let splitter = Some(Splitter::new(family.thinks, within_thought, family.calls));
-        Speaker { splitter, parallel, markers: words.into_iter().filter_map(special).collect(), ..self }
+        Speaker { parser: Some(ResponseParser::new(family, within_thought, declared)), parallel, ..self }
     }
 
     /// Takes an event: what was said, and the end where it is one.
     ///
     /// # Errors
     /// An end that is no answer.
-    pub(crate) fn take(&mut self, generator: &Generator, event: Event) -> Result<(Vec<Piece>, Option<End>), ApiError> {
+    pub(crate) fn take(&mut self, event: Event) -> Result<(Vec<Piece>, Option<End>), ApiError> {
         match event {
             Event::Token { token, logprobs, .. } => {
-                self.ids.push(token);
-                let thought = self.splitter.as_ref().is_some_and(Splitter::is_thinking);
+                let thought = self.parser.as_ref().is_some_and(ResponseParser::is_thinking);
                 if self.keeps {
                     self.waiting.push(SeenToken { id: token, logprobs, thought });
                 }
                 self.reasoning += usize::from(thought);
-                let marker = self.markers.iter().find(|(id, _)| *id == token).map(|(_, word)| *word);
-                Ok((marker.map(|word| self.said(word)).unwrap_or_default(), None))
+                Ok((Vec::new(), None))
             }
-            Event::Text(text) => {
-                self.bytes += text.len();
-                Ok((self.said(&text), None))
-            }
+            Event::Text(text) => Ok((self.said(&text), None)),
             Event::Finished(finished) => {
-                let pieces = self.splitter.take().map(Splitter::finish).unwrap_or_default();
+                let pieces = self.parser.take().map(ResponseParser::finish).unwrap_or_default();
                 let pieces = self.counted(pieces);
-                let end = self.end(generator, finished)?;
+                let end = self.end(finished)?;
                 Ok((pieces, Some(end)))
             }
             _ => Ok((Vec::new(), None)),
@@ -135,23 +113,23 @@ impl Speaker {
     }
 
     fn said(&mut self, text: &str) -> Vec<Piece> {
-        let pieces = match self.splitter.as_mut() {
-            Some(splitter) => splitter.push(text),
+        let pieces = match self.parser.as_mut() {
+            Some(parser) => parser.push(text),
             None => vec![Piece::Content(text.to_owned())],
         };
         self.counted(pieces)
     }
 
-    /// Notes that there are calls, and leaves those out that are too many.
+    /// Counts calls, and leaves those out that are too many.
     fn counted(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
-        pieces.retain(|piece| match piece {
-            Piece::Call(_) => !std::mem::replace(&mut self.called, true) || self.parallel,
-            _ => true,
+        pieces.retain(|piece| {
+            self.calls += usize::from(matches!(piece, Piece::Call(CallPart::Begin(_))));
+            !matches!(piece, Piece::Call(_)) || self.parallel || self.calls <= 1
         });
         pieces
     }
 
-    fn end(&mut self, generator: &Generator, finished: Finished) -> Result<End, ApiError> {
+    fn end(&mut self, finished: Finished) -> Result<End, ApiError> {
         let (ending, stop) = match &finished.reason {
             FinishReason::StopId(id) => {
                 // The token that ended it says nothing.
@@ -160,7 +138,10 @@ impl Speaker {
                 }
                 (Ending::Stop, self.stop_ids.contains(id).then_some(StopCause::Token(*id)))
             }
-            FinishReason::StopText => (Ending::Stop, self.stop_text(generator).map(StopCause::Text)),
+            FinishReason::StopText => {
+                let stop = finished.stop.and_then(|at| self.stops.get(at)).cloned();
+                (Ending::Stop, stop.map(StopCause::Text))
+            }
             FinishReason::NothingAllowed => {
                 let what = "the form that was asked for leaves no further token: nothing fits it, or it is too large";
                 return Err(ApiError::invalid(what));
@@ -174,15 +155,8 @@ impl Speaker {
             FinishReason::Cancelled => return Err(ApiError::unavailable("the request was cancelled", None)),
             FinishReason::Error(why) => return Err(ApiError::ours(why.clone())),
         };
-        let ending = if self.called && ending == Ending::Stop { Ending::Calls } else { ending };
+        let ending = if self.calls > 0 && ending == Ending::Stop { Ending::Calls } else { ending };
         Ok(End { ending, stop, finished, reasoning: self.reasoning })
-    }
-
-    /// Which of the stop strings it was: the one that stands behind the text.
-    fn stop_text(&self, generator: &Generator) -> Option<String> {
-        let whole = generator.model().texts()?.tokenizer.decode_continuation(&self.ids, true);
-        let behind = whole.get(self.bytes..)?;
-        self.stops.iter().find(|stop| behind.starts_with(stop.as_str())).cloned()
     }
 
     /// The tokens that came since the last call.

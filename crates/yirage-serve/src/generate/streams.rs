@@ -12,6 +12,7 @@ use futures_core::Stream;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use yirage_engine::Request;
@@ -51,6 +52,7 @@ pub(crate) fn start(
     held: &Held,
     prompts: &[Vec<u32>],
     asked: &Asked,
+    marks: &Arc<[u32]>,
     constraint: MakeConstraint<'_>,
 ) -> Result<Streams, ApiError> {
     let generator = held.generator()?;
@@ -69,7 +71,8 @@ pub(crate) fn start(
         for choice in 0..asked.n {
             let request = request(app, call, generator, prompt, asked, choice)?;
             let deadline = app.options.request_time.map(|time| Instant::now() + time);
-            let job = Job { request, stops: asked.stops.clone(), constraint: constraint(), deadline };
+            let job =
+                Job { request, stops: asked.stops.clone(), marks: marks.clone(), constraint: constraint(), deadline };
             answers.push(One { answer: Some(generator.model().submit(job)?), last: None, waiting: waiting.take() });
         }
     }

@@ -6,7 +6,7 @@
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, honoured};
 use crate::models::Generator;
-use crate::speech::THINK;
+use crate::response_parser::Thoughts as Marks;
 use crate::vocabulary::Vocabulary;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -54,6 +54,7 @@ impl Budget {
 /// What the thoughts of one model's answers are held to.
 pub(super) struct Prepared {
     vocabulary: Arc<Vocabulary>,
+    marks: Marks,
     /// The tokens of the mark that ends thoughts.
     end: Vec<u32>,
     /// Tokens in which more than white space follows an angle bracket: behind a mark that they close a form would begin
@@ -67,21 +68,26 @@ pub(super) struct Prepared {
 impl Prepared {
     /// # Errors
     /// A model whose thoughts cannot be held to anything.
-    pub(super) fn new(generator: &Generator, budget: Option<&Budget>, within: bool) -> Result<Prepared, ApiError> {
+    pub(super) fn new(
+        generator: &Generator,
+        marks: Marks,
+        budget: Option<&Budget>,
+        within: bool,
+    ) -> Result<Prepared, ApiError> {
         let field = budget.map_or("response_format", |budget| budget.field.as_str());
         let refused = |why: String| ApiError::field(field, format!("`{field}`: thoughts cannot be held to it: {why}"));
         let vocabulary = generator.vocabulary().map_err(|why| refused(why.clone()))?.clone();
         let tokenizer = &generator.texts()?.tokenizer;
         let options = EncodeOptions { add_special: false, parse_special: true };
-        let (end, crossing) = match tokenizer.token_id(THINK.1) {
+        let (end, crossing) = match tokenizer.token_id(marks.close) {
             Some(id) => (vec![id], Vec::new()),
             None => {
-                let ids = tokenizer.encode(THINK.1, options).map_err(|e| refused(e.to_string()))?;
+                let ids = tokenizer.encode(marks.close, options).map_err(|e| refused(e.to_string()))?;
                 let size = generator.model().facts().vocabulary;
                 (ids, (0..size).filter(|id| crosses(vocabulary.bytes(*id))).collect())
             }
         };
-        Ok(Prepared { vocabulary, end, crossing: crossing.into(), budget: budget.map(|b| b.tokens), within })
+        Ok(Prepared { vocabulary, marks, end, crossing: crossing.into(), budget: budget.map(|b| b.tokens), within })
     }
 
     /// The constraint of one answer, around the one of its form.
@@ -94,6 +100,7 @@ impl Prepared {
         };
         let thoughts = Thoughts {
             vocabulary: self.vocabulary.clone(),
+            marks: self.marks,
             end: self.end.clone(),
             crossing: self.crossing.clone(),
             budget: self.budget,
@@ -110,6 +117,7 @@ fn crosses(bytes: &[u8]) -> bool {
 
 struct Thoughts {
     vocabulary: Arc<Vocabulary>,
+    marks: Marks,
     end: Vec<u32>,
     crossing: Arc<[u32]>,
     budget: Option<u32>,
@@ -153,9 +161,10 @@ impl Stage {
             At::Start => {
                 self.tail.extend_from_slice(thoughts.vocabulary.bytes(token));
                 let text = self.tail.trim_ascii_start();
-                if text.starts_with(THINK.0.as_bytes()) {
+                let open = thoughts.marks.open.trim_end().as_bytes();
+                if text.starts_with(open) {
                     (self.at, self.tail) = (At::Thinking, Vec::new());
-                } else if !THINK.0.as_bytes().starts_with(text) {
+                } else if !open.starts_with(text) {
                     self.at = At::Saying;
                 }
             }
@@ -164,7 +173,7 @@ impl Stage {
                 self.marked += usize::from(forced);
                 self.spent = self.spent.saturating_add(u32::from(!forced));
                 self.tail.extend_from_slice(thoughts.vocabulary.bytes(token));
-                let mark = THINK.1.as_bytes();
+                let mark = thoughts.marks.close.as_bytes();
                 // The mark's tokens spell it, whatever spaces a tokenizer puts before them.
                 if self.tail.windows(mark.len()).any(|bytes| bytes == mark) || self.marked >= thoughts.end.len() {
                     self.at = At::Saying;

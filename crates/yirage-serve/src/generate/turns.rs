@@ -5,7 +5,7 @@ use super::streams::Streams;
 use crate::error::ApiError;
 use crate::limits::KEEP_ALIVE;
 use crate::models::Held;
-use crate::speech::Piece;
+use crate::response_parser::Piece;
 use crate::sse::{Gone, Writer};
 use yirage_engine::sampling::Logprobs;
 use yirage_session::Event;
@@ -84,7 +84,7 @@ impl Turns {
                 return Ok(Some(Said::Prompt { choice, logprobs }));
             }
             let Some(speaker) = self.speakers.get_mut(choice) else { continue };
-            let (pieces, end) = speaker.take(self.streams.held().generator()?, event)?;
+            let (pieces, end) = speaker.take(event)?;
             if let Some(end) = end {
                 let tokens = speaker.tokens();
                 self.count_end(choice, &end);

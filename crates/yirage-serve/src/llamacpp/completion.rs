@@ -10,7 +10,7 @@ use crate::grammar::{FORMS, Grammar};
 use crate::models::Generator;
 use crate::prompt::{Prompt, prompts};
 use crate::reply::{self, with_ignored};
-use crate::speech::Piece;
+use crate::response_parser::Piece;
 use crate::sse::{self, Framing, Gone, Writer};
 use axum::extract::State;
 use axum::response::Response;
@@ -194,7 +194,8 @@ fn begin(app: &App, call: &Call, body: &[u8], table: Table, prompt: ReadPrompt) 
     let Read { asked, sent, grammar, tokens, stream, ignored } = read(fields, suggested, prompt)?;
     let prompt = sent.ids(generator)?;
     let compiled = grammar.compile(generator)?;
-    let streams = start(app, call, &held, std::slice::from_ref(&prompt), &asked, &|| compiled.constraint())?;
+    let streams =
+        start(app, call, &held, std::slice::from_ref(&prompt), &asked, &Arc::default(), &|| compiled.constraint())?;
     let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, tokens));
     Ok(Completion { turns, prompt, stream, tokens, ignored })
 }

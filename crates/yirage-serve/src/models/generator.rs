@@ -1,7 +1,7 @@
 //! A model that generates text, with what a conversation needs.
 
 use crate::error::ApiError;
-use crate::speech::Family;
+use crate::response_parser::Family;
 use crate::vocabulary::Vocabulary;
 use std::sync::{Arc, OnceLock};
 use yirage_model::chat::{ChatInputs, ChatTemplate};
@@ -24,6 +24,18 @@ pub(crate) struct Template {
     pub(crate) template: ChatTemplate,
     pub(crate) source: String,
     pub(crate) family: Family,
+    /// Special tokens that mark something: they are shown in the text.
+    pub(crate) marks: Arc<[u32]>,
+}
+
+/// The special tokens that mark something in a family's answers.
+fn marks(texts: &Texts, family: &Family) -> Arc<[u32]> {
+    let tokenizer = &texts.tokenizer;
+    let size = u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
+    let marks = |id: &u32| {
+        tokenizer.is_special(*id) && tokenizer.piece(*id).is_some_and(|text| !text.is_empty() && family.marks(text))
+    };
+    (0..size).filter(marks).collect()
 }
 
 impl Generator {
@@ -36,7 +48,8 @@ impl Generator {
             let Some(texts) = model.texts() else { return Ok(None) };
             let Some((name, source)) = texts.templates.choose(name, with_tools)? else { return Ok(None) };
             let (template, source) = (ChatTemplate::new(name, source)?, source.to_owned());
-            Ok(Some(Template { template, family: Family::of(&source), source }))
+            let family = Family::of(texts, &template, &source);
+            Ok(Some(Template { template, family, marks: marks(texts, &family), source }))
         };
         let chat = of(false)?;
         let tools = of(true)?.filter(|tools| chat.as_ref().is_none_or(|chat| chat.source != tools.source));

@@ -5,7 +5,7 @@ use super::clock;
 use crate::error::ApiError;
 use crate::generate::{End, Ending, Said};
 use crate::reply;
-use crate::speech::Piece;
+use crate::response_parser::{Call, Piece};
 use crate::sse::{Gone, Writer};
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 struct Part {
     text: String,
     thought: String,
-    calls: Vec<Value>,
+    calls: Vec<Call>,
 }
 
 impl Part {
@@ -23,13 +23,25 @@ impl Part {
         match piece {
             Piece::Content(text) => self.text.push_str(&text),
             Piece::Reasoning(text) => self.thought.push_str(&text),
-            Piece::Call(call) => {
-                // Here arguments are an object, not its text.
-                let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
-                self.calls.push(json!({"function": {"name": call.name, "arguments": arguments}}));
-            }
+            Piece::Call(part) => Call::add(&mut self.calls, part),
         }
     }
+
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.thought.is_empty() && self.calls.is_empty()
+    }
+
+    /// What can be told: all but a call that is not whole, which stays.
+    fn told(&mut self) -> Part {
+        let open = self.calls.pop_if(|call| !call.ended);
+        std::mem::replace(self, Part { calls: open.into_iter().collect(), ..Part::default() })
+    }
+}
+
+/// A call: here arguments are an object, not its text.
+fn call(call: &Call) -> Value {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+    json!({"function": {"name": call.name, "arguments": arguments}})
 }
 
 impl Begun {
@@ -45,7 +57,7 @@ impl Begun {
                 message["thinking"] = part.thought.into();
             }
             if !part.calls.is_empty() {
-                message["tool_calls"] = part.calls.into();
+                message["tool_calls"] = part.calls.iter().map(call).collect();
             }
             object["message"] = message;
         } else {
@@ -68,15 +80,15 @@ impl Begun {
     }
 }
 
-fn parts(said: Said) -> (Part, Option<Box<End>>) {
+/// Adds what was said to `part`.
+fn hear(part: &mut Part, said: Said) -> Option<Box<End>> {
     let (pieces, end) = match said {
         Said::Pieces { pieces, .. } => (pieces, None),
         Said::Ended { pieces, end, .. } => (pieces, Some(end)),
         Said::Prompt { .. } => (Vec::new(), None),
     };
-    let mut part = Part::default();
     pieces.into_iter().for_each(|piece| part.add(piece));
-    (part, end)
+    end
 }
 
 /// The response of a request without a stream.
@@ -86,13 +98,9 @@ fn parts(said: Said) -> (Part, Option<Box<End>>) {
 pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
     let (mut all, mut ended) = (Part::default(), None);
     while let Some(said) = begun.turns.next().await? {
-        let (part, end) = parts(said);
-        all.text.push_str(&part.text);
-        all.thought.push_str(&part.thought);
-        all.calls.extend(part.calls);
-        ended = end.or(ended);
+        ended = hear(&mut all, said).or(ended);
     }
-    Ok(reply::json(&begun.object(all, ended.as_deref())))
+    Ok(reply::json(&begun.object(all.told(), ended.as_deref())))
 }
 
 /// Writes the lines of a request.
@@ -100,13 +108,18 @@ pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
 /// # Errors
 /// [`Gone`].
 pub(super) async fn stream(mut begun: Begun, writer: Writer) -> Result<(), Gone> {
+    let mut part = Part::default();
     loop {
         let said = match begun.turns.next_for(&writer).await? {
             Ok(Some(said)) => said,
             Ok(None) => return Ok(()),
             Err(error) => return writer.data(&error.ollama()).await,
         };
-        let (part, end) = parts(said);
-        writer.data(&begun.object(part, end.as_deref())).await?;
+        let end = hear(&mut part, said);
+        let told = part.told();
+        // Parts of a call alone are no line.
+        if end.is_some() || !told.is_empty() {
+            writer.data(&begun.object(told, end.as_deref())).await?;
+        }
     }
 }

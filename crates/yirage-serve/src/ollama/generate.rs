@@ -253,7 +253,7 @@ fn begin_text(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
         let ids = if suffix.is_empty() { texts.encode_raw(&prompt, Some(true))? } else { gap.prompt(texts, "suffix")? };
         let compiled = shared.grammar.compile(generator)?;
         let asked = &shared.asked;
-        let streams = start(app, call, held, &[ids], asked, &|| compiled.constraint())?;
+        let streams = start(app, call, held, &[ids], asked, &Arc::default(), &|| compiled.constraint())?;
         let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &[], false));
         return Ok(opened.begun(turns, false, ignored));
     }

@@ -99,7 +99,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Posted { body, .. }: Poste
             let family = generator.template(true).map(|template| template.family).ok();
             capabilities = vec!["completion"];
             capabilities.extend(family.is_some_and(|family| family.calls.is_some()).then_some("tools"));
-            capabilities.extend(family.is_some_and(|family| family.thinks).then_some("thinking"));
+            capabilities.extend(family.is_some_and(|family| family.thoughts.is_some()).then_some("thinking"));
             template = generator.template_source().unwrap_or_default().to_owned();
         }
         let architecture = object["details"]["family"].as_str().unwrap_or_default().to_owned();

@@ -5,7 +5,7 @@ use super::logprobs;
 use crate::error::ApiError;
 use crate::generate::{End, Ending, Said, SeenToken, StopCause, Usage};
 use crate::reply;
-use crate::speech::Piece;
+use crate::response_parser::{Call, CallPart, Piece};
 use crate::sse::{Gone, Writer};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 struct Message {
     content: String,
     reasoning: String,
-    calls: Vec<Value>,
+    calls: Vec<Call>,
     tokens: Vec<SeenToken>,
     end: Option<Box<End>>,
 }
@@ -34,11 +34,7 @@ pub(super) async fn whole(mut chat: Chat) -> Result<Response, ApiError> {
             match piece {
                 Piece::Content(text) => message.content.push_str(&text),
                 Piece::Reasoning(text) => message.reasoning.push_str(&text),
-                Piece::Call(call) => message.calls.push(json!({
-                    "id": chat.call_id(choice, message.calls.len()),
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                })),
+                Piece::Call(part) => Call::add(&mut message.calls, part),
             }
         }
         message.tokens.extend(tokens);
@@ -119,7 +115,14 @@ impl Chat {
         let content = if called && message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
         let mut said = json!({"role": "assistant", "content": content, "refusal": null});
         if called {
-            said["tool_calls"] = message.calls.clone().into();
+            let call = |(nth, call): (usize, &Call)| {
+                json!({
+                    "id": self.call_id(at, nth),
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                })
+            };
+            said["tool_calls"] = message.calls.iter().enumerate().map(call).collect();
         }
         if !message.reasoning.is_empty() {
             said["reasoning_content"] = message.reasoning.as_str().into();
@@ -187,7 +190,7 @@ pub(super) async fn stream(mut chat: Chat, writer: Writer) -> Result<(), Gone> {
         // Tokens go with the first piece that they made known.
         let mut tokens = Some(tokens);
         for piece in pieces {
-            let delta = chat.delta(choice, piece, &mut calls);
+            let Some(delta) = chat.delta(choice, piece, &mut calls) else { continue };
             writer.data(&chat.part(choice, delta, &tokens.take().unwrap_or_default(), None)).await?;
         }
         if let Some(end) = end {
@@ -204,20 +207,23 @@ pub(super) async fn stream(mut chat: Chat, writer: Writer) -> Result<(), Gone> {
 }
 
 impl Chat {
-    fn delta(&self, choice: usize, piece: Piece, calls: &mut [usize]) -> Value {
-        match piece {
+    /// What a piece adds to a choice; nothing where a call ends. Behind the calls of each choice stands how many there are.
+    fn delta(&self, choice: usize, piece: Piece, calls: &mut [usize]) -> Option<Value> {
+        Some(match piece {
             Piece::Content(text) => json!({"content": text}),
             Piece::Reasoning(text) => json!({"reasoning_content": text}),
-            Piece::Call(call) => {
-                let mut at = 0;
-                if let Some(count) = calls.get_mut(choice) {
-                    at = *count;
-                    *count += 1;
-                }
-                let function = json!({"name": call.name, "arguments": call.arguments});
-                let id = self.call_id(choice, at);
+            Piece::Call(CallPart::Begin(name)) => {
+                let count = calls.get_mut(choice)?;
+                let (at, id) = (*count, self.call_id(choice, *count));
+                *count += 1;
+                let function = json!({"name": name, "arguments": ""});
                 json!({"tool_calls": [{"index": at, "id": id, "type": "function", "function": function}]})
             }
-        }
+            Piece::Call(CallPart::Arguments(text)) => {
+                let at = calls.get(choice)?.checked_sub(1)?;
+                json!({"tool_calls": [{"index": at, "function": {"arguments": text}}]})
+            }
+            Piece::Call(CallPart::End) => return None,
+        })
     }
 }

@@ -128,7 +128,7 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
     let prompts = of.sent.iter().map(ids).collect::<Result<Vec<_>, _>>()?;
     let compiled = of.grammar.compile(generator)?;
     let asked = &of.asked;
-    let streams = start(app, call, &held, &prompts, asked, &|| compiled.constraint())?;
+    let streams = start(app, call, &held, &prompts, asked, &Arc::default(), &|| compiled.constraint())?;
     let logprobs = asked.sampling.logprobs.is_some();
     let keeps = logprobs || of.token_ids;
     let turns = Turns::new(streams, asked.n, || Speaker::plain(&asked.stops, &asked.stop_ids, keeps));

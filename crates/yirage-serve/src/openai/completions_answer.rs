@@ -6,7 +6,7 @@ use super::logprobs::Lists;
 use crate::error::ApiError;
 use crate::generate::{End, Said, SeenToken};
 use crate::reply;
-use crate::speech::Piece;
+use crate::response_parser::Piece;
 use crate::sse::{Gone, Writer};
 use axum::response::Response;
 use serde_json::{Value, json};

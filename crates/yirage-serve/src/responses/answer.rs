@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::generate::{End, Ending, Said, SeenToken};
 use crate::openai::logprobs;
 use crate::reply;
-use crate::speech::Piece;
+use crate::response_parser::Piece;
 use crate::sse::{Gone, Writer};
 use crate::store::Kept;
 use axum::response::Response;

@@ -1,6 +1,6 @@
 //! The items of an answer as they grow, and the events that tell of it.
 
-use crate::speech::Piece;
+use crate::response_parser::{Call, CallPart, Piece};
 use serde_json::{Value, json};
 
 /// An event: its name and what it says.
@@ -13,6 +13,8 @@ pub(super) struct Output {
     items: Vec<Value>,
     /// The item that grows.
     open: Option<Open>,
+    /// The call that grows.
+    call: Option<Call>,
     text: String,
 }
 
@@ -42,7 +44,7 @@ impl Kind {
 
 impl Output {
     pub(super) fn new(id: &str) -> Output {
-        Output { id: id.to_owned(), items: Vec::new(), open: None, text: String::new() }
+        Output { id: id.to_owned(), items: Vec::new(), open: None, call: None, text: String::new() }
     }
 
     /// The items that are whole.
@@ -83,11 +85,7 @@ impl Output {
         let (kind, text) = match piece {
             Piece::Content(text) => (Kind::Message, text),
             Piece::Reasoning(text) => (Kind::Reasoning, text),
-            Piece::Call(call) => {
-                let mut events = self.close();
-                events.extend(self.call(&call.name, &call.arguments));
-                return events;
-            }
+            Piece::Call(part) => return self.call_part(part),
         };
         let mut events = Vec::new();
         if self.open.as_ref().is_none_or(|open| open.kind != kind) {
@@ -122,8 +120,11 @@ impl Output {
         }
     }
 
-    /// Ends the item that grows.
+    /// Ends the item that grows. A call that has not ended itself is incomplete.
     pub(super) fn close(&mut self) -> Vec<Event> {
+        if let Some(call) = self.call.take() {
+            return self.end_call(&call);
+        }
         let Some(Open { kind, text, logprobs }) = self.open.take() else { return Vec::new() };
         let part = part(kind, &text, &logprobs);
         let (item, index) = (self.item(kind, Some(part.clone())), self.items.len());
@@ -147,25 +148,51 @@ impl Output {
         events
     }
 
-    fn call(&mut self, name: &str, arguments: &str) -> Vec<Event> {
-        let (id, index) = (self.item_id("fc"), self.items.len());
-        let call_id = format!("call_{}_{index}", self.id);
-        let item = |arguments: &str, status: &str| {
-            json!({
-                "id": id, "type": "function_call", "call_id": call_id, "name": name, "arguments": arguments,
-                "status": status,
-            })
-        };
-        let done = item(arguments, "completed");
-        let delta = json!({"item_id": id, "output_index": index, "delta": arguments});
-        let whole = json!({"item_id": id, "output_index": index, "arguments": arguments, "name": name});
+    fn call_part(&mut self, part: CallPart) -> Vec<Event> {
+        match part {
+            CallPart::Begin(name) => {
+                let mut events = self.close();
+                let call = Call { name, ..Call::default() };
+                let item = self.call_item(&call, "in_progress");
+                events.push(("response.output_item.added", json!({"output_index": self.items.len(), "item": item})));
+                self.call = Some(call);
+                events
+            }
+            CallPart::Arguments(text) => {
+                let Some(call) = &mut self.call else { return Vec::new() };
+                call.arguments.push_str(&text);
+                let delta = json!({"item_id": self.item_id("fc"), "output_index": self.items.len(), "delta": text});
+                vec![("response.function_call_arguments.delta", delta)]
+            }
+            CallPart::End => {
+                if let Some(call) = &mut self.call {
+                    call.ended = true;
+                }
+                self.close()
+            }
+        }
+    }
+
+    fn call_item(&self, call: &Call, status: &str) -> Value {
+        json!({
+            "id": self.item_id("fc"),
+            "type": "function_call",
+            "call_id": format!("call_{}_{}", self.id, self.items.len()),
+            "name": call.name,
+            "arguments": call.arguments,
+            "status": status,
+        })
+    }
+
+    fn end_call(&mut self, call: &Call) -> Vec<Event> {
+        let item = self.call_item(call, if call.ended { "completed" } else { "incomplete" });
+        let (id, index) = (&item["id"], self.items.len());
+        let whole = json!({"item_id": id, "output_index": index, "arguments": call.arguments, "name": call.name});
         let events = vec![
-            ("response.output_item.added", json!({"output_index": index, "item": item("", "in_progress")})),
-            ("response.function_call_arguments.delta", delta),
             ("response.function_call_arguments.done", whole),
-            ("response.output_item.done", json!({"output_index": index, "item": done})),
+            ("response.output_item.done", json!({"output_index": index, "item": item})),
         ];
-        self.items.push(done);
+        self.items.push(item);
         events
     }
 

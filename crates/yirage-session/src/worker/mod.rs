@@ -113,11 +113,11 @@ impl<'t> Worker<'t> {
 
     fn add(&mut self, new: New) {
         let New { job, matcher, sink, open, submitted } = new;
-        let deadline = job.deadline;
+        let (deadline, marks) = (job.deadline, job.marks.clone());
         match self.admit(job) {
             Err(error) => sink.fail(error),
             Ok(seq) => {
-                let texting = self.texts.map(|texts| Texting::new(texts, matcher));
+                let texting = self.texts.map(|texts| Texting::new(texts, matcher, marks));
                 self.running.insert(seq, Running::new(sink, texting, open, submitted, deadline));
             }
         }

@@ -54,7 +54,7 @@ impl<'t> Running<'t> {
         if self.broken.is_some() || self.sink.is_cancelled() {
             return Some(FinishReason::Cancelled);
         }
-        if self.texting.as_ref().is_some_and(Texting::has_stopped) {
+        if self.texting.as_ref().is_some_and(|texting| texting.stopped().is_some()) {
             return Some(FinishReason::StopText);
         }
         self.deadline.filter(|&deadline| now >= deadline).map(|_| FinishReason::Deadline)
@@ -94,6 +94,7 @@ impl<'t> Running<'t> {
 
     /// Passes on the end.
     pub(super) fn finish(mut self, reason: FinishReason, usage: Usage, gain: Option<f64>) {
+        let stop = self.texting.as_ref().and_then(Texting::stopped);
         let rest = self.texting.take().map(Texting::finish);
         self.push_text(rest);
         let first = self.first.unwrap_or_else(Instant::now);
@@ -101,7 +102,7 @@ impl<'t> Running<'t> {
         let queue = admitted.saturating_duration_since(self.submitted);
         let prefill = first.saturating_duration_since(admitted);
         let decode = self.last.saturating_duration_since(first);
-        self.push(event::Event::Finished(Finished { reason, usage, gain, queue, prefill, decode }));
+        self.push(event::Event::Finished(Finished { reason, stop, usage, gain, queue, prefill, decode }));
         if let Some(error) = self.broken.take() {
             self.fail(error);
         }

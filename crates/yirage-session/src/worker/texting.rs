@@ -3,14 +3,18 @@
 use crate::error::SessionError;
 use crate::job::Job;
 use crate::texts::Texts;
-use yirage_engine::text::{StopHit, StopMatcher};
+use std::sync::Arc;
+use yirage_engine::text::{Emitted, StopHit, StopMatcher};
 use yirage_model::tokenizer::Detokenizer;
 
 /// An answer's text as it grows.
 pub(crate) struct Texting<'t> {
+    texts: &'t Texts,
     detokenizer: Detokenizer<'t>,
     matcher: StopMatcher,
-    stopped: bool,
+    marks: Arc<[u32]>,
+    /// The stop string that is complete, by its place among the job's.
+    stopped: Option<usize>,
 }
 
 impl<'t> Texting<'t> {
@@ -25,22 +29,39 @@ impl<'t> Texting<'t> {
         Ok(StopMatcher::new(&job.stops, &job.request.stop_ids)?)
     }
 
-    pub(super) fn new(texts: &'t Texts, matcher: StopMatcher) -> Texting<'t> {
+    pub(super) fn new(texts: &'t Texts, matcher: StopMatcher, marks: Arc<[u32]>) -> Texting<'t> {
         // What is skipped here are control tokens; text that merely looks like them stays.
-        Texting { detokenizer: texts.tokenizer.continuation(true), matcher, stopped: false }
+        Texting { texts, detokenizer: texts.tokenizer.continuation(true), matcher, marks, stopped: None }
     }
 
     /// The text that a token makes certain.
     pub(super) fn push(&mut self, token: u32) -> String {
+        if self.marks.contains(&token) {
+            return self.mark(token);
+        }
         let piece = self.detokenizer.push(token);
         let emitted = self.matcher.push(token, &piece);
+        self.hit(emitted)
+    }
+
+    /// A mark stands behind all that came before it, whatever of that was held back.
+    fn mark(&mut self, token: u32) -> String {
+        let tokenizer = &self.texts.tokenizer;
+        let before = std::mem::replace(&mut self.detokenizer, tokenizer.continuation(true)).finish();
+        let emitted = self.matcher.push_mark(token, &before, tokenizer.piece(token).unwrap_or_default());
+        self.hit(emitted)
+    }
+
+    fn hit(&mut self, emitted: Emitted) -> String {
         // What ends at an id the engine ends by itself.
-        self.stopped |= matches!(emitted.hit, Some(StopHit::Text(_)));
+        if let Some(StopHit::Text(at)) = emitted.hit {
+            self.stopped = Some(at);
+        }
         emitted.text
     }
 
-    /// Whether a stop string is complete.
-    pub(super) fn has_stopped(&self) -> bool {
+    /// The stop string that is complete, by its place among the job's.
+    pub(super) fn stopped(&self) -> Option<usize> {
         self.stopped
     }
 

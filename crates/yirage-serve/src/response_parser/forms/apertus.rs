@@ -1,0 +1,14 @@
+//! Apertus: a list of objects whose only key is the tool's name.
+
+use super::{Form, Opener};
+use crate::response_parser::syntax::{Objects, Syntax};
+
+pub(super) const FORM: Form = Form {
+    name: "apertus",
+    openers: &[Opener::new("<|tools_prefix|>")],
+    syntaxes: &[Syntax::Objects(&LIST)],
+    told: &[&["<|tools_prefix|>"]],
+    ..Form::NONE
+};
+
+const LIST: Objects = Objects { names: &[], arguments: &[], list: true, before: &[], end: Some("<|tools_suffix|>") };

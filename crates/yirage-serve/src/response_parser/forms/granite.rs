@@ -1,0 +1,20 @@
+//! Granite 3 and Phi-4-mini: a list of objects behind a special token.
+
+use super::{Form, Opener};
+use crate::response_parser::syntax::{Objects, Syntax};
+
+pub(super) const FORM: Form = Form {
+    name: "granite",
+    openers: &[Opener::new("<|tool_call|>")],
+    syntaxes: &[Syntax::Objects(&LIST)],
+    told: &[&["<|tool_call|>"]],
+    ..Form::NONE
+};
+
+const LIST: Objects = Objects {
+    names: &["name"],
+    arguments: &["arguments", "parameters"],
+    list: true,
+    before: &["<tool_call>"],
+    end: Some("<|/tool_call|>"),
+};

@@ -1,0 +1,28 @@
+//! Kimi K2: an id that holds the name, and arguments behind a separator.
+
+use super::{Form, Opener};
+use crate::response_parser::syntax::{Named, Syntax};
+
+pub(super) const FORM: Form = Form {
+    name: "kimi_k2",
+    openers: &[
+        Opener::new("<|tool_calls_section_begin|>"),
+        Opener::new("<|tool_call_section_begin|>"),
+        Opener::stays("<|tool_call_begin|>"),
+    ],
+    syntaxes: &[Syntax::Named(&CALLS)],
+    ..Form::NONE
+};
+
+const CALLS: Named = Named {
+    open: "<|tool_call_begin|>",
+    name_ends: &["<|tool_call_argument_begin|>"],
+    before_arguments: &[],
+    close: &["<|tool_call_end|>"],
+    end: Some("<|tool_calls_section_end|>"),
+    // `functions.name:0`
+    name: |id| {
+        let id = id.strip_prefix("functions.").unwrap_or(id);
+        id.rsplit_once(':').filter(|(_, at)| at.bytes().all(|byte| byte.is_ascii_digit())).map_or(id, |(name, _)| name)
+    },
+};

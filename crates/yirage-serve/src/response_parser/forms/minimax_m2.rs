@@ -1,0 +1,23 @@
+//! MiniMax M2: an element for each invocation and one for each parameter.
+
+use super::{Form, Opener};
+use crate::response_parser::syntax::{Elements, Syntax};
+
+pub(super) const FORM: Form = Form {
+    name: "minimax_m2",
+    openers: &[Opener::new("<minimax:tool_call>")],
+    syntaxes: &[Syntax::Elements(&CALLS)],
+    told: &[&["<minimax:tool_call>"]],
+    ..Form::NONE
+};
+
+const CALLS: Elements = Elements {
+    open: "<invoke name=",
+    name_ends: &[">"],
+    key_open: "<parameter name=",
+    key_close: ">",
+    value_open: "",
+    value_close: "</parameter>",
+    close: "</invoke>",
+    end: "</minimax:tool_call>",
+};

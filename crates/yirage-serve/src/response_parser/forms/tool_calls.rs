@@ -1,0 +1,30 @@
+//! `<tool_calls>` around objects (MiniMax M1, Jamba, Hunyuan A13B), or around names with arguments in blocks of code
+//! (Hunyuan).
+
+use super::{Form, Opener};
+use crate::response_parser::syntax::{Named, Objects, Syntax};
+
+pub(super) const FORM: Form = Form {
+    name: "tool_calls",
+    openers: &[Opener::new("<tool_calls>")],
+    syntaxes: &[Syntax::Objects(&OBJECTS), Syntax::Named(&NAMED)],
+    told: &[&["<tool_calls>"]],
+    ..Form::NONE
+};
+
+const OBJECTS: Objects = Objects {
+    names: &["name"],
+    arguments: &["arguments", "parameters"],
+    list: true,
+    before: &[],
+    end: Some("</tool_calls>"),
+};
+
+const NAMED: Named = Named {
+    open: "<tool_call>",
+    name_ends: &["<tool_sep>", "\n"],
+    before_arguments: &["```json", "```"],
+    close: &["```", "</tool_call>"],
+    end: Some("</tool_calls>"),
+    name: |text| text.strip_prefix("function<tool_sep>").unwrap_or(text),
+};

@@ -1,0 +1,145 @@
+//! Harmony, the form of gpt-oss (OpenAI, "OpenAI harmony response format"): an answer is messages, each with a channel and
+//! perhaps a recipient in its head. What is in `final` is for the user, what goes to `functions.name` is a call, and all else
+//! is thought.
+
+use super::marker::{Begins, begins, first, unfinished};
+use super::piece::{CallPart, Piece};
+
+/// The special tokens of the form.
+pub(super) const MARKS: [&str; 7] =
+    ["<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>", "<|return|>"];
+
+const START: &str = "<|start|>";
+const MESSAGE: &str = "<|message|>";
+const ENDS: [&str; 4] = ["<|end|>", "<|call|>", "<|return|>", START];
+/// What a tool's name stands behind.
+const RECIPIENT: &str = "to=functions.";
+/// Bytes of a message's head.
+const MAX_HEAD: usize = 1024;
+
+#[derive(Default)]
+enum At {
+    /// In a head, up to the mark behind it. An answer begins within one.
+    #[default]
+    Head,
+    /// In a message's text.
+    Body(Kind),
+    /// Between messages.
+    Between,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Said,
+    Thought,
+    Call { begun: bool },
+}
+
+/// An answer in this form.
+#[derive(Default)]
+pub(crate) struct Harmony {
+    at: At,
+    held: String,
+}
+
+impl Harmony {
+    pub(super) fn is_thinking(&self) -> bool {
+        matches!(self.at, At::Body(Kind::Thought))
+    }
+
+    pub(super) fn push(&mut self, text: &str, whole: bool) -> Vec<Piece> {
+        self.held.push_str(text);
+        let mut pieces = Vec::new();
+        while self.advance(whole, &mut pieces) {}
+        pieces
+    }
+
+    fn advance(&mut self, whole: bool, pieces: &mut Vec<Piece>) -> bool {
+        match self.at {
+            At::Head => self.head(whole, pieces),
+            At::Body(kind) => self.body(kind, whole, pieces),
+            At::Between => {
+                let Some(at) = self.held.find(START) else {
+                    if whole {
+                        self.held.clear();
+                    }
+                    return false;
+                };
+                self.held.drain(..at + START.len());
+                self.at = At::Head;
+                true
+            }
+        }
+    }
+
+    fn head(&mut self, whole: bool, pieces: &mut Vec<Piece>) -> bool {
+        let Some((head, body)) = self.held.split_once(MESSAGE) else {
+            // Text without a head is for the user: a model that was held to another form wrote it.
+            let text = self.held.trim_start();
+            let may_be_head = ["<|", "to=", "assistant", "analysis", "commentary", "final"];
+            let is_head = may_be_head.iter().any(|mark| begins(text, mark, whole) != Begins::No);
+            if !text.is_empty() && (!is_head || self.held.len() > MAX_HEAD || whole && !text.starts_with("<|")) {
+                self.at = At::Body(Kind::Said);
+                return true;
+            }
+            return false;
+        };
+        let (name, channel) = parsed(head);
+        let kind = match name {
+            Some(name) => {
+                pieces.push(Piece::Call(CallPart::Begin(name.to_owned())));
+                Kind::Call { begun: false }
+            }
+            None if channel == Some("final") => Kind::Said,
+            None => Kind::Thought,
+        };
+        self.held = body.to_owned();
+        self.at = At::Body(kind);
+        true
+    }
+
+    fn body(&mut self, kind: Kind, whole: bool, pieces: &mut Vec<Piece>) -> bool {
+        let found = first(&self.held, &ENDS);
+        let certain = match found {
+            Some((at, _)) => at,
+            None if whole => self.held.len(),
+            None => self.held.len() - unfinished(&self.held, &ENDS),
+        };
+        let behind = self.held.split_off(certain);
+        let text = std::mem::replace(&mut self.held, behind);
+        match kind {
+            Kind::Said => Piece::give(pieces, Piece::Content, text),
+            Kind::Thought => Piece::give(pieces, Piece::Reasoning, text),
+            Kind::Call { begun } => {
+                let text = if begun { text.as_str() } else { text.trim_start() };
+                let begun = begun || !text.is_empty();
+                self.at = At::Body(Kind::Call { begun });
+                Piece::give(pieces, |text| Piece::Call(CallPart::Arguments(text)), text);
+                if found.is_some() || whole {
+                    if !begun {
+                        pieces.push(Piece::Call(CallPart::Arguments("{}".to_owned())));
+                    }
+                    pieces.push(Piece::Call(CallPart::End));
+                }
+            }
+        }
+        let Some((_, end)) = found else {
+            if whole {
+                self.at = At::Between;
+            }
+            return false;
+        };
+        if end != START {
+            self.held.drain(..end.len());
+        }
+        self.at = At::Between;
+        true
+    }
+}
+
+/// The tool that a message is for, and its channel.
+fn parsed(head: &str) -> (Option<&str>, Option<&str>) {
+    let word = |text: &'_ str| text.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(text.len());
+    let behind = |mark: &str| head.split_once(mark).map(|(_, rest)| &rest[..word(rest)]);
+    (behind(RECIPIENT).filter(|name| !name.is_empty()), behind("<|channel|>"))
+}

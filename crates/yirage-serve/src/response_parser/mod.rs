@@ -1,0 +1,25 @@
+//! What a model writes, cut into what is thought, what is said, and calls of tools, as it comes.
+//!
+//! How a model marks these is a matter of its training, and its chat template shows it: [`Family::of`] renders a call through
+//! the template and takes the form whose parser reads that very call back. A form is a file in `forms/` and a line in its
+//! table; how arguments are written is one of a few kinds of syntax (`syntax/`), read as the text comes.
+//!
+//! Unknown here: who asked, by which protocol, and which tokens the text came from.
+
+mod declared;
+mod family;
+mod forms;
+mod harmony;
+mod marker;
+mod parser;
+mod piece;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod thoughts;
+
+pub(crate) use declared::Declared;
+pub(crate) use family::Family;
+pub(crate) use parser::ResponseParser;
+pub(crate) use piece::{Call, CallPart, Piece};
+pub(crate) use thoughts::Thoughts;

@@ -1,0 +1,250 @@
+//! A tool's name, and an element for each argument: `<function=name><parameter=key>value</parameter></function>` and its
+//! relatives. Values are bare text; of which type they are the tool's schema says.
+
+use super::typed::{quoted, typed, within_quotes};
+use super::{Seen, Step, is_name};
+use crate::response_parser::declared::Types;
+use crate::response_parser::marker::{Begins, begins, first, unfinished};
+
+/// What stands around names, keys and values.
+#[derive(Debug)]
+pub(in crate::response_parser) struct Elements {
+    /// What stands before the name of each call; empty where the opener does.
+    pub(in crate::response_parser) open: &'static str,
+    /// What a name ends with. What begins an argument or ends the call is left for what follows.
+    pub(in crate::response_parser) name_ends: &'static [&'static str],
+    /// What stands before a key.
+    pub(in crate::response_parser) key_open: &'static str,
+    /// What stands behind it; attributes may come between.
+    pub(in crate::response_parser) key_close: &'static str,
+    /// What stands before a value; empty where the key's end does.
+    pub(in crate::response_parser) value_open: &'static str,
+    /// What stands behind it.
+    pub(in crate::response_parser) value_close: &'static str,
+    /// What stands behind a call; empty where the end of all calls does.
+    pub(in crate::response_parser) close: &'static str,
+    /// What stands behind all calls.
+    pub(in crate::response_parser) end: &'static str,
+}
+
+/// Bytes of a name or key.
+const MAX_NAME: usize = 512;
+
+enum At {
+    /// Before a call.
+    Open,
+    Name,
+    /// Before an argument, or the end of the call.
+    Between,
+    Key,
+    /// Between a key and its value.
+    ValueOpen,
+    Value(Value),
+}
+
+/// A value as it comes.
+struct Value {
+    types: Types,
+    /// Text that is passed on as it comes.
+    is_text: bool,
+    /// Whether its first line break was looked for.
+    begun: bool,
+}
+
+pub(in crate::response_parser) struct Reader {
+    form: &'static Elements,
+    at: At,
+    name: String,
+    /// What the attributes of a key say of its value, where they do.
+    said_text: Option<bool>,
+    key: String,
+    arguments: usize,
+    calls: usize,
+}
+
+impl Reader {
+    pub(super) fn new(form: &'static Elements) -> Reader {
+        let (name, key) = (String::new(), String::new());
+        Reader { form, at: At::Open, name, said_text: None, key, arguments: 0, calls: 0 }
+    }
+
+    pub(super) fn step(&mut self, seen: &mut Seen<'_>) -> Step {
+        match &self.at {
+            At::Open => self.open(seen),
+            At::Name => self.name(seen),
+            At::Between => self.between(seen),
+            At::Key => self.key(seen),
+            At::ValueOpen => self.value_open(seen),
+            At::Value(_) => self.value(seen),
+        }
+    }
+
+    fn over(&self) -> Step {
+        if self.calls > 0 { Step::Done(0) } else { Step::Refused }
+    }
+
+    fn open(&mut self, seen: &Seen<'_>) -> Step {
+        let Some(blank) = seen.blank() else { return seen.more(self.over()) };
+        let text = &seen.text[blank..];
+        match begins(text, self.form.end, seen.whole) {
+            Begins::Yes if self.calls > 0 => return Step::Done(blank + self.form.end.len()),
+            Begins::Yes => return Step::Refused,
+            // A call may begin with the same letters.
+            Begins::Maybe => return Step::More,
+            Begins::No => {}
+        }
+        if self.form.open.is_empty() && self.calls > 0 {
+            return Step::Done(0);
+        }
+        match begins(text, self.form.open, seen.whole) {
+            Begins::Yes => {
+                self.at = At::Name;
+                Step::Read(blank + self.form.open.len())
+            }
+            Begins::Maybe => Step::More,
+            Begins::No => self.over(),
+        }
+    }
+
+    fn name(&mut self, seen: &mut Seen<'_>) -> Step {
+        let Some((length, end)) = first(seen.text, self.form.name_ends) else {
+            return if seen.text.len() > MAX_NAME { self.over() } else { seen.more(self.over()) };
+        };
+        let name = seen.text[..length].split('"').next().unwrap_or_default().trim();
+        if !is_name(name) {
+            return self.over();
+        }
+        name.clone_into(&mut self.name);
+        let stays = [self.form.key_open, self.form.close, self.form.end].contains(&end);
+        (self.at, self.arguments) = (At::Between, 0);
+        Step::Read(if stays { length } else { length + end.len() })
+    }
+
+    /// The call is one as soon as an argument comes, or its end.
+    fn between(&mut self, seen: &mut Seen<'_>) -> Step {
+        let Some(blank) = seen.blank() else { return seen.more(self.cut_off()) };
+        let text = &seen.text[blank..];
+        match begins(text, self.form.key_open, seen.whole) {
+            Begins::Yes => {
+                self.at = At::Key;
+                return Step::Read(blank + self.form.key_open.len());
+            }
+            Begins::Maybe => return Step::More,
+            Begins::No => {}
+        }
+        let close = if self.form.close.is_empty() { self.form.end } else { self.form.close };
+        for marker in [close, self.form.end] {
+            match begins(text, marker, seen.whole) {
+                Begins::Yes => {
+                    let name = std::mem::take(&mut self.name);
+                    if self.arguments == 0 {
+                        seen.begin(&name);
+                    }
+                    seen.arguments(if self.arguments == 0 { "{}" } else { "}" });
+                    seen.end();
+                    self.calls += 1;
+                    self.at = At::Open;
+                    let read = blank + marker.len();
+                    // The end of all calls without the call's own.
+                    return if marker == self.form.end { Step::Done(read) } else { Step::Read(read) };
+                }
+                Begins::Maybe => return Step::More,
+                Begins::No => {}
+            }
+        }
+        self.cut_off()
+    }
+
+    /// What is no argument where one is to be: text again, unless a call was begun, which stays without its end.
+    fn cut_off(&self) -> Step {
+        if self.arguments > 0 { Step::Done(0) } else { self.over() }
+    }
+
+    fn key(&mut self, seen: &mut Seen<'_>) -> Step {
+        let Some((raw, _)) = seen.text.split_once(self.form.key_close) else {
+            return if seen.text.len() > MAX_NAME { self.cut_off() } else { seen.more(self.cut_off()) };
+        };
+        let (key, attributes) = raw.split_once('"').unwrap_or((raw, ""));
+        self.said_text = match (attributes.contains("string=\"true\""), attributes.contains("string=\"false\"")) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        key.trim().clone_into(&mut self.key);
+        let read = raw.len() + self.form.key_close.len();
+        self.at = At::ValueOpen;
+        Step::Read(read)
+    }
+
+    fn value_open(&mut self, seen: &mut Seen<'_>) -> Step {
+        if self.form.value_open.is_empty() {
+            self.begin_value(seen);
+            return Step::Read(0);
+        }
+        let Some(blank) = seen.blank() else { return seen.more(self.cut_off()) };
+        match begins(&seen.text[blank..], self.form.value_open, seen.whole) {
+            Begins::Yes => {
+                self.begin_value(seen);
+                Step::Read(blank + self.form.value_open.len())
+            }
+            Begins::Maybe => Step::More,
+            Begins::No => self.cut_off(),
+        }
+    }
+
+    fn begin_value(&mut self, seen: &mut Seen<'_>) {
+        if self.arguments == 0 {
+            seen.begin(&self.name);
+        }
+        let types = seen.declared.types(&self.name, &self.key);
+        let is_text = self.said_text.unwrap_or_else(|| types.only_text());
+        let types = if self.said_text == Some(false) { Types::default() } else { types };
+        let before = if self.arguments == 0 { "{" } else { ", " };
+        seen.arguments(&format!("{before}{}: {}", quoted(&self.key), if is_text { "\"" } else { "" }));
+        self.arguments += 1;
+        self.at = At::Value(Value { types, is_text, begun: false });
+    }
+
+    fn value(&mut self, seen: &mut Seen<'_>) -> Step {
+        let At::Value(value) = &mut self.at else { return Step::Refused };
+        let mut read = 0;
+        if !value.begun {
+            // The line break behind the element's opening is not of the value.
+            let Some(first) = seen.text.chars().next() else { return seen.more(Step::Done(0)) };
+            read = usize::from(first == '\n');
+            value.begun = true;
+        }
+        let text = &seen.text[read..];
+        if let Some(length) = text.find(self.form.value_close) {
+            let inside = &text[..length];
+            let inside = inside.strip_suffix('\n').unwrap_or(inside);
+            let written = match value.is_text {
+                true => format!("{}\"", within_quotes(inside)),
+                false => typed(inside, &value.types),
+            };
+            seen.arguments(&written);
+            self.at = At::Between;
+            return Step::Read(read + length + self.form.value_close.len());
+        }
+        if !value.is_text {
+            // A value that is no text is known once it is whole.
+            return match read {
+                0 => seen.more(Step::Done(0)),
+                read => Step::Read(read),
+            };
+        }
+        let certain = match seen.whole {
+            true => text.len(),
+            false => {
+                let certain = &text[..text.len() - unfinished(text, &[self.form.value_close])];
+                certain.len() - usize::from(certain.ends_with('\n'))
+            }
+        };
+        seen.arguments(&within_quotes(&text[..certain]));
+        match read + certain {
+            0 if seen.whole => Step::Done(0),
+            0 => Step::More,
+            read => Step::Read(read),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! `{"name": ..., "arguments": {...}}`, alone, one after another or in a list.
+
+use super::json_text::{JsonText, Progress, value};
+use super::{Seen, Step};
+use crate::response_parser::marker::{Begins, begins};
+use serde_json::{Map, Value};
+
+/// Which keys the objects have, and what stands around them.
+#[derive(Debug)]
+pub(in crate::response_parser) struct Objects {
+    /// Keys of the tool's name; none where the only key is the name and its value the arguments.
+    pub(in crate::response_parser) names: &'static [&'static str],
+    /// Keys of the arguments.
+    pub(in crate::response_parser) arguments: &'static [&'static str],
+    /// Whether a list of objects may stand there, of which the opening bracket may be the opener's end.
+    pub(in crate::response_parser) list: bool,
+    /// What may stand between the opener and the first object.
+    pub(in crate::response_parser) before: &'static [&'static str],
+    /// What stands behind all calls; none where nothing does.
+    pub(in crate::response_parser) end: Option<&'static str>,
+}
+
+enum At {
+    /// Before an object.
+    Between,
+    /// Behind an object's bracket or comma: a key comes.
+    Key,
+    /// Within the arguments, which are passed on as they come.
+    Arguments(JsonText),
+    /// Behind a value.
+    Behind,
+}
+
+pub(in crate::response_parser) struct Reader {
+    form: &'static Objects,
+    /// Whether only tools that were declared are called.
+    known: bool,
+    at: At,
+    in_list: bool,
+    /// The tool's name, once it is known.
+    name: Option<String>,
+    /// Arguments that came before the name, or as text.
+    held: Option<String>,
+    /// Whether the call was begun.
+    begun: bool,
+    calls: usize,
+}
+
+impl Reader {
+    pub(super) fn new(form: &'static Objects, known: bool) -> Reader {
+        Reader { form, known, at: At::Between, in_list: false, name: None, held: None, begun: false, calls: 0 }
+    }
+
+    pub(super) fn step(&mut self, seen: &mut Seen<'_>) -> Step {
+        match &mut self.at {
+            At::Between => self.between(seen),
+            At::Key => self.key(seen),
+            At::Arguments(json) => match json.take(seen.text) {
+                Progress::Open if seen.text.is_empty() => Step::More,
+                Progress::Open => {
+                    seen.arguments(seen.text);
+                    Step::Read(seen.text.len())
+                }
+                Progress::Ended(length) => {
+                    seen.arguments(&seen.text[..length]);
+                    self.at = At::Behind;
+                    Step::Read(length)
+                }
+                Progress::Broken => Step::Done(0),
+            },
+            At::Behind => self.behind(seen),
+        }
+    }
+
+    /// What is not to be read on: an end behind calls, no call where none was.
+    fn over(&self) -> Step {
+        if self.calls > 0 || self.begun { Step::Done(0) } else { Step::Refused }
+    }
+
+    fn between(&mut self, seen: &Seen<'_>) -> Step {
+        let Some(blank) = seen.blank() else { return seen.more(self.over()) };
+        let text = &seen.text[blank..];
+        for marker in self.form.end.iter().chain(self.form.before) {
+            match begins(text, marker, seen.whole) {
+                Begins::Yes if self.form.end == Some(marker) => {
+                    return if self.calls > 0 { Step::Done(blank + marker.len()) } else { Step::Refused };
+                }
+                Begins::Yes => return Step::Read(blank + marker.len()),
+                Begins::Maybe => return Step::More,
+                Begins::No => {}
+            }
+        }
+        match text.as_bytes() {
+            [b'{', ..] => {
+                (self.name, self.held, self.begun) = (None, None, false);
+                self.at = At::Key;
+                Step::Read(blank + 1)
+            }
+            [b'[', ..] if self.form.list && !self.in_list && self.calls == 0 => {
+                self.in_list = true;
+                Step::Read(blank + 1)
+            }
+            [b',' | b';', ..] if self.calls > 0 => Step::Read(blank + 1),
+            [b']', ..] if self.in_list => {
+                self.in_list = false;
+                match self.form.end {
+                    Some(_) => Step::Read(blank + 1),
+                    None if self.calls > 0 => Step::Done(blank + 1),
+                    None => Step::Refused,
+                }
+            }
+            _ => self.over(),
+        }
+    }
+
+    /// A key with its value, or the beginning of the arguments.
+    fn key(&mut self, seen: &mut Seen<'_>) -> Step {
+        let Some(blank) = seen.blank() else { return seen.more(self.over()) };
+        let text = &seen.text[blank..];
+        if text.starts_with('}') {
+            return self.object_ends(blank + 1, seen);
+        }
+        if !text.starts_with('"') {
+            return self.over();
+        }
+        let Ok(Some(length)) = value(text, seen.whole) else { return seen.more(self.over()) };
+        let Ok(key) = serde_json::from_str::<String>(&text[..length]) else { return self.over() };
+        let rest = text[length..].trim_start();
+        let Some(behind) = rest.strip_prefix(':') else {
+            return if rest.is_empty() { seen.more(self.over()) } else { self.over() };
+        };
+        let behind = behind.trim_start();
+        let at = seen.text.len() - behind.len();
+        if self.form.names.is_empty() {
+            self.name = Some(key);
+            return self.arguments(at, seen);
+        }
+        if self.form.arguments.contains(&key.as_str()) {
+            return self.arguments(at, seen);
+        }
+        let length = match value(behind, seen.whole) {
+            Ok(Some(length)) => length,
+            Ok(None) => return seen.more(self.over()),
+            Err(()) => return self.over(),
+        };
+        if self.form.names.contains(&key.as_str()) {
+            let Ok(name) = serde_json::from_str::<String>(&behind[..length]) else { return self.over() };
+            self.name = Some(name);
+        } else if key == "function" && self.name.is_none() && self.function(&behind[..length]).is_none() {
+            return self.over();
+        }
+        self.at = At::Behind;
+        Step::Read(at + length)
+    }
+
+    /// `"function": {"name": ..., "arguments": ...}`, as clients' own interfaces have it, or the name alone.
+    fn function(&mut self, text: &str) -> Option<()> {
+        match serde_json::from_str(text).ok()? {
+            Value::String(name) => self.name = Some(name),
+            Value::Object(inner) => {
+                self.name = Some(inner.get("name")?.as_str()?.to_owned());
+                let arguments = self.form.arguments.iter().find_map(|key| inner.get(*key));
+                self.held = arguments.map(ToString::to_string);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The value of the arguments, which begins at `at`.
+    fn arguments(&mut self, at: usize, seen: &mut Seen<'_>) -> Step {
+        let text = &seen.text[at..];
+        if text.is_empty() {
+            return seen.more(self.over());
+        }
+        if let Some(name) = self.name.as_deref().filter(|_| text.starts_with('{')) {
+            if self.known && !seen.declared.has(name) {
+                return self.over();
+            }
+            seen.begin(name);
+            self.begun = true;
+            self.at = At::Arguments(JsonText::default());
+            return Step::Read(at);
+        }
+        // Text, or before the name: they are passed on once all is there.
+        match value(text, seen.whole) {
+            Ok(Some(length)) => {
+                self.held = Some(text[..length].to_owned());
+                self.at = At::Behind;
+                Step::Read(at + length)
+            }
+            Ok(None) => seen.more(self.over()),
+            Err(()) => self.over(),
+        }
+    }
+
+    fn behind(&mut self, seen: &mut Seen<'_>) -> Step {
+        let Some(blank) = seen.blank() else {
+            if seen.whole && self.begun {
+                // What ends without its bracket had its arguments whole.
+                seen.end();
+                self.begun = false;
+                self.calls += 1;
+                return Step::Done(0);
+            }
+            return seen.more(self.over());
+        };
+        match seen.text.as_bytes().get(blank) {
+            Some(b',') => {
+                self.at = At::Key;
+                Step::Read(blank + 1)
+            }
+            Some(b'}') => self.object_ends(blank + 1, seen),
+            _ => {
+                if self.begun {
+                    seen.end();
+                }
+                self.over()
+            }
+        }
+    }
+
+    fn object_ends(&mut self, read: usize, seen: &mut Seen<'_>) -> Step {
+        if !self.begun {
+            let Some(name) = self.name.take() else { return self.over() };
+            if self.known && !seen.declared.has(&name) {
+                return self.over();
+            }
+            let Some(arguments) = self.held.take().map_or(Some("{}".to_owned()), |held| object(&held)) else {
+                return self.over();
+            };
+            seen.begin(&name);
+            seen.arguments(&arguments);
+        }
+        seen.end();
+        self.begun = false;
+        self.calls += 1;
+        self.at = At::Between;
+        Step::Read(read)
+    }
+}
+
+/// Arguments as an object's text: they are one, or JSON text that is one.
+fn object(held: &str) -> Option<String> {
+    match serde_json::from_str(held).ok()? {
+        Value::Object(_) => Some(held.to_owned()),
+        Value::Null => Some("{}".to_owned()),
+        Value::String(text) if text.trim().is_empty() => Some("{}".to_owned()),
+        Value::String(text) => serde_json::from_str::<Map<String, Value>>(&text).ok().map(|_| text),
+        _ => None,
+    }
+}

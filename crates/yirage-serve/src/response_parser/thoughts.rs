@@ -1,0 +1,78 @@
+//! How models mark their thoughts.
+
+/// The marks around thoughts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Thoughts {
+    /// What stands before them.
+    pub(crate) open: &'static str,
+    /// What stands behind them.
+    pub(crate) close: &'static str,
+    /// Whether what opens them may stand in a template of a model that has none: then both have to be there.
+    both: bool,
+}
+
+const fn marks(open: &'static str, close: &'static str) -> Thoughts {
+    Thoughts { open, close, both: false }
+}
+
+/// All that are known. The first one that a template speaks of is its model's.
+const KNOWN: &[Thoughts] = &[
+    marks("<seed:think>", "</seed:think>"),
+    marks("[THINK]", "[/THINK]"),
+    // Apertus.
+    marks("<|inner_prefix|>", "<|inner_suffix|>"),
+    // Command A and R7B.
+    marks("<|START_THINKING|>", "<|END_THINKING|>"),
+    // Gemma 4.
+    marks("<|channel>thought\n", "<channel|>"),
+    // Kimi's first models that think.
+    marks("◁think▷", "◁/think▷"),
+    marks("<think>", "</think>"),
+    // EXAONE Deep.
+    marks("<thought>", "</thought>"),
+    // Granite 3.2 and 3.3's first revision say it in words.
+    Thoughts { open: "Here is my thought process:", close: "Here is my response:", both: true },
+];
+
+impl Thoughts {
+    /// The marks that a template's source speaks of. A template that drops old thoughts speaks of their end alone.
+    pub(crate) fn of(source: &str) -> Option<Thoughts> {
+        let speaks = |marks: &&Thoughts| source.contains(marks.close) && (!marks.both || source.contains(marks.open));
+        KNOWN.iter().find(speaks).copied()
+    }
+
+    /// Whether a prompt ends within a thought that it opened itself; `begin` is where the answer's turn begins.
+    pub(crate) fn is_open(self, prompt: &str, begin: usize) -> bool {
+        let turn = prompt.get(begin..).unwrap_or_default();
+        if prompt.trim_end().ends_with(self.open.trim_end()) {
+            return true;
+        }
+        match (turn.rfind(self.open.trim_end()), turn.rfind(self.close)) {
+            (Some(open), Some(close)) => open > close,
+            (open, None) => open.is_some(),
+            (None, Some(_)) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_those_that_a_template_speaks_of() {
+        assert_eq!(Thoughts::of("x"), None);
+        assert_eq!(Thoughts::of("{{ content.split('</think>')[-1] }}").unwrap().open, "<think>");
+        assert_eq!(Thoughts::of("<seed:think> </seed:think>").unwrap().close, "</seed:think>");
+        assert_eq!(Thoughts::of("Here is my response:"), None);
+    }
+
+    #[test]
+    fn a_thought_is_open_where_the_prompt_opened_it() {
+        let marks = Thoughts::of("</think>").unwrap();
+        assert!(marks.is_open("user: <think></think>\nassistant:<think>\n", 22));
+        assert!(marks.is_open("assistant:<think>\nbriefly:", 10));
+        assert!(!marks.is_open("assistant:<think>\n\n</think>\n\n", 10));
+        assert!(!marks.is_open("user: what is <think> for?\nassistant:", 36));
+    }
+}
