@@ -32,7 +32,7 @@ enum At {
 enum Kind {
     Said,
     Thought,
-    Call { begun: bool },
+    Call,
 }
 
 /// An answer in this form.
@@ -40,6 +40,8 @@ enum Kind {
 pub(crate) struct Harmony {
     at: At,
     held: String,
+    /// The arguments of the call that comes.
+    arguments: String,
 }
 
 impl Harmony {
@@ -88,7 +90,7 @@ impl Harmony {
         let kind = match name {
             Some(name) => {
                 pieces.push(Piece::Call(CallPart::Begin(name.to_owned())));
-                Kind::Call { begun: false }
+                Kind::Call
             }
             None if channel == Some("final") => Kind::Said,
             None => Kind::Thought,
@@ -110,18 +112,7 @@ impl Harmony {
         match kind {
             Kind::Said => Piece::give(pieces, Piece::Content, text),
             Kind::Thought => Piece::give(pieces, Piece::Reasoning, text),
-            Kind::Call { begun } => {
-                let text = if begun { text.as_str() } else { text.trim_start() };
-                let begun = begun || !text.is_empty();
-                self.at = At::Body(Kind::Call { begun });
-                Piece::give(pieces, |text| Piece::Call(CallPart::Arguments(text)), text);
-                if found.is_some() || whole {
-                    if !begun {
-                        pieces.push(Piece::Call(CallPart::Arguments("{}".to_owned())));
-                    }
-                    pieces.push(Piece::Call(CallPart::End));
-                }
-            }
+            Kind::Call => self.call(&text, found.is_some(), whole, pieces),
         }
         let Some((_, end)) = found else {
             if whole {
@@ -134,6 +125,27 @@ impl Harmony {
         }
         self.at = At::Between;
         true
+    }
+
+    /// More of a call's arguments. The token that ends a call ends the answer as well and is no text: where no more will
+    /// come, what is whole has ended.
+    fn call(&mut self, text: &str, ended: bool, whole: bool, pieces: &mut Vec<Piece>) {
+        let text = if self.arguments.is_empty() { text.trim_start() } else { text };
+        self.arguments.push_str(text);
+        let give = |pieces: &mut Vec<Piece>, text: &str| {
+            Piece::give(pieces, |text| Piece::Call(CallPart::Arguments(text)), text);
+        };
+        give(pieces, text);
+        if self.arguments.is_empty() && (ended || whole) {
+            give(pieces, "{}");
+            self.arguments.push_str("{}");
+        }
+        if ended || whole && serde_json::from_str::<serde_json::Value>(&self.arguments).is_ok() {
+            pieces.push(Piece::Call(CallPart::End));
+        }
+        if ended {
+            self.arguments.clear();
+        }
     }
 }
 

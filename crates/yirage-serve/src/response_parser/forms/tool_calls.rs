@@ -22,9 +22,10 @@ const OBJECTS: Objects = Objects {
 
 const NAMED: Named = Named {
     open: "<tool_call>",
-    name_ends: &["<tool_sep>", "\n"],
+    name_ends: &["\n", "```", "{"],
     before_arguments: &["```json", "```"],
     close: &["```", "</tool_call>"],
     end: Some("</tool_calls>"),
-    name: |text| text.strip_prefix("function<tool_sep>").unwrap_or(text),
+    // A kind may stand before the name, or a separator behind it.
+    name: |text| text.trim_start_matches("function<tool_sep>").trim_end_matches("<tool_sep>"),
 };

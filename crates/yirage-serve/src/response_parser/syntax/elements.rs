@@ -110,7 +110,7 @@ impl Reader {
         let Some((length, end)) = first(seen.text, self.form.name_ends) else {
             return if seen.text.len() > MAX_NAME { self.over() } else { seen.more(self.over()) };
         };
-        let name = seen.text[..length].split('"').next().unwrap_or_default().trim();
+        let (name, _) = unquoted(&seen.text[..length]);
         if !is_name(name) {
             return self.over();
         }
@@ -164,13 +164,13 @@ impl Reader {
         let Some((raw, _)) = seen.text.split_once(self.form.key_close) else {
             return if seen.text.len() > MAX_NAME { self.cut_off() } else { seen.more(self.cut_off()) };
         };
-        let (key, attributes) = raw.split_once('"').unwrap_or((raw, ""));
+        let (key, attributes) = unquoted(raw);
         self.said_text = match (attributes.contains("string=\"true\""), attributes.contains("string=\"false\"")) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
         };
-        key.trim().clone_into(&mut self.key);
+        key.clone_into(&mut self.key);
         let read = raw.len() + self.form.key_close.len();
         self.at = At::ValueOpen;
         Step::Read(read)
@@ -247,4 +247,12 @@ impl Reader {
             read => Step::Read(read),
         }
     }
+}
+
+/// A name that stands in quotation marks or not, of which the first may be missing, and what follows it.
+fn unquoted(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let text = text.strip_prefix('"').unwrap_or(text);
+    let (name, rest) = text.split_once('"').unwrap_or((text, ""));
+    (name.trim(), rest)
 }

@@ -31,6 +31,7 @@ impl JsonText {
                 match byte {
                     _ if self.escaped => self.escaped = false,
                     b'\\' => self.escaped = true,
+                    b'"' if self.open.is_empty() => return Progress::Ended(at + 1),
                     b'"' => self.in_text = false,
                     _ => {}
                 }

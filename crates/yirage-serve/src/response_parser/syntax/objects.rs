@@ -80,11 +80,12 @@ impl Reader {
     fn between(&mut self, seen: &Seen<'_>) -> Step {
         let Some(blank) = seen.blank() else { return seen.more(self.over()) };
         let text = &seen.text[blank..];
-        for marker in self.form.end.iter().chain(self.form.before) {
+        // What ends calls may be the beginning of what stands before the first.
+        let before = self.form.before.iter().filter(|_| self.calls == 0);
+        for (marker, is_end) in before.map(|mark| (mark, false)).chain(self.form.end.iter().map(|mark| (mark, true))) {
             match begins(text, marker, seen.whole) {
-                Begins::Yes if self.form.end == Some(marker) => {
-                    return if self.calls > 0 { Step::Done(blank + marker.len()) } else { Step::Refused };
-                }
+                Begins::Yes if is_end && self.calls == 0 => return Step::Refused,
+                Begins::Yes if is_end => return Step::Done(blank + marker.len()),
                 Begins::Yes => return Step::Read(blank + marker.len()),
                 Begins::Maybe => return Step::More,
                 Begins::No => {}
