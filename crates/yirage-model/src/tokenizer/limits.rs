@@ -21,6 +21,10 @@ pub const MAX_SPECIAL_LENGTHS: usize = 1 << 9;
 pub const MAX_WORD_CHARS: usize = 1_000;
 /// Longest pattern of a splitting or replacing component, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 1 << 14;
+/// Most groups and classes in each other in a pattern.
+pub const MAX_PATTERN_DEPTH: usize = 64;
+/// Most repeats that a counted repeat of a pattern asks for.
+pub const MAX_PATTERN_REPEAT: u32 = 100_000;
 /// Most memory of one compiled pattern, in bytes.
 pub const MAX_PATTERN_PROGRAM: usize = 10 << 20;
 /// Longest text that a backtracking pattern is searched in, and most backtracking steps of one search there: a step may

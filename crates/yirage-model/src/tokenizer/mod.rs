@@ -30,6 +30,7 @@ pub mod limits;
 mod merge;
 mod model;
 mod normalize;
+mod oniguruma;
 mod pattern;
 mod split;
 mod vocab;
