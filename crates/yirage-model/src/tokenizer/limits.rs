@@ -38,6 +38,8 @@ pub const SEARCH_TIME: Duration = Duration::from_secs(1);
 pub const SEARCH_TIME_PER_BYTE: Duration = Duration::from_micros(1);
 /// How many times its length a text may have once it is normalised, and what may be added to that.
 pub const MAX_GROWTH: (usize, usize) = (32, 1 << 20);
+/// Longest trie of a normalisation table, in bytes (published ones have some 300,000).
+pub const MAX_CHARSMAP_BYTES: usize = 16 << 20;
 /// Most components (normalisers, splitters, decoders) in one chain, and how deep chains may nest.
 pub const MAX_COMPONENTS: usize = 64;
 /// Deepest nesting of `Sequence` components.

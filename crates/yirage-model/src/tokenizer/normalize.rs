@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick, is_nfkc_quick};
 
 use super::bert;
+use super::bytes::byte_char;
+use super::charsmap::Charsmap;
 use super::error::TokenizerError;
 use super::limits;
 use super::pattern::Pattern;
@@ -35,6 +38,14 @@ pub(super) enum Normalizer {
     SpaceIdeographs,
     /// Drop the accents of a decomposed text.
     StripMarks,
+    /// Drop all combining marks.
+    StripAccents,
+    /// Drop control characters and make some characters plain spaces, as SentencePiece's rules for translation do.
+    Translation,
+    /// Replace by the table of a SentencePiece model.
+    Charsmap(Charsmap),
+    /// Write each byte as its character of the GPT-2 alphabet.
+    Bytes,
 }
 
 /// Applies the rewrites in order.
@@ -85,7 +96,22 @@ fn one<'a>(
         Normalizer::Clean => Cow::Owned(bert::clean(&text)),
         Normalizer::SpaceIdeographs => Cow::Owned(bert::space_ideographs(&text)),
         Normalizer::StripMarks => Cow::Owned(bert::strip_marks(&text)),
+        Normalizer::StripAccents if text.is_ascii() => text,
+        Normalizer::StripAccents => Cow::Owned(text.chars().filter(|&c| !is_combining_mark(c)).collect()),
+        Normalizer::Translation => Cow::Owned(text.chars().filter_map(for_translation).collect()),
+        Normalizer::Charsmap(table) => Cow::Owned(table.apply(&text)),
+        Normalizer::Bytes => Cow::Owned(text.bytes().map(byte_char).collect()),
     })
+}
+
+/// What becomes of a character by the rules `nmt_nfkc` of SentencePiece, apart from NFKC.
+fn for_translation(c: char) -> Option<char> {
+    match c {
+        '\u{1}'..='\u{8}' | '\u{b}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{8f}' | '\u{9f}' => None,
+        '\t' | '\n' | '\u{c}' | '\r' | '\u{1680}' | '\u{200b}'..='\u{200f}' => Some(' '),
+        '\u{2028}' | '\u{2029}' | '\u{2581}' | '\u{feff}' | '\u{fffd}' => Some(' '),
+        other => Some(other),
+    }
 }
 
 fn replace<'a>(
@@ -98,7 +124,9 @@ fn replace<'a>(
     let mut out = String::new();
     let mut done = 0;
     let mut wanted = 0;
+    let mut any = false;
     pattern.each(&text, watch, |found| {
+        any = true;
         wanted = wanted.max(out.len()) + (found.start - done) + content.len();
         if wanted > longest {
             return;
@@ -108,7 +136,7 @@ fn replace<'a>(
         done = found.end;
     })?;
     check_length(wanted, longest)?;
-    if done == 0 {
+    if !any {
         return Ok(text);
     }
     out.push_str(&text[done..]);

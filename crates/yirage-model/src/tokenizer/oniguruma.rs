@@ -541,7 +541,7 @@ fn wrap(opener: &str, start: usize, out: &mut String) {
 /// The bounds of `{n,m}`, `{n,}`, `{,m}` and `{n}`; `None` where the brace stands for itself.
 fn interval(rest: &mut Peekable<Chars<'_>>) -> Option<(u32, Option<u32>)> {
     let mut ahead = rest.clone();
-    let mut number = |ahead: &mut Peekable<Chars<'_>>| {
+    let number = |ahead: &mut Peekable<Chars<'_>>| {
         let mut digits = String::new();
         while let Some(c) = ahead.next_if(char::is_ascii_digit) {
             digits.push(c);

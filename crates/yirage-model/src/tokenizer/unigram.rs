@@ -3,7 +3,6 @@
 //!
 //! Knows nothing of how text became words.
 
-use super::bytes;
 use super::error::TokenizerError;
 use super::model::{self, NO_TOKEN};
 use super::vocab::TokenTable;
@@ -68,11 +67,11 @@ impl Unigram {
         let mut end = word.len();
         while end > 0 {
             let node = best[end];
-            cuts.push((node.from, end, node.id));
+            cuts.push((node.from, node.id));
             end = node.from;
         }
         let mut unknown: Option<usize> = None;
-        for &(start, end, id) in cuts.iter().rev() {
+        for &(start, id) in cuts.iter().rev() {
             if Some(id) == self.unk {
                 unknown.get_or_insert(start);
                 continue;
@@ -80,8 +79,7 @@ impl Unigram {
             if let Some(from) = unknown.take() {
                 self.push_unknown(vocab, word, from, start, out)?;
             }
-            let token = vocab.own(&word.as_bytes()[start..end]);
-            out.push(token.unwrap_or(id));
+            out.push(id);
         }
         unknown.map_or(Ok(()), |from| self.push_unknown(vocab, word, from, word.len(), out))
     }
@@ -112,7 +110,7 @@ impl Unigram {
 
     fn best_ways(&self, vocab: &TokenTable, word: &str, watch: &Watch) -> Result<Vec<Node>, TokenizerError> {
         let mut best = vec![Node { score: 0.0, from: usize::MAX, id: 0 }; word.len() + 1];
-        let mut improve = |at: usize, from: usize, score: f64, id: u32, best: &mut Vec<Node>| {
+        let improve = |at: usize, from: usize, score: f64, id: u32, best: &mut Vec<Node>| {
             if best[at].from == usize::MAX || score > best[at].score {
                 best[at] = Node { score, from, id };
             }
@@ -202,6 +200,5 @@ mod tests {
         assert_eq!(encode(None, false, "ab").unwrap(), [6]);
         assert!(matches!(encode(None, false, "ax"), Err(TokenizerError::Unrepresentable { character: 'x', .. })));
         assert!(Unigram::new("t", &vocab, scores.clone(), Some(99), false).is_err());
-        assert_eq!(bytes::fallback_name(0x78), "<0x78>");
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct TokenTable {
     hasher: foldhash::fast::RandomState,
     /// Some text has two ids.
     shadowed: bool,
+    /// Ids, sorted, that are not of the model but were added to it.
+    foreign: Vec<u32>,
 }
 
 impl std::fmt::Debug for TokenTable {
@@ -41,6 +43,7 @@ impl TokenTable {
             index: HashTable::with_capacity(tokens),
             hasher: foldhash::fast::RandomState::default(),
             shadowed: false,
+            foreign: Vec::new(),
         }
     }
 
@@ -90,6 +93,17 @@ impl TokenTable {
                 self.arena.as_bytes()[span.start as usize..][..span.len as usize] == *text
             })
             .copied()
+    }
+
+    /// The id of exactly this text, where the model itself has it.
+    pub(super) fn own(&self, text: &[u8]) -> Option<u32> {
+        self.get(text).filter(|id| self.foreign.binary_search(id).is_err())
+    }
+
+    /// Says which ids the model does not see.
+    pub(super) fn set_foreign(&mut self, mut ids: Vec<u32>) {
+        ids.sort_unstable();
+        self.foreign = ids;
     }
 
     /// Whether `id` is the id its own text answers with.
