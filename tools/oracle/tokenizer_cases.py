@@ -79,7 +79,7 @@ def bytes_of(dice):
     return [f"<0x{b:02X}>" for b in range(256) if b not in gone]
 
 
-def bpe(dice, byte_level):
+def bpe(dice, byte_level=False):
     letters = list(byte_alphabet().values()) if byte_level else alphabet(dice)
     if byte_level and dice.random() < 0.3:
         letters = dice.sample(letters, 200)

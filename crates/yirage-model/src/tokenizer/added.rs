@@ -76,7 +76,10 @@ impl Leftmost {
             if start > done {
                 out.push(Fragment::Text(done..start));
             }
-            out.push(Fragment::Token(token.id));
+            // White space that is a token itself may be gone already.
+            if start < end {
+                out.push(Fragment::Token(token.id));
+            }
             done = end;
         }
         if done < text.len() {

@@ -41,24 +41,30 @@ impl Charsmap {
         Ok(Self { units, replacements: replacements.to_owned() })
     }
 
-    /// `text` with everything replaced that the table replaces.
-    pub(super) fn apply(&self, text: &str) -> String {
+    /// `text` with everything replaced that the table replaces, as far as that has `longest` bytes or few more.
+    pub(super) fn apply(&self, text: &str, longest: usize) -> String {
         let mut out = String::with_capacity(text.len());
         for cluster in text.graphemes(true) {
             let whole = if cluster.len() <= LONGEST_CLUSTER { self.replacement(cluster) } else { None };
             match whole {
                 Some(replacement) => out.push_str(replacement),
-                None => self.each_char(cluster, &mut out),
+                None => self.each_char(cluster, longest, &mut out),
+            }
+            if out.len() > longest {
+                break;
             }
         }
         out
     }
 
-    fn each_char(&self, cluster: &str, out: &mut String) {
+    fn each_char(&self, cluster: &str, longest: usize, out: &mut String) {
         for c in cluster.chars() {
             match self.replacement(c.encode_utf8(&mut [0; 4])) {
                 Some(replacement) => out.push_str(replacement),
                 None => out.push(c),
+            }
+            if out.len() > longest {
+                break;
             }
         }
     }

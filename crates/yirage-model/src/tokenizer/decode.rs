@@ -57,6 +57,16 @@ impl Tokenizer {
         self.respelled.get(&id).map(String::as_str).or_else(|| self.tokens.text(id))
     }
 
+    /// Whether decoding without special tokens leaves `id` out. What counts is its text: of two ids with the text of a
+    /// special token both are, and one that decoding writes otherwise is not.
+    fn reads_as_special(&self, id: u32) -> bool {
+        if self.tokens.is_answer(id) {
+            return self.is_special(id) && !self.respelled.contains_key(&id);
+        }
+        let named = self.tokens.text(id).and_then(|text| self.tokens.get(text.as_bytes()));
+        named.is_some_and(|id| self.is_special(id))
+    }
+
     /// The text of a whole sequence: as [`Tokenizer::detokenizer`] at the start of a text, in one call.
     /// Ids the vocabulary lacks contribute nothing. `skip_special` leaves special tokens out.
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> String {
@@ -116,8 +126,7 @@ impl Detokenizer<'_> {
     /// Takes one token and gives the text that is certain by now, often empty.
     pub fn push(&mut self, id: u32) -> String {
         let t = self.tokenizer;
-        // A token that is written otherwise in decoding is not recognised as special there.
-        if self.skip_special && t.is_special(id) && !t.respelled.contains_key(&id) {
+        if self.skip_special && t.reads_as_special(id) {
             return String::new();
         }
         match &mut self.progress {

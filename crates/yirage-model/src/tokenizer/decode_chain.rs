@@ -5,6 +5,7 @@
 //! are the same by construction.
 
 use super::bytes;
+use super::limits;
 use super::pattern::Pattern;
 use super::watch::Watch;
 
@@ -245,8 +246,11 @@ fn give_bytes(memory: &mut Memory, give: &mut dyn FnMut(Part<'_>)) {
     }
 }
 
-/// What a whole token becomes that has `before` tokens in front of it.
+/// What a whole token becomes that has `before` tokens in front of it. One that is far too long stays as it is.
 fn whole(rewrite: &Rewrite, before: usize, token: &str, give: &mut dyn FnMut(&str)) {
+    if token.len() > limits::MAX_TOKEN_TEXT {
+        return give(token);
+    }
     match rewrite {
         Rewrite::WordPiece { prefix, cleanup } => {
             let spaced = match token.strip_prefix(prefix.as_str()) {
@@ -273,15 +277,19 @@ fn whole(rewrite: &Rewrite, before: usize, token: &str, give: &mut dyn FnMut(&st
     }
 }
 
-/// A pattern that gives up leaves the token as it is: a text that was made must be readable.
+/// A pattern that gives up, and one that makes the token far too long, leave it as it is: a text that was made must be
+/// readable.
 fn replaced(pattern: &Pattern, content: &str, token: &str) -> String {
     let (mut out, mut done) = (String::new(), 0);
     let found = pattern.each(token, &Watch::new(token.len()), |found| {
+        if out.len() > limits::MAX_TOKEN_TEXT {
+            return;
+        }
         out.push_str(&token[done..found.start]);
         out.push_str(content);
         done = found.end;
     });
-    if found.is_err() {
+    if found.is_err() || out.len() > limits::MAX_TOKEN_TEXT {
         return token.to_owned();
     }
     out.push_str(&token[done..]);

@@ -40,6 +40,8 @@ pub const SEARCH_TIME_PER_BYTE: Duration = Duration::from_micros(1);
 pub const MAX_GROWTH: (usize, usize) = (32, 1 << 20);
 /// Longest trie of a normalisation table, in bytes (published ones have some 300,000).
 pub const MAX_CHARSMAP_BYTES: usize = 16 << 20;
+/// Longest text that a decoder makes of one token, in bytes: rewrites that make each other's matches grow no further.
+pub const MAX_TOKEN_TEXT: usize = 1 << 18;
 /// Most components (normalisers, splitters, decoders) in one chain, and how deep chains may nest.
 pub const MAX_COMPONENTS: usize = 64;
 /// Deepest nesting of `Sequence` components.

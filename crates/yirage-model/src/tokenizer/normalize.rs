@@ -99,7 +99,7 @@ fn one<'a>(
         Normalizer::StripAccents if text.is_ascii() => text,
         Normalizer::StripAccents => Cow::Owned(text.chars().filter(|&c| !is_combining_mark(c)).collect()),
         Normalizer::Translation => Cow::Owned(text.chars().filter_map(for_translation).collect()),
-        Normalizer::Charsmap(table) => Cow::Owned(table.apply(&text)),
+        Normalizer::Charsmap(table) => Cow::Owned(table.apply(&text, longest)),
         Normalizer::Bytes => Cow::Owned(text.bytes().map(byte_char).collect()),
     })
 }
