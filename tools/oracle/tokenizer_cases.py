@@ -16,6 +16,7 @@ exceeded. --golden FILE writes a small set for the test that needs no Python.
 import argparse
 import base64
 import json
+import os
 import pathlib
 import random
 import struct
@@ -24,7 +25,8 @@ import sys
 import tempfile
 import unicodedata
 
-import tokenizers
+os.environ.setdefault("RUST_BACKTRACE", "0")
+import tokenizers  # noqa: E402
 
 
 WORDS = ["hello", " the", "World", "'s", "'LL", "don't", "HTTPServer", "fooBar", "x_1", "123", "4567890", "3.14", "lo",

@@ -198,7 +198,9 @@ impl RawConfig {
 /// One token id, a list of them within the budget, or nothing. Negative numbers are taken as files have them; lists may
 /// have nulls.
 pub(super) fn signed_ids(section: &Section<'_>, key: &str) -> Result<Vec<i64>, ModelError> {
-    let one = |v: &Value| as_u32(v).map(i64::from).or_else(|| v.as_f64().filter(|x| *x < 0.0 && x.fract() == 0.0).map(|x| x as i64));
+    let one = |v: &Value| {
+        as_u32(v).map(i64::from).or_else(|| v.as_f64().filter(|x| *x < 0.0 && x.fract() == 0.0).map(|x| x as i64))
+    };
     let read = |v: &Value| match (one(v), v.as_array()) {
         (Some(id), _) => Some(vec![id]),
         (None, Some(list)) if list.len() <= crate::limits::EOS_IDS => {

@@ -60,6 +60,7 @@ impl Leftmost {
     ) -> Result<Vec<Fragment>, TokenizerError> {
         let mut out = Vec::new();
         let mut done = 0;
+        let mut swallowed = 0..0;
         for found in self.search.iter().flat_map(|s| s.find_iter(text)) {
             let token = &self.tokens[found.pattern().as_usize()];
             watch.look(&token.text, found.start())?;
@@ -68,10 +69,14 @@ impl Leftmost {
                 continue;
             }
             if token.lstrip {
-                start = text[..start].trim_end().len().max(done);
+                start = done + text.get(done..start).map_or(0, |gap| gap.trim_end().len());
             }
             if token.rstrip {
-                end = text.len() - text[end..].trim_start().len();
+                // White space that an earlier token swallowed is not looked at again.
+                if !swallowed.contains(&end) {
+                    swallowed = end..text.len() - text[end..].trim_start().len();
+                }
+                end = swallowed.end.max(end);
             }
             if start > done {
                 out.push(Fragment::Text(done..start));

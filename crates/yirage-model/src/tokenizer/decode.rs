@@ -153,9 +153,7 @@ impl Detokenizer<'_> {
                 chain.finish(state, &mut out);
                 out
             }
-            Progress::Joined { strip, pending } => {
-                without_prefix(strip, String::from_utf8_lossy(pending).into_owned())
-            }
+            Progress::Joined { strip, pending } => without_prefix(strip, String::from_utf8_lossy(pending).into_owned()),
         }
     }
 }

@@ -297,7 +297,9 @@ fn replaced(pattern: &Pattern, content: &str, token: &str) -> String {
 }
 
 fn cleaned(text: &str) -> String {
-    CLEANUP.iter().fold(text.to_owned(), |text, (from, to)| if text.contains(from) { text.replace(from, to) } else { text })
+    CLEANUP
+        .iter()
+        .fold(text.to_owned(), |text, (from, to)| if text.contains(from) { text.replace(from, to) } else { text })
 }
 
 #[cfg(test)]

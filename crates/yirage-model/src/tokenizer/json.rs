@@ -12,8 +12,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use super::added::{Added, Leftmost};
-use super::error::{TokenizerError, shorten};
 use super::decode::Decoder;
+use super::error::{TokenizerError, shorten};
 use super::json_parts::{self, Parts, Template};
 use super::limits;
 use super::model::{self, Affixes, Alphabet, Fallback, Merges, Model, NO_TOKEN, Twice, Unknown};
@@ -279,7 +279,9 @@ impl Loader<'_> {
                 let model = Unigram::new(self.name, vocab, scores, self.unk_id, self.byte_fallback)?;
                 Ok(Model::Unigram(model))
             }
-            (UNIGRAM, None) => Err(TokenizerError::field(self.name, "model.vocab", "is not a list of tokens and scores")),
+            (UNIGRAM, None) => {
+                Err(TokenizerError::field(self.name, "model.vocab", "is not a list of tokens and scores"))
+            }
             (_, Some(_)) => Err(TokenizerError::field(self.name, "model.vocab", "is not a map from token to id")),
             (WORD_PIECE, None) => Ok(Model::WordPiece(self.word_piece(vocab)?)),
             (WORD_LEVEL, None) => Ok(Model::WordLevel { unk: own(&self.unk_token) }),
@@ -341,7 +343,7 @@ impl Loader<'_> {
                 raw.push(token);
                 continue;
             }
-            token.text = normalize::apply(normalizers, Cow::Borrowed(&t.content), &watch)?.into_owned();
+            token.text = normalize::apply(normalizers, Cow::Borrowed(&t.content), &watch)?.0.into_owned();
             let what = "length of a normalized added token in bytes";
             TokenizerError::limit(self.name, what, token.text.len(), limits::MAX_TOKEN_BYTES)?;
             if token.text != t.content {
@@ -441,7 +443,8 @@ impl<'de> Visitor<'de> for ModelSeed<'_, '_> {
                 "dropout" => loader.never_merges = dropout(loader, map.next_value::<Option<f64>>()?)?,
                 "continuing_subword_prefix" => {
                     loader.continuing_prefix = map.next_value()?;
-                    let late = loader.merges.is_some() && loader.continuing_prefix.as_ref().is_some_and(|p| !p.is_empty());
+                    let late =
+                        loader.merges.is_some() && loader.continuing_prefix.as_ref().is_some_and(|p| !p.is_empty());
                     if late {
                         let detail = "stands behind `merges`, which cannot be read without it";
                         let fault = TokenizerError::field(loader.name, "model.continuing_subword_prefix", detail);

@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
+use super::bert;
 use super::charsmap::Charsmap;
 use super::decode_chain::{Chain, Rewrite};
-use super::bert;
 use super::error::TokenizerError;
 use super::framed::PairPart;
 use super::limits;
@@ -248,7 +248,8 @@ pub(super) fn decoder(name: &str, value: &Value) -> Result<Chain, TokenizerError
 
 fn rewrite(name: &str, part: &Value) -> Result<Rewrite, TokenizerError> {
     let owned = |key: &str| text(name, part, key).map(str::to_owned);
-    let count = |key: &str| part.get(key).and_then(Value::as_u64).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let count =
+        |key: &str| part.get(key).and_then(Value::as_u64).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
     Ok(match kind(part) {
         "ByteLevel" => Rewrite::ByteLevel,
         "BPEDecoder" => Rewrite::Bpe { suffix: owned("suffix")? },
@@ -263,11 +264,9 @@ fn rewrite(name: &str, part: &Value) -> Result<Rewrite, TokenizerError> {
             cleanup: flag(part, "cleanup", true),
         },
         "Replace" => Rewrite::Replace { pattern: pattern(name, part)?, content: owned("content")? },
-        "Strip" => Rewrite::Strip {
-            content: one_char(name, part, "content")?,
-            start: count("start"),
-            stop: count("stop"),
-        },
+        "Strip" => {
+            Rewrite::Strip { content: one_char(name, part, "content")?, start: count("start"), stop: count("stop") }
+        }
         "Fuse" => Rewrite::Fuse,
         "ByteFallback" => Rewrite::ByteFallback,
         other => return Err(TokenizerError::unsupported(name, "decoder", other)),

@@ -164,7 +164,7 @@ impl Tokenizer {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
-        let text = normalize::apply(&self.normalizers, Cow::Borrowed(text), watch)?;
+        let (text, same_start) = normalize::apply(&self.normalizers, Cow::Borrowed(text), watch)?;
         let fragments = match &self.partition {
             Partition::Leftmost { normalized, .. } => normalized.partition(&text, parse_special, watch)?,
             Partition::LongestFirst { .. } => vec![Fragment::Text(0..text.len())],
@@ -173,7 +173,7 @@ impl Tokenizer {
             match fragment {
                 Fragment::Token(id) => out.push(id),
                 Fragment::Text(range) => {
-                    let first = at_start && range.start == 0;
+                    let first = at_start && same_start && range.start == 0;
                     let pieces = split::apply(&self.steps, Cow::Borrowed(&text[range]), first, watch)?;
                     for word in pieces.ranges {
                         self.model.encode(&self.tokens, &pieces.text[word], scratch, watch, out)?;

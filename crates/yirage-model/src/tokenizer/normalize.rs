@@ -48,19 +48,33 @@ pub(super) enum Normalizer {
     Bytes,
 }
 
-/// Applies the rewrites in order.
+/// Applies the rewrites in order. Also whether the text still begins as it did: not where its first character went.
 pub(super) fn apply<'a>(
     steps: &[Normalizer],
     mut text: Cow<'a, str>,
     watch: &Watch,
-) -> Result<Cow<'a, str>, TokenizerError> {
+) -> Result<(Cow<'a, str>, bool), TokenizerError> {
+    let mut same_start = true;
     let (times, more) = limits::MAX_GROWTH;
     let longest = text.len().saturating_mul(times).saturating_add(more);
     for step in steps {
+        same_start &= !text.chars().next().is_some_and(|first| drops(step, first));
         text = one(step, text, longest, watch)?;
         check_length(text.len(), longest)?;
     }
-    Ok(text)
+    Ok((text, same_start))
+}
+
+/// Whether a rewrite takes away a character that stands in front.
+fn drops(step: &Normalizer, c: char) -> bool {
+    match step {
+        Normalizer::Strip { left, .. } => *left && c.is_whitespace(),
+        Normalizer::Clean => bert::is_unwanted(c),
+        Normalizer::StripMarks => bert::is_mark(c),
+        Normalizer::StripAccents => is_combining_mark(c),
+        Normalizer::Translation => for_translation(c).is_none(),
+        _ => false,
+    }
 }
 
 /// Replacements that make matches of each other can make any text huge.

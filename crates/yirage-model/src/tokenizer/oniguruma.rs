@@ -11,8 +11,9 @@ use std::str::Chars;
 
 use super::limits;
 
-/// What `\w` stands for, to be put into a class.
+/// What `\w` stands for in a class, and outside of one, where some numbers of Latin-1 are of a word as well.
 const WORD: &str = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}";
+const LONE_WORD: &str = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}";
 
 /// Possessive repeats in published patterns that match exactly what the plain repeats do, since what follows cannot
 /// begin with what would be given back. The plain ones need no backtracking matcher.
@@ -191,7 +192,8 @@ impl Parser<'_> {
             '[' => self.class(flags, out)?,
             '.' if flags.all => out.push_str("(?s:.)"),
             '.' => out.push_str(r"[^\n]"),
-            '^' => out.push_str("(?m:^)"),
+            // No line begins at the end of the text.
+            '^' => out.push_str(r"(?:\A|(?m:^)(?!\z))"),
             '$' => out.push_str("(?m:$)"),
             _ => return self.escape(flags, literal, out),
         }
@@ -249,11 +251,11 @@ impl Parser<'_> {
             return self.literal(c, flags, literal, out);
         }
         literal.clear();
-        let word = format!("[{WORD}]");
+        let word = format!("[{LONE_WORD}]");
         let (yes, no) = (format!("(?<={word})"), format!("(?<!{word})"));
         match c {
             'w' => out.push_str(&word),
-            'W' => out.push_str(&format!("[^{WORD}]")),
+            'W' => out.push_str(&format!("[^{LONE_WORD}]")),
             'b' => out.push_str(&format!("(?:{yes}(?!{word})|{no}(?={word}))")),
             'B' => out.push_str(&format!("(?:{yes}(?={word})|{no}(?!{word}))")),
             's' | 'S' => out.extend(['\\', c]),
@@ -292,8 +294,25 @@ impl Parser<'_> {
             'u' => scalar(&self.digits(16, 4, 4)?, 16)?,
             '0' => scalar(&format!("0{}", self.digits(8, 0, 2)?), 8)?,
             'c' | 'C' | 'M' | 'g' | 'k' | 'K' | 'G' | 'X' | 'y' | 'Y' => return Err(format!("`\\{c}`")),
-            '1'..='9' | 'w' | 'W' | 'b' | 'B' | 's' | 'S' | 'd' | 'D' | 'h' | 'H' | 'N' | 'O' | 'R' | 'A' | 'z'
-            | 'Z' | 'p' | 'P' => return Ok(None),
+            '1'..='9'
+            | 'w'
+            | 'W'
+            | 'b'
+            | 'B'
+            | 's'
+            | 'S'
+            | 'd'
+            | 'D'
+            | 'h'
+            | 'H'
+            | 'N'
+            | 'O'
+            | 'R'
+            | 'A'
+            | 'z'
+            | 'Z'
+            | 'p'
+            | 'P' => return Ok(None),
             other => other,
         };
         Ok(Some(c))
@@ -632,7 +651,13 @@ mod tests {
     fn patterns_mean_what_they_mean_to_oniguruma() {
         let cases = [
             ("^", "a\nb", "#a\n#b"),
+            ("^", "a\n", "#a\n"),
             ("$", "a\nb", "a#\nb#"),
+            ("$", "a\n", "a#\n#"),
+            (r"\w", "a½²", "###"),
+            (r"[\w]", "a½²", "#½²"),
+            (r"\W", "a½²-", "a½²#"),
+            ("a{2}?", "aaa", "#a#"),
             ("a{,2}", "aaaa{,2}", "##{#,#2#}#"),
             ("a{2}+", "aaaaa", "#a"),
             ("a{2}{3}", "aaaaaaa", "#a"),
@@ -676,7 +701,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_is_refused() {
-        for pattern in ["{2}", "*", "(?s).", "(?i:ss)", r"\p{IsHan}", r"\p{Script=Han}", r"\G", "(?~ab)", "[a", "(", ")"] {
+        for pattern in
+            ["{2}", "*", "(?s).", "(?i:ss)", r"\p{IsHan}", r"\p{Script=Han}", r"\G", "(?~ab)", "[a", "(", ")"]
+        {
             assert!(Pattern::regex("t", pattern).is_err(), "{pattern:?}");
         }
     }
