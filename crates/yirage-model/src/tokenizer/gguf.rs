@@ -16,11 +16,11 @@ use super::decode::{Decoder, Spelling};
 use super::error::TokenizerError;
 use super::gguf_split;
 use super::limits;
-use super::model::{self, Alphabet, Fallback, Merges, Model, NO_TOKEN, Twice, Unknown};
+use super::model::{self, Alphabet, Fallback, Merges, Model, Twice, Unknown};
 use super::normalize::Normalizer;
 use super::pattern::Pattern;
 use super::split::{Behavior, Step};
-use super::vocab::TokenTable;
+use super::vocab::{NO_TOKEN, TokenTable};
 use super::{Partition, SpecialIds, Tokenizer};
 
 /// Token types of `tokenizer.ggml.token_type`.
@@ -275,7 +275,7 @@ fn spm_model(vocab: &GgufVocab<'_>, tokens: &TokenTable, unk: Option<u32>) -> Re
 /// The tokens of the bytes. A byte without a token that names it is the character of that byte, as where `\t` has taken
 /// the place of `<0x09>`.
 fn byte_tokens(tokens: &TokenTable) -> Box<[u32; 256]> {
-    let mut ids = model::byte_tokens(tokens);
+    let mut ids = tokens.byte_tokens();
     for (byte, id) in (0..=127u8).zip(ids.iter_mut()).filter(|(_, id)| **id == NO_TOKEN) {
         *id = tokens.get(&[byte]).unwrap_or(NO_TOKEN);
     }

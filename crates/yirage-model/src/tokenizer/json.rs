@@ -16,10 +16,10 @@ use super::decode::Decoder;
 use super::error::{TokenizerError, shorten};
 use super::json_parts::{self, Parts, Template};
 use super::limits;
-use super::model::{self, Affixes, Alphabet, Fallback, Merges, Model, NO_TOKEN, Twice, Unknown};
+use super::model::{self, Affixes, Alphabet, Fallback, Merges, Model, Twice, Unknown};
 use super::split::Step;
 use super::unigram::Unigram;
-use super::vocab::TokenTable;
+use super::vocab::{NO_TOKEN, TokenTable};
 use super::watch::Watch;
 use super::wordpiece::WordPiece;
 use super::{Partition, SpecialIds, Tokenizer, normalize};
@@ -306,7 +306,7 @@ impl Loader<'_> {
         let alphabet = if byte_level && whole && affixes.prefix.is_empty() && affixes.suffix.is_empty() {
             Alphabet::Bytes(bytes)
         } else {
-            let bytes = self.byte_fallback.then(|| model::byte_tokens(vocab));
+            let bytes = self.byte_fallback.then(|| vocab.byte_tokens());
             Alphabet::Chars(Fallback { bytes, unknown, fuse_unk: self.fuse_unk }, affixes)
         };
         let merges = self.merges.take().filter(|_| !self.never_merges).unwrap_or_default();

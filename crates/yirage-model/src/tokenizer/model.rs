@@ -9,12 +9,9 @@ use super::error::TokenizerError;
 use super::limits;
 use super::merge::Merger;
 use super::unigram::Unigram;
-use super::vocab::TokenTable;
+use super::vocab::{NO_TOKEN, TokenTable};
 use super::watch::Watch;
 use super::wordpiece::WordPiece;
-
-/// Mark of a symbol that is no token (yet).
-pub(super) const NO_TOKEN: u32 = u32::MAX;
 
 type PairMap = HashMap<(u32, u32), (u32, u32), foldhash::fast::RandomState>;
 
@@ -295,14 +292,5 @@ pub(super) fn byte_alphabet(vocab: &TokenTable) -> Box<[u32; 256]> {
     let id = |byte: usize| vocab.own(bytes::byte_char(byte as u8).encode_utf8(&mut utf8).as_bytes());
     let mut ids = Box::new([NO_TOKEN; 256]);
     (0..256).map(id).zip(ids.iter_mut()).for_each(|(id, slot)| *slot = id.unwrap_or(NO_TOKEN));
-    ids
-}
-
-/// The byte-fallback tokens `<0x00>` to `<0xFF>`, `NO_TOKEN` where the vocabulary lacks one.
-pub(super) fn byte_tokens(vocab: &TokenTable) -> Box<[u32; 256]> {
-    let mut ids = Box::new([NO_TOKEN; 256]);
-    (0..=255u8).zip(ids.iter_mut()).for_each(|(byte, slot)| {
-        *slot = vocab.own(bytes::fallback_name(byte).as_bytes()).unwrap_or(NO_TOKEN);
-    });
     ids
 }

@@ -4,8 +4,7 @@
 //! Knows nothing of how text became words.
 
 use super::error::TokenizerError;
-use super::model::{self, NO_TOKEN};
-use super::vocab::TokenTable;
+use super::vocab::{NO_TOKEN, TokenTable};
 use super::watch::Watch;
 
 /// How much worse than the worst token a character is that has none.
@@ -50,7 +49,7 @@ impl Unigram {
         sorted.retain(|&id| vocab.text(id).is_some_and(|text| !text.is_empty()));
         sorted.sort_unstable_by_key(|&id| vocab.text(id).unwrap_or_default());
         let worst = scores.iter().copied().fold(f64::INFINITY, f64::min);
-        let bytes = byte_fallback.then(|| model::byte_tokens(vocab));
+        let bytes = byte_fallback.then(|| vocab.byte_tokens());
         Ok(Self { scores, sorted, unk, unknown_score: worst - UNKNOWN_PENALTY, bytes })
     }
 
