@@ -126,6 +126,9 @@ impl Linter<'_> {
     }
 
     fn endings(&mut self, generation: &GenerationConfig, rows: Option<usize>) {
+        for what in &generation.ignored {
+            self.add(Severity::Note, "token ids", what.clone(), "nothing, unless the model was to use them");
+        }
         if generation.eos.is_empty() {
             let remedy = "give stop strings or a token limit with each request";
             self.add(Severity::Warning, "eos_token_id", "no token ends a text", remedy);

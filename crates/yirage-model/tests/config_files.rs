@@ -150,7 +150,7 @@ fn old_and_nested_names_become_current() {
     let multimodal = seed("old-gemma3-multimodal");
     assert_eq!(multimodal.model_type().unwrap(), "gemma3_text");
     assert_eq!(multimodal.architectures(), ["Gemma3ForConditionalGeneration"]);
-    assert_eq!(multimodal.ids("eos_token_id").unwrap(), [1, 106]);
+    assert_eq!(GenerationConfig::from_json(b"{}", "g", &multimodal).unwrap().eos, [1, 106]);
     assert_eq!((multimodal.u32("hidden_size").unwrap(), multimodal.u32("head_dim").unwrap()), (2560, 256));
     assert!(multimodal.bool("tie_word_embeddings").unwrap());
     let gpt2 = seed("old-gpt2");

@@ -63,12 +63,11 @@ fn a_small_vocabulary_end_to_end() {
 #[test]
 fn unknown_components_are_named() {
     let cases = [
-        ("/normalizer", json!({"type": "Precompiled"}), "normalizer", "Precompiled"),
-        ("/pre_tokenizer", json!({"type": "CharDelimiterSplit"}), "pre_tokenizer", "CharDelimiterSplit"),
-        ("/decoder", json!({"type": "CTC"}), "decoder", "CTC"),
+        ("/normalizer", json!({"type": "NFX"}), "normalizer", "NFX"),
+        ("/pre_tokenizer", json!({"type": "Delimiter"}), "pre_tokenizer", "Delimiter"),
+        ("/decoder", json!({"type": "Beam"}), "decoder", "Beam"),
         ("/post_processor", json!({"type": "Odd"}), "post_processor", "Odd"),
-        ("/model/type", json!("WordLevel"), "model", "WordLevel"),
-        ("/model/vocab", json!([["a", 0.0]]), "model", "Unigram"),
+        ("/model/type", json!("Letters"), "model", "Letters"),
     ];
     for (path, value, kind, name) in cases {
         let mut file = small();
@@ -101,6 +100,14 @@ fn contradictions_are_errors() {
         ("/model/vocab/he", json!(4_000_000_000u32)),
         ("/model/vocab/he", json!(7)),
         ("/model/vocab/he", json!(-1)),
+        ("/model/vocab", json!([["a", 0.0]])),
+        ("/model/type", json!("Unigram")),
+        ("/normalizer", json!({"type": "Precompiled"})),
+        ("/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"})),
+        ("/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "/////w=="})),
+        ("/pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
+        ("/pre_tokenizer", json!({"type": "CharDelimiterSplit", "delimiter": "ab"})),
+        ("/decoder", json!({"type": "CTC"})),
         ("/post_processor/special_tokens/<s>/ids", json!([99999])),
         (
             "/pre_tokenizer",

@@ -64,6 +64,7 @@ impl Session {
                 packed.folder.display()
             ));
         }
+        loaded.generation.ignored.iter().for_each(|what| console.note(what));
         say_notices(&mut loaded.engine, console);
         let (facts, plans) = (loaded.engine.facts(), loaded.engine.plan_counts());
         tracing::debug!(

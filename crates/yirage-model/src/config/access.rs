@@ -7,7 +7,13 @@ use serde_json::{Map, Value};
 
 /// The error for a value of another type or range than `expected`.
 pub(super) fn mismatch(file: &str, key: &str, expected: &str, found: &Value) -> ModelError {
-    let mut found = match found {
+    let found = said(found);
+    ModelError::Config { file: file.to_owned(), key: key.to_owned(), expected: expected.to_owned(), found }
+}
+
+/// A value in words, not too many of them.
+pub(super) fn said(value: &Value) -> String {
+    let found = match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(b) => format!("the boolean {b}"),
         Value::Number(n) => format!("the number {n}"),
@@ -15,10 +21,7 @@ pub(super) fn mismatch(file: &str, key: &str, expected: &str, found: &Value) -> 
         Value::Array(a) => format!("a list of {}", a.len()),
         Value::Object(o) => format!("an object of {}", o.len()),
     };
-    if found.len() > 200 {
-        found = found.chars().take(200).chain("...".chars()).collect();
-    }
-    ModelError::Config { file: file.to_owned(), key: key.to_owned(), expected: expected.to_owned(), found }
+    if found.len() > 200 { found.chars().take(200).chain("...".chars()).collect() } else { found }
 }
 
 /// An object inside a configuration, with what its errors need.
@@ -190,18 +193,20 @@ impl RawConfig {
         let value = self.top().opt(key, &expected, read)?;
         self.top().required(key, &expected, value)
     }
-
-    /// End-of-sequence ids and the like: one id, a list, or nothing.
-    pub fn ids(&self, key: &str) -> Result<Vec<u32>, ModelError> {
-        ids(&self.top(), key)
-    }
 }
 
-/// One id, a list of ids within the budget, or nothing.
-pub(super) fn ids(section: &Section<'_>, key: &str) -> Result<Vec<u32>, ModelError> {
-    let read = |v: &Value| match as_u32(v) {
-        Some(id) => Some(vec![id]),
-        None => as_u32_list(v).filter(|list| list.len() <= crate::limits::EOS_IDS),
+/// One token id, a list of them within the budget, or nothing. Negative numbers are taken as files have them; lists may
+/// have nulls.
+pub(super) fn signed_ids(section: &Section<'_>, key: &str) -> Result<Vec<i64>, ModelError> {
+    let one = |v: &Value| {
+        as_u32(v).map(i64::from).or_else(|| v.as_f64().filter(|x| *x < 0.0 && x.fract() == 0.0).map(|x| x as i64))
+    };
+    let read = |v: &Value| match (one(v), v.as_array()) {
+        (Some(id), _) => Some(vec![id]),
+        (None, Some(list)) if list.len() <= crate::limits::EOS_IDS => {
+            list.iter().filter(|v| !v.is_null()).map(one).collect()
+        }
+        _ => None,
     };
     Ok(section.opt(key, "a token id or a list of at most 1024", read)?.unwrap_or_default())
 }

@@ -115,9 +115,10 @@ fn apply_aliases(values: &mut Map<String, Value>, names: &mut Names) {
     }
 }
 
-/// Refuses a file that says one thing twice, and differently.
+/// Refuses a file that says one thing twice, and differently. The type of the weights is what the weights have, whatever
+/// is said of it.
 fn check_aliases(values: &Map<String, Value>, file: &str) -> Result<(), ModelError> {
-    for (name, others) in ALIASES {
+    for (name, others) in ALIASES.iter().filter(|(name, _)| *name != "dtype") {
         let mut said =
             std::iter::once(name).chain(others.iter()).filter_map(|key| stated(values, key).map(|v| (key, v)));
         let Some((first, value)) = said.next() else { continue };

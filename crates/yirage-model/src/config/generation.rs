@@ -17,8 +17,6 @@ pub struct GenerationConfig {
     pub eos: Vec<u32>,
     /// Id that begins a text.
     pub bos: Option<u32>,
-    /// Id that fills batches.
-    pub pad: Option<u32>,
     /// `false` asks for the most likely token whatever the values below say.
     pub do_sample: Option<bool>,
     /// Sampling temperature.
@@ -31,6 +29,8 @@ pub struct GenerationConfig {
     pub min_p: Option<f64>,
     /// Divisor of the logits of tokens seen before.
     pub repetition_penalty: Option<f64>,
+    /// Token ids of the files that are none and are left out, in words.
+    pub ignored: Vec<String>,
 }
 
 /// Control tokens that end a turn or a text by the conventions of their vocabularies. GGUF files name one or two ids;
@@ -75,24 +75,18 @@ impl GenerationConfig {
     pub fn from_json(bytes: &[u8], file: &str, config: &RawConfig) -> Result<GenerationConfig, ModelError> {
         let values = parse_object(bytes, file)?;
         let s = Section { file, prefix: "", values: &values, names: &AS_WRITTEN };
-        let mut eos = access::ids(&s, "eos_token_id")?;
-        if eos.is_empty() {
-            eos = config.ids("eos_token_id")?;
-        }
-        let id = |key| -> Result<Option<u32>, ModelError> {
-            let own = access::ids(&s, key)?.first().copied();
-            Ok(own.or(config.ids(key)?.first().copied()))
-        };
+        let mut ids = TokenIds { own: &s, config, ignored: Vec::new() };
         let settings = GenerationConfig {
-            eos: sorted(eos),
-            bos: id("bos_token_id")?,
-            pad: id("pad_token_id")?,
+            eos: sorted(ids.read("eos_token_id")?),
+            bos: ids.read("bos_token_id")?.first().copied(),
             do_sample: s.opt_bool("do_sample")?,
             temperature: s.opt_f64("temperature")?,
             top_k: s.opt_u32("top_k")?,
             top_p: s.opt_f64("top_p")?,
             min_p: s.opt_f64("min_p")?,
             repetition_penalty: s.opt_f64("repetition_penalty")?,
+            // Nothing fills batches here: whatever is stated as that id changes nothing.
+            ignored: ids.ignored_with("pad_token_id"),
         };
         settings.check(file, ["temperature", "top_p", "min_p", "repetition_penalty"])?;
         Ok(settings)
@@ -110,13 +104,13 @@ impl GenerationConfig {
         let settings = GenerationConfig {
             eos: sorted(eos),
             bos: id(gguf, "tokenizer.ggml.bos_token_id")?,
-            pad: id(gguf, "tokenizer.ggml.padding_token_id")?,
             do_sample: None,
             temperature: number(gguf, "general.sampling.temp")?,
             top_k: id(gguf, "general.sampling.top_k")?,
             top_p: number(gguf, "general.sampling.top_p")?,
             min_p: number(gguf, "general.sampling.min_p")?,
             repetition_penalty: number(gguf, "general.sampling.penalty_repeat")?,
+            ignored: Vec::new(),
         };
         let keys = ["temp", "top_p", "min_p", "penalty_repeat"].map(|key| format!("general.sampling.{key}"));
         settings.check(gguf.name(), keys.each_ref().map(String::as_str))?;
@@ -139,6 +133,37 @@ impl GenerationConfig {
             }
         }
         Ok(())
+    }
+}
+
+/// Token ids of `generation_config.json`, or of `config.json` where that states none.
+struct TokenIds<'a> {
+    own: &'a Section<'a>,
+    config: &'a RawConfig,
+    ignored: Vec<String>,
+}
+
+impl TokenIds<'_> {
+    /// The ids under `key`. Negative numbers mean that there is none, and are reported.
+    fn read(&mut self, key: &str) -> Result<Vec<u32>, ModelError> {
+        let mut found = access::signed_ids(self.own, key)?;
+        let mut file = self.own.file;
+        if found.is_empty() {
+            (found, file) = (access::signed_ids(&self.config.top(), key)?, self.config.file());
+        }
+        let (ids, none): (Vec<i64>, Vec<i64>) = found.into_iter().partition(|&id| id >= 0);
+        self.ignored.extend(none.iter().map(|id| format!("{file}: {key} is {id}, which is no token; it is left out")));
+        Ok(ids.into_iter().filter_map(|id| u32::try_from(id).ok()).collect())
+    }
+
+    /// All that is left out, with the value of `key` where it is not a token id.
+    fn ignored_with(mut self, key: &str) -> Vec<String> {
+        let stated = self.own.get(key).map(|v| (self.own.file, v));
+        let stated = stated.or(self.config.get(key).map(|v| (self.config.file(), v)));
+        if let Some((file, value)) = stated.filter(|(_, v)| access::as_u32(v).is_none()) {
+            self.ignored.push(format!("{file}: {key} is {}, which is no token; it is left out", access::said(value)));
+        }
+        self.ignored
     }
 }
 

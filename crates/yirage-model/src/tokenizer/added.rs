@@ -39,14 +39,19 @@ pub(super) enum Fragment {
 pub(super) struct Leftmost {
     tokens: Vec<Added>,
     search: Option<AhoCorasick>,
+    /// A character of a word, as the reference library's matcher means `\w`.
+    word: Option<regex::Regex>,
 }
 
 impl Leftmost {
     pub(super) fn new(name: &str, tokens: Vec<Added>) -> Result<Self, TokenizerError> {
         let search = build(name, MatchKind::LeftmostLongest, &tokens)?;
-        Ok(Self { tokens, search })
+        let word = if tokens.iter().any(|t| t.single_word) { regex::Regex::new(r"^\w").ok() } else { None };
+        Ok(Self { tokens, search, word })
     }
 
+    /// Two tokens may overlap where one swallows the white space that the other begins with: both are there, and the
+    /// text goes on behind the later one.
     pub(super) fn partition(
         &self,
         text: &str,
@@ -55,24 +60,31 @@ impl Leftmost {
     ) -> Result<Vec<Fragment>, TokenizerError> {
         let mut out = Vec::new();
         let mut done = 0;
+        let mut swallowed = 0..0;
         for found in self.search.iter().flat_map(|s| s.find_iter(text)) {
             let token = &self.tokens[found.pattern().as_usize()];
             watch.look(&token.text, found.start())?;
             let (mut start, mut end) = (found.start(), found.end());
-            let skipped = token.special && !parse_special || token.single_word && inside_word(text, start, end);
-            if skipped || start < done {
+            if token.special && !parse_special || token.single_word && self.inside_word(text, start, end) {
                 continue;
             }
             if token.lstrip {
-                start = done + text[done..start].trim_end().len();
+                start = done + text.get(done..start).map_or(0, |gap| gap.trim_end().len());
             }
             if token.rstrip {
-                end = text.len() - text[end..].trim_start().len();
+                // White space that an earlier token swallowed is not looked at again.
+                if !swallowed.contains(&end) {
+                    swallowed = end..text.len() - text[end..].trim_start().len();
+                }
+                end = swallowed.end.max(end);
             }
             if start > done {
                 out.push(Fragment::Text(done..start));
             }
-            out.push(Fragment::Token(token.id));
+            // White space that is a token itself may be gone already.
+            if start < end {
+                out.push(Fragment::Token(token.id));
+            }
             done = end;
         }
         if done < text.len() {
@@ -80,11 +92,12 @@ impl Leftmost {
         }
         Ok(out)
     }
-}
 
-fn inside_word(text: &str, start: usize, end: usize) -> bool {
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    text[..start].chars().next_back().is_some_and(word) || text[end..].chars().next().is_some_and(word)
+    fn inside_word(&self, text: &str, start: usize, end: usize) -> bool {
+        let begins_word = |text: &str| self.word.as_ref().is_some_and(|word| word.is_match(text));
+        let before = text[..start].char_indices().next_back().map_or(start, |(at, _)| at);
+        begins_word(&text[before..start]) || begins_word(&text[end..])
+    }
 }
 
 /// Searches in the manner of GGUF runtimes.

@@ -22,7 +22,8 @@ pub(super) fn clean(text: &str) -> String {
     text.chars().filter(|&c| !is_unwanted(c)).map(|c| if c.is_whitespace() { ' ' } else { c }).collect()
 }
 
-fn is_unwanted(c: char) -> bool {
+/// Whether a character is a control character or stands for a lost one.
+pub(super) fn is_unwanted(c: char) -> bool {
     match c {
         ' '..='~' | '\t' | '\n' | '\r' => false,
         char::REPLACEMENT_CHARACTER => true,
@@ -50,7 +51,12 @@ fn is_ideograph(c: char) -> bool {
 
 /// `text`, which is decomposed, without accents.
 pub(super) fn strip_marks(text: &str) -> String {
-    text.chars().filter(|c| c.is_ascii() || !c.is_mark_nonspacing()).collect()
+    text.chars().filter(|&c| !is_mark(c)).collect()
+}
+
+/// Whether a character is an accent of the one before it.
+pub(super) fn is_mark(c: char) -> bool {
+    !c.is_ascii() && c.is_mark_nonspacing()
 }
 
 /// Whether a character is a word by itself.

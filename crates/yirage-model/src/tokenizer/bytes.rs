@@ -48,6 +48,28 @@ pub(super) fn fallback_byte(text: &str) -> Option<u8> {
     u8::from_str_radix(hex, 16).ok()
 }
 
+/// Takes from `pending` everything but a possibly incomplete character at the end; bytes that are no character become
+/// U+FFFD.
+pub(super) fn take_characters(pending: &mut Vec<u8>) -> String {
+    let mut ready = String::new();
+    let mut used = 0;
+    for chunk in pending.utf8_chunks() {
+        ready.push_str(chunk.valid());
+        used += chunk.valid().len();
+        let rest = &pending[used..];
+        let incomplete = std::str::from_utf8(rest).is_err_and(|e| e.valid_up_to() == 0 && e.error_len().is_none());
+        if incomplete {
+            break;
+        }
+        if !chunk.invalid().is_empty() {
+            ready.push(char::REPLACEMENT_CHARACTER);
+            used += chunk.invalid().len();
+        }
+    }
+    pending.drain(..used);
+    ready
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

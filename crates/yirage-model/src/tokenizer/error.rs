@@ -18,8 +18,8 @@ pub enum TokenizerError {
     },
     /// The file asks for a component this crate does not have.
     #[error(
-        "{name}: {kind} `{component}` is not supported; use a model whose tokenizer is BPE, SentencePiece-BPE or \
-             WordPiece"
+        "{name}: {kind} `{component}` is not supported; use a model whose tokenizer is BPE, SentencePiece-BPE, \
+             Unigram, WordPiece or WordLevel"
     )]
     Unsupported {
         /// File name.

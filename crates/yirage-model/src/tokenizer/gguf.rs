@@ -9,16 +9,18 @@
 //!
 //! Knows nothing of the GGUF container: any reader fills [`GgufVocab`] with borrowed strings.
 
+use std::collections::HashMap;
+
 use super::added::{Added, LongestFirst};
 use super::decode::{Decoder, Spelling};
 use super::error::TokenizerError;
 use super::gguf_split;
 use super::limits;
-use super::model::{self, Alphabet, Fallback, Merges, Model};
+use super::model::{self, Alphabet, Fallback, Merges, Model, Twice, Unknown};
 use super::normalize::Normalizer;
 use super::pattern::Pattern;
 use super::split::{Behavior, Step};
-use super::vocab::TokenTable;
+use super::vocab::{NO_TOKEN, TokenTable};
 use super::{Partition, SpecialIds, Tokenizer};
 
 /// Token types of `tokenizer.ggml.token_type`.
@@ -113,6 +115,7 @@ impl Tokenizer {
             special: by_kind(&[kind::CONTROL, kind::UNKNOWN, kind::UNUSED]),
             added: by_kind(&[kind::CONTROL, kind::UNKNOWN, kind::USER_DEFINED]),
             name: name.to_owned(),
+            respelled: HashMap::new(),
             tokens,
             ids,
             prefix,
@@ -261,8 +264,22 @@ fn spm_model(vocab: &GgufVocab<'_>, tokens: &TokenTable, unk: Option<u32>) -> Re
         Some(scores) => scores[..n].iter().map(|&score| priority(score)).collect(),
         None => vec![0; n],
     };
-    let fallback = Fallback { bytes: model::byte_fallback(tokens), unk, fuse_unk: false };
+    let fallback = Fallback {
+        bytes: Some(byte_tokens(tokens)),
+        unknown: unk.map_or(Unknown::Refused, Unknown::Token),
+        fuse_unk: false,
+    };
     Ok(Model::Spm { priorities, fallback })
+}
+
+/// The tokens of the bytes. A byte without a token that names it is the character of that byte, as where `\t` has taken
+/// the place of `<0x09>`.
+fn byte_tokens(tokens: &TokenTable) -> Box<[u32; 256]> {
+    let mut ids = tokens.byte_tokens();
+    for (byte, id) in (0..=127u8).zip(ids.iter_mut()).filter(|(_, id)| **id == NO_TOKEN) {
+        *id = tokens.get(&[byte]).unwrap_or(NO_TOKEN);
+    }
+    ids
 }
 
 /// Turns "larger score first" into "smaller number first"; the two zeros are equal, NaN comes last.
@@ -288,7 +305,7 @@ fn bpe_model(vocab: &GgufVocab<'_>, tokens: &TokenTable, rules: gguf_split::Rule
             return Err(TokenizerError::field(vocab.name, field, detail));
         };
         // Rules about tokens that were cut out of the vocabulary can never apply.
-        let _unused = merges.push(tokens, &rule[..cut], &rule[cut + 1..]);
+        let _unused = merges.push(tokens, (&rule[..cut], &rule[cut + 1..], 0), Twice::FirstCounts);
     }
     let alphabet = Alphabet::Bytes(model::byte_alphabet(tokens));
     Ok(Model::Bpe { merges, alphabet, ignore_merges: rules.ignore_merges })
@@ -304,12 +321,8 @@ fn spm_normalizers(space_prefix: bool) -> Vec<Normalizer> {
 }
 
 fn decoder(spm: bool, space_prefix: bool) -> Decoder {
-    let plain = || Spelling::Plain { replace: vec![("▁".into(), " ".into())], byte_fallback: true, raw_added: true };
-    Decoder {
-        spelling: if spm { plain() } else { Spelling::ByteLevel { raw_added: true } },
-        strip_start: space_prefix.then_some((' ', 1)),
-        joiner: "",
-    }
+    let spelling = if spm { Spelling::Spm } else { Spelling::ByteLevel };
+    Decoder::Joined { spelling, strip_start: space_prefix.then_some((' ', 1)) }
 }
 
 #[cfg(test)]

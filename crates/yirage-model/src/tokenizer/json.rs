@@ -4,6 +4,7 @@
 //! of them is kept as JSON.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use serde::Deserialize;
@@ -11,17 +12,23 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use super::added::{Added, Leftmost};
+use super::decode::Decoder;
 use super::error::{TokenizerError, shorten};
 use super::json_parts::{self, Parts, Template};
 use super::limits;
-use super::model::{self, Alphabet, Fallback, Merges, Model};
-use super::vocab::TokenTable;
+use super::model::{self, Affixes, Alphabet, Fallback, Merges, Model, Twice, Unknown};
+use super::split::Step;
+use super::unigram::Unigram;
+use super::vocab::{NO_TOKEN, TokenTable};
 use super::watch::Watch;
 use super::wordpiece::WordPiece;
 use super::{Partition, SpecialIds, Tokenizer, normalize};
 
-/// The model of BERT, by the name that files give it.
+/// The models, by the names that files give them.
+const KINDS: [&str; 4] = ["BPE", WORD_PIECE, UNIGRAM, WORD_LEVEL];
 const WORD_PIECE: &str = "WordPiece";
+const UNIGRAM: &str = "Unigram";
+const WORD_LEVEL: &str = "WordLevel";
 
 impl Tokenizer {
     /// Builds a tokenizer from the bytes of a `tokenizer.json`; `name` goes into messages.
@@ -147,7 +154,13 @@ struct Loader<'n> {
     fuse_unk: bool,
     byte_fallback: bool,
     ignore_merges: bool,
+    /// No merge rule ever applies.
+    never_merges: bool,
     continuing_prefix: Option<String>,
+    word_suffix: Option<String>,
+    /// Scores of a Unigram model, by token id.
+    scores: Option<Vec<f64>>,
+    unk_id: Option<u32>,
     max_word_chars: Option<usize>,
 }
 
@@ -168,7 +181,8 @@ impl Loader<'_> {
         let merges = self.merges.get_or_insert_default();
         TokenizerError::limit(name, "number of merge rules", merges.len() + 1, limits::MAX_MERGES)?;
         let rank = merges.len();
-        merges.push(vocab, left, right).map_err(|text| {
+        let skip = self.continuing_prefix.as_ref().map_or(0, String::len);
+        merges.push(vocab, (left, right, skip), Twice::LastCounts).map_err(|text| {
             let detail = format!("rule {rank} is about {:?}, which is not in the vocabulary", shorten(&text));
             TokenizerError::field(name, "model.merges", detail)
         })
@@ -186,9 +200,7 @@ impl Loader<'_> {
             self.merge(&left, &right)?;
         }
         let mut vocab = self.vocab.take().unwrap_or_else(|| TokenTable::with_capacity(0));
-        for token in &self.added {
-            vocab.insert(name, token.id, &token.content)?;
-        }
+        self.settle_added(&mut vocab)?;
         vocab.shrink();
         let parts = Parts {
             normalizers: json_parts::normalizers(name, &self.normalizer)?,
@@ -199,30 +211,52 @@ impl Loader<'_> {
         self.assemble(vocab, parts)
     }
 
+    /// Gives added tokens their ids: a token of the model keeps that of the model, whatever its entry says. Of entries
+    /// about the same token the last counts; it is special if any of them says so.
+    fn settle_added(&mut self, vocab: &mut TokenTable) -> Result<(), TokenizerError> {
+        let mut by_id: BTreeMap<u32, AddedEntry> = BTreeMap::new();
+        let mut foreign = Vec::new();
+        for mut token in std::mem::take(&mut self.added) {
+            if token.content.is_empty() {
+                continue;
+            }
+            match vocab.get(token.content.as_bytes()) {
+                Some(id) => token.id = id,
+                None => {
+                    vocab.insert(self.name, token.id, &token.content)?;
+                    foreign.push(token.id);
+                }
+            }
+            token.special |= by_id.get(&token.id).is_some_and(|before| before.special);
+            by_id.insert(token.id, token);
+        }
+        vocab.set_foreign(foreign);
+        self.added = by_id.into_values().collect();
+        Ok(())
+    }
+
     fn assemble(mut self, vocab: TokenTable, parts: Parts) -> Result<Tokenizer, TokenizerError> {
         let name = self.name;
-        let unk = self.unk_token.as_ref().and_then(|text| vocab.get(text.as_bytes()));
-        let model = match self.kind.as_deref() {
-            Some(WORD_PIECE) => Model::WordPiece(self.word_piece(&vocab)?),
-            _ => self.bpe(&vocab, parts.splitting.byte_level, unk)?,
-        };
+        let unk = self.unk_token.as_ref().and_then(|text| vocab.get(text.as_bytes())).or(self.unk_id);
+        let mut steps = parts.splitting.steps;
+        let model = self.model(&vocab, parts.splitting.byte_level)?;
+        if parts.splitting.byte_level && !matches!(model, Model::Bpe { alphabet: Alphabet::Bytes(_), .. }) {
+            steps.push(Step::Bytes);
+        }
         let Template { prefix, suffix, pair } = parts.template;
         let ids = SpecialIds { bos: prefix.first().copied(), unk, ..SpecialIds::default() };
-        let sorted = |wanted: &dyn Fn(&AddedEntry) -> bool| {
-            let mut ids: Vec<u32> = self.added.iter().filter(|t| wanted(t)).map(|t| t.id).collect();
-            ids.sort_unstable();
-            ids
-        };
+        let (partition, respelled) = self.partition(&parts.normalizers)?;
         Ok(Tokenizer {
-            special: sorted(&|t| t.special),
-            added: sorted(&|_| true),
-            partition: self.partition(&parts.normalizers)?,
+            special: self.added.iter().filter(|t| t.special).map(|t| t.id).collect(),
+            added: self.added.iter().map(|t| t.id).collect(),
+            partition,
+            respelled,
             name: name.to_owned(),
             tokens: vocab,
             model,
             normalizers: parts.normalizers,
-            steps: parts.splitting.steps,
-            decoder: parts.decoder,
+            steps,
+            decoder: Decoder::Chain(parts.decoder),
             ids,
             prefix,
             suffix,
@@ -231,18 +265,52 @@ impl Loader<'_> {
         })
     }
 
-    fn bpe(&mut self, vocab: &TokenTable, byte_level: bool, unk: Option<u32>) -> Result<Model, TokenizerError> {
-        if self.continuing_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty()) {
-            return Err(TokenizerError::unsupported(self.name, "model", "BPE with continuing_subword_prefix"));
-        }
-        let alphabet = if byte_level {
-            Alphabet::Bytes(model::byte_alphabet(vocab))
-        } else {
-            let bytes = if self.byte_fallback { model::byte_fallback(vocab) } else { None };
-            Alphabet::Chars(Fallback { bytes, unk, fuse_unk: self.fuse_unk })
+    /// The model that the file names; files that name none are told apart by what is there.
+    fn model(&mut self, vocab: &TokenTable, byte_level: bool) -> Result<Model, TokenizerError> {
+        let guess = match (&self.merges, self.max_word_chars, &self.scores) {
+            (_, _, Some(_)) => UNIGRAM,
+            (None, Some(_), None) => WORD_PIECE,
+            _ => "BPE",
         };
-        let merges = self.merges.take().unwrap_or_default();
-        Ok(Model::Bpe { merges, alphabet, ignore_merges: self.ignore_merges })
+        let kind = self.kind.take().unwrap_or_else(|| guess.to_owned());
+        let own = |text: &Option<String>| text.as_ref().and_then(|text| vocab.own(text.as_bytes()));
+        match (kind.as_str(), self.scores.take()) {
+            (UNIGRAM, Some(scores)) => {
+                let model = Unigram::new(self.name, vocab, scores, self.unk_id, self.byte_fallback)?;
+                Ok(Model::Unigram(model))
+            }
+            (UNIGRAM, None) => {
+                Err(TokenizerError::field(self.name, "model.vocab", "is not a list of tokens and scores"))
+            }
+            (_, Some(_)) => Err(TokenizerError::field(self.name, "model.vocab", "is not a map from token to id")),
+            (WORD_PIECE, None) => Ok(Model::WordPiece(self.word_piece(vocab)?)),
+            (WORD_LEVEL, None) => Ok(Model::WordLevel { unk: own(&self.unk_token) }),
+            _ => {
+                let unknown = match (&self.unk_token, own(&self.unk_token)) {
+                    (None, _) => Unknown::Dropped,
+                    (Some(_), Some(id)) => Unknown::Token(id),
+                    (Some(_), None) => Unknown::Refused,
+                };
+                Ok(self.bpe(vocab, byte_level, unknown))
+            }
+        }
+    }
+
+    fn bpe(&mut self, vocab: &TokenTable, byte_level: bool, unknown: Unknown) -> Model {
+        let affixes = Affixes {
+            prefix: self.continuing_prefix.take().unwrap_or_default(),
+            suffix: self.word_suffix.take().unwrap_or_default(),
+        };
+        let bytes = model::byte_alphabet(vocab);
+        let whole = bytes.iter().all(|&id| id != NO_TOKEN) || unknown == Unknown::Dropped && !self.byte_fallback;
+        let alphabet = if byte_level && whole && affixes.prefix.is_empty() && affixes.suffix.is_empty() {
+            Alphabet::Bytes(bytes)
+        } else {
+            let bytes = self.byte_fallback.then(|| vocab.byte_tokens());
+            Alphabet::Chars(Fallback { bytes, unknown, fuse_unk: self.fuse_unk }, affixes)
+        };
+        let merges = self.merges.take().filter(|_| !self.never_merges).unwrap_or_default();
+        Model::Bpe { merges, alphabet, ignore_merges: self.ignore_merges }
     }
 
     fn word_piece(&mut self, vocab: &TokenTable) -> Result<WordPiece, TokenizerError> {
@@ -253,11 +321,16 @@ impl Loader<'_> {
         WordPiece::new(self.name, vocab, unk, prefix, most)
     }
 
-    fn partition(&self, normalizers: &[normalize::Normalizer]) -> Result<Partition, TokenizerError> {
+    /// The searches for added tokens, and how decoding writes those that are searched for in normalised text.
+    fn partition(
+        &self,
+        normalizers: &[normalize::Normalizer],
+    ) -> Result<(Partition, HashMap<u32, String>), TokenizerError> {
         let mut raw = Vec::new();
         let mut normalized = Vec::new();
+        let mut respelled = HashMap::new();
         let watch = Watch::new(self.added.iter().map(|t| t.content.len()).sum());
-        for t in self.added.iter().filter(|t| !t.content.is_empty()) {
+        for t in &self.added {
             let mut token = Added {
                 id: t.id,
                 text: t.content.clone(),
@@ -266,17 +339,22 @@ impl Loader<'_> {
                 lstrip: t.lstrip,
                 rstrip: t.rstrip,
             };
-            if t.normalized {
-                token.text = normalize::apply(normalizers, Cow::Borrowed(&t.content), &watch)?.into_owned();
-                let what = "length of a normalized added token in bytes";
-                TokenizerError::limit(self.name, what, token.text.len(), limits::MAX_TOKEN_BYTES)?;
-                normalized.push(token);
-            } else {
+            if !t.normalized {
                 raw.push(token);
+                continue;
+            }
+            token.text = normalize::apply(normalizers, Cow::Borrowed(&t.content), &watch)?.0.into_owned();
+            let what = "length of a normalized added token in bytes";
+            TokenizerError::limit(self.name, what, token.text.len(), limits::MAX_TOKEN_BYTES)?;
+            if token.text != t.content {
+                respelled.insert(t.id, token.text.clone());
+            }
+            if !token.text.is_empty() {
+                normalized.push(token);
             }
         }
         let (raw, normalized) = (Leftmost::new(self.name, raw)?, Leftmost::new(self.name, normalized)?);
-        Ok(Partition::Leftmost { raw, normalized })
+        Ok((Partition::Leftmost { raw, normalized }, respelled))
     }
 }
 
@@ -351,7 +429,7 @@ impl<'de> Visitor<'de> for ModelSeed<'_, '_> {
             match key.as_ref() {
                 "type" => {
                     let kind: String = map.next_value()?;
-                    if kind != "BPE" && kind != WORD_PIECE {
+                    if !KINDS.contains(&kind.as_str()) {
                         return Err(loader.fail(TokenizerError::unsupported(loader.name, "model", kind)));
                     }
                     loader.kind = Some(kind);
@@ -362,10 +440,20 @@ impl<'de> Visitor<'de> for ModelSeed<'_, '_> {
                 "fuse_unk" => loader.fuse_unk = map.next_value::<Option<bool>>()?.unwrap_or(false),
                 "byte_fallback" => loader.byte_fallback = map.next_value::<Option<bool>>()?.unwrap_or(false),
                 "ignore_merges" => loader.ignore_merges = map.next_value::<Option<bool>>()?.unwrap_or(false),
-                "dropout" => refuse_set(loader, "dropout", &map.next_value()?)?,
-                "continuing_subword_prefix" => loader.continuing_prefix = map.next_value()?,
+                "dropout" => loader.never_merges = dropout(loader, map.next_value::<Option<f64>>()?)?,
+                "continuing_subword_prefix" => {
+                    loader.continuing_prefix = map.next_value()?;
+                    let late =
+                        loader.merges.is_some() && loader.continuing_prefix.as_ref().is_some_and(|p| !p.is_empty());
+                    if late {
+                        let detail = "stands behind `merges`, which cannot be read without it";
+                        let fault = TokenizerError::field(loader.name, "model.continuing_subword_prefix", detail);
+                        return Err(loader.fail(fault));
+                    }
+                }
+                "end_of_word_suffix" => loader.word_suffix = map.next_value()?,
+                "unk_id" => loader.unk_id = map.next_value()?,
                 "max_input_chars_per_word" => loader.max_word_chars = map.next_value()?,
-                "end_of_word_suffix" => refuse_set(loader, "end_of_word_suffix", &map.next_value()?)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -373,13 +461,13 @@ impl<'de> Visitor<'de> for ModelSeed<'_, '_> {
     }
 }
 
-/// Options of BPE that change the algorithm and that no supported model uses: anything but "off" is refused by name.
-fn refuse_set<E: serde::de::Error>(loader: &mut Loader<'_>, field: &str, value: &Value) -> Result<(), E> {
-    let off = value.is_null() || value.as_str() == Some("") || value.as_f64() == Some(0.0);
-    if off {
-        Ok(())
-    } else {
-        Err(loader.fail(TokenizerError::unsupported(loader.name, "model", format!("BPE with {field}"))))
+/// Whether merge rules never apply. A share of them that is left out by chance is refused: the same text would become
+/// other tokens each time.
+fn dropout<E: serde::de::Error>(loader: &mut Loader<'_>, share: Option<f64>) -> Result<bool, E> {
+    match share {
+        None | Some(0.0) => Ok(false),
+        Some(1.0) => Ok(true),
+        Some(_) => Err(loader.fail(TokenizerError::unsupported(loader.name, "model", "BPE with dropout"))),
     }
 }
 
@@ -395,7 +483,7 @@ impl<'de> DeserializeSeed<'de> for VocabSeed<'_, '_> {
 impl<'de> Visitor<'de> for VocabSeed<'_, '_> {
     type Value = ();
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map from token to id")
+        f.write_str("a map from token to id, or a list of tokens and scores")
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let loader = self.0;
@@ -406,8 +494,18 @@ impl<'de> Visitor<'de> for VocabSeed<'_, '_> {
         loader.vocab = Some(table);
         Ok(())
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<(), A::Error> {
-        Err(self.0.fail(TokenizerError::unsupported(self.0.name, "model", "Unigram")))
+    /// Tokens with their scores, by id; of a token that is there twice the last id counts.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let loader = self.0;
+        let mut table = TokenTable::with_capacity(1 << 15);
+        let mut scores = Vec::new();
+        while let Some((Text(text), score)) = seq.next_element::<(Text<'de>, f64)>()? {
+            let id = u32::try_from(scores.len()).unwrap_or(u32::MAX);
+            table.insert(loader.name, id, &text).map_err(|fault| loader.fail(fault))?;
+            scores.push(score);
+        }
+        (loader.vocab, loader.scores) = (Some(table), Some(scores));
+        Ok(())
     }
 }
 
@@ -447,6 +545,9 @@ impl<'de> Visitor<'de> for MergeSeed<'_, '_> {
         f.write_str("a merge rule: two parts in one string or in a list")
     }
     fn visit_str<E: serde::de::Error>(self, rule: &str) -> Result<(), E> {
+        if rule.starts_with("#version") {
+            return Ok(());
+        }
         match rule.split_once(' ') {
             Some((left, right)) if !right.contains(' ') => {
                 self.0.merge(left, right).map_err(|fault| self.0.fail(fault))

@@ -4,12 +4,15 @@
 
 use serde_json::Value;
 
-use super::decode::{Decoder, Spelling};
+use super::bert;
+use super::charsmap::Charsmap;
+use super::decode_chain::{Chain, Rewrite};
 use super::error::TokenizerError;
 use super::framed::PairPart;
 use super::limits;
 use super::normalize::Normalizer;
 use super::pattern::Pattern;
+use super::scripts::Scripts;
 use super::split::{Behavior, Prepend, Step};
 use super::vocab::TokenTable;
 
@@ -17,7 +20,7 @@ use super::vocab::TokenTable;
 pub(super) struct Parts {
     pub(super) normalizers: Vec<Normalizer>,
     pub(super) splitting: Splitting,
-    pub(super) decoder: Decoder,
+    pub(super) decoder: Chain,
     pub(super) template: Template,
 }
 
@@ -33,7 +36,7 @@ pub(super) struct Template {
 #[derive(Default)]
 pub(super) struct Splitting {
     pub(super) steps: Vec<Step>,
-    /// The vocabulary is written in the GPT-2 byte alphabet.
+    /// The vocabulary is written in the GPT-2 byte alphabet, and the last step to it is left to the model.
     pub(super) byte_level: bool,
 }
 
@@ -86,7 +89,7 @@ fn text<'v>(name: &str, value: &'v Value, key: &str) -> Result<&'v str, Tokenize
 fn pattern(name: &str, value: &Value) -> Result<Pattern, TokenizerError> {
     let pattern = value.get("pattern").unwrap_or(&Value::Null);
     match (pattern.get("String").and_then(Value::as_str), pattern.get("Regex").and_then(Value::as_str)) {
-        (Some(literal), _) => Ok(Pattern::Literal(literal.to_owned())),
+        (Some(literal), _) => Pattern::literal(name, literal),
         (None, Some(source)) => Pattern::regex(name, source),
         (None, None) => {
             let field = format!("{}.pattern", kind(value));
@@ -106,6 +109,12 @@ pub(super) fn normalizers(name: &str, value: &Value) -> Result<Vec<Normalizer>, 
             "Lowercase" => Normalizer::Lowercase,
             "Strip" => {
                 Normalizer::Strip { left: flag(part, "strip_left", true), right: flag(part, "strip_right", true) }
+            }
+            "StripAccents" => Normalizer::StripAccents,
+            "Nmt" => Normalizer::Translation,
+            "ByteLevel" => Normalizer::Bytes,
+            "Precompiled" => {
+                Normalizer::Charsmap(Charsmap::from_base64(name, text(name, part, "precompiled_charsmap")?)?)
             }
             "Prepend" => Normalizer::Prepend(text(name, part, "prepend")?.to_owned()),
             "Replace" => Normalizer::Replace(pattern(name, part)?, text(name, part, "content")?.to_owned()),
@@ -141,13 +150,10 @@ fn bert(part: &Value) -> Vec<Normalizer> {
 pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, TokenizerError> {
     let mut out = Splitting::default();
     for part in flatten(name, value, "pretokenizers")? {
-        if out.byte_level {
-            let found = format!("{} after ByteLevel", kind(part));
-            return Err(TokenizerError::unsupported(name, "pre_tokenizer", found));
+        if std::mem::take(&mut out.byte_level) {
+            out.steps.push(Step::Bytes);
         }
-        let regex = |source: &str, behavior: Behavior, invert: bool| {
-            Ok::<_, TokenizerError>(Step::Split { pattern: Pattern::regex(name, source)?, behavior, invert })
-        };
+        let cut = |pattern: Pattern, behavior: Behavior| Step::Split { pattern, behavior, invert: false };
         match kind(part) {
             "ByteLevel" => {
                 out.byte_level = true;
@@ -155,7 +161,7 @@ pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, Tok
                     out.steps.push(Step::SpacePrefix);
                 }
                 if flag(part, "use_regex", true) {
-                    out.steps.push(regex(BYTE_LEVEL_SPLIT, Behavior::Isolated, false)?);
+                    out.steps.push(cut(Pattern::regex(name, BYTE_LEVEL_SPLIT)?, Behavior::Isolated));
                 }
             }
             "Split" => out.steps.push(Step::Split {
@@ -163,17 +169,32 @@ pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, Tok
                 behavior: behavior(name, part)?,
                 invert: flag(part, "invert", false),
             }),
-            "Digits" if flag(part, "individual_digits", false) => {
-                out.steps.push(regex(r"\p{N}", Behavior::Isolated, false)?);
+            "Digits" => {
+                let alone = flag(part, "individual_digits", false);
+                let behavior = if alone { Behavior::Isolated } else { Behavior::Contiguous };
+                out.steps.push(cut(Pattern::Chars(char::is_numeric), behavior));
             }
-            "Digits" => out.steps.push(regex(r"\p{N}+", Behavior::Isolated, false)?),
-            "Whitespace" => out.steps.push(regex(r"\w+|[^\w\s]+", Behavior::Removed, true)?),
-            "WhitespaceSplit" => out.steps.push(regex(r"\s", Behavior::Removed, false)?),
-            "Punctuation" => out.steps.push(Step::Split {
-                pattern: Pattern::regex(name, r"[\p{P}\$\+<=>\^`\|~]")?,
-                behavior: if part.get("behavior").is_some() { behavior(name, part)? } else { Behavior::Isolated },
-                invert: false,
+            "Whitespace" => out.steps.push(Step::Split {
+                pattern: Pattern::words_and_signs(name)?,
+                behavior: Behavior::Removed,
+                invert: true,
             }),
+            "WhitespaceSplit" => out.steps.push(cut(Pattern::Chars(char::is_whitespace), Behavior::Removed)),
+            "CharDelimiterSplit" => {
+                out.steps.push(cut(Pattern::Char(one_char(name, part, "delimiter")?), Behavior::Removed));
+            }
+            "Punctuation" => {
+                let stated = part.get("behavior").is_some();
+                let behavior = if stated { behavior(name, part)? } else { Behavior::Isolated };
+                out.steps.push(cut(Pattern::Chars(bert::is_punctuation), behavior));
+            }
+            "UnicodeScripts" => out.steps.push(Step::Scripts(Scripts::new(name)?)),
+            "FixedLength" => {
+                let length = part.get("length").map_or(Some(5), Value::as_u64).filter(|&length| length > 0);
+                let length = length.and_then(|length| usize::try_from(length).ok());
+                let wrong = || TokenizerError::field(name, "FixedLength.length", "is not a number above 0");
+                out.steps.push(Step::Length(length.ok_or_else(wrong)?));
+            }
             "Metaspace" => out.steps.push(metaspace(name, part)?),
             "BertPreTokenizer" => out.steps.push(Step::Bert),
             other => return Err(TokenizerError::unsupported(name, "pre_tokenizer", other)),
@@ -217,53 +238,39 @@ fn metaspace(name: &str, part: &Value) -> Result<Step, TokenizerError> {
     Ok(Step::Metaspace { mark, prepend: prepend(name, part)?, cut: flag(part, "split", true) })
 }
 
-pub(super) fn decoder(name: &str, value: &Value) -> Result<Decoder, TokenizerError> {
+pub(super) fn decoder(name: &str, value: &Value) -> Result<Chain, TokenizerError> {
+    if value.is_null() {
+        return Ok(Chain(vec![Rewrite::Spaces]));
+    }
     let parts = flatten(name, value, "decoders")?;
-    if parts.is_empty() {
-        let spelling = Spelling::Plain { replace: Vec::new(), byte_fallback: false, raw_added: false };
-        return Ok(Decoder { spelling, strip_start: None, joiner: " " });
-    }
-    if let [part] = parts[..]
-        && kind(part) == "ByteLevel"
-    {
-        return Ok(Decoder { spelling: Spelling::ByteLevel { raw_added: false }, strip_start: None, joiner: "" });
-    }
-    if let [part] = parts[..]
-        && kind(part) == "WordPiece"
-    {
-        let prefix = text(name, part, "prefix")?.to_owned();
-        let spelling = Spelling::WordPiece { prefix, cleanup: flag(part, "cleanup", true) };
-        return Ok(Decoder { spelling, strip_start: Some((' ', 1)), joiner: "" });
-    }
-    let mut replace = Vec::new();
-    let (mut byte_fallback, mut fused, mut strip_start) = (false, false, None);
-    for part in parts {
-        let refuse = |detail: &str| Err(TokenizerError::unsupported(name, "decoder", detail));
-        match kind(part) {
-            "Replace" => match pattern(name, part)? {
-                Pattern::Literal(_) if fused => return refuse("Replace after Fuse"),
-                Pattern::Literal(from) => replace.push((from, text(name, part, "content")?.to_owned())),
-                _ => return refuse("Replace with a regular expression"),
-            },
-            "ByteFallback" => byte_fallback = true,
-            "Fuse" => fused = true,
-            "Metaspace" => {
-                let mark = one_char(name, part, "replacement")?;
-                replace.push((mark.to_string(), " ".to_owned()));
-                strip_start = (prepend(name, part)? != Prepend::Never).then_some((' ', 1));
-            }
-            "Strip" => {
-                let count = |key: &str| part.get(key).and_then(Value::as_u64).unwrap_or(0) as usize;
-                if count("stop") > 0 || !fused {
-                    return refuse("Strip of single tokens or of the end");
-                }
-                strip_start = Some((one_char(name, part, "content")?, count("start")));
-            }
-            other => return refuse(other),
+    parts.into_iter().map(|part| rewrite(name, part)).collect::<Result<_, _>>().map(Chain)
+}
+
+fn rewrite(name: &str, part: &Value) -> Result<Rewrite, TokenizerError> {
+    let owned = |key: &str| text(name, part, key).map(str::to_owned);
+    let count =
+        |key: &str| part.get(key).and_then(Value::as_u64).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    Ok(match kind(part) {
+        "ByteLevel" => Rewrite::ByteLevel,
+        "BPEDecoder" => Rewrite::Bpe { suffix: owned("suffix")? },
+        "WordPiece" => Rewrite::WordPiece { prefix: owned("prefix")?, cleanup: flag(part, "cleanup", true) },
+        "Metaspace" => Rewrite::Metaspace {
+            mark: one_char(name, part, "replacement")?,
+            drop_first: prepend(name, part)? != Prepend::Never,
+        },
+        "CTC" => Rewrite::Ctc {
+            pad: owned("pad_token")?,
+            delimiter: owned("word_delimiter_token")?,
+            cleanup: flag(part, "cleanup", true),
+        },
+        "Replace" => Rewrite::Replace { pattern: pattern(name, part)?, content: owned("content")? },
+        "Strip" => {
+            Rewrite::Strip { content: one_char(name, part, "content")?, start: count("start"), stop: count("stop") }
         }
-    }
-    let spelling = Spelling::Plain { replace, byte_fallback, raw_added: false };
-    Ok(Decoder { spelling, strip_start, joiner: "" })
+        "Fuse" => Rewrite::Fuse,
+        "ByteFallback" => Rewrite::ByteFallback,
+        other => return Err(TokenizerError::unsupported(name, "decoder", other)),
+    })
 }
 
 /// What the post-processors of a file put around a text and a pair of texts.

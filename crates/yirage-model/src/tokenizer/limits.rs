@@ -21,6 +21,10 @@ pub const MAX_SPECIAL_LENGTHS: usize = 1 << 9;
 pub const MAX_WORD_CHARS: usize = 1_000;
 /// Longest pattern of a splitting or replacing component, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 1 << 14;
+/// Most groups and classes in each other in a pattern.
+pub const MAX_PATTERN_DEPTH: usize = 64;
+/// Most repeats that a counted repeat of a pattern asks for.
+pub const MAX_PATTERN_REPEAT: u32 = 100_000;
 /// Most memory of one compiled pattern, in bytes.
 pub const MAX_PATTERN_PROGRAM: usize = 10 << 20;
 /// Longest text that a backtracking pattern is searched in, and most backtracking steps of one search there: a step may
@@ -34,6 +38,10 @@ pub const SEARCH_TIME: Duration = Duration::from_secs(1);
 pub const SEARCH_TIME_PER_BYTE: Duration = Duration::from_micros(1);
 /// How many times its length a text may have once it is normalised, and what may be added to that.
 pub const MAX_GROWTH: (usize, usize) = (32, 1 << 20);
+/// Longest trie of a normalisation table, in bytes (published ones have some 300,000).
+pub const MAX_CHARSMAP_BYTES: usize = 16 << 20;
+/// Longest text that a decoder makes of one token, in bytes: rewrites that make each other's matches grow no further.
+pub const MAX_TOKEN_TEXT: usize = 1 << 18;
 /// Most components (normalisers, splitters, decoders) in one chain, and how deep chains may nest.
 pub const MAX_COMPONENTS: usize = 64;
 /// Deepest nesting of `Sequence` components.

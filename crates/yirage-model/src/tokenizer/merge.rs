@@ -59,11 +59,6 @@ impl Merger {
         self.symbols.push(Symbol { id, start, len, prev, next: END, alive: true });
     }
 
-    /// The last symbol pushed, for rules that grow it.
-    pub(super) fn last_mut(&mut self) -> Option<&mut Symbol> {
-        self.symbols.last_mut()
-    }
-
     /// Joins until no rule applies and visits what is left, in order.
     pub(super) fn run(&mut self, rule: &Rule<'_>, mut visit: impl FnMut(&Symbol)) {
         for left in 0..self.symbols.len().saturating_sub(1) {

@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick, is_nfkc_quick};
 
 use super::bert;
+use super::bytes::byte_char;
+use super::charsmap::Charsmap;
 use super::error::TokenizerError;
 use super::limits;
 use super::pattern::Pattern;
@@ -35,21 +38,43 @@ pub(super) enum Normalizer {
     SpaceIdeographs,
     /// Drop the accents of a decomposed text.
     StripMarks,
+    /// Drop all combining marks.
+    StripAccents,
+    /// Drop control characters and make some characters plain spaces, as SentencePiece's rules for translation do.
+    Translation,
+    /// Replace by the table of a SentencePiece model.
+    Charsmap(Charsmap),
+    /// Write each byte as its character of the GPT-2 alphabet.
+    Bytes,
 }
 
-/// Applies the rewrites in order.
+/// Applies the rewrites in order. Also whether the text still begins as it did: not where its first character went.
 pub(super) fn apply<'a>(
     steps: &[Normalizer],
     mut text: Cow<'a, str>,
     watch: &Watch,
-) -> Result<Cow<'a, str>, TokenizerError> {
+) -> Result<(Cow<'a, str>, bool), TokenizerError> {
+    let mut same_start = true;
     let (times, more) = limits::MAX_GROWTH;
     let longest = text.len().saturating_mul(times).saturating_add(more);
     for step in steps {
+        same_start &= !text.chars().next().is_some_and(|first| drops(step, first));
         text = one(step, text, longest, watch)?;
         check_length(text.len(), longest)?;
     }
-    Ok(text)
+    Ok((text, same_start))
+}
+
+/// Whether a rewrite takes away a character that stands in front.
+fn drops(step: &Normalizer, c: char) -> bool {
+    match step {
+        Normalizer::Strip { left, .. } => *left && c.is_whitespace(),
+        Normalizer::Clean => bert::is_unwanted(c),
+        Normalizer::StripMarks => bert::is_mark(c),
+        Normalizer::StripAccents => is_combining_mark(c),
+        Normalizer::Translation => for_translation(c).is_none(),
+        _ => false,
+    }
 }
 
 /// Replacements that make matches of each other can make any text huge.
@@ -85,7 +110,22 @@ fn one<'a>(
         Normalizer::Clean => Cow::Owned(bert::clean(&text)),
         Normalizer::SpaceIdeographs => Cow::Owned(bert::space_ideographs(&text)),
         Normalizer::StripMarks => Cow::Owned(bert::strip_marks(&text)),
+        Normalizer::StripAccents if text.is_ascii() => text,
+        Normalizer::StripAccents => Cow::Owned(text.chars().filter(|&c| !is_combining_mark(c)).collect()),
+        Normalizer::Translation => Cow::Owned(text.chars().filter_map(for_translation).collect()),
+        Normalizer::Charsmap(table) => Cow::Owned(table.apply(&text, longest)),
+        Normalizer::Bytes => Cow::Owned(text.bytes().map(byte_char).collect()),
     })
+}
+
+/// What becomes of a character by the rules `nmt_nfkc` of SentencePiece, apart from NFKC.
+fn for_translation(c: char) -> Option<char> {
+    match c {
+        '\u{1}'..='\u{8}' | '\u{b}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{8f}' | '\u{9f}' => None,
+        '\t' | '\n' | '\u{c}' | '\r' | '\u{1680}' | '\u{200b}'..='\u{200f}' => Some(' '),
+        '\u{2028}' | '\u{2029}' | '\u{2581}' | '\u{feff}' | '\u{fffd}' => Some(' '),
+        other => Some(other),
+    }
 }
 
 fn replace<'a>(
@@ -98,7 +138,9 @@ fn replace<'a>(
     let mut out = String::new();
     let mut done = 0;
     let mut wanted = 0;
+    let mut any = false;
     pattern.each(&text, watch, |found| {
+        any = true;
         wanted = wanted.max(out.len()) + (found.start - done) + content.len();
         if wanted > longest {
             return;
@@ -108,7 +150,7 @@ fn replace<'a>(
         done = found.end;
     })?;
     check_length(wanted, longest)?;
-    if done == 0 {
+    if !any {
         return Ok(text);
     }
     out.push_str(&text[done..]);

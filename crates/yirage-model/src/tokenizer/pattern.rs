@@ -9,15 +9,20 @@ use std::ops::Range;
 
 use super::error::{TokenizerError, shorten};
 use super::limits;
+use super::oniguruma;
 use super::watch::Watch;
 
 const SPACE_TAILS: [&str; 2] = [r"|\s+(?!\S)|\s+", r"|\s+(?!\S)"];
 
-/// A compiled pattern.
+/// What is searched for.
 #[derive(Debug)]
 pub(super) enum Pattern {
-    /// A plain string.
+    /// A plain string, not empty.
     Literal(String),
+    /// Single characters of a kind.
+    Chars(fn(char) -> bool),
+    /// One character.
+    Char(char),
     /// A regular expression without look-around.
     Linear(regex::Regex),
     /// `head|\s+(?!\S)|\s+`: the head as an automaton, the tail by hand.
@@ -27,11 +32,18 @@ pub(super) enum Pattern {
 }
 
 impl Pattern {
-    /// Compiles a regular expression; `name` is the file it came from.
+    /// Compiles a regular expression of a file, which is written for Oniguruma; `name` is the file it came from.
     pub(super) fn regex(name: &str, source: &str) -> Result<Self, TokenizerError> {
         TokenizerError::limit(name, "length of a pattern in bytes", source.len(), limits::MAX_PATTERN_BYTES)?;
+        let wrong = |detail: &str| TokenizerError::Pattern {
+            name: name.to_owned(),
+            pattern: shorten(source),
+            detail: shorten(detail),
+        };
+        let source = &oniguruma::translate(source).map_err(|what| wrong(&format!("it has {what}")))?;
         if let Some(head) = SPACE_TAILS.iter().find_map(|tail| source.strip_suffix(tail))
             && let Ok(head) = linear(head)
+            && !head.is_match("")
         {
             return Ok(Self::SpaceTail(head));
         }
@@ -40,29 +52,45 @@ impl Pattern {
         }
         let compiled = limits::MAX_BACKTRACK.map(|(longest, steps)| Ok((longest, backtracking(source, steps)?)));
         let compiled: Result<Vec<_>, fancy_regex::Error> = compiled.into_iter().collect();
-        compiled.map(Self::Backtracking).map_err(|error| TokenizerError::Pattern {
+        compiled.map(Self::Backtracking).map_err(|error| wrong(&error.to_string()))
+    }
+
+    /// A plain string; the empty one is everywhere between characters.
+    pub(super) fn literal(name: &str, text: &str) -> Result<Self, TokenizerError> {
+        if text.is_empty() { Self::regex(name, "") } else { Ok(Self::Literal(text.to_owned())) }
+    }
+
+    /// Words and runs of signs, as the reference library means `Whitespace`: with its own matcher, not Oniguruma.
+    pub(super) fn words_and_signs(name: &str) -> Result<Self, TokenizerError> {
+        let source = r"\w+|[^\w\s]+";
+        linear(source).map(Self::Linear).map_err(|error| TokenizerError::Pattern {
             name: name.to_owned(),
-            pattern: shorten(source),
+            pattern: source.to_owned(),
             detail: shorten(&error.to_string()),
         })
     }
 
-    /// Calls `visit` with every match, left to right, not overlapping, empty matches left out.
+    /// Calls `visit` with every match, left to right, not overlapping. An empty match is one unless it stands where the
+    /// match before it ends; nothing matches in an empty text.
     pub(super) fn each(
         &self,
         text: &str,
         watch: &Watch,
         mut visit: impl FnMut(Range<usize>),
     ) -> Result<(), TokenizerError> {
+        let mut each_char = |wanted: &dyn Fn(char) -> bool| {
+            let found = text.char_indices().filter(|(_, c)| wanted(*c));
+            found.for_each(|(at, c)| visit(at..at + c.len_utf8()));
+        };
         match self {
-            Self::Literal(needle) if needle.is_empty() => {}
+            _ if text.is_empty() => {}
+            Self::Chars(wanted) => each_char(wanted),
+            Self::Char(wanted) => each_char(&|c| c == *wanted),
             Self::Literal(needle) => text.match_indices(needle.as_str()).for_each(|(at, m)| visit(at..at + m.len())),
             Self::Linear(regex) => {
                 for found in regex.find_iter(text).map(|m| m.range()) {
                     watch.look(regex.as_str(), found.start)?;
-                    if !found.is_empty() {
-                        visit(found);
-                    }
+                    visit(found);
                 }
             }
             Self::SpaceTail(head) => return each_with_space_tail(head, text, watch, visit),
@@ -141,15 +169,18 @@ fn each_backtracking(
         return Err(TokenizerError::Search { pattern, offset: 0, detail });
     };
     let mut at = 0;
-    while at < text.len() {
+    let mut done = None;
+    while at <= text.len() {
         let fault = |detail: String| TokenizerError::Search { pattern: shorten(regex.as_str()), offset: at, detail };
         watch.look(regex.as_str(), at)?;
         let Some(found) = regex.find_from_pos(text, at).map_err(|e| fault(shorten(&e.to_string())))? else { break };
-        if found.end() > found.start() {
-            visit(found.range());
+        let found = found.range();
+        if found.is_empty() && done == Some(found.end) {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+            continue;
         }
-        let step = text[found.end()..].chars().next().map_or(1, char::len_utf8);
-        at = if found.end() > at { found.end() } else { at + step };
+        (at, done) = (found.end, Some(found.end));
+        visit(found);
     }
     Ok(())
 }

@@ -6,8 +6,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::bert;
+use super::bytes::byte_char;
 use super::error::TokenizerError;
 use super::pattern::Pattern;
+use super::scripts::Scripts;
 use super::watch::Watch;
 
 /// What happens to the matches of a splitting pattern.
@@ -47,6 +49,12 @@ pub(super) enum Step {
     Metaspace { mark: char, prepend: Prepend, cut: bool },
     /// Cut at white space, which disappears, and around each punctuation character.
     Bert,
+    /// Cut where the script changes.
+    Scripts(Scripts),
+    /// Cut after every so many characters.
+    Length(usize),
+    /// Write each byte as its character of the GPT-2 alphabet.
+    Bytes,
 }
 
 /// A text and the ranges of it that are words so far.
@@ -54,6 +62,8 @@ pub(super) enum Step {
 pub(super) struct Pieces<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) ranges: Vec<Range<usize>>,
+    /// The text begins as the caller's text does.
+    at_start: bool,
 }
 
 /// Applies all steps to a fragment; `at_start` is true for the fragment that begins the caller's text.
@@ -64,7 +74,7 @@ pub(super) fn apply<'a>(
     watch: &Watch,
 ) -> Result<Pieces<'a>, TokenizerError> {
     let whole = 0..text.len();
-    let mut pieces = Pieces { ranges: if text.is_empty() { vec![] } else { vec![whole] }, text };
+    let mut pieces = Pieces { ranges: if text.is_empty() { vec![] } else { vec![whole] }, text, at_start };
     for step in steps {
         match step {
             Step::Split { pattern, behavior, invert } => split(&mut pieces, pattern, *behavior, *invert, watch)?,
@@ -75,13 +85,17 @@ pub(super) fn apply<'a>(
                 out.push_str(piece);
             }),
             Step::Metaspace { mark, prepend, cut } => {
-                metaspace(&mut pieces, *mark, *prepend, at_start);
+                metaspace(&mut pieces, *mark, *prepend);
                 if *cut {
-                    let mark = Pattern::Literal(mark.to_string());
-                    split(&mut pieces, &mark, Behavior::MergedWithNext, false, watch)?;
+                    split(&mut pieces, &Pattern::Char(*mark), Behavior::MergedWithNext, false, watch)?;
                 }
             }
             Step::Bert => words(&mut pieces),
+            Step::Scripts(scripts) => narrow(&mut pieces, |piece, cut| scripts.cut(piece, cut)),
+            Step::Length(length) => narrow(&mut pieces, |piece, cut| {
+                piece.char_indices().step_by(*length).for_each(|(at, _)| cut(at));
+            }),
+            Step::Bytes => rebuild(&mut pieces, |piece, _, out| out.extend(piece.bytes().map(byte_char))),
         }
     }
     Ok(pieces)
@@ -110,7 +124,11 @@ fn split(
         if done < piece.len() {
             parts.push((done..piece.len(), invert));
         }
-        arrange(&parts, behavior, |r| out.push(base + r.start..base + r.end));
+        arrange(&parts, behavior, |r| {
+            if !r.is_empty() {
+                out.push(base + r.start..base + r.end);
+            }
+        });
     }
     pieces.ranges = out;
     Ok(())
@@ -146,6 +164,20 @@ fn flush(part: Option<(Range<usize>, bool)>, behavior: Behavior, emit: &mut impl
     }
 }
 
+/// Cuts every piece at the places that `find` names, in order. What is in front of the first place disappears.
+fn narrow(pieces: &mut Pieces<'_>, find: impl Fn(&str, &mut dyn FnMut(usize))) {
+    let mut out = Vec::with_capacity(pieces.ranges.len());
+    for range in &pieces.ranges {
+        let mut open: Option<usize> = None;
+        find(&pieces.text[range.clone()], &mut |at| {
+            let at = range.start + at;
+            out.extend(open.replace(at).filter(|&start| start < at).map(|start| start..at));
+        });
+        out.extend(open.map(|start| start..range.end));
+    }
+    pieces.ranges = out;
+}
+
 fn words(pieces: &mut Pieces<'_>) {
     let mut out = Vec::with_capacity(pieces.text.len() / 4);
     for range in &pieces.ranges {
@@ -173,6 +205,7 @@ fn words(pieces: &mut Pieces<'_>) {
 
 fn rebuild(pieces: &mut Pieces<'_>, write: impl Fn(&str, usize, &mut String)) {
     let mut text = String::with_capacity(pieces.text.len() + pieces.ranges.len());
+    pieces.at_start &= pieces.ranges.first().is_some_and(|first| first.start == 0);
     for range in &mut pieces.ranges {
         let start = text.len();
         write(&pieces.text[range.clone()], range.start, &mut text);
@@ -181,7 +214,8 @@ fn rebuild(pieces: &mut Pieces<'_>, write: impl Fn(&str, usize, &mut String)) {
     pieces.text = Cow::Owned(text);
 }
 
-fn metaspace(pieces: &mut Pieces<'_>, mark: char, prepend: Prepend, at_start: bool) {
+fn metaspace(pieces: &mut Pieces<'_>, mark: char, prepend: Prepend) {
+    let at_start = pieces.at_start;
     rebuild(pieces, |piece, offset, out| {
         let wanted = match prepend {
             Prepend::Never => false,

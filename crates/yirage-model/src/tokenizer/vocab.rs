@@ -5,8 +5,12 @@
 use hashbrown::HashTable;
 use std::hash::BuildHasher as _;
 
+use super::bytes;
 use super::error::TokenizerError;
 use super::limits;
+
+/// Mark of a symbol that is no token (yet).
+pub(super) const NO_TOKEN: u32 = u32::MAX;
 
 const HOLE: u32 = u32::MAX;
 
@@ -24,6 +28,8 @@ pub(super) struct TokenTable {
     hasher: foldhash::fast::RandomState,
     /// Some text has two ids.
     shadowed: bool,
+    /// Ids, sorted, that are not of the model but were added to it.
+    foreign: Vec<u32>,
 }
 
 impl std::fmt::Debug for TokenTable {
@@ -41,6 +47,7 @@ impl TokenTable {
             index: HashTable::with_capacity(tokens),
             hasher: foldhash::fast::RandomState::default(),
             shadowed: false,
+            foreign: Vec::new(),
         }
     }
 
@@ -90,6 +97,26 @@ impl TokenTable {
                 self.arena.as_bytes()[span.start as usize..][..span.len as usize] == *text
             })
             .copied()
+    }
+
+    /// The id of exactly this text, where the model itself has it.
+    pub(super) fn own(&self, text: &[u8]) -> Option<u32> {
+        self.get(text).filter(|id| self.foreign.binary_search(id).is_err())
+    }
+
+    /// The byte-fallback tokens `<0x00>` to `<0xFF>`, `NO_TOKEN` where the model lacks one.
+    pub(super) fn byte_tokens(&self) -> Box<[u32; 256]> {
+        let mut ids = Box::new([NO_TOKEN; 256]);
+        (0..=255u8).zip(ids.iter_mut()).for_each(|(byte, slot)| {
+            *slot = self.own(bytes::fallback_name(byte).as_bytes()).unwrap_or(NO_TOKEN);
+        });
+        ids
+    }
+
+    /// Says which ids the model does not see.
+    pub(super) fn set_foreign(&mut self, mut ids: Vec<u32>) {
+        ids.sort_unstable();
+        self.foreign = ids;
     }
 
     /// Whether `id` is the id its own text answers with.

@@ -34,7 +34,7 @@ impl WordPiece {
             let detail = format!("{:?} is not in the vocabulary", shorten(unk));
             TokenizerError::field(name, "model.unk_token", detail)
         };
-        let unk = vocab.get(unk.as_bytes()).ok_or_else(absent)?;
+        let unk = vocab.own(unk.as_bytes()).ok_or_else(absent)?;
         let lengths = (0..vocab.len() as u32).filter_map(|id| vocab.text(id)).map(str::len);
         Ok(WordPiece { unk, prefix, max_chars, longest: lengths.max().unwrap_or_default() })
     }
@@ -77,7 +77,7 @@ impl WordPiece {
         while let Some(last) = rest.chars().next_back() {
             let end = before + rest.len();
             if end <= self.longest
-                && let Some(id) = vocab.get(&text.as_bytes()[..end])
+                && let Some(id) = vocab.own(&text.as_bytes()[..end])
             {
                 return Some((id, rest.len()));
             }

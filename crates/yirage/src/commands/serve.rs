@@ -7,7 +7,7 @@ use crate::options::Layers;
 use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_engine};
 use serde_json::json;
 use std::sync::Arc;
-use yirage_engine::{EncoderOptions, EngineOptions, Notice};
+use yirage_engine::{EncoderOptions, EngineOptions};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
 use yirage_serve::{Generator, ModelEntry, Opener, Served, Server};
@@ -24,7 +24,7 @@ struct Opening {
 
 impl Opening {
     /// Says what the owner of a model should know of its load.
-    fn tell(&self, model: &str, notices: &[Notice]) {
+    fn tell(&self, model: &str, notices: &[impl std::fmt::Display]) {
         notices.iter().for_each(|notice| self.console.note(&format!("{model}: {notice}")));
     }
 }
@@ -149,6 +149,7 @@ fn entry(
             if let Some(draft) = &draft {
                 loaded.load_draft(&Checkpoint::open(draft)?, &mut |_, _| {})?;
             }
+            opening.tell(&name, &loaded.generation.ignored);
             opening.tell(&name, &loaded.engine.notices());
             Generator::new(loaded.start()?, opening.engine.max_seqs as usize, opening.template.as_deref())
         };
