@@ -55,7 +55,7 @@ def main():
     lines = "".join(json.dumps(schema) + "\n" for _, schema, _ in schemas)
     run = subprocess.run([options.program, str(options.seeds), str(options.bytes)], input=lines, capture_output=True,
                          text=True, check=False)
-    said = run.stdout.splitlines()
+    said = run.stdout.rstrip("\n").split("\n")
     counts, wrong = Counter(schemas=len(schemas)), 0
     if run.returncode or len(said) != len(schemas):
         wrong += 1

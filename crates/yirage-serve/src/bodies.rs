@@ -70,8 +70,8 @@ pub enum Walked {
 /// As [`read_form`].
 pub fn walk_form(body: &[u8], seeds: std::ops::Range<u64>, most: usize) -> Result<Vec<Walked>, Verdict> {
     let compiled = Grammar::of_body(body).and_then(|grammar| grammar.compile_for(Vocabulary::of_bytes));
-    let compiled = compiled
-        .map_err(|error| Verdict::Refused { status: error.status.as_u16(), error: error.openai() })?;
+    let compiled =
+        compiled.map_err(|error| Verdict::Refused { status: error.status.as_u16(), error: error.openai() })?;
     let walk = |seed| Some(walk(compiled.constraint()?.as_mut(), seed, most));
     Ok(seeds.filter_map(walk).collect())
 }

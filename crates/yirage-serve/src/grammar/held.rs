@@ -25,7 +25,14 @@ impl Compiled {
     /// # Errors
     /// What cannot be enforced.
     pub(super) fn new(vocabulary: &Arc<Vocabulary>, grammar: TopLevelGrammar) -> Result<Compiled, String> {
-        let parser = vocabulary.factory.create_parser(grammar).map_err(|why| why.to_string())?;
+        let parser = vocabulary.factory.create_parser(grammar).map_err(|why| brief(&why.to_string()))?;
+        // What is too large for the library shows at the first token.
+        let mut first = Matcher::new(Ok(parser.deep_clone()));
+        match first.compute_mask_or_eos() {
+            Ok(mask) if !mask.is_zero() => {}
+            Ok(_) => return Err("no answer can have it".into()),
+            Err(_) => return Err("it is too large for the first token of an answer".into()),
+        }
         Ok(Compiled(Some(Prepared { parser, vocabulary: vocabulary.clone() })))
     }
 
@@ -35,6 +42,12 @@ impl Compiled {
         let matcher = Matcher::new(Ok(prepared.parser.deep_clone()));
         Some(Box::new(Held { matcher, vocabulary: prepared.vocabulary.clone() }))
     }
+}
+
+/// An error of the library without the state that it appends.
+fn brief(why: &str) -> String {
+    let end = ["<backtrace>", "<state>"].iter().filter_map(|mark| why.find(mark)).min().unwrap_or(why.len());
+    why.chars().take(why.get(..end).unwrap_or(why).chars().count().min(600)).collect::<String>().trim_end().to_owned()
 }
 
 /// An answer that is held to a grammar. After an error it allows no token, which ends the answer as one without its form.

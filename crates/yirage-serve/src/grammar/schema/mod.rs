@@ -27,6 +27,9 @@ const MAX_DEFINITIONS: usize = 2_000;
 /// Bytes of a pattern, and of a text that is a constant.
 const MAX_TEXT: usize = 8 << 10;
 
+/// Properties of one object; the library looks at all that may come next at once.
+const MAX_PROPERTIES: usize = 600;
+
 /// What is counted: the most that is asked for at least. No answer would reach more.
 const MAX_LEAST: u64 = 4_096;
 

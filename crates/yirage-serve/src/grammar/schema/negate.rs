@@ -30,7 +30,8 @@ impl Rewriter<'_> {
         };
         let mut ways = Vec::new();
         for (key, value) in map {
-            let list = || value.as_array().map(Vec::as_slice).ok_or_else(|| place.says(&format!("`{key}` has to be a list")));
+            let list =
+                || value.as_array().map(Vec::as_slice).ok_or_else(|| place.says(&format!("`{key}` has to be a list")));
             match key.as_str() {
                 "type" => {
                     let kinds = kinds(map);
@@ -44,7 +45,8 @@ impl Rewriter<'_> {
                 "const" => ways.push(self.none_of(std::slice::from_ref(value), &place)?),
                 "enum" => ways.push(self.none_of(list()?, &place)?),
                 "required" => {
-                    let absent = list()?.iter().filter_map(Value::as_str).map(|name| json!({"properties": {name: false}}));
+                    let absent =
+                        list()?.iter().filter_map(Value::as_str).map(|name| json!({"properties": {name: false}}));
                     let absent: Vec<Value> = absent.collect();
                     ways.push(json!({"type": "object", "anyOf": absent}));
                 }
@@ -89,7 +91,9 @@ impl Rewriter<'_> {
                 "minLength" | "minItems" | "minProperties" => {
                     let count = numbers::count(key, value).map_err(|why| place.says(&why))?;
                     if let Some(most) = count.checked_sub(1) {
-                        ways.push(json!({"type": counted(key), key.replace("min", "max"): most.min(u64::from(u16::MAX))}));
+                        ways.push(
+                            json!({"type": counted(key), key.replace("min", "max"): most.min(u64::from(u16::MAX))}),
+                        );
                     }
                 }
                 "maxLength" | "maxItems" | "maxProperties" => {
@@ -100,7 +104,9 @@ impl Rewriter<'_> {
                     ways.push(json!({"type": counted(key), key.replace("max", "min"): least}));
                 }
                 key if super::rewrite::says_nothing(key) => {}
-                key => return Err(place.says(&format!("`{key}` cannot be turned round, as `not`, `if` or `oneOf` asks"))),
+                key => {
+                    return Err(place.says(&format!("`{key}` cannot be turned round, as `not`, `if` or `oneOf` asks")));
+                }
             }
         }
         ways.retain(|way| way != &Value::Bool(false));
@@ -169,7 +175,9 @@ fn counted(keyword: &str) -> &'static str {
 /// A pattern of all texts but these.
 pub(super) fn other_than(texts: &[&str]) -> Result<String, String> {
     if texts.len() > MAX_TEXTS || texts.iter().any(|text| text.chars().count() > MAX_LENGTH) {
-        return Err(format!("more than {MAX_TEXTS} texts, or one of more than {MAX_LENGTH} characters, cannot be left out"));
+        return Err(format!(
+            "more than {MAX_TEXTS} texts, or one of more than {MAX_LENGTH} characters, cannot be left out"
+        ));
     }
     let texts: Vec<Vec<char>> = texts.iter().map(|text| text.chars().collect()).collect();
     let texts: Vec<&[char]> = texts.iter().map(Vec::as_slice).collect();
@@ -188,7 +196,8 @@ fn unlike(texts: &[&[char]]) -> String {
     let class: String = firsts.iter().map(|c| format!("\\u{{{:x}}}", u32::from(*c))).collect();
     ways.push(if class.is_empty() { r"[\s\S]+".into() } else { format!(r"[^{class}][\s\S]*") });
     for first in firsts {
-        let rest = texts.iter().filter_map(|text| text.split_first().filter(|(c, _)| **c == first).map(|(_, rest)| rest));
+        let rest =
+            texts.iter().filter_map(|text| text.split_first().filter(|(c, _)| **c == first).map(|(_, rest)| rest));
         let rest: Vec<&[char]> = rest.collect();
         ways.push(format!("\\u{{{:x}}}(?:{})", u32::from(first), unlike(&rest)));
     }
@@ -197,13 +206,15 @@ fn unlike(texts: &[&[char]]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::names;
+    use super::*;
 
     #[test]
     fn all_texts_but_some() {
         let pattern = other_than(&["ab", "a", "ä\"", ""]).unwrap();
-        for (text, other) in [("ab", false), ("a", false), ("ä\"", false), ("", false), ("abc", true), ("b", true), ("ä", true)] {
+        for (text, other) in
+            [("ab", false), ("a", false), ("ä\"", false), ("", false), ("abc", true), ("b", true), ("ä", true)]
+        {
             assert_eq!(names::fits(&pattern, text).unwrap(), other, "{text}: {pattern}");
         }
     }

@@ -64,9 +64,9 @@ pub(super) fn constant(value: &Value) -> Result<Value, String> {
     Ok(match value {
         Value::Number(number) => Value::Number(exact(number)?),
         Value::Array(list) => Value::Array(list.iter().map(constant).collect::<Result<_, _>>()?),
-        Value::Object(map) => {
-            Value::Object(map.iter().map(|(key, one)| Ok((key.clone(), constant(one)?))).collect::<Result<_, String>>()?)
-        }
+        Value::Object(map) => Value::Object(
+            map.iter().map(|(key, one)| Ok((key.clone(), constant(one)?))).collect::<Result<_, String>>()?,
+        ),
         other => other.clone(),
     })
 }

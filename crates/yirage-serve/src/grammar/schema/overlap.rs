@@ -27,8 +27,7 @@ impl Rewriter<'_> {
         {
             return true;
         }
-        if let (Some(list), other, _) | (_, _, Some((list, other))) =
-            (values(a), b, values(b).map(|list| (list, a)))
+        if let (Some(list), other, _) | (_, _, Some((list, other))) = (values(a), b, values(b).map(|list| (list, a)))
             && !list.iter().any(|value| kinds(other).contains(&kind(value)))
         {
             return true;
@@ -37,7 +36,8 @@ impl Rewriter<'_> {
         let only_objects = objects || kinds_a == ["object"] || kinds_b == ["object"];
         only_objects
             && required(a).chain(required(b)).any(|name| {
-                let both = a.get("properties").and_then(|p| p.get(name)).zip(b.get("properties").and_then(|p| p.get(name)));
+                let both =
+                    a.get("properties").and_then(|p| p.get(name)).zip(b.get("properties").and_then(|p| p.get(name)));
                 both.is_some_and(|(a, b)| self.disjoint((a, &place_a), (b, &place_b), false, depth + 1))
             })
     }

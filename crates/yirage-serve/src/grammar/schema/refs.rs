@@ -131,7 +131,8 @@ fn decoded(text: &str) -> Option<String> {
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
         let escaped = (*first == b'%').then(|| behind.get(..2)).flatten();
-        let escaped = escaped.and_then(|hex| std::str::from_utf8(hex).ok()).and_then(|h| u8::from_str_radix(h, 16).ok());
+        let escaped =
+            escaped.and_then(|hex| std::str::from_utf8(hex).ok()).and_then(|h| u8::from_str_radix(h, 16).ok());
         match escaped {
             Some(byte) => {
                 bytes.push(byte);

@@ -2,7 +2,7 @@
 
 use super::names;
 use super::refs::Index;
-use super::{MAX_DEFINITIONS, MAX_LEAST, MAX_SCHEMAS, MAX_TEXT, formats, numbers};
+use super::{MAX_DEFINITIONS, MAX_LEAST, MAX_PROPERTIES, MAX_SCHEMAS, MAX_TEXT, formats, numbers};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -44,6 +44,8 @@ pub(super) struct Rewriter<'a> {
     definitions: HashMap<*const Value, String>,
     waiting: Vec<(String, &'a Value, Place)>,
     written: usize,
+    /// The one `multipleOf` that there may be: the library overflows where it makes one of two.
+    multiple: Option<f64>,
 }
 
 /// The schema in the library's words, with all definitions under `$defs`.
@@ -54,7 +56,8 @@ pub(super) fn whole(schema: &Value) -> Result<Value, String> {
     let draft = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let hides = ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|old| draft.contains(old));
     let index = Index::new(schema);
-    let mut rewriter = Rewriter { index, hides, definitions: HashMap::new(), waiting: Vec::new(), written: 0 };
+    let mut rewriter =
+        Rewriter { index, hides, definitions: HashMap::new(), waiting: Vec::new(), written: 0, multiple: None };
     let mut out = rewriter.of(schema, &Place { base: String::new(), path: "#".into() })?;
     let mut definitions = Map::new();
     while let Some((name, schema, place)) = rewriter.waiting.pop() {
@@ -266,7 +269,17 @@ impl<'a> Rewriter<'a> {
             }
             Some(_) => return Err(place.says("`enum` has to be a list")),
         }
-        numbers::put(map, out, integer).map_err(|why| place.says(&why))
+        numbers::put(map, out, integer).map_err(|why| place.says(&why))?;
+        if let Some(multiple) = out.get("multipleOf").and_then(Value::as_f64) {
+            let small = |of: f64| of.fract() == 0.0 && of < 65_536.0;
+            if self.multiple.is_some_and(|other| other != multiple && !(small(other) && small(multiple))) {
+                return Err(
+                    place.says("`multipleOf` has to be one number in the whole schema, or below 65536 and whole")
+                );
+            }
+            self.multiple = Some(multiple);
+        }
+        Ok(())
     }
 
     fn strings(
@@ -287,7 +300,9 @@ impl<'a> Rewriter<'a> {
             Some(Value::String(format)) if formats::of_library(format) => {
                 out.insert("format".into(), format.as_str().into());
             }
-            Some(Value::String(format)) => also.extend(formats::other(format).map(|pattern| json!({"pattern": pattern}))),
+            Some(Value::String(format)) => {
+                also.extend(formats::other(format).map(|pattern| json!({"pattern": pattern})))
+            }
             Some(_) => return Err(place.says("`format` has to be a string")),
         }
         Ok(())
@@ -446,6 +461,9 @@ impl<'a> Rewriter<'a> {
     fn named(&mut self, map: &Map<String, Value>, key: &str, place: &Place) -> Result<Map<String, Value>, String> {
         match map.get(key) {
             None => Ok(Map::new()),
+            Some(Value::Object(named)) if named.len() > MAX_PROPERTIES => {
+                Err(place.says(&format!("`{key}` has {} names; {MAX_PROPERTIES} are taken", named.len())))
+            }
             Some(Value::Object(named)) => {
                 let of = |(name, one): (&String, &Value)| {
                     if name.len() > MAX_TEXT {
@@ -491,7 +509,10 @@ impl<'a> Rewriter<'a> {
         let chosen = ["anyOf", "oneOf", "if", "dependentSchemas", "dependencies", "$dynamicRef", "$recursiveRef"];
         let open = chosen.iter().any(|key| map.contains_key(*key))
             || depth > 8
-            || depth > 0 && ["patternProperties", "additionalProperties", "unevaluatedProperties"].iter().any(|k| map.contains_key(*k));
+            || depth > 0
+                && ["patternProperties", "additionalProperties", "unevaluatedProperties"]
+                    .iter()
+                    .any(|k| map.contains_key(*k));
         if open {
             return Ok(false);
         }
@@ -572,8 +593,10 @@ impl<'a> Rewriter<'a> {
         }
         let mut counted = Map::new();
         counts_of(map, &mut counted, ["minLength", "maxLength"], &place)?;
-        let (least, most) = (counted.get("minLength").and_then(Value::as_u64), counted.get("maxLength").and_then(Value::as_u64));
-        let long = format!("^[\\s\\S]{{{},{}}}$", least.unwrap_or(0), most.map_or(String::new(), |most| most.to_string()));
+        let (least, most) =
+            (counted.get("minLength").and_then(Value::as_u64), counted.get("maxLength").and_then(Value::as_u64));
+        let long =
+            format!("^[\\s\\S]{{{},{}}}$", least.unwrap_or(0), most.map_or(String::new(), |most| most.to_string()));
         let pattern = match (map.get("pattern"), asked.len()) {
             (Some(Value::String(pattern)), 1) => pattern_of(pattern, &place)?,
             (None, _) => long,
@@ -706,7 +729,9 @@ fn pattern_of(pattern: &str, place: &Place) -> Result<String, String> {
 
 fn text_is_short(value: &Value) -> Result<(), String> {
     match value {
-        Value::String(text) if text.len() > MAX_TEXT => Err(format!("a text has {} bytes; {MAX_TEXT} are taken", text.len())),
+        Value::String(text) if text.len() > MAX_TEXT => {
+            Err(format!("a text has {} bytes; {MAX_TEXT} are taken", text.len()))
+        }
         Value::Array(list) => list.iter().try_for_each(text_is_short),
         Value::Object(map) => map.values().try_for_each(text_is_short),
         _ => Ok(()),

@@ -61,9 +61,10 @@ fn object(map: &Map<String, Value>, ends: &HashSet<String>) -> bool {
     let properties = map.get("properties");
     let required = map.get("required").and_then(Value::as_array);
     required.is_none_or(|names| {
-        names.iter().filter_map(Value::as_str).all(|name| {
-            properties.and_then(|p| p.get(name)).is_none_or(|one| fits(one, ends))
-        })
+        names
+            .iter()
+            .filter_map(Value::as_str)
+            .all(|name| properties.and_then(|p| p.get(name)).is_none_or(|one| fits(one, ends)))
     })
 }
 
