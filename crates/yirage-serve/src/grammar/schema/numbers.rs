@@ -106,8 +106,8 @@ pub(super) fn put(from: &Map<String, Value>, to: &mut Map<String, Value>, only_i
     };
     let whole = factor.map(|number| self::factor(number)).transpose()?.flatten();
     if only_integers {
-        let low = least.iter().filter_map(|bound| bound.inner(true)).max();
-        let high = most.iter().filter_map(|bound| bound.inner(false)).min();
+        let low = least.iter().map(|bound| bound.inner(true)).max();
+        let high = most.iter().map(|bound| bound.inner(false)).min();
         let (low, high) = within(low, high, whole)?;
         low.map(|low| to.insert("minimum".into(), low.into()));
         high.map(|high| to.insert("maximum".into(), high.into()));
@@ -151,27 +151,33 @@ fn bounds(from: &Map<String, Value>, inclusive: &str, exclusive: &str) -> Result
 }
 
 impl Bound {
-    /// The integer that is the last one within, from below where this bounds from below; none where all are.
-    fn inner(&self, low: bool) -> Option<i128> {
+    /// The integer that is the last one within, from below where this bounds from below.
+    fn inner(&self, low: bool) -> i128 {
         let step = if low { 1 } else { -1 };
         if let Some(whole) = integer(&self.at) {
-            return whole.checked_add(if self.exclusive { step } else { 0 });
+            return whole.saturating_add(if self.exclusive { step } else { 0 });
         }
-        let double = self.at.as_f64()?;
+        let double = self.nearest();
         // Digits that a double rounds away: one further in is within for sure.
         let (whole, far) = (double.trunc() as i128, double.abs() > 1e15);
         let inner = match (low, double == double.trunc()) {
             (true, false) => double.ceil() as i128,
             (false, false) => double.floor() as i128,
             // The text is no integer, and its double is one.
-            (_, true) => whole.checked_add(step)?,
+            (_, true) => whole.saturating_add(step),
         };
-        if far { inner.checked_add(step) } else { Some(inner) }
+        if far { inner.saturating_add(step) } else { inner }
+    }
+
+    /// The double that is nearest.
+    fn nearest(&self) -> f64 {
+        let beyond = if self.at.to_string().starts_with('-') { f64::MIN } else { f64::MAX };
+        self.at.as_f64().filter(|double| double.is_finite()).unwrap_or(beyond)
     }
 
     /// The double that bounds as this does, and whether it is further in.
     fn double(&self, low: bool) -> Result<(f64, bool), String> {
-        let at = self.at.as_f64().unwrap_or(if self.at.to_string().starts_with('-') { f64::MIN } else { f64::MAX });
+        let at = self.nearest();
         let sign = if low { -1.0 } else { 1.0 };
         match at * sign {
             far if far > MOST_NUMBER => Ok((MOST_NUMBER * sign, true)),
@@ -281,7 +287,7 @@ mod tests {
             (r#"{"minimum": 1000000000000000000}"#, Some(1_000_000_000_000_000_000), Some(MOST)),
             (r#"{"maximum": -1e30, "minimum": -1e31}"#, None, None),
             (r#"{"minimum": 5, "multipleOf": 7}"#, Some(7), None),
-            (r#"{"minimum": -1e400}"#, None, None),
+            (r#"{"minimum": -1e400}"#, Some(-MOST), None),
         ] {
             let from: Map<String, Value> = serde_json::from_str(schema).unwrap();
             let mut to = Map::new();
