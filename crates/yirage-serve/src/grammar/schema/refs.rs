@@ -3,6 +3,7 @@
 //! Nothing is ever fetched. An id makes the schemas below it a document of their own, to which pointers within it are
 //! relative, as JSON Schema has it.
 
+use super::rewrite::says_nothing;
 use super::{NAMED, VALUES};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -57,7 +58,9 @@ impl<'a> Index<'a> {
                 Value::Object(named) if NAMED.contains(&key.as_str()) => {
                     named.values().for_each(|one| self.add(one, &own));
                 }
-                value => self.add(value, &own),
+                // Below what is no keyword there are no schemas until something refers to them.
+                value if !says_nothing(key) => self.add(value, &own),
+                _ => {}
             }
         }
     }
