@@ -38,7 +38,7 @@ impl Rewriter<'_> {
                     let others: Vec<&str> = TYPES
                         .into_iter()
                         // What is a number and no integer cannot be said.
-                        .filter(|one| !kinds.contains(one) && !(*one == "number" && kinds.contains(&"integer")))
+                        .filter(|one| !kinds.contains(one))
                         .collect();
                     ways.push(typed_as(&others));
                 }

@@ -104,7 +104,7 @@ pub(super) fn put(from: &Map<String, Value>, to: &mut Map<String, Value>, only_i
         Some(Value::Number(number)) => Some(number),
         Some(_) => return Err("`multipleOf` has to be a number".into()),
     };
-    let whole = factor.map(|number| self::factor(number)).transpose()?.flatten();
+    let whole = factor.map(self::factor).transpose()?.flatten();
     if only_integers {
         let low = least.iter().map(|bound| bound.inner(true)).max();
         let high = most.iter().map(|bound| bound.inner(false)).min();

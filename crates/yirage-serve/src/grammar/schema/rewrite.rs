@@ -245,7 +245,7 @@ impl<'a> Rewriter<'a> {
         if map.contains_key("type") {
             let mut list: Vec<&Value> = Vec::new();
             for one in named {
-                if !list.contains(&one) && !(number && one == "integer") {
+                if !(list.contains(&one) || number && one == "integer") {
                     list.push(one);
                 }
             }
