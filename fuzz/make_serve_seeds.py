@@ -143,6 +143,24 @@ FORMS = {
     "lark_json": {"guided_grammar": "start: %json {\"type\": \"integer\"}"},
 }
 
+# Schemas of whole requests, each as a tool's parameters and as the form of the answer.
+SCHEMAS = {
+    "patterns": {"type": "object", "properties": {"score": {"type": "integer", "minimum": 0}}, "required": ["score"],
+                 "additionalProperties": False, "patternProperties": {"^score$": {"type": "integer"}, "^x": {"maxLength": 2}}},
+    "formats": {"type": "object", "properties": {"p": {"type": "string", "format": "path"}, "d": {"format": "date"}}},
+    "integers": {"type": "integer", "minimum": -9223372036854775808, "maximum": 9223372036854775807, "multipleOf": 3},
+    "names": {"$defs": {"a b": {"const": 1.0, "$anchor": "n"}}, "anyOf": [{"$ref": "#/$defs/a%20b"}, {"$ref": "#n"}]},
+    "itself": {"$defs": {"t": {"type": "object", "properties": {"l": {"anyOf": [{"$ref": "#/$defs/t"}, {"type": "null"}]}},
+                               "required": ["l"]}}, "$ref": "#/$defs/t"},
+    "logic": {"type": "object", "properties": {"a": {"enum": [1, "b"]}}, "if": {"required": ["a"]}, "then": {"required": ["b"]},
+              "not": {"required": ["c"]}, "oneOf": [{"required": ["d"]}, {"required": ["e"]}], "dependentRequired": {"a": ["f"]},
+              "propertyNames": {"pattern": "^[a-f]$"}, "minProperties": 1},
+    "lists": {"type": "array", "prefixItems": [{"type": "null"}], "items": {"enum": [1, 2]}, "contains": {"const": 2},
+              "uniqueItems": False, "maxItems": 3.0},
+    "old": {"$schema": "http://json-schema.org/draft-04/schema#", "id": "x", "minimum": 1, "exclusiveMinimum": True,
+            "items": [{"type": "string"}], "additionalItems": False, "dependencies": {"a": ["b"]}},
+}
+
 
 def changed(seed: bytes, random_: random.Random) -> bytes:
     """The seed with some bytes set, left out or doubled."""
@@ -175,6 +193,11 @@ def write(name: str, seeds: dict[str, bytes]) -> None:
 def main() -> None:
     bodies = {title: f"{path}\n{json.dumps(body)}".encode() for title, (path, body) in BODIES.items()}
     write("serve_body", bodies | {title: text.encode() for title, text in MISTAKES.items()})
+    write("serve_schema", {title: json.dumps({
+        "model": "m", "messages": [{"role": "user", "content": "a"}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": schema}}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}},
+    }).encode() for title, schema in SCHEMAS.items()})
     write("serve_form", {title: json.dumps(body).encode() for title, body in FORMS.items()})
 
 

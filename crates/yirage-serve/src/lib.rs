@@ -47,7 +47,7 @@ mod unstalled;
 mod vectors;
 mod vocabulary;
 
-pub use bodies::{Verdict, body_paths, read_body, read_form};
+pub use bodies::{Verdict, Walked, body_paths, read_body, read_form, walk_form};
 pub use keys::{Keys, KeysError};
 pub use limits::MAX_BODY;
 pub use models::{Generator, ModelEntry, Opener, Served};

@@ -8,6 +8,9 @@ use yirage_session::Model;
 /// Before the text of a special token, so that no text of a grammar is one.
 const SPECIAL: u8 = 0xff;
 
+/// The end of a text where each byte is a token.
+pub(crate) const BYTES: u32 = 256;
+
 /// A model's tokens as grammars see them.
 pub(crate) struct Vocabulary {
     pub(crate) factory: ParserFactory,
@@ -42,10 +45,9 @@ impl Vocabulary {
     /// # Errors
     /// What the library says that reads them.
     pub(crate) fn of_bytes() -> Result<Arc<Vocabulary>, String> {
-        const END: u32 = 256;
         let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
         let words: Vec<Vec<u8>> = bytes.chain([[&[SPECIAL], &b"<end>"[..]].concat()]).collect();
-        Vocabulary::of_words(&words, END, vec![END])
+        Vocabulary::of_words(&words, BYTES, vec![BYTES])
     }
 
     fn of_words(words: &[Vec<u8>], end: u32, ends: Vec<u32>) -> Result<Arc<Vocabulary>, String> {

@@ -93,12 +93,12 @@ fn forms_that_cannot_be_kept_are_refused_by_name() {
     }
     for (more, param, what) in [
         (
-            json!({"structured_outputs": {"json": {"unevaluatedProperties": false}}}),
+            json!({"structured_outputs": {"json": {"unevaluatedProperties": false, "anyOf": [{"required": ["a"]}]}}}),
             "structured_outputs.json",
             "unevaluatedProperties",
         ),
         (
-            json!({"guided_json": {"type": "object", "unevaluatedProperties": false}}),
+            json!({"guided_json": {"unevaluatedProperties": false, "oneOf": [{"type": "object"}]}}),
             "guided_json",
             "unevaluatedProperties",
         ),

@@ -10,11 +10,14 @@ use yirage_serve::{Verdict, body_paths, read_body};
 mod serve_body;
 #[path = "../../../fuzz/bodies/serve_form.rs"]
 mod serve_form;
+#[path = "../../../fuzz/bodies/serve_schema.rs"]
+mod serve_schema;
 
 /// What a target does with its input.
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 2] = [("serve_body", serve_body::run), ("serve_form", serve_form::run)];
+const TARGETS: [(&str, Body); 3] =
+    [("serve_body", serve_body::run), ("serve_form", serve_form::run), ("serve_schema", serve_schema::run)];
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
@@ -43,6 +46,71 @@ fn every_target_of_the_server_is_replayed() {
     let targets = files(&fuzz().join("fuzz_targets"));
     let targets: Vec<String> = targets.iter().map(stem).filter(|name| name.starts_with("serve_")).collect();
     assert_eq!(targets, TARGETS.map(|(name, _)| name.to_owned()));
+}
+
+/// A campaign without a fuzzer: seeds with parts of others put in and bytes changed, for so many minutes.
+#[test]
+#[ignore = "takes the minutes that YIRAGE_FUZZ_MINUTES says, 30 else"]
+fn changed_requests_end_in_a_verdict() {
+    let minutes = std::env::var("YIRAGE_FUZZ_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(30_u64);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(minutes * 60);
+    let kept = files(&fuzz().join("corpus/serve_schema"));
+    let kept: Vec<Vec<u8>> = kept.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut chance = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from((state >> 11) % below as u64).unwrap()
+    };
+    let words = [
+        "9223372036854775808",
+        "-1e400",
+        "0.5",
+        "{}",
+        "true",
+        "null",
+        "[]",
+        "\"\"",
+        "\"$ref\":\"#\",",
+        "\"minimum\"",
+        "\"not\"",
+        "\"oneOf\"",
+        "\"allOf\"",
+        "\"pattern\"",
+        "\"contains\"",
+        "\"uniqueItems\"",
+        "\"propertyNames\"",
+        "\"const\"",
+        "\"items\"",
+        "\"integer\"",
+    ];
+    let mut count = 0_usize;
+    while std::time::Instant::now() < end {
+        let mut data = kept[chance(kept.len())].clone();
+        for _ in 0..=chance(4) {
+            let at = chance(data.len());
+            match chance(4) {
+                0 => data[at] = b"\"{}[]:,0-1e.\\ntf^$*+\xff"[chance(22)],
+                1 => drop(data.drain(at..(at + 1 + chance(6)).min(data.len()))),
+                2 => drop(data.splice(at..(at + chance(8)).min(data.len()), words[chance(words.len())].bytes())),
+                _ => {
+                    let other = &kept[chance(kept.len())];
+                    let from = chance(other.len());
+                    let piece = &other[from..(from + 1 + chance(60)).min(other.len())];
+                    drop(data.splice(at..at, piece.iter().copied()));
+                }
+            }
+            if data.is_empty() {
+                data.push(b'{');
+            }
+        }
+        // What breaks it is the last line of the output.
+        println!("{}", String::from_utf8_lossy(&data));
+        serve_schema::run(&data);
+        count += 1;
+    }
+    println!("{count} requests");
 }
 
 /// Mutations begin from bodies that parsers take: of each path there is one.

@@ -25,7 +25,14 @@ impl Compiled {
     /// # Errors
     /// What cannot be enforced.
     pub(super) fn new(vocabulary: &Arc<Vocabulary>, grammar: TopLevelGrammar) -> Result<Compiled, String> {
-        let parser = vocabulary.factory.create_parser(grammar).map_err(|why| why.to_string())?;
+        let parser = vocabulary.factory.create_parser(grammar).map_err(|why| brief(&why.to_string()))?;
+        // What is too large for the library shows at the first token.
+        let mut first = Matcher::new(Ok(parser.deep_clone()));
+        match first.compute_mask_or_eos() {
+            Ok(mask) if !mask.is_zero() => {}
+            Ok(_) => return Err("no answer can have it".into()),
+            Err(_) => return Err("it is too large for the first token of an answer".into()),
+        }
         Ok(Compiled(Some(Prepared { parser, vocabulary: vocabulary.clone() })))
     }
 
@@ -35,6 +42,12 @@ impl Compiled {
         let matcher = Matcher::new(Ok(prepared.parser.deep_clone()));
         Some(Box::new(Held { matcher, vocabulary: prepared.vocabulary.clone() }))
     }
+}
+
+/// An error of the library without the state that it appends.
+fn brief(why: &str) -> String {
+    let end = ["<backtrace>", "<state>"].iter().filter_map(|mark| why.find(mark)).min().unwrap_or(why.len());
+    why.chars().take(why.get(..end).unwrap_or(why).chars().count().min(600)).collect::<String>().trim_end().to_owned()
 }
 
 /// An answer that is held to a grammar. After an error it allows no token, which ends the answer as one without its form.
@@ -56,14 +69,15 @@ impl Constraint for Held {
     fn accept(&mut self, token: u32) {
         let ends = &self.vocabulary.ends;
         let token = if ends.contains(&token) { ends.first().copied().unwrap_or(token) } else { token };
-        if let Err(error) = self.matcher.consume_token(token) {
-            tracing::warn!(%error, "a grammar did not take a token");
+        // What the library says of it quotes the answer, which is nobody's but the client's.
+        if self.matcher.consume_token(token).is_err() {
+            tracing::warn!("a grammar did not take a token");
         }
     }
 
     fn roll_back(&mut self, tokens: usize) {
-        if let Err(error) = self.matcher.rollback(tokens) {
-            tracing::warn!(%error, "a grammar could not go back");
+        if self.matcher.rollback(tokens).is_err() {
+            tracing::warn!(tokens, "a grammar could not go back");
         }
     }
 }

@@ -5,10 +5,8 @@
 
 mod calls;
 mod fields;
-mod formats;
 mod gbnf;
 mod held;
-mod patterns;
 mod schema;
 mod text;
 
@@ -19,7 +17,7 @@ use crate::error::ApiError;
 use crate::models::Generator;
 use crate::vocabulary::Vocabulary;
 use llguidance::api::TopLevelGrammar;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The form of an answer.
@@ -75,39 +73,34 @@ impl Grammar {
         &self,
         vocabulary: impl FnOnce() -> Result<Arc<Vocabulary>, String>,
     ) -> Result<Compiled, ApiError> {
-        let Some(grammar) = self.of_library()? else { return Ok(Compiled::free()) };
+        if self.shape == Shape::Free {
+            return Ok(Compiled::free());
+        }
         let vocabulary = &vocabulary().map_err(|why| self.refused(&why))?;
         // Forms nest as deep as whoever writes them likes, and are compiled by functions that call themselves.
-        text::with_room(|| Compiled::new(vocabulary, grammar)).map_err(|why| self.refused(&why))
+        let compiled = text::with_room(|| Compiled::new(vocabulary, self.of_library()?));
+        compiled.map_err(|why| self.refused(&why))
     }
 
-    /// In the words of the library that enforces it; none where any text will do.
-    fn of_library(&self) -> Result<Option<TopLevelGrammar>, ApiError> {
-        if let Shape::Schema(schema) | Shape::Calls { schema, .. } = &self.shape {
-            schema::check(schema).map_err(|why| self.refused(&why))?;
-        }
-        Ok(Some(match &self.shape {
-            Shape::Free => return Ok(None),
-            Shape::Object => TopLevelGrammar::from_json_schema(with_spaces(json!({"type": "object"}))),
-            Shape::Schema(schema) => TopLevelGrammar::from_json_schema(with_spaces(schema.clone())),
+    /// In the words of the library that enforces it.
+    fn of_library(&self) -> Result<TopLevelGrammar, String> {
+        Ok(match &self.shape {
+            Shape::Free => TopLevelGrammar::from_regex("(?s:.*)"),
+            Shape::Object => TopLevelGrammar::from_json_schema(schema::of(&json!({"type": "object"}))?),
+            Shape::Schema(schema) => TopLevelGrammar::from_json_schema(schema::of(schema)?),
             Shape::Regex(regex) => {
-                text::check(regex).map_err(|why| self.refused(&why))?;
+                text::check(regex)?;
                 TopLevelGrammar::from_regex(text::without_anchors(regex))
             }
-            Shape::Choice(texts) => {
-                let texts: Vec<String> = texts.iter().map(|text| text::escaped(text)).collect();
-                TopLevelGrammar::from_regex(&format!("({})", texts.join("|")))
-            }
-            Shape::Text(text) => {
-                TopLevelGrammar::from_lark(text::lark(text).map_err(|why| self.refused(&why))?.into_owned())
-            }
-            Shape::Calls { schema, most: 1 } => TopLevelGrammar::from_json_schema(with_spaces(schema.clone())),
+            Shape::Choice(texts) => TopLevelGrammar::from_regex(&text::choice(texts)?),
+            Shape::Text(text) => TopLevelGrammar::from_lark(text::lark(text)?.into_owned()),
+            Shape::Calls { schema, most: 1 } => TopLevelGrammar::from_json_schema(schema::of(schema)?),
             Shape::Calls { schema, most } => {
                 let more = most.saturating_sub(1);
-                let schema = with_spaces(schema.clone());
+                let schema = schema::of(schema)?;
                 TopLevelGrammar::from_lark(format!("start: call (\"; \" call){{0,{more}}}\ncall: %json {schema}\n"))
             }
-        }))
+        })
     }
 
     fn refused(&self, why: &str) -> ApiError {
@@ -118,20 +111,4 @@ impl Grammar {
         let what = format!("`{}`: {what} cannot be enforced: {why}", self.field);
         ApiError { code: Some(code), ..ApiError::field(&self.field, what) }
     }
-}
-
-/// The schema with how JSON is spaced: as Python writes it, so that no answer is white space without end. What a client
-/// says under this key would weaken the schema.
-fn with_spaces(mut schema: Value) -> Value {
-    schema::each(&mut schema, &mut |one| {
-        formats::narrow(one);
-        patterns::narrow(one);
-    });
-    let mut map = match schema {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    };
-    let spaces = json!({"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "});
-    map.insert("x-guidance".into(), spaces);
-    Value::Object(map)
 }

@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 64 << 10;
 const MAX_RULES: usize = 512;
 
 /// Bytes of stack for compiling one.
-const STACK: usize = 64 << 20;
+const STACK: usize = 512 << 20;
 
 /// A regular expression without the anchors of its ends: it is matched as a whole anyway.
 pub(super) fn without_anchors(regex: &str) -> &str {
@@ -24,7 +24,7 @@ pub(super) fn without_anchors(regex: &str) -> &str {
 }
 
 /// A regular expression for a text alone.
-pub(super) fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -33,6 +33,19 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+/// A regular expression for one of these texts.
+///
+/// # Errors
+/// Texts that are longer, together, than a grammar may be.
+pub(super) fn choice(texts: &[String]) -> Result<String, String> {
+    let bytes: usize = texts.iter().map(String::len).sum();
+    if bytes > MAX_BYTES {
+        return Err(format!("its texts have {bytes} bytes; {MAX_BYTES} are taken"));
+    }
+    let texts: Vec<String> = texts.iter().map(|text| escaped(text)).collect();
+    Ok(format!("({})", texts.join("|")))
 }
 
 /// A grammar in Lark: the one that is given, or a translation of GBNF.

@@ -11,6 +11,29 @@ const YEAR: &str = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9][0-9]|[0-9][1-9][0-9]{2}|[1-9]
 const LEAP: &str = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)";
 const TIME: &str = r"[0-9]{2}:[0-9]{2}:[0-5][0-9](?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})";
 
+/// The formats that the library enforces. All others are annotations (2020-12, validation, 7.2.1), but for those of
+/// [`other`].
+pub(super) fn of_library(format: &str) -> bool {
+    const KNOWN: [&str; 10] =
+        ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
+    KNOWN.contains(&format)
+}
+
+/// A pattern for a format of the standard that the library does not know; it may have fewer texts than the format.
+pub(super) fn other(format: &str) -> Option<&'static str> {
+    Some(match format {
+        "json-pointer" => "^(/([^/~]|~[01])*)*$",
+        "relative-json-pointer" => "^(0|[1-9][0-9]{0,8})(#|(/([^/~]|~[01])*)*)$",
+        "regex" => r"^([A-Za-z0-9 _,;:=<>@%&'/-]|\\[dDwWsS.])*$",
+        "idn-email" => r"^[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@[A-Za-z0-9]+(\.[A-Za-z]{2,8})+$",
+        "idn-hostname" => "^[a-z0-9]{1,32}(\\.[a-z][a-z0-9]{0,31}){0,4}$",
+        "iri" => "^[a-z][a-z0-9+.-]{0,15}:(//[a-zA-Z0-9.-]{1,64})?(/[a-zA-Z0-9._~-]{0,64})*$",
+        "uri-reference" | "iri-reference" => "^(/?[a-zA-Z0-9._~-]+(/[a-zA-Z0-9._~-]*)*)?(#[a-zA-Z0-9._~-]*)?$",
+        "uri-template" => r"^([a-zA-Z0-9._~/-]|\{[a-z][a-z0-9]{0,15}\})*$",
+        _ => return None,
+    })
+}
+
 /// Puts a pattern beside a schema's own date or time.
 pub(super) fn narrow(schema: &mut Map<String, Value>) {
     if let Some(pattern) = schema.get("format").and_then(Value::as_str).and_then(pattern) {
@@ -40,7 +63,7 @@ fn put(map: &mut Map<String, Value>, pattern: String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::each;
+    use super::super::each;
     use super::*;
 
     #[test]

@@ -1,0 +1,94 @@
+//! Whether two schemas surely have no value in common, so that one of several is any of them.
+
+use super::rewrite::{Place, Rewriter, kinds};
+use serde_json::{Map, Value};
+
+/// References and properties that are followed.
+const MAX_DEPTH: usize = 6;
+
+impl Rewriter<'_> {
+    /// Whether no value fits both. `objects` where it is known that the values are objects.
+    pub(super) fn disjoint(&self, a: (&Value, &Place), b: (&Value, &Place), objects: bool, depth: usize) -> bool {
+        if depth > MAX_DEPTH {
+            return false;
+        }
+        let (Some((a, place_a)), Some((b, place_b))) = (self.followed(a, depth), self.followed(b, depth)) else {
+            return false;
+        };
+        let (Value::Object(a), Value::Object(b)) = (a, b) else {
+            return a == &Value::Bool(false) || b == &Value::Bool(false);
+        };
+        let (kinds_a, kinds_b) = (kinds(a), kinds(b));
+        if !kinds_a.iter().any(|kind| kinds_b.contains(kind)) {
+            return true;
+        }
+        if let (Some(a), Some(b)) = (values(a), values(b))
+            && !a.iter().any(|a| b.iter().any(|b| same(a, b)))
+        {
+            return true;
+        }
+        if let (Some(list), other, _) | (_, _, Some((list, other))) = (values(a), b, values(b).map(|list| (list, a)))
+            && !list.iter().any(|value| kinds(other).contains(&kind(value)))
+        {
+            return true;
+        }
+        // Whoever is both has the property of both.
+        let only_objects = objects || kinds_a == ["object"] || kinds_b == ["object"];
+        only_objects
+            && required(a).chain(required(b)).any(|name| {
+                let both =
+                    a.get("properties").and_then(|p| p.get(name)).zip(b.get("properties").and_then(|p| p.get(name)));
+                both.is_some_and(|(a, b)| self.disjoint((a, &place_a), (b, &place_b), false, depth + 1))
+            })
+    }
+
+    /// A schema that is only a reference is what it refers to.
+    fn followed<'v>(&'v self, (schema, place): (&'v Value, &Place), depth: usize) -> Option<(&'v Value, Place)> {
+        let place = self.place(schema, place);
+        match schema.get("$ref") {
+            None => Some((schema, place)),
+            Some(_) if depth > MAX_DEPTH => None,
+            Some(reference) => {
+                let (found, place) = self.found(reference.as_str()?, &place).ok()?;
+                self.followed((found, &place), depth + 1)
+            }
+        }
+    }
+}
+
+fn required(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    map.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The values that a schema lists.
+fn values(map: &Map<String, Value>) -> Option<Vec<&Value>> {
+    match (map.get("const"), map.get("enum")) {
+        (Some(one), _) => Some(vec![one]),
+        (None, Some(Value::Array(list))) => Some(list.iter().collect()),
+        _ => None,
+    }
+}
+
+/// Whether two values are one by JSON Schema, for which 1.0 is 1. Unsure is the same.
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+/// The type of a value.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
