@@ -263,6 +263,7 @@ fn ollama() {
     assert_eq!(raw, same["choices"][0]["text"]);
     let show = ok(address, "/api/show", &json!({"model": "story"}));
     assert_eq!(show["capabilities"], json!(["completion", "tools", "thinking"]));
+    assert_eq!(show["size"], 1 << 20);
     assert_eq!(get(address, "/api/ps").json()["models"].as_array().unwrap().len(), 1);
     let long = post(
         address,
@@ -315,7 +316,7 @@ fn vectors_are_those_of_an_independent_implementation() {
     for (body, param) in [
         (json!({"model": "story", "input": "a"}), "model"),
         (json!({"model": "score", "input": "a"}), "model"),
-        (json!({"model": "embed", "input": "a", "dimensions": 3}), "dimensions"),
+        (json!({"model": "embed", "input": "a", "dimensions": 3000}), "dimensions"),
         (json!({"model": "embed", "input": "word ".repeat(5000)}), "input"),
         (json!({"model": "embed"}), "input"),
     ] {

@@ -9,7 +9,7 @@ use crate::app::{App, now};
 use crate::call::{Call, Posted};
 use crate::conversation;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored};
+use crate::fields::{Fields, Table, honoured, ignored, wrong};
 use crate::generate::{Asked, Budget, Talk, converse};
 use crate::grammar::Grammar;
 use crate::reply::with_ignored;
@@ -121,6 +121,9 @@ pub(crate) fn check_talk(body: &[u8]) -> Result<Vec<String>, ApiError> {
 /// Functions that may be called.
 fn functions(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), ApiError> {
     let functions = fields.list("functions")?.unwrap_or_default();
+    if let Some(at) = functions.iter().position(|function| !function.is_object()) {
+        return Err(wrong(&format!("functions[{at}]"), "an object", &functions[at]));
+    }
     match fields.take("function_call") {
         Some(Value::String(word)) if word == "none" => {
             ignored.extend((!functions.is_empty()).then(|| "functions".to_owned()));

@@ -20,7 +20,6 @@ pub(crate) fn embed(
     let ModelOutput::Hidden { width } = encoder.facts().output else {
         return Err(unfit(held, "scores pairs of texts; ask for them at /v1/rerank"));
     };
-    let dimensions = dimensions.map(|wanted| wanted as usize);
     if let Some(wanted) = dimensions.filter(|wanted| !(1..=width).contains(wanted)) {
         let what = format!("`dimensions` is {wanted}; a vector of the model has {width}, and 1 to {width} can be had");
         return Err(ApiError::field("dimensions", what));
@@ -36,7 +35,7 @@ pub(crate) fn embed(
     let tokens = inputs.iter().map(|input| input.ids.len()).sum();
     let mut vectors = encoder.embed(inputs, encoder.facts().embedding)?;
     if let Some(wanted) = dimensions {
-        vectors.iter_mut().for_each(|vector| shorten(vector, wanted));
+        vectors.iter_mut().for_each(|vector| shorten(vector, wanted as usize));
     }
     Ok((vectors, tokens))
 }

@@ -46,6 +46,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     };
     let names = found.iter().map(|model| names(layers, model, found.len())).collect::<Result<Vec<_>, _>>()?;
     unknown_names(layers, &found)?;
+    double_names(layers, &names)?;
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let template = layers.text("chat-template").map(str::to_owned);
@@ -150,6 +151,18 @@ fn unknown_names(layers: &Layers, found: &[Found]) -> Result<(), Failure> {
         layers.texts("served-model-name").iter().filter_map(of).find(|of| found.iter().all(|model| model.name != *of));
     match unknown {
         Some(of) => Err(Failure::Usage(format!("{}: {of:?} is none of the models", layers.label("served-model-name")))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses two models of one name, of which clients would reach the first alone.
+fn double_names(layers: &Layers, names: &[Vec<String>]) -> Result<(), Failure> {
+    let firsts: Vec<&String> = names.iter().filter_map(|names| names.first()).collect();
+    match firsts.iter().enumerate().find(|(at, name)| firsts[..*at].contains(name)) {
+        Some((_, name)) => Err(Failure::Usage(format!(
+            "two models are called {name:?}; name them with {} NAME=MODEL",
+            layers.label("served-model-name")
+        ))),
         None => Ok(()),
     }
 }
