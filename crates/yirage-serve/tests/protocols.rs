@@ -6,8 +6,8 @@ mod support;
 use serde_json::{Value, json};
 use support::{Answered, encoder, engine_options, get, ok, options, post, raw, request, serve, serve_with, story};
 use yirage_serve::{Running, ServeOptions};
-use yirage_testkit::encoders;
 use yirage_testkit::json::floats;
+use yirage_testkit::{bedtime, encoders};
 
 /// Name and object of each event.
 fn named(answered: &Answered) -> Vec<(String, Value)> {
@@ -284,6 +284,56 @@ fn ollama() {
     assert_eq!(unloaded["done_reason"], "unload");
     assert_eq!(get(address, "/api/ps").json()["models"], json!([]));
     assert_eq!(ok(address, "/api/chat", &whole)["message"]["content"], text);
+}
+
+#[test]
+fn models_that_are_served_are_pulled_and_none_is_changed() {
+    let server = serve();
+    let address = server.address();
+    assert_eq!(ok(address, "/api/pull", &json!({"model": "story", "stream": false})), json!({"status": "success"}));
+    for name in
+        [json!({"model": "story"}), json!({"name": "story:latest"}), json!({"model": "org/story", "insecure": false})]
+    {
+        let answered = post(address, "/api/pull", &name);
+        let states = lines(&answered);
+        assert_eq!(states.first().unwrap()["status"], "pulling manifest", "{name}");
+        assert_eq!(states.last().unwrap()["status"], "success", "{name}");
+        assert!(states.iter().all(|state| state["completed"] == state["total"]), "{name}");
+    }
+    for (name, wanted) in
+        [("llama3.2", "yirage pull llama3.2"), ("story:7b", "yirage serve story:7b"), ("", "not served")]
+    {
+        let refused = post(address, "/api/pull", &json!({"model": name}));
+        assert_eq!(refused.status, 404, "{name}");
+        assert!(refused.json()["error"].as_str().unwrap().contains(wanted), "{}", refused.text());
+    }
+    assert_eq!(post(address, "/api/pull", &json!({})).status, 400);
+    for path in ["/api/push", "/api/create", "/api/copy"] {
+        assert_eq!(post(address, path, &json!({"model": "story"})).status, 501, "{path}");
+    }
+    assert_eq!(raw(address, &request("DELETE", "/api/delete", &[], b"{\"model\": \"story\"}")).status, 501);
+    let listed = get(address, "/api/tags").json()["models"][0].clone();
+    assert_eq!((&listed["size"], &listed["name"]), (&json!(1 << 20), &json!("story")));
+}
+
+#[test]
+fn a_model_is_shown_with_what_its_files_say() {
+    let checkpoint = yirage_model::Checkpoint::open(bedtime::f32()).unwrap();
+    let described = story(engine_options()).described(yirage_serve::Description::of(&checkpoint));
+    let server = serve_with(options(), vec![described]);
+    let address = server.address();
+    let count: u64 = checkpoint.tensors().map(|tensor| tensor.elements() as u64).sum();
+    // Before it is loaded, too.
+    let listed = get(address, "/api/tags").json()["models"][0]["details"].clone();
+    assert_eq!((&listed["format"], &listed["quantization_level"]), (&json!("gguf"), &json!("F32")));
+    assert_eq!(listed["parameter_size"], format!("{}K", (count as f64 / 1e3).round()));
+    let shown = ok(address, "/api/show", &json!({"model": "story"}));
+    let information = &shown["model_info"];
+    assert_eq!((&shown["details"], &information["general.parameter_count"]), (&listed, &json!(count)));
+    let architecture = information["general.architecture"].as_str().unwrap();
+    assert_eq!(information[format!("{architecture}.context_length")], 256);
+    assert!(information[format!("{architecture}.embedding_length")].as_u64().unwrap() > 0, "{information}");
+    assert!(shown["modified_at"].as_str().unwrap().ends_with('Z'));
 }
 
 fn with_encoders() -> Running {
