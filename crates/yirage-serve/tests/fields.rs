@@ -270,7 +270,7 @@ fn special_tokens_of_prompts_are_parsed_and_echoed() {
     let llama = ok(address, "/tokenize", &json!({"content": "a</s>b", "add_special": true, "parse_special": true}));
     assert_eq!(llama["tokens"], usual);
     // What is echoed is what was sent, and offsets are places in it.
-    for prompt in ["a</s>b", "Once upon a time", "<s>", "é</s> ü"] {
+    for prompt in ["a</s>b", "Once upon a time", "<s>", "Once</s> upon"] {
         let body =
             json!({"model": "story", "prompt": prompt, "max_tokens": 4, "temperature": 0, "echo": true, "logprobs": 0});
         let choice = ok(address, "/v1/completions", &body)["choices"][0].clone();
