@@ -49,12 +49,14 @@ pub(super) struct Lists {
     characters: usize,
     /// Tokens of the prompt that are still to come and are none of its text.
     hidden: usize,
+    /// Whether a prompt's next token begins a text: at its front, and behind a control token.
+    fresh: bool,
 }
 
 impl Lists {
     /// Those of an answer behind its prompt, whose first `hidden` tokens are none of its text.
     pub(super) fn of_prompt(hidden: usize) -> Lists {
-        Lists { hidden, ..Lists::default() }
+        Lists { hidden, fresh: true, ..Lists::default() }
     }
 
     /// Adds a token of which nothing is known: the first one of a prompt.
@@ -75,7 +77,12 @@ impl Lists {
     }
 
     fn push_of_prompt(&mut self, tokenizer: &Tokenizer, id: u32, logprob: Value, top: Value) {
-        let text = if self.hidden > 0 { String::new() } else { tokenizer.decode_continuation(&[id], false) };
+        let text = match (self.hidden > 0, self.fresh) {
+            (true, _) => String::new(),
+            (false, true) => tokenizer.decode(&[id], false),
+            (false, false) => tokenizer.decode_continuation(&[id], false),
+        };
+        self.fresh = self.hidden > 0 || tokenizer.is_special(id);
         self.hidden = self.hidden.saturating_sub(1);
         self.push(tokenizer, id, logprob, top, &text);
     }
