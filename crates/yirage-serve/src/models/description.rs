@@ -12,7 +12,7 @@ pub struct Description {
     pub(crate) architecture: String,
     /// Numbers of all tensors.
     pub(crate) parameters: u64,
-    /// The format that most of them are stored in.
+    /// The format that most of them are stored in, as ollama writes it.
     pub(crate) format: String,
     /// Positions that it was made for.
     pub(crate) context: Option<u64>,
@@ -28,7 +28,7 @@ impl Description {
         let number = |key: &str| config.as_ref().and_then(|config| config.values().get(key)).and_then(|n| n.as_u64());
         let mut formats: HashMap<String, u64> = HashMap::new();
         for tensor in checkpoint.tensors() {
-            let of = formats.entry(tensor.dtype.to_string()).or_default();
+            let of = formats.entry(tensor.dtype.to_string().to_uppercase()).or_default();
             *of = of.saturating_add(tensor.elements() as u64);
         }
         Description {
