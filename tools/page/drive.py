@@ -47,6 +47,36 @@ def stream(text):
     return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
 
 
+# Means and estimated quantiles of histograms at random. What is compared: a share 1 - q of all values is no less than the
+# quantile, and a share q no more, so mean >= (1 - q) * quantile; and where all values are in one bucket both ends of it bind.
+QUANTILES = """async () => {
+    const { histogram } = await import("/page/metrics.js");
+    const bounds = [0.001, 0.01, 0.1, 1];
+    let seed = 7;
+    const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+    const wrong = [];
+    for (let round = 0; round < 500; round++) {
+        const centre = 10 ** (-5 + 5 * random());
+        const values = Array.from({ length: 1 + Math.floor(20 * random()) }, () => centre * (1 + random() * (round % 3)));
+        const all = values.reduce((a, b) => a + b, 0);
+        const samples = [...bounds, Infinity].map((bound) => ({
+            name: "x_bucket", labels: { le: bound === Infinity ? "+Inf" : String(bound) },
+            value: values.filter((value) => value <= bound).length,
+        }));
+        samples.push({ name: "x_sum", labels: {}, value: all }, { name: "x_count", labels: {}, value: values.length });
+        const { mean, quantile } = histogram(samples, "x");
+        const found = [0.5, 0.95, 0.99].map(quantile);
+        const low = Math.max(0, ...bounds.filter((bound) => values.every((value) => value > bound)));
+        const fits = found.every((at, index) => {
+            const q = [0.5, 0.95, 0.99][index];
+            return at * (1 - q) + low * q <= mean * (1 + 1e-9) && (index === 0 || at >= found[index - 1] * (1 - 1e-9));
+        });
+        if (!fits) wrong.push({ mean, found, values });
+    }
+    return wrong;
+}"""
+
+
 class Drive:
     def __init__(self, page, options):
         self.page, self.options = page, options
@@ -175,6 +205,22 @@ class Drive:
         page.locator("#to-chat").click()
         expect(page.locator("#chat")).to_be_visible()
 
+    def quantiles(self):
+        """No figure contradicts another: values are drawn, counted in buckets, and estimated from them."""
+        wrong = self.page.evaluate(QUANTILES)
+        assert not wrong, wrong[:3]
+
+    def room(self):
+        """On a small screen more than half of the height is for messages."""
+        size = self.page.viewport_size
+        if min(size["width"], size["height"]) > 500:
+            return
+        share = self.page.locator("#messages").bounding_box()["height"] / size["height"]
+        assert share > 0.55, f"{share:.2f} of {size}"
+        wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"the page is {wide} pixels wider than the screen"
+        self.look("room")
+
     def delete(self):
         page = self.page
         page.locator("#open-settings").click()
@@ -192,7 +238,7 @@ def main():
     options = parser.parse_args()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=options.browser, args=["--no-sandbox"])
-        for scheme, size in [("light", (1280, 800)), ("dark", (1280, 800)), ("light", (390, 800))]:
+        for scheme, size in [("light", (1280, 800)), ("dark", (1280, 800)), ("light", (390, 844)), ("dark", (360, 640))]:
             viewport = {"width": size[0], "height": size[1]}
             page = browser.new_page(color_scheme=scheme, viewport=viewport)
             said = []
@@ -200,8 +246,8 @@ def main():
             page.on("pageerror", lambda error: said.append(str(error)))
             under = os.path.join(options.screens, f"{scheme}-{size[0]}") if options.screens else None
             drive = Drive(page, argparse.Namespace(url=options.url, screens=under, axe=options.axe))
-            steps = [drive.talk, drive.reload, drive.again, drive.stop, drive.error, drive.hostile]
-            for step in [*steps, drive.keyboard, drive.engine, drive.delete]:
+            steps = [drive.talk, drive.room, drive.reload, drive.again, drive.stop, drive.error, drive.hostile]
+            for step in [*steps, drive.keyboard, drive.engine, drive.quantiles, drive.delete]:
                 step()
                 print(f"{scheme} {size[0]}: {step.__name__}")
             # What the browser says of the refusal that was asked for is no fault of the page.

@@ -25,7 +25,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARIES = ["openai>=2", "anthropic>=0.70", "ollama>=0.6", "schemathesis>=4,<5", "jsonschema[format]>=4.23", "httpx",
              "playwright"]
-PARTS = ["openai", "anthropic", "ollama", "plain", "npm", "page", "conforms", "strict", "streams"]
+PARTS = ["openai", "suite", "anthropic", "ollama", "plain", "npm", "page", "conforms", "strict", "streams"]
 
 
 def tools():
@@ -50,6 +50,7 @@ def clients(options, models, work, report):
     import anthropic_client
     import ollama_client
     import openai_client
+    import openai_suite
     import npm_clients
     import page_client
     import plain_client
@@ -58,7 +59,8 @@ def clients(options, models, work, report):
     from server import Server
 
     kinds = {"openai": openai_client, "anthropic": anthropic_client, "ollama": ollama_client, "plain": plain_client}
-    with Server(options.yirage, models, work) as server:
+    served = {name: path for name, path in models.items() if name != "fill"}
+    with Server(options.yirage, served, work) as server:
         for kind, module in kinds.items():
             for check in module.CHECKS if kind in options.only else []:
                 report.check(f"{kind}: {check.__name__}", check, server)
@@ -67,11 +69,13 @@ def clients(options, models, work, report):
         if "page" in options.only:
             report.check("the page, by keyboard and for all", page_client.page, server, tools() / "clients-npm", work)
     report.check("the server ends in order", ended, server)
+    if "suite" in options.only:
+        report.check("openai: its own tests", openai_suite.suite, options.yirage, models, work)
     if "plain" in options.only:
-        report.check("plain: a clock that jumps", jumps, options.yirage, models, work)
+        report.check("plain: a clock that jumps", jumps, options.yirage, served, work)
     if "conforms" in options.only:
         # Short answers: what is tried is what is taken and how it is answered.
-        with Server(options.yirage, models, work, "--context", "128") as server:
+        with Server(options.yirage, served, work, "--context", "128") as server:
             report.check("conforms: schemathesis", conforms, server, work, 300 if options.all else 30)
 
 
@@ -117,7 +121,7 @@ def main():
 
     work = Path(tempfile.mkdtemp(prefix="yirage-clients-"))
     made, report = models.write(work / "models"), Report()
-    if {"openai", "anthropic", "ollama", "plain", "npm", "page", "conforms"} & set(options.only):
+    if {"openai", "suite", "anthropic", "ollama", "plain", "npm", "page", "conforms"} & set(options.only):
         clients(options, made, work, report)
     if {"strict", "streams"} & set(options.only):
         load(options, made, work, report)

@@ -1,5 +1,5 @@
-"""The models that clients are served: the small one of the tests with a chat template, the same with weights at random, and
-an encoder of each kind. Written from the descriptions of GGUF and safetensors alone."""
+"""The models that clients are served: the small one of the tests with a chat template, the same with weights at random and
+with tokens to fill in between, and an encoder of each kind. Written from the descriptions of GGUF and safetensors alone."""
 
 import json
 import math
@@ -50,6 +50,10 @@ class Cursor:
             self.at += SIZES[kind]
 
 
+# Names of tokens between which a model fills a text in, as Qwen's have them.
+FILL_IN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+
+
 def text(value):
     return struct.pack("<Q", len(value.encode())) + value.encode()
 
@@ -58,8 +62,9 @@ def aligned(size):
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def generator(data, weights=None):
-    """The GGUF with the template; with `weights`, a source of random numbers, its 8-bit weights are drawn from it."""
+def generator(data, weights=None, fill_in=False):
+    """The GGUF with the template; with `weights`, a source of random numbers, its 8-bit weights are drawn from it; with
+    `fill_in` it has the tokens between which a text is filled in."""
     cursor = Cursor(data)
     assert data[:4] == b"GGUF" and struct.unpack_from("<I", data, 4)[0] == 3
     cursor.at = 8
@@ -82,9 +87,30 @@ def generator(data, weights=None):
             # A block is its scale and 32 codes.
             for block in range(offset, offset + count // 32 * 34, 34):
                 values[block + 2:block + 34] = weights.randbytes(32)
-    head = data[:8] + struct.pack("<QQ", tensors, keys + 1) + data[first:behind_keys]
+    kept = data[first:behind_keys]
+    if fill_in:
+        kept = with_fill_in(kept, keys)
+    head = data[:8] + struct.pack("<QQ", tensors, keys + 1) + kept
     head += text("tokenizer.chat_template") + struct.pack("<I", STRING) + text(TEMPLATE) + infos
     return head + bytes(aligned(len(head)) - len(head)) + bytes(values)
+
+
+def with_fill_in(keys, count):
+    """The same keys, with the last tokens of all named as those between which a text is filled in."""
+    cursor = Cursor(keys)
+    for _ in range(count):
+        name, kind = cursor.text(), cursor.number("<I")
+        if name != "tokenizer.ggml.tokens":
+            cursor.skip(kind)
+            continue
+        assert kind == ARRAY and cursor.number("<I") == STRING
+        for _ in range(cursor.number("<Q") - len(FILL_IN)):
+            cursor.text()
+        begin = cursor.at
+        for _ in FILL_IN:
+            cursor.text()
+        return keys[:begin] + b"".join(map(text, FILL_IN)) + keys[cursor.at:]
+    raise ValueError("the model has no tokens")
 
 
 def encoder(folder, name):
@@ -111,11 +137,13 @@ def write(folder):
     data = (FIXTURES / "bedtime/bedtime-q8_0.gguf").read_bytes()
     (folder / "story.gguf").write_bytes(generator(data))
     (folder / "random.gguf").write_bytes(generator(data, random.Random(1)))
+    (folder / "fill.gguf").write_bytes(generator(data, fill_in=True))
     for name in ("embed", "score"):
         encoder(folder / name, name)
     return {
         "story": folder / "story.gguf",
         "random": folder / "random.gguf",
+        "fill": folder / "fill.gguf",
         "embed": folder / "embed",
         "score": folder / "score",
     }

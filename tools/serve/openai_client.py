@@ -1,6 +1,7 @@
 """Every endpoint of OpenAI's interface through OpenAI's own library."""
 
 import json
+import math
 
 import jsonschema
 import openai
@@ -113,7 +114,19 @@ def embeddings(server):
     for one, other in zip(packed.data, plain.data, strict=True):
         assert len(one.embedding) == len(other.embedding)
         assert all(abs(a - b) <= 1e-6 * max(1, abs(b)) for a, b in zip(one.embedding, other.embedding, strict=True))
-    return f"{len(plain.data[0].embedding)} dimensions"
+    size = len(plain.data[0].embedding)
+    for wanted in (1, 3, size):
+        short = ai.embeddings.create(model="embed", input=texts, dimensions=wanted)
+        for one, whole in zip(short.data, plain.data, strict=True):
+            length = math.sqrt(sum(x * x for x in whole.embedding[:wanted]))
+            assert len(one.embedding) == wanted
+            assert all(abs(a - b / length) < 1e-5 for a, b in zip(one.embedding, whole.embedding))
+    for wrong in (dict(input=""), dict(input=[]), dict(input=["a", ""]), dict(input=[[]]), dict(input="a", dimensions=0),
+                  dict(input="a", dimensions=size + 1)):
+        error = refused(lambda: ai.embeddings.create(**{"model": "embed"} | wrong), openai.BadRequestError)
+        assert error.param.split("[")[0] in wrong, error.body
+    assert short.usage.prompt_tokens == short.usage.total_tokens > 0
+    return f"{size} dimensions"
 
 
 def responses(server):
@@ -159,6 +172,34 @@ def responses_forms(server):
     return formed.output_text
 
 
+def nothing(server):
+    """Fields that ask for nothing are taken, and those that change nothing are named."""
+    ai = client(server)
+    asked = dict(model=MODEL, messages=HELLO, max_completion_tokens=4, temperature=0)
+    usual = ai.chat.completions.create(**asked).choices[0].message.content
+    for more in [dict(logit_bias={"foo": 0}), dict(logit_bias={}), dict(top_logprobs=0), dict(stop=[]), dict(stop=""),
+                 dict(stream_options={"include_usage": False}), dict(modalities=["text"]), dict(tools=[]),
+                 dict(tool_choice="none"), dict(parallel_tool_calls=True), dict(response_format={"type": "text"}),
+                 dict(functions=[]), dict(function_call="none"), dict(store=False), dict(service_tier="auto"),
+                 dict(verbosity="medium"), dict(reasoning_effort="none"), dict(n=None, seed=None, user=None)]:
+        raw = ai.chat.completions.with_raw_response.create(**asked | more)
+        assert "x-yirage-ignored" not in raw.headers, (more, dict(raw.headers))
+        assert raw.parse().choices[0].message.content == usual, more
+    named = dict(store=True, web_search_options={}, audio={"format": "wav", "voice": "alloy"}, verbosity="low",
+                 prediction={"type": "content", "content": "a"}, service_tier="flex", metadata={"a": "b"})
+    raw = ai.chat.completions.with_raw_response.create(**asked | named)
+    assert raw.headers["x-yirage-ignored"].split(",") == sorted(named), dict(raw.headers)
+    empty = ai.chat.completions.create(**asked | {"max_completion_tokens": 0})
+    assert empty.choices[0].finish_reason == "length" and empty.usage.completion_tokens == 0
+    echoed = ai.completions.create(model=MODEL, prompt="Once <s>", max_tokens=0, echo=True, best_of=0)
+    assert echoed.choices[0].text == "Once <s>", echoed
+    for wrong in [dict(max_completion_tokens=-1), dict(reasoning_effort="hard"), dict(user=3), dict(verbosity="loud"),
+                  dict(logit_bias={"foo": 1}), dict(service_tier="fastest"), dict(modalities=["audio"]), dict(n=0)]:
+        error = refused(lambda: ai.chat.completions.create(**asked | wrong), openai.BadRequestError)
+        assert error.param == next(iter(wrong)) and error.type == "invalid_request_error", error.body
+    return f"{len(named)} fields are named"
+
+
 def refused(run, kind):
     try:
         run()
@@ -176,7 +217,8 @@ def errors(server):
     assert mistyped.param == "temprature", mistyped.body
     far = refused(lambda: ai.chat.completions.create(**asked | {"temperature": 1000}), openai.BadRequestError)
     assert far.param == "temperature", far.body
-    long = refused(lambda: ai.chat.completions.create(**asked | {"max_completion_tokens": 10**6}), openai.BadRequestError)
+    words = [{"role": "user", "content": "word " * 50_000}]
+    long = refused(lambda: ai.chat.completions.create(**asked | {"messages": words}), openai.BadRequestError)
     assert long.code == "context_length_exceeded", long.body
     raw = ai.chat.completions.with_raw_response.create(**asked, user="u", extra_headers={"x-request-id": "mine"})
     assert raw.headers["x-request-id"] == "mine" and raw.headers["x-yirage-ignored"] == "user", dict(raw.headers)
@@ -193,5 +235,5 @@ def cancel(server):
     server.settled()
 
 
-CHECKS = [models, chat, chat_stream, chat_tools, chat_schema, completions, embeddings, responses, responses_later,
+CHECKS = [models, chat, chat_stream, chat_tools, chat_schema, completions, nothing, embeddings, responses, responses_later,
           responses_forms, errors, cancel]

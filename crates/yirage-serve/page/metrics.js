@@ -20,26 +20,37 @@ export function sum(samples, name) {
   return samples.filter((sample) => sample.name === name).reduce((total, sample) => total + sample.value, 0);
 }
 
-// A histogram over all models: count, mean, and quantiles as Prometheus estimates them, within a bucket in proportion.
+// A histogram over all models: count, mean, and quantiles as Prometheus estimates them, within a bucket in proportion, but
+// never one that the mean forbids.
 export function histogram(samples, name) {
-  const buckets = new Map();
+  const totals = new Map();
   for (const { labels, value } of samples.filter((sample) => sample.name === `${name}_bucket`)) {
     const bound = labels.le === "+Inf" ? Infinity : Number(labels.le);
-    buckets.set(bound, (buckets.get(bound) ?? 0) + value);
+    totals.set(bound, (totals.get(bound) ?? 0) + value);
   }
-  const sorted = [...buckets].sort(([a], [b]) => a - b);
+  const buckets = [];
+  let [low, before] = [0, 0];
+  for (const [high, total] of [...totals].sort(([a], [b]) => a - b)) {
+    if (total > before) buckets.push({ low, high, before, count: total - before });
+    [low, before] = [high, total];
+  }
   const count = sum(samples, `${name}_count`);
-  const quantile = (q) => {
-    if (count === 0) return null;
-    let [below, before] = [0, 0];
-    for (const [bound, total] of sorted) {
-      if (total >= q * count) {
-        if (bound === Infinity) return below;
-        return total > before ? below + (bound - below) * ((q * count - before) / (total - before)) : bound;
-      }
-      [below, before] = [bound, total];
-    }
-    return null;
-  };
-  return { count, mean: count ? sum(samples, `${name}_sum`) / count : null, quantile };
+  const all = sum(samples, `${name}_sum`);
+  return { count, mean: count ? all / count : null, quantile: (q) => quantile(buckets, q * count, count, all) };
+}
+
+// The value of a rank among `count` values whose sum is `all`.
+function quantile(buckets, rank, count, all) {
+  const mine = buckets.find((bucket) => bucket.before + bucket.count >= rank);
+  if (!mine) return null;
+  const [inside, over] = [rank - mine.before, count - rank];
+  const others = (bound) => buckets.reduce((total, one) => total + (one === mine ? 0 : one.count * one[bound]), 0);
+  const estimate = mine.high === Infinity ? mine.low : mine.low + ((mine.high - mine.low) * inside) / mine.count;
+  // What is above the rank is no less than it, and what is below no more: with all others at an end of their buckets the
+  // sum says how far it can be at most and has to be at least. Others of this bucket are at its ends too.
+  const rest = mine.before + mine.count - rank;
+  const most = rest > 0 ? (all - others("low") - inside * mine.low) / rest : Infinity;
+  const least = inside > 0 ? (all - others("high") - rest * mine.high) / inside : 0;
+  const floor = Number.isFinite(least) ? Math.max(least, mine.low) : mine.low;
+  return Math.max(floor, Math.min(estimate, most));
 }

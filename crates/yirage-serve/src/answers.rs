@@ -76,6 +76,7 @@ pub(crate) const SCHEMAS: &[(&str, &str)] = &[
     ("Version", VERSION),
     ("OllamaModel", OLLAMA_MODEL),
     ("OllamaModels", OLLAMA_MODELS),
+    ("OllamaStatus", OLLAMA_STATUS),
     ("OllamaChat", OLLAMA_CHAT),
     ("OllamaText", OLLAMA_TEXT),
     ("OllamaVectors", OLLAMA_VECTORS),
@@ -300,6 +301,8 @@ const OLLAMA_MODELS: &str = r#"{"type":"object","required":["models"],"propertie
     "family":{"type":"string"},"families":{"type":"array","items":{"type":"string"}},
     "parameter_size":{"type":"string"},"quantization_level":{"type":"string"}}},"size_vram":{"type":"integer",
     "minimum":0},"context_length":{"type":"integer","minimum":0},"expires_at":{"type":"string"}}}}}}"#;
+
+const OLLAMA_STATUS: &str = r#"{"type":"object","required":["status"],"properties":{"status":{"type":"string"}}}"#;
 
 const OLLAMA_CHAT: &str = r#"{"type":"object","required":["model","created_at","done","done_reason","message"],
     "properties":{"model":{"type":"string"},"created_at":{"type":"string"},"done":{"const":true},

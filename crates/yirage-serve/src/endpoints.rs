@@ -134,6 +134,7 @@ const TOKENIZE: &[Form] = &[
 const DETOKENIZE: &[Form] = &[form(tokenize::DETOKENIZE, &["tokens"])];
 const NAME: &[Form] = &[form(props::NAME, &[])];
 const SHOW: &[Form] = &[form(ollama::models::SHOW, &[])];
+const PULL: &[Form] = &[form(ollama::registry::PULL, &[])];
 const OLLAMA_CHAT: &[Form] = &[form(ollama::generate::CHAT, &[])];
 const OLLAMA_TEXT: &[Form] = &[form(ollama::generate::GENERATE, &[])];
 const EMBED: &[Form] = &[form(ollama::embed::EMBED, &["input"])];
@@ -229,6 +230,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     get("/api/tags", "All models", Answer::Json("OllamaModels")),
     get("/api/ps", "Models that are loaded", Answer::Json("OllamaModels")),
     post("/api/show", "What a model is", SHOW, ollama::models::check, Answer::Json("OllamaModel")),
+    post("/api/pull", "Whether a model is there", PULL, ollama::registry::check, Answer::Lines("OllamaStatus")),
     post("/api/chat", "ollama's conversations", OLLAMA_CHAT, ollama::generate::check_chat, Answer::Lines("OllamaChat")),
     post(
         "/api/generate",

@@ -50,7 +50,7 @@ mod vocabulary;
 pub use bodies::{Verdict, Walked, body_paths, read_body, read_form, walk_form};
 pub use keys::{Keys, KeysError};
 pub use limits::MAX_BODY;
-pub use models::{Generator, ModelEntry, Opener, Served};
+pub use models::{Description, Generator, ModelEntry, Opener, Served};
 pub use options::ServeOptions;
 pub use server::{Drained, Running, ServeError, Server, UntilSignal};
 pub use tls::{Tls, TlsError};

@@ -3,6 +3,7 @@
 use crate::error::ApiError;
 use crate::fields::{token_ids, wrong};
 use serde_json::Value;
+use yirage_model::tokenizer::EncodeOptions;
 use yirage_session::Texts;
 
 /// A prompt.
@@ -42,17 +43,38 @@ pub(crate) fn prompts(name: &str, value: Value, most: usize) -> Result<Vec<Promp
     list.into_iter().enumerate().map(one).collect()
 }
 
+/// How a text becomes tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoding {
+    /// Whether the tokens that the model wants in front are added.
+    pub(crate) add_special: bool,
+    /// Whether the names of special tokens in it are those tokens.
+    pub(crate) parse_special: bool,
+}
+
+/// As llama.cpp and vLLM encode prompts: a text that somebody rendered has its special tokens in it.
+impl Default for Encoding {
+    fn default() -> Encoding {
+        Encoding { add_special: true, parse_special: true }
+    }
+}
+
 impl Prompt {
-    /// Its ids. Of a text the tokens that the model wants in front are added.
+    /// Its ids. Those that were sent are used as they are.
     ///
     /// # Errors
     /// A text for a model without a tokenizer.
-    pub(crate) fn ids(&self, texts: Option<&Texts>, parse_special: Option<bool>) -> Result<Vec<u32>, ApiError> {
+    pub(crate) fn ids(&self, texts: Option<&Texts>, encoding: Encoding) -> Result<Vec<u32>, ApiError> {
         match self {
             Prompt::Ids(ids) => Ok(ids.clone()),
             Prompt::Text(text) => {
                 let missing = || ApiError::invalid("the model has no tokenizer: send token ids as the prompt");
-                Ok(texts.ok_or_else(missing)?.encode_raw(text, parse_special)?)
+                let texts = texts.ok_or_else(missing)?;
+                if encoding.add_special {
+                    return Ok(texts.encode_raw(text, Some(encoding.parse_special))?);
+                }
+                let options = EncodeOptions { add_special: false, parse_special: encoding.parse_special };
+                texts.tokenizer.encode(text, options).map_err(|e| ApiError::field("prompt", e.to_string()))
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::guard::guard;
 use crate::{anthropic, llamacpp, ollama, openai, openapi, ops, page, responses, vectors};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{any, delete, get, post};
 use std::sync::Arc;
 
 /// All endpoints behind the guard.
@@ -77,6 +77,12 @@ fn of_ollama() -> Router<Arc<App>> {
         .route("/tags", get(ollama::models::tags))
         .route("/ps", get(ollama::models::running))
         .route("/show", post(ollama::models::show))
+        .route("/pull", post(ollama::registry::pull))
+        .route("/push", post(ollama::registry::absent))
+        .route("/create", post(ollama::registry::absent))
+        .route("/copy", post(ollama::registry::absent))
+        .route("/delete", delete(ollama::registry::absent))
+        .route("/blobs/{digest}", any(ollama::registry::absent))
         .route("/chat", post(ollama::generate::chat))
         .route("/generate", post(ollama::generate::generate))
         .route("/embed", post(ollama::embed::post))

@@ -130,6 +130,7 @@ fn bodies() -> Vec<(&'static str, Value)> {
         ("/models/load", json!({"model": "story"})),
         ("/models/unload", json!({"model": "score"})),
         ("/api/show", json!({"model": "story"})),
+        ("/api/pull", json!({"model": "story", "stream": false})),
         ("/api/chat", json!({"model": "story", "messages": messages, "stream": false, "options": short})),
         ("/api/chat", json!({"model": "story"})),
         ("/api/generate", json!({"model": "story", "prompt": "a", "stream": false, "options": short})),

@@ -6,8 +6,8 @@ mod support;
 use serde_json::{Value, json};
 use support::{Answered, encoder, engine_options, get, ok, options, post, raw, request, serve, serve_with, story};
 use yirage_serve::{Running, ServeOptions};
-use yirage_testkit::encoders;
 use yirage_testkit::json::floats;
+use yirage_testkit::{bedtime, encoders};
 
 /// Name and object of each event.
 fn named(answered: &Answered) -> Vec<(String, Value)> {
@@ -263,6 +263,7 @@ fn ollama() {
     assert_eq!(raw, same["choices"][0]["text"]);
     let show = ok(address, "/api/show", &json!({"model": "story"}));
     assert_eq!(show["capabilities"], json!(["completion", "tools", "thinking"]));
+    assert_eq!(show["size"], 1 << 20);
     assert_eq!(get(address, "/api/ps").json()["models"].as_array().unwrap().len(), 1);
     let long = post(
         address,
@@ -285,6 +286,56 @@ fn ollama() {
     assert_eq!(ok(address, "/api/chat", &whole)["message"]["content"], text);
 }
 
+#[test]
+fn models_that_are_served_are_pulled_and_none_is_changed() {
+    let server = serve();
+    let address = server.address();
+    assert_eq!(ok(address, "/api/pull", &json!({"model": "story", "stream": false})), json!({"status": "success"}));
+    for name in
+        [json!({"model": "story"}), json!({"name": "story:latest"}), json!({"model": "org/story", "insecure": false})]
+    {
+        let answered = post(address, "/api/pull", &name);
+        let states = lines(&answered);
+        assert_eq!(states.first().unwrap()["status"], "pulling manifest", "{name}");
+        assert_eq!(states.last().unwrap()["status"], "success", "{name}");
+        assert!(states.iter().all(|state| state["completed"] == state["total"]), "{name}");
+    }
+    for (name, wanted) in
+        [("llama3.2", "yirage pull llama3.2"), ("story:7b", "yirage serve story:7b"), ("", "not served")]
+    {
+        let refused = post(address, "/api/pull", &json!({"model": name}));
+        assert_eq!(refused.status, 404, "{name}");
+        assert!(refused.json()["error"].as_str().unwrap().contains(wanted), "{}", refused.text());
+    }
+    assert_eq!(post(address, "/api/pull", &json!({})).status, 400);
+    for path in ["/api/push", "/api/create", "/api/copy"] {
+        assert_eq!(post(address, path, &json!({"model": "story"})).status, 501, "{path}");
+    }
+    assert_eq!(raw(address, &request("DELETE", "/api/delete", &[], b"{\"model\": \"story\"}")).status, 501);
+    let listed = get(address, "/api/tags").json()["models"][0].clone();
+    assert_eq!((&listed["size"], &listed["name"]), (&json!(1 << 20), &json!("story")));
+}
+
+#[test]
+fn a_model_is_shown_with_what_its_files_say() {
+    let checkpoint = yirage_model::Checkpoint::open(bedtime::f32()).unwrap();
+    let described = story(engine_options()).described(yirage_serve::Description::of(&checkpoint));
+    let server = serve_with(options(), vec![described]);
+    let address = server.address();
+    let count: u64 = checkpoint.tensors().map(|tensor| tensor.elements() as u64).sum();
+    // Before it is loaded, too.
+    let listed = get(address, "/api/tags").json()["models"][0]["details"].clone();
+    assert_eq!((&listed["format"], &listed["quantization_level"]), (&json!("gguf"), &json!("F32")));
+    assert_eq!(listed["parameter_size"], format!("{}K", (count as f64 / 1e3).round()));
+    let shown = ok(address, "/api/show", &json!({"model": "story"}));
+    let information = &shown["model_info"];
+    assert_eq!((&shown["details"], &information["general.parameter_count"]), (&listed, &json!(count)));
+    let architecture = information["general.architecture"].as_str().unwrap();
+    assert_eq!(information[format!("{architecture}.context_length")], 256);
+    assert!(information[format!("{architecture}.embedding_length")].as_u64().unwrap() > 0, "{information}");
+    assert!(shown["modified_at"].as_str().unwrap().ends_with('Z'));
+}
+
 fn with_encoders() -> Running {
     serve_with(options(), vec![story(engine_options()), encoder("embed"), encoder("score")])
 }
@@ -293,8 +344,12 @@ fn with_encoders() -> Running {
 fn vectors_are_those_of_an_independent_implementation() {
     let server = with_encoders();
     let golden = encoders::golden("embed");
-    let cases: Vec<&Value> =
-        golden["cases"].as_array().unwrap().iter().filter(|case| case["text"].is_string()).collect();
+    let cases: Vec<&Value> = golden["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|case| case["text"].as_str().is_some_and(|t| t != ""))
+        .collect();
     let texts: Vec<&Value> = cases.iter().map(|case| &case["text"]).collect();
     let body = json!({"model": "embed", "input": texts});
     let answer = ok(server.address(), "/v1/embeddings", &body);
@@ -315,7 +370,7 @@ fn vectors_are_those_of_an_independent_implementation() {
     for (body, param) in [
         (json!({"model": "story", "input": "a"}), "model"),
         (json!({"model": "score", "input": "a"}), "model"),
-        (json!({"model": "embed", "input": "a", "dimensions": 3}), "dimensions"),
+        (json!({"model": "embed", "input": "a", "dimensions": 3000}), "dimensions"),
         (json!({"model": "embed", "input": "word ".repeat(5000)}), "input"),
         (json!({"model": "embed"}), "input"),
     ] {

@@ -6,9 +6,12 @@ use std::time::Duration;
 use yirage_engine::scheduler::FinishReason;
 use yirage_session::Finished;
 
-/// Seconds to a first token, of whole answers and of their parts.
-const LONG: &[f64] =
-    &[0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+/// Seconds to a first token, of whole answers and of their parts. A wait is a fraction of a millisecond where nobody waits,
+/// so they begin far below what a person notices.
+const LONG: &[f64] = &[
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 15.0,
+    30.0, 60.0, 120.0, 300.0, 600.0,
+];
 /// Seconds between two tokens.
 const SHORT: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0];
 

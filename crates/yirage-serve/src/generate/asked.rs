@@ -127,9 +127,10 @@ impl Asked {
         }
         if let Some(map) = fields.object("logit_bias")? {
             for (id, bias) in &map {
-                sampling.logit_bias.push(one_bias(id, bias)?);
+                sampling.logit_bias.extend(one_bias(id, bias)?);
             }
         }
+        fields.leave_out("stop", &Value::from(""));
         self.stops = fields.texts("stop")?;
         if self.stops.len() > MAX_STOPS {
             return Err(ApiError::field(
@@ -155,10 +156,14 @@ fn at_least_zero(name: &str, n: i32) -> Result<u32, ApiError> {
     u32::try_from(n).map_err(|_| ApiError::field(name, format!("`{name}` is {n}; it must be 0 or above")))
 }
 
-fn one_bias(id: &str, bias: &Value) -> Result<(u32, f32), ApiError> {
+/// One token and what is added to its logit; none where nothing is.
+fn one_bias(id: &str, bias: &Value) -> Result<Option<(u32, f32)>, ApiError> {
     let place = || format!("logit_bias.{id}");
-    let token = id.parse().map_err(|_| ApiError::field("logit_bias", "`logit_bias`: a key is no token id"))?;
     let bias = bias.as_f64().filter(|bias| (-100.0..=100.0).contains(bias));
     let bias = bias.ok_or_else(|| ApiError::field(place(), "`logit_bias`: expected numbers from -100 to 100"))?;
-    Ok((token, bias as f32))
+    if bias == 0.0 {
+        return Ok(None);
+    }
+    let token = id.parse().map_err(|_| ApiError::field("logit_bias", "`logit_bias`: a key is no token id"))?;
+    Ok(Some((token, bias as f32)))
 }

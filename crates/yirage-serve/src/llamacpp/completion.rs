@@ -8,7 +8,7 @@ use crate::fim::{File, Gap};
 use crate::generate::{Asked, End, Ending, SAMPLING, Said, Speaker, StopCause, Turns, start};
 use crate::grammar::{FORMS, Grammar};
 use crate::models::Generator;
-use crate::prompt::{Prompt, prompts};
+use crate::prompt::{Encoding, Prompt, prompts};
 use crate::reply::{self, with_ignored};
 use crate::response_parser::Piece;
 use crate::sse::{self, Framing, Gone, Writer};
@@ -119,7 +119,10 @@ impl Sent {
         match self {
             Sent::Text(prompts) => {
                 let texts = generator.model().texts();
-                let ids = prompts.iter().map(|prompt| prompt.ids(texts, Some(true))).collect::<Result<Vec<_>, _>>()?;
+                let ids = prompts
+                    .iter()
+                    .map(|prompt| prompt.ids(texts, Encoding::default()))
+                    .collect::<Result<Vec<_>, _>>()?;
                 Ok(ids.concat())
             }
             Sent::Gap { before, behind, begun, files } => {

@@ -2,10 +2,12 @@
 //!
 //! Unknown here: how a model is found and on which device it is opened. Whoever starts the server brings that.
 
+mod description;
 mod generator;
 mod idle;
 mod served;
 
+pub use description::Description;
 pub use generator::Generator;
 pub(crate) use idle::Keep;
 pub use served::Served;
@@ -26,6 +28,7 @@ pub struct ModelEntry {
     names: Vec<String>,
     open: Opener,
     bytes: u64,
+    description: Description,
     slot: Mutex<Option<Arc<Served>>>,
     /// When it was used last, in calls.
     used: AtomicU64,
@@ -40,7 +43,24 @@ impl ModelEntry {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let (slot, used) = (Mutex::new(None), AtomicU64::new(0));
         let idle = Mutex::new(Idle::new());
-        ModelEntry { names, open, bytes, slot, used, created, idle, figures: ModelFigures::default() }
+        let (description, figures) = (Description::default(), ModelFigures::default());
+        ModelEntry { names, open, bytes, description, slot, used, created, idle, figures }
+    }
+
+    /// The same model, with what its files say of it.
+    #[must_use]
+    pub fn described(self, description: Description) -> ModelEntry {
+        ModelEntry { description, ..self }
+    }
+
+    /// What its files say of it.
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// About what it takes, which is what its files have.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The name that answers carry.

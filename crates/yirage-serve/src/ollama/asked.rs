@@ -5,6 +5,7 @@ use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
 use crate::generate::Asked;
 use crate::grammar::{Grammar, Shape};
+use crate::openai::effort::EFFORTS;
 use serde_json::{Value, json};
 
 /// The fields that every request has.
@@ -118,16 +119,20 @@ pub(super) fn think(fields: &mut Fields) -> Result<(Option<bool>, Option<String>
     match fields.take("think") {
         None => Ok((None, None)),
         Some(Value::Bool(on)) => Ok((Some(on), None)),
-        Some(Value::String(effort)) => Ok((Some(true), Some(effort))),
-        Some(_) => Err(ApiError::field("think", "`think`: expected true, false or a word")),
+        Some(Value::String(effort)) if EFFORTS.contains(&effort.as_str()) => Ok((Some(effort != "none"), Some(effort))),
+        Some(_) => {
+            let what = format!("`think`: expected true, false or one of {}", EFFORTS.join(", "));
+            Err(ApiError::field("think", what))
+        }
     }
 }
 
 /// A model's name without the tag that clients put behind it.
 pub(super) fn untagged(app: &App, name: Option<String>) -> Option<String> {
     let name = name?;
+    let served = app.models.iter().any(|entry| entry.names().contains(&name));
     match name.strip_suffix(":latest") {
-        Some(short) if app.models.entry(Some(&name)).is_err() => Some(short.to_owned()),
+        Some(short) if !served => Some(short.to_owned()),
         _ => Some(name),
     }
 }

@@ -5,7 +5,7 @@ use super::keep::keep;
 use crate::app::App;
 use crate::call::Posted;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored, refused};
+use crate::fields::{Fields, Table, honoured, ignored};
 use crate::limits::MAX_INPUTS;
 use crate::models::Keep;
 use crate::prompt::{Prompt, prompts};
@@ -24,7 +24,7 @@ pub(crate) const EMBED: Table = &[&[
     honoured("keep_alive", r#"{"type":["string","number","null"]}"#),
     ignored("options", "{}"),
     ignored("truncate", r#"{"type":"boolean"}"#),
-    refused("dimensions", "a vector has as many as the model gives", &[]),
+    honoured("dimensions", r#"{"type":["integer","null"],"minimum":0}"#),
 ]];
 
 /// The fields of /api/embeddings.
@@ -37,7 +37,9 @@ pub(crate) const OLD: Table = &[&[
 
 /// What a body asks of its model.
 struct Read {
+    /// None where the text is one of nothing, as ollama has it.
     inputs: Vec<Prompt>,
+    dimensions: Option<u32>,
     keep: Option<Keep>,
     ignored: Vec<String>,
 }
@@ -46,17 +48,21 @@ fn read(mut fields: Fields) -> Result<Read, ApiError> {
     let inputs = match fields.take("input") {
         None => return Err(ApiError::field("input", "`input` is missing")),
         Some(Value::Array(list)) if list.is_empty() => Vec::new(),
+        Some(Value::String(text)) if text.is_empty() => Vec::new(),
         Some(input) => prompts("input", input, MAX_INPUTS)?,
     };
+    // 0 is what ollama's own client sends for none.
+    let dimensions = fields.whole("dimensions", "a whole number from 1")?.filter(|wanted| *wanted != 0);
     let keep = keep(&mut fields)?;
-    Ok(Read { inputs, keep, ignored: fields.finish()? })
+    Ok(Read { inputs, dimensions, keep, ignored: fields.finish()? })
 }
 
 fn read_old(mut fields: Fields) -> Result<Read, ApiError> {
     let prompt = fields.text("prompt")?;
-    let inputs = vec![Prompt::Text(fields.need("prompt", prompt)?)];
+    let prompt = fields.need("prompt", prompt)?;
+    let inputs = if prompt.is_empty() { Vec::new() } else { vec![Prompt::Text(prompt)] };
     let keep = keep(&mut fields)?;
-    Ok(Read { inputs, keep, ignored: fields.finish()? })
+    Ok(Read { inputs, dimensions: None, keep, ignored: fields.finish()? })
 }
 
 /// What changes nothing in a body of /api/embed.
@@ -86,10 +92,10 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
         let mut fields = Fields::parse(&body, EMBED)?;
         let model = untagged(app, fields.text("model")?);
         let held = app.models.hold(model.as_deref())?;
-        let Read { inputs, keep, ignored } = read(fields)?;
+        let Read { inputs, dimensions, keep, ignored } = read(fields)?;
         keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
-        let (vectors, tokens) = embed(&held, &inputs)?;
+        let (vectors, tokens) = embed(&held, &inputs, dimensions)?;
         let object = json!({
             "model": held.entry.name(),
             "embeddings": vectors,
@@ -108,11 +114,11 @@ pub(crate) async fn old(State(app): State<Arc<App>>, Posted { call, body }: Post
         let mut fields = Fields::parse(&body, OLD)?;
         let model = untagged(app, fields.text("model")?);
         let held = app.models.hold(model.as_deref())?;
-        let Read { inputs, keep, ignored } = read_old(fields)?;
+        let Read { inputs, keep, ignored, .. } = read_old(fields)?;
         keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
-        let (vectors, _) = embed(&held, &inputs)?;
-        let object = json!({"embedding": vectors.first()});
+        let (vectors, _) = embed(&held, &inputs, None)?;
+        let object = json!({"embedding": vectors.into_iter().next().unwrap_or_default()});
         Ok(with_ignored(reply::json(&object), &ignored))
     })
     .await

@@ -8,3 +8,4 @@ pub(crate) mod embed;
 pub(crate) mod generate;
 mod keep;
 pub(crate) mod models;
+pub(crate) mod registry;

@@ -6,7 +6,7 @@ use crate::app::{App, now};
 use crate::call::Posted;
 use crate::error::ApiError;
 use crate::fields::{Fields, Table, honoured, ignored};
-use crate::models::{ModelEntry, Served};
+use crate::models::{Held, ModelEntry, Served};
 use crate::reply::{self, with_ignored};
 use axum::extract::State;
 use axum::response::Response;
@@ -20,26 +20,37 @@ pub(crate) async fn version() -> Response {
     reply::json(&json!({"version": env!("CARGO_PKG_VERSION")}))
 }
 
+/// What ollama's clients list of a model.
 fn one(entry: &ModelEntry) -> Value {
-    let served = entry.opened();
-    let (family, format) = match served.as_deref() {
-        Some(Served::Generator(generator)) => (generator.model().facts().architecture.clone(), "yirage"),
-        Some(Served::Encoder(encoder)) => (encoder.facts().architecture.clone(), "yirage"),
-        None => (String::new(), "yirage"),
-    };
-    // Clients want a digest to tell models apart; a name does that here.
-    let digest: String = Sha256::digest(entry.name()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let of = entry.description();
     json!({
         "name": entry.name(),
         "model": entry.name(),
         "modified_at": clock::written(entry.created()),
-        "size": served.as_deref().map_or(0, Served::bytes),
-        "digest": digest,
+        "size": entry.bytes(),
+        "digest": digest(entry),
         "details": {
-            "parent_model": "", "format": format, "family": family, "families": [family],
-            "parameter_size": "", "quantization_level": "",
+            "parent_model": "", "format": of.container, "family": of.architecture, "families": [of.architecture],
+            "parameter_size": rounded(of.parameters), "quantization_level": of.format,
         },
     })
+}
+
+/// What clients tell models apart by; the name does that here.
+pub(super) fn digest(entry: &ModelEntry) -> String {
+    Sha256::digest(entry.name()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A number of parameters as ollama writes it: `494.03M`, `7.6B`.
+fn rounded(parameters: u64) -> String {
+    let (number, unit, digits) = match parameters {
+        1_000_000_000.. => (parameters as f64 / 1e9, "B", 1),
+        1_000_000.. => (parameters as f64 / 1e6, "M", 2),
+        1_000.. => (parameters as f64 / 1e3, "K", 0),
+        _ => (parameters as f64, "", 0),
+    };
+    let digits = if number.fract() == 0.0 { 0 } else { digits };
+    format!("{number:.digits$}{unit}")
 }
 
 /// GET /api/tags: all models.
@@ -53,6 +64,7 @@ pub(crate) async fn running(State(app): State<Arc<App>>) -> Response {
     let loaded = app.models.iter().filter_map(|entry| {
         let served = entry.opened()?;
         let mut object = one(entry);
+        object["size"] = served.bytes().into();
         object["size_vram"] = 0.into();
         object["context_length"] = served.context().into();
         // One that stays until another one needs the memory has no end that is known.
@@ -68,6 +80,9 @@ pub(crate) async fn running(State(app): State<Arc<App>>) -> Response {
 pub(crate) const SHOW: Table = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("name", r#"{"type":"string"}"#),
+    ignored("system", r#"{"type":"string"}"#),
+    ignored("template", r#"{"type":"string"}"#),
+    ignored("options", r#"{"type":["object","null"]}"#),
     ignored("verbose", r#"{"type":"boolean"}"#),
 ]];
 
@@ -102,17 +117,66 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Posted { body, .. }: Poste
             capabilities.extend(family.is_some_and(|family| family.thoughts.is_some()).then_some("thinking"));
             template = generator.template_source().unwrap_or_default().to_owned();
         }
-        let architecture = object["details"]["family"].as_str().unwrap_or_default().to_owned();
         object["capabilities"] = json!(capabilities);
         object["template"] = template.into();
         object["parameters"] = "".into();
         object["modelfile"] = "".into();
         object["license"] = "".into();
-        object["model_info"] = json!({
-            "general.architecture": architecture,
-            format!("{architecture}.context_length"): held.served.context(),
-        });
+        object["model_info"] = information(&held);
         Ok(with_ignored(reply::json(&object), &ignored))
     })
     .await
+}
+
+/// What a model is, under the names of GGUF's keys.
+fn information(held: &Held) -> Value {
+    let of = held.entry.description();
+    let (architecture, vocabulary) = match &*held.served {
+        Served::Generator(generator) => {
+            let facts = generator.model().facts();
+            (&facts.architecture, facts.vocabulary)
+        }
+        Served::Encoder(encoder) => (&encoder.facts().architecture, encoder.facts().vocabulary),
+    };
+    let mut object = json!({
+        "general.architecture": architecture,
+        "general.basename": held.entry.name(),
+        "general.parameter_count": of.parameters,
+        // As long as it may be here: clients fit conversations into it.
+        format!("{architecture}.context_length"): held.served.context(),
+        format!("{architecture}.vocab_size"): vocabulary,
+    });
+    let known = [
+        ("embedding_length", of.width),
+        ("block_count", of.layers),
+        ("original_context_length", of.context.filter(|made_for| *made_for != u64::from(held.served.context()))),
+    ];
+    for (key, value) in known {
+        if let Some(value) = value {
+            object[format!("{architecture}.{key}")] = value.into();
+        }
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn parameters_are_rounded_as_ollama_rounds_them() {
+        for (parameters, text) in [
+            (0, "0"),
+            (999, "999"),
+            (137_000, "137K"),
+            (494_032_768, "494.03M"),
+            (751_632_384, "751.63M"),
+            (5_000_000, "5M"),
+            (1_000_000_000, "1B"),
+            (7_615_616_512, "7.6B"),
+            (235_093_634_560, "235.1B"),
+        ] {
+            assert_eq!(rounded(parameters), text);
+        }
+    }
 }

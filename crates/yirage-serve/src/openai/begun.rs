@@ -1,7 +1,9 @@
 //! Answers that have begun.
 
 use crate::generate::{Conversing, Turns};
+use crate::prompt::Prompt;
 use serde_json::Value;
+use yirage_session::Texts;
 
 /// A conversation whose answers have begun.
 pub(super) struct Chat {
@@ -19,7 +21,7 @@ pub(super) struct Chat {
 pub(super) struct Completions {
     pub(super) turns: Turns,
     /// The prompts, by the order of their answers.
-    pub(super) prompts: Vec<Vec<u32>>,
+    pub(super) prompts: Vec<Sent>,
     pub(super) n: usize,
     pub(super) id: String,
     pub(super) created: u64,
@@ -29,6 +31,29 @@ pub(super) struct Completions {
     pub(super) echo: bool,
     pub(super) token_ids: bool,
     pub(super) ignored: Vec<String>,
+}
+
+/// A prompt, as it was sent and as tokens.
+pub(super) struct Sent {
+    pub(super) ids: Vec<u32>,
+    /// Its text: what was sent, or what the tokens that were sent stand for.
+    pub(super) text: String,
+    /// Tokens in front of that text which are none of it.
+    pub(super) hidden: usize,
+}
+
+impl Sent {
+    /// A prompt that became these tokens.
+    pub(super) fn new(sent: Prompt, ids: Vec<u32>, texts: Option<&Texts>) -> Sent {
+        let prefix = texts.map_or(&[][..], |texts| texts.tokenizer.prefix());
+        let hidden = if ids.starts_with(prefix) { prefix.len() } else { 0 };
+        let text = match (sent, texts) {
+            (Prompt::Text(text), _) => text,
+            (Prompt::Ids(_), Some(texts)) => texts.tokenizer.decode(ids.get(hidden..).unwrap_or_default(), false),
+            (Prompt::Ids(_), None) => String::new(),
+        };
+        Sent { ids, text, hidden }
+    }
 }
 
 /// The type of whatever is in an object, for tests and documents alike.

@@ -3,11 +3,13 @@
 use super::begun::Chat;
 use super::chat_answer::{stream, whole};
 use super::chat_fields::{CHAT, STREAM_OPTIONS};
+use super::effort::effort;
+use super::hints::{HINTS, hints};
 use crate::app::{App, now};
 use crate::call::{Call, Posted};
 use crate::conversation;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored};
+use crate::fields::{Fields, Table, honoured, ignored, wrong};
 use crate::generate::{Asked, Budget, Talk, converse};
 use crate::grammar::Grammar;
 use crate::reply::with_ignored;
@@ -15,6 +17,7 @@ use crate::sse::{self, Framing};
 use crate::tools::{Tool, ToolUse};
 use axum::extract::State;
 use axum::response::Response;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Log-probabilities beside each token, at most.
@@ -58,12 +61,9 @@ struct Read {
 /// The fields of a body behind its model, over what that suggests.
 fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     let mut asked = suggested.read(&mut fields)?;
-    let new = fields.whole("max_completion_tokens", "a whole number from 1")?;
-    let old = fields.whole("max_tokens", "a whole number from 1")?;
+    let new = fields.whole("max_completion_tokens", "a whole number from 0")?;
+    let old = fields.whole("max_tokens", "a whole number from 0")?;
     asked.max_tokens = new.or(old);
-    if new == Some(0) || old == Some(0) {
-        return Err(ApiError::field("max_tokens", "`max_tokens` is 0; it must be 1 or above"));
-    }
     let logprobs = fields.switch("logprobs")?.unwrap_or(false);
     let top = top_logprobs(&mut fields)?;
     if top > 0 && !logprobs {
@@ -75,6 +75,8 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     let mut ignored = Vec::new();
     let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
     let talk = Talk { keeps_tokens: logprobs || token_ids, ..talk(&mut fields)? };
+    functions(&mut fields, &mut ignored)?;
+    hints(&mut fields, HINTS, &mut ignored)?;
     fields.finish_into(&mut ignored)?;
     Ok(Read { asked, talk, stream, include_usage, logprobs, token_ids, ignored })
 }
@@ -113,18 +115,42 @@ pub(crate) fn check_talk(body: &[u8]) -> Result<Vec<String>, ApiError> {
     Ok([fields.finish_part()?, talk.ignored].concat())
 }
 
-/// Whether a stream is to end with its usage.
+/// Looks at what `tools` has replaced: where no function may be called none is heard of.
 ///
 /// # Errors
-/// The option without a stream.
+/// Functions that may be called.
+fn functions(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), ApiError> {
+    let functions = fields.list("functions")?.unwrap_or_default();
+    if let Some(at) = functions.iter().position(|function| !function.is_object()) {
+        return Err(wrong(&format!("functions[{at}]"), "an object", &functions[at]));
+    }
+    match fields.take("function_call") {
+        Some(Value::String(word)) if word == "none" => {
+            ignored.extend((!functions.is_empty()).then(|| "functions".to_owned()));
+            Ok(())
+        }
+        _ if !functions.is_empty() => Err(ApiError::unsupported("functions", "it was replaced by `tools`")),
+        None => Ok(()),
+        Some(Value::String(word)) if word == "auto" => Ok(()),
+        Some(_) => Err(ApiError::unsupported("function_call", "it was replaced by `tool_choice`")),
+    }
+}
+
+/// Whether a stream is to end with its usage. What is said of a stream changes nothing where there is none.
+///
+/// # Errors
+/// An option that is none.
 pub(super) fn include_usage(fields: &mut Fields, stream: bool, ignored: &mut Vec<String>) -> Result<bool, ApiError> {
     let Some(mut options) = fields.fields("stream_options", STREAM_OPTIONS)? else { return Ok(false) };
-    if !stream {
-        return Err(ApiError::field("stream_options", "`stream_options` needs `stream`: true"));
-    }
     let include = options.switch("include_usage")?.unwrap_or(false);
-    options.finish_into(ignored)?;
-    Ok(include)
+    options.leave_out("include_obfuscation", &Value::Bool(false));
+    let names = options.finish()?;
+    if stream {
+        ignored.extend(names);
+    } else if include || !names.is_empty() {
+        ignored.push("stream_options".to_owned());
+    }
+    Ok(stream && include)
 }
 
 /// The conversation of a body.
@@ -137,7 +163,7 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     let parallel = fields.switch("parallel_tool_calls")?.unwrap_or(true);
     let tools = ToolUse::new(Tool::list(&list, &mut ignored)?, choice, parallel, &mut ignored)?;
     let kwargs = fields.object("chat_template_kwargs")?.unwrap_or_default();
-    let mut reasoning_effort = fields.text("reasoning_effort")?;
+    let mut reasoning_effort = effort(fields, "reasoning_effort")?;
     let mut budget = Budget::read(fields, &["thinking_token_budget", "thinking_budget_tokens"])?;
     let asked = reasoning(fields, &mut ignored)?;
     reasoning_effort = reasoning_effort.or(asked.effort);
@@ -178,7 +204,7 @@ const REASONING: Table = &[&[
 /// What is neither.
 pub(crate) fn reasoning(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Reasoning, ApiError> {
     let Some(mut reasoning) = fields.fields("reasoning", REASONING)? else { return Ok(Reasoning::default()) };
-    let effort = reasoning.text("effort")?;
+    let effort = effort(&mut reasoning, "effort")?;
     let budget = Budget::read(&mut reasoning, &["budget", "max_tokens"])?;
     reasoning.finish_into(ignored)?;
     Ok(Reasoning { effort, budget })

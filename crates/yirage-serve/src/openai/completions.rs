@@ -1,21 +1,23 @@
 //! POST /v1/completions.
 
-use super::begun::Completions;
+use super::begun::{Completions, Sent};
 use super::chat::include_usage;
 use super::completions_answer::{stream, whole};
+use super::hints::{METADATA, USER, hints};
 use crate::app::{App, now};
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, honoured, ignored, refused};
+use crate::fields::{Field, Fields, honoured, refused};
 use crate::fim::Gap;
 use crate::generate::{Asked, SAMPLING, Speaker, Turns, start};
 use crate::grammar::{FORMS, Grammar};
 use crate::limits::MAX_CHOICES;
-use crate::prompt::{Prompt, prompts};
+use crate::prompt::{Encoding, Prompt, prompts};
 use crate::reply::with_ignored;
 use crate::sse::{self, Framing};
 use axum::extract::State;
 use axum::response::Response;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// New tokens where nobody says how many, as OpenAI's interface has it.
@@ -30,20 +32,20 @@ const OWN: &[Field] = &[
     honoured("max_tokens", r#"{"type":["integer","null"],"minimum":0}"#),
     honoured("stream", r#"{"type":["boolean","null"]}"#),
     honoured("stream_options", r#"{"type":["object","null"]}"#),
-    honoured("logprobs", r#"{"type":["integer","null"],"minimum":0,"maximum":20}"#),
+    honoured("logprobs", r#"{"anyOf":[{"type":["integer","null"],"minimum":0,"maximum":20},{"const":false}]}"#),
     honoured("echo", r#"{"type":["boolean","null"]}"#),
     honoured("suffix", r#"{"type":["string","null"]}"#),
     honoured("best_of", r#"{"type":["integer","null"]}"#),
     honoured("return_token_ids", r#"{"type":["boolean","null"]}"#),
     honoured("parse_special", r#"{"type":["boolean","null"]}"#),
-    ignored("user", r#"{"type":["string","null"]}"#),
-    ignored("metadata", r#"{"type":["object","null"]}"#),
-    refused("add_special_tokens", "the tokens that the model wants in front are always added; send ids", &["true"]),
+    honoured("add_special_tokens", r#"{"type":["boolean","null"]}"#),
     refused("prompt_logprobs", "use `echo` with `logprobs`", &[]),
 ];
 
+const HINTS: &[Field] = &[USER, METADATA];
+
 /// All fields of it.
-pub(crate) const COMPLETIONS: &[&[Field]] = &[OWN, FORMS, SAMPLING];
+pub(crate) const COMPLETIONS: &[&[Field]] = &[OWN, HINTS, FORMS, SAMPLING];
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
@@ -62,7 +64,7 @@ struct Read {
     asked: Asked,
     sent: Vec<Prompt>,
     suffix: String,
-    parse_special: Option<bool>,
+    encoding: Encoding,
     grammar: Grammar,
     stream: bool,
     include_usage: bool,
@@ -75,10 +77,8 @@ struct Read {
 fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     let mut asked = suggested.read(&mut fields)?;
     asked.max_tokens = Some(fields.whole("max_tokens", "a whole number")?.unwrap_or(TOKENS));
-    if fields.whole("best_of", "a whole number")?.is_some_and(|best: u32| best != asked.n) {
-        let why = "answers are not compared with each other; send `n` alone";
-        return Err(ApiError::unsupported("best_of", why));
-    }
+    best_of(&mut fields, asked.n)?;
+    fields.leave_out("logprobs", &Value::Bool(false));
     let logprobs = fields.whole::<u32>("logprobs", "a whole number from 0 to 20")?;
     if logprobs.is_some_and(|top| top > MAX_TOP) {
         return Err(ApiError::field("logprobs", format!("`logprobs` is above {MAX_TOP}")));
@@ -90,16 +90,36 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     let stream = fields.switch("stream")?.unwrap_or(false);
     let mut ignored = Vec::new();
     let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
-    let parse_special = fields.switch("parse_special")?;
+    let usual = Encoding::default();
+    let encoding = Encoding {
+        add_special: fields.switch("add_special_tokens")?.unwrap_or(usual.add_special),
+        parse_special: fields.switch("parse_special")?.unwrap_or(usual.parse_special),
+    };
     let prompt = fields.take("prompt");
     let sent = prompts("prompt", fields.need("prompt", prompt)?, MAX_CHOICES)?;
     let grammar = Grammar::read(&mut fields, &mut ignored)?;
     let suffix = fields.text("suffix")?.unwrap_or_default();
+    hints(&mut fields, HINTS, &mut ignored)?;
     fields.finish_into(&mut ignored)?;
     if !suffix.is_empty() && sent.iter().any(|prompt| matches!(prompt, Prompt::Ids(_))) {
         return Err(ApiError::field("suffix", "`suffix` needs a prompt of text: token ids are used as they are"));
     }
-    Ok(Read { asked, sent, suffix, parse_special, grammar, stream, include_usage, echo, token_ids, ignored })
+    Ok(Read { asked, sent, suffix, encoding, grammar, stream, include_usage, echo, token_ids, ignored })
+}
+
+/// Looks at how many answers are to be compared. Where it asks for no more than are wanted, it asks for nothing.
+///
+/// # Errors
+/// More answers than are wanted; fewer, but for the words for none.
+fn best_of(fields: &mut Fields, n: u32) -> Result<(), ApiError> {
+    match fields.whole("best_of", "a whole number from 1")? {
+        None | Some(0 | 1) => Ok(()),
+        Some(best) if best == n => Ok(()),
+        Some(best) if best < n => {
+            Err(fields.error("best_of", format_args!("{best} answers cannot be the best {n}; send `n` alone")))
+        }
+        Some(_) => Err(ApiError::unsupported("best_of", "answers are not compared with each other; send `n` alone")),
+    }
 }
 
 /// What changes nothing in a body.
@@ -123,15 +143,16 @@ fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
         Prompt::Text(before) if !of.suffix.is_empty() => {
             Gap { before, behind: &of.suffix, begun: "", files: &[] }.prompt(generator.texts()?, "suffix")
         }
-        prompt => prompt.ids(texts, of.parse_special),
+        prompt => prompt.ids(texts, of.encoding),
     };
     let prompts = of.sent.iter().map(ids).collect::<Result<Vec<_>, _>>()?;
     let compiled = of.grammar.compile(generator)?;
-    let asked = &of.asked;
-    let streams = start(app, call, &held, &prompts, asked, &Arc::default(), &|| compiled.constraint())?;
+    let asked = of.asked;
+    let streams = start(app, call, &held, &prompts, &asked, &Arc::default(), &|| compiled.constraint())?;
     let logprobs = asked.sampling.logprobs.is_some();
     let keeps = logprobs || of.token_ids;
     let turns = Turns::new(streams, asked.n, || Speaker::plain(&asked.stops, &asked.stop_ids, keeps));
+    let prompts = of.sent.into_iter().zip(prompts).map(|(sent, ids)| Sent::new(sent, ids, texts)).collect();
     Ok(Completions {
         turns,
         prompts,

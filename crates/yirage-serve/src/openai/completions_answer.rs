@@ -77,9 +77,10 @@ impl Completions {
         let one = |at: usize| {
             let mut text = Text::default();
             let prompt = self.prompts.get(at / self.n.max(1)).filter(|_| self.echo);
-            if let (Some(prompt), Some(texts)) = (prompt, self.texts()) {
-                text.text = texts.tokenizer.decode(prompt, true);
-                if let (Some(&first), true) = (prompt.first(), self.logprobs) {
+            if let Some(prompt) = prompt {
+                text.text.clone_from(&prompt.text);
+                if let (Some(&first), Some(texts), true) = (prompt.ids.first(), self.texts(), self.logprobs) {
+                    text.lists = Lists::of_prompt(prompt.hidden);
                     text.lists.first(&texts.tokenizer, first);
                 }
             }
@@ -95,7 +96,7 @@ impl Completions {
             Said::Ended { choice, pieces, tokens, end } => (choice, pieces, tokens, Some(end)),
             Said::Prompt { choice, logprobs } => {
                 if let (Some(text), Some(of)) = (texts.get_mut(choice), self.texts()) {
-                    text.lists.add(&of.tokenizer, &logprobs);
+                    text.lists.add_of_prompt(&of.tokenizer, &logprobs);
                 }
                 return choice;
             }
@@ -132,7 +133,7 @@ impl Completions {
         });
         if self.token_ids {
             choice["token_ids"] = json!(std::mem::take(&mut text.ids));
-            choice["prompt_token_ids"] = json!(self.prompts.get(at / self.n.max(1)));
+            choice["prompt_token_ids"] = json!(self.prompts.get(at / self.n.max(1)).map(|prompt| &prompt.ids));
         }
         choice
     }

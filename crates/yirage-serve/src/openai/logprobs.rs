@@ -32,6 +32,12 @@ pub(crate) fn entries<'a>(tokenizer: &Tokenizer, tokens: impl IntoIterator<Item 
     tokens.into_iter().filter_map(|token| token.logprobs.as_ref()).map(one).collect()
 }
 
+/// The most probable tokens by their names.
+fn top(tokenizer: &Tokenizer, of: &Logprobs) -> Value {
+    let one = |top: &TokenLogprob| (name(tokenizer, top.token), Value::from(number(top.logprob)));
+    Value::Object(of.top.iter().map(one).collect())
+}
+
 /// The form of completions: parallel lists. Offsets count characters from the text's beginning.
 #[derive(Default)]
 pub(super) struct Lists {
@@ -41,24 +47,49 @@ pub(super) struct Lists {
     offsets: Vec<usize>,
     /// Characters so far.
     characters: usize,
+    /// Tokens of the prompt that are still to come and are none of its text.
+    hidden: usize,
+    /// Whether a prompt's next token begins a text: at its front, and behind a control token.
+    fresh: bool,
 }
 
 impl Lists {
+    /// Those of an answer behind its prompt, whose first `hidden` tokens are none of its text.
+    pub(super) fn of_prompt(hidden: usize) -> Lists {
+        Lists { hidden, fresh: true, ..Lists::default() }
+    }
+
     /// Adds a token of which nothing is known: the first one of a prompt.
     pub(super) fn first(&mut self, tokenizer: &Tokenizer, id: u32) {
-        self.push(tokenizer, id, Value::Null, Value::Null);
+        self.push_of_prompt(tokenizer, id, Value::Null, Value::Null);
     }
 
-    /// Adds a token.
+    /// Adds a further token of a prompt.
+    pub(super) fn add_of_prompt(&mut self, tokenizer: &Tokenizer, of: &Logprobs) {
+        self.push_of_prompt(tokenizer, of.chosen.token, number(of.chosen.logprob).into(), top(tokenizer, of));
+    }
+
+    /// Adds a token of an answer.
     pub(super) fn add(&mut self, tokenizer: &Tokenizer, of: &Logprobs) {
-        let top = of.top.iter().map(|top| (name(tokenizer, top.token), Value::from(number(top.logprob)))).collect();
-        self.push(tokenizer, of.chosen.token, Value::from(number(of.chosen.logprob)), Value::Object(top));
+        // Control tokens of an answer have a name and are no text.
+        let text = tokenizer.decode_continuation(&[of.chosen.token], true);
+        self.push(tokenizer, of.chosen.token, number(of.chosen.logprob).into(), top(tokenizer, of), &text);
     }
 
-    fn push(&mut self, tokenizer: &Tokenizer, id: u32, logprob: Value, top: Value) {
+    fn push_of_prompt(&mut self, tokenizer: &Tokenizer, id: u32, logprob: Value, top: Value) {
+        let text = match (self.hidden > 0, self.fresh) {
+            (true, _) => String::new(),
+            (false, true) => tokenizer.decode(&[id], false),
+            (false, false) => tokenizer.decode_continuation(&[id], false),
+        };
+        self.fresh = self.hidden > 0 || tokenizer.is_special(id);
+        self.hidden = self.hidden.saturating_sub(1);
+        self.push(tokenizer, id, logprob, top, &text);
+    }
+
+    fn push(&mut self, tokenizer: &Tokenizer, id: u32, logprob: Value, top: Value, text: &str) {
         self.offsets.push(self.characters);
-        // Control tokens have a name and are no text.
-        self.characters += tokenizer.decode_continuation(&[id], true).chars().count();
+        self.characters += text.chars().count();
         self.tokens.push(name(tokenizer, id));
         self.logprobs.push(logprob);
         self.top.push(top);

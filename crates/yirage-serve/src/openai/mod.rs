@@ -6,6 +6,8 @@ mod chat_answer;
 mod chat_fields;
 pub(crate) mod completions;
 mod completions_answer;
+pub(crate) mod effort;
+pub(crate) mod hints;
 pub(crate) mod logprobs;
 pub(crate) mod models;
 

@@ -1,11 +1,12 @@
 //! POST /v1/embeddings.
 
-use super::encode::embed;
+use super::encode::{check_inputs, embed};
 use crate::app::App;
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, honoured, ignored, refused};
+use crate::fields::{Field, Fields, honoured, refused};
 use crate::limits::MAX_INPUTS;
+use crate::openai::hints::{USER, hints};
 use crate::prompt::{Prompt, prompts};
 use crate::reply::{self, with_ignored};
 use axum::extract::State;
@@ -20,8 +21,8 @@ pub(crate) const EMBEDDINGS: &[&[Field]] = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
     honoured("encoding_format", r#"{"enum":["float","base64",null]}"#),
-    ignored("user", r#"{"type":["string","null"]}"#),
-    refused("dimensions", "a vector has as many as the model gives", &[]),
+    USER,
+    honoured("dimensions", r#"{"type":["integer","null"],"minimum":1}"#),
     refused("truncate_prompt_tokens", "texts are never cut; shorten them", &[]),
 ]];
 
@@ -34,9 +35,9 @@ fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
     let mut fields = Fields::parse(body, EMBEDDINGS)?;
     let model = fields.text("model")?;
     let held = app.models.hold(model.as_deref())?;
-    let Read { inputs, packed, ignored } = read(fields)?;
+    let Read { inputs, dimensions, packed, ignored } = read(fields)?;
     let _open = app.live.enter(&call.id, held.entry.name());
-    let (vectors, tokens) = embed(&held, &inputs)?;
+    let (vectors, tokens) = embed(&held, &inputs, dimensions)?;
     let data: Vec<Value> = vectors.iter().enumerate().map(|(index, vector)| one(index, vector, packed)).collect();
     let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
     let object = json!({"object": "list", "data": data, "model": held.entry.name(), "usage": usage});
@@ -46,6 +47,7 @@ fn answer(app: &App, call: &Call, body: &[u8]) -> Result<Response, ApiError> {
 /// What a body asks of its model.
 struct Read {
     inputs: Vec<Prompt>,
+    dimensions: Option<u32>,
     /// Whether vectors go as text of their bytes.
     packed: bool,
     ignored: Vec<String>,
@@ -54,12 +56,17 @@ struct Read {
 fn read(mut fields: Fields) -> Result<Read, ApiError> {
     let input = fields.take("input");
     let inputs = prompts("input", fields.need("input", input)?, MAX_INPUTS)?;
+    check_inputs("input", &inputs)?;
+    let dimensions = fields.whole("dimensions", "a whole number from 1")?;
     let packed = match fields.text("encoding_format")?.as_deref() {
         None | Some("float") => false,
         Some("base64") => true,
         Some(_) => return Err(ApiError::field("encoding_format", "`encoding_format`: expected float or base64")),
     };
-    Ok(Read { inputs, packed, ignored: fields.finish()? })
+    let mut ignored = Vec::new();
+    hints(&mut fields, &[USER], &mut ignored)?;
+    fields.finish_into(&mut ignored)?;
+    Ok(Read { inputs, dimensions, packed, ignored })
 }
 
 /// What changes nothing in a body.

@@ -7,15 +7,23 @@ use yirage_engine::EncoderInput;
 use yirage_model::arch::ModelOutput;
 use yirage_session::TextEncoder;
 
-/// Vectors of texts, and the tokens of all.
+/// Vectors of texts, and the tokens of all. With `dimensions` they have so many, and the length 1 again.
 ///
 /// # Errors
-/// A model that gives none; a text that is too long.
-pub(crate) fn embed(held: &Held, inputs: &[Prompt]) -> Result<(Vec<Vec<f32>>, usize), ApiError> {
+/// A model that gives none; a text that is too long or empty; more dimensions than there are.
+pub(crate) fn embed(
+    held: &Held,
+    inputs: &[Prompt],
+    dimensions: Option<u32>,
+) -> Result<(Vec<Vec<f32>>, usize), ApiError> {
     let encoder = encoder(held, "no vectors")?;
-    let ModelOutput::Hidden { .. } = encoder.facts().output else {
+    let ModelOutput::Hidden { width } = encoder.facts().output else {
         return Err(unfit(held, "scores pairs of texts; ask for them at /v1/rerank"));
     };
+    if let Some(wanted) = dimensions.filter(|wanted| !(1..=width).contains(wanted)) {
+        let what = format!("`dimensions` is {wanted}; a vector of the model has {width}, and 1 to {width} can be had");
+        return Err(ApiError::field("dimensions", what));
+    }
     let framed = inputs.iter().map(|input| match input {
         Prompt::Text(text) => {
             let framed = encoder.tokenizer().frame(text, None);
@@ -25,7 +33,34 @@ pub(crate) fn embed(held: &Held, inputs: &[Prompt]) -> Result<(Vec<Vec<f32>>, us
     });
     let inputs = framed.collect::<Result<Vec<_>, _>>().map_err(|e| ApiError::field("input", e.to_string()))?;
     let tokens = inputs.iter().map(|input| input.ids.len()).sum();
-    Ok((encoder.embed(inputs, encoder.facts().embedding)?, tokens))
+    let mut vectors = encoder.embed(inputs, encoder.facts().embedding)?;
+    if let Some(wanted) = dimensions {
+        vectors.iter_mut().for_each(|vector| shorten(vector, wanted as usize));
+    }
+    Ok((vectors, tokens))
+}
+
+/// Keeps the first dimensions, and gives what is left the length 1. A vector of zeros stays one.
+fn shorten(vector: &mut Vec<f32>, dimensions: usize) {
+    vector.truncate(dimensions);
+    let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+    if length > 0.0 {
+        vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+    }
+}
+
+/// Refuses a text of nothing, as OpenAI's server does: it has no meaning that a vector could be of.
+///
+/// # Errors
+/// The first one, by its place.
+pub(crate) fn check_inputs(name: &str, inputs: &[Prompt]) -> Result<(), ApiError> {
+    let empty = |input: &Prompt| match input {
+        Prompt::Text(text) => text.is_empty(),
+        Prompt::Ids(ids) => ids.is_empty(),
+    };
+    let Some(at) = inputs.iter().position(empty) else { return Ok(()) };
+    let place = if inputs.len() == 1 { name.to_owned() } else { format!("{name}[{at}]") };
+    Err(ApiError::field(&place, format!("`{place}` is empty; leave it out or send a text")))
 }
 
 /// How well each text answers a query, and the tokens of all pairs.

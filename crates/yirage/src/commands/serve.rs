@@ -6,11 +6,12 @@ use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_engine};
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use yirage_engine::{EncoderOptions, EngineOptions};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
-use yirage_serve::{Generator, ModelEntry, Opener, Served, Server};
+use yirage_serve::{Description, Generator, ModelEntry, Opener, Served, Server};
 use yirage_session::{Found, Loaded, TextEncoder};
 
 /// What every model of the server is opened with.
@@ -45,6 +46,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     };
     let names = found.iter().map(|model| names(layers, model, found.len())).collect::<Result<Vec<_>, _>>()?;
     unknown_names(layers, &found)?;
+    double_names(layers, &names)?;
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let template = layers.text("chat-template").map(str::to_owned);
@@ -75,7 +77,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     Ok(())
 }
 
-/// The names of a model: those of the option, else as it was given and the last part of that.
+/// The names of a model: those of the option, else what it is called ([`own_names`]).
 fn names(layers: &Layers, model: &Found, models: usize) -> Result<Vec<String>, Failure> {
     let given = layers.texts("served-model-name");
     if models == 1 && !given.is_empty() {
@@ -94,14 +96,49 @@ fn names(layers: &Layers, model: &Found, models: usize) -> Result<Vec<String>, F
             names.push(name.to_owned());
         }
     }
-    if names.is_empty() {
-        names.push(model.name.clone());
-        let short = model.name.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        if short != model.name && !short.is_empty() {
-            names.push(short.to_owned());
+    Ok(if names.is_empty() { own_names(model) } else { names })
+}
+
+/// What a model is called where nobody says how. Clients see it, so nothing of the place of a file is in it: a file is
+/// called by its name, without and with what tells its kind, and a folder by its own, or by its repository's where it is one
+/// of a hub's cache. A model of the catalogue or the hub is called as it was given, and by the last part of that.
+fn own_names(model: &Found) -> Vec<String> {
+    let is_path = Path::new(&model.name).exists();
+    let called = if is_path { of_place(&model.path) } else { Some(model.name.trim_end_matches('/').to_owned()) };
+    let first = called.filter(|name| !name.is_empty()).unwrap_or_else(|| "model".to_owned());
+    let last = first.rsplit('/').next().unwrap_or_default().to_owned();
+    let file = model.path.file_name().filter(|_| is_path && model.path.is_file());
+    let file = file.map(|name| name.to_string_lossy().into_owned());
+    let mut names = vec![first];
+    for more in [Some(last), file].into_iter().flatten() {
+        if !more.is_empty() && !names.contains(&more) {
+            names.push(more);
         }
     }
-    Ok(names)
+    names
+}
+
+/// The name of a file or folder.
+fn of_place(path: &Path) -> Option<String> {
+    // `.` and the like have a name of their own elsewhere.
+    let path = std::path::absolute(path).ok()?.components().collect::<PathBuf>();
+    let path = if path.file_name().is_none() || path.ends_with("..") { path.canonicalize().ok()? } else { path };
+    let text = |part: Option<&std::ffi::OsStr>| part.map(|name| name.to_string_lossy().into_owned());
+    if path.is_file() {
+        let stem = text(path.file_stem())?;
+        // `NAME-00001-of-00003` is the first part of NAME.
+        let parts: Vec<&str> = stem.rsplitn(4, '-').collect();
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        return Some(match parts[..] {
+            [of, "of", at, name] if number(of) && number(at) => name.to_owned(),
+            _ => stem,
+        });
+    }
+    // `models--ORG--NAME/snapshots/COMMIT` of a hub's cache.
+    let above = path.parent().filter(|above| above.ends_with("snapshots")).and_then(Path::parent);
+    let repository = text(above.and_then(Path::file_name));
+    let repository = repository.as_deref().and_then(|name| name.strip_prefix("models--"));
+    repository.map(|name| name.replacen("--", "/", 1)).or_else(|| text(path.file_name()))
 }
 
 /// Refuses names of models that are not served.
@@ -118,6 +155,18 @@ fn unknown_names(layers: &Layers, found: &[Found]) -> Result<(), Failure> {
     }
 }
 
+/// Refuses two models of one name, of which clients would reach the first alone.
+fn double_names(layers: &Layers, names: &[Vec<String>]) -> Result<(), Failure> {
+    let firsts: Vec<&String> = names.iter().filter_map(|names| names.first()).collect();
+    match firsts.iter().enumerate().find(|(at, name)| firsts[..*at].contains(name)) {
+        Some((_, name)) => Err(Failure::Usage(format!(
+            "two models are called {name:?}; name them with {} NAME=MODEL",
+            layers.label("served-model-name")
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn entry(
     found: &Found,
     names: Vec<String>,
@@ -129,7 +178,7 @@ fn entry(
     let checkpoint = Checkpoint::open(&found.path)?;
     // An architecture that is not supported is said now, not to the first client.
     let encodes = is_encoder(&checkpoint)?;
-    let bytes = checkpoint.total_bytes();
+    let (bytes, description) = (checkpoint.total_bytes(), Description::of(&checkpoint));
     let (name, path, opening) = (found.name.clone(), found.path.clone(), opening.clone());
     let draft = match draft.filter(|_| !encodes) {
         Some(draft) => Some(named(draft, layers, console)?.path),
@@ -155,5 +204,38 @@ fn entry(
         };
         load().map(|generator| Served::Generator(Box::new(generator))).map_err(|e| e.to_string())
     });
-    Ok(ModelEntry::new(names, bytes, open))
+    Ok(ModelEntry::new(names, bytes, open).described(description))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_nothing_of_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let snapshot = at("hub/models--Org--Name-1B/snapshots/0123abc");
+        for inner in [&snapshot, &at("models/Tiny Model"), &at("models/v1.5")] {
+            std::fs::create_dir_all(inner).unwrap();
+        }
+        for file in ["models/a.gguf", "models/b-Q4_K_M-00001-of-00003.gguf", "models/v1.5-00002-of-x.gguf"] {
+            std::fs::write(at(file), "").unwrap();
+        }
+        let names = |path: PathBuf| {
+            own_names(&Found { name: path.to_string_lossy().into_owned(), path: path.clone(), fetched: false })
+        };
+        assert_eq!(names(at("models/a.gguf")), ["a", "a.gguf"]);
+        assert_eq!(names(at("models/../models/./a.gguf")), ["a", "a.gguf"]);
+        let first = "b-Q4_K_M-00001-of-00003.gguf";
+        assert_eq!(names(at("models").join(first)), ["b-Q4_K_M", first]);
+        assert_eq!(names(at("models/v1.5-00002-of-x.gguf")), ["v1.5-00002-of-x", "v1.5-00002-of-x.gguf"]);
+        assert_eq!(names(at("models/Tiny Model/")), ["Tiny Model"]);
+        assert_eq!(names(at("models/v1.5")), ["v1.5"]);
+        assert_eq!(names(at("models/v1.5/..")), ["models"]);
+        assert_eq!(names(snapshot), ["Org/Name-1B", "Name-1B"]);
+        // One of the hub or the catalogue has no place in its name.
+        let of_hub = Found { name: "hf:org/model".into(), path: at("models/a.gguf"), fetched: false };
+        assert_eq!(own_names(&of_hub), ["hf:org/model", "model"]);
+    }
 }

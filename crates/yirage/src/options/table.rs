@@ -434,7 +434,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option(
         "served-model-name",
         Texts("NAME"),
-        Described("the model as it was given, and the last part of it"),
+        Described("the name of the file or folder, else the model as it was given and the last part of it"),
         SERVE,
         "Names of the model for clients; NAME=MODEL where there are several models",
     ),
