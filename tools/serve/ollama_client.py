@@ -45,6 +45,14 @@ def chat(server):
     return formed.message.content
 
 
+def unicode_stream(server):
+    """Characters at which some clients end lines."""
+    ai, told = client(server), "a\u2028b\u2029c\u0085d\U0001f600\u00e9"
+    parts = list(ai.chat(model=MODEL, messages=HELLO, format={"enum": [told]}, options={"num_predict": 100}, stream=True))
+    assert json.loads("".join(part.message.content for part in parts)) == told and parts[-1].done
+    return repr(told)
+
+
 def embed(server):
     ai = client(server)
     several = ai.embed(model="embed", input=["a cat", "a dog"]).embeddings
@@ -74,4 +82,4 @@ def cancel(server):
     server.settled()
 
 
-CHECKS = [models, generate, chat, embed, errors, cancel]
+CHECKS = [models, generate, chat, unicode_stream, embed, errors, cancel]

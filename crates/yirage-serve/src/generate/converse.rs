@@ -1,6 +1,7 @@
 //! A conversation that a model is to continue, whatever the protocol it came by.
 
 use super::asked::Asked;
+use super::continued::{Continues, Ended, cut, ended, is_open};
 use super::speaker::Speaker;
 use super::streams::start;
 use super::thoughts::{Budget, Prepared};
@@ -28,6 +29,8 @@ pub(crate) struct Talk {
     pub(crate) thinking: Option<bool>,
     pub(crate) budget: Option<Budget>,
     pub(crate) add_generation_prompt: bool,
+    /// Whether the answer goes on from the last message.
+    pub(crate) continues: Continues,
     pub(crate) grammar: Grammar,
     /// Whether tokens are wanted beside the text.
     pub(crate) keeps_tokens: bool,
@@ -47,29 +50,61 @@ impl Talk {
             thinking: None,
             budget: None,
             add_generation_prompt: true,
+            continues: Continues::default(),
             grammar: Grammar::free(),
             keeps_tokens: false,
             ignored: Vec::new(),
         }
     }
 
-    /// The text that the model's template makes of it, and its tokens.
+    /// The text that the model's template makes of it, and its tokens. Where the answer goes on from the last message the
+    /// text ends with that.
     ///
     /// # Errors
-    /// A template that refuses it.
+    /// A template that refuses it; a last message that nothing can go on from.
     pub(crate) fn render(&self, generator: &Generator) -> Result<(String, Vec<u32>), ApiError> {
+        match ended(self)? {
+            Ended::Whole => self.rendered(generator, &self.messages, self.add_generation_prompt, None),
+            Ended::Without => {
+                let (_, before) = self.messages.split_last().unwrap_or((&Value::Null, &[]));
+                self.rendered(generator, before, true, None)
+            }
+            Ended::At { messages, word } => self.rendered(generator, &messages, false, Some(&word)),
+        }
+    }
+
+    fn rendered(
+        &self,
+        generator: &Generator,
+        messages: &[Value],
+        add_generation_prompt: bool,
+        word: Option<&str>,
+    ) -> Result<(String, Vec<u32>), ApiError> {
         let shown: Option<Vec<Value>> =
             self.shown_tools().map(|used| used.tools.iter().map(|t| t.shown.clone()).collect());
         let inputs = ChatInputs {
             tools: shown.as_deref(),
             documents: self.documents.as_deref(),
-            add_generation_prompt: self.add_generation_prompt,
+            add_generation_prompt,
             enable_thinking: self.thinking,
             reasoning_effort: self.reasoning_effort.as_deref(),
             kwargs: self.kwargs.clone(),
-            ..ChatInputs::new(&self.messages)
+            ..ChatInputs::new(messages)
         };
-        generator.render(generator.template(shown.is_some())?, inputs)
+        let shown_to = generator.template(shown.is_some())?;
+        generator.render(shown_to, inputs, |text| match word {
+            Some(word) => cut(text, word, self),
+            None => Ok(text),
+        })
+    }
+
+    /// Whether the answer begins within a thought, which the prompt has opened.
+    fn is_within_thought(&self, text: &str) -> bool {
+        let gone_on_from =
+            self.continues != Continues::Never && self.messages.last().is_some_and(|last| last["role"] == "assistant");
+        let open =
+            || self.messages.last().and_then(|last| last["content"].as_str()).is_some_and(|said| is_open(said, THINK));
+        text.trim_end().ends_with(THINK.0) || gone_on_from && open()
     }
 
     /// The tools that the model hears of.
@@ -117,7 +152,7 @@ pub(crate) fn converse(
         None => talk.grammar.clone(),
     };
     let (text, prompt) = talk.render(generator)?;
-    let within_thought = family.thinks && text.trim_end().ends_with(THINK.0);
+    let within_thought = family.thinks && talk.is_within_thought(&text);
     let compiled = grammar.compile(generator)?;
     let mut ignored = talk.ignored.clone();
     // Where nothing is thought, no budget of thoughts changes anything.

@@ -21,6 +21,7 @@ const OWN: &[Field] = &[
     honoured("reasoning", r#"{"type":["object","null"]}"#),
     honoured("chat_template_kwargs", r#"{"type":["object","null"]}"#),
     honoured("add_generation_prompt", r#"{"type":["boolean","null"]}"#),
+    honoured("continue_final_message", r#"{"type":["boolean","null"]}"#),
     honoured("documents", r#"{"type":["array","null"]}"#),
     honoured("return_token_ids", r#"{"type":["boolean","null"]}"#),
     ignored("user", r#"{"type":["string","null"]}"#),
@@ -39,7 +40,6 @@ const OWN: &[Field] = &[
     refused("verbosity", "say it in the prompt", &["\"medium\""]),
     refused("functions", "it was replaced by `tools`", &["[]"]),
     refused("function_call", "it was replaced by `tool_choice`", &["\"none\"", "\"auto\""]),
-    refused("continue_final_message", "a template ends the last message", &["false"]),
     refused("echo", "a conversation is not part of its answer", &["false"]),
     refused("prompt_logprobs", "use /v1/completions with `echo` and `logprobs`", &[]),
 ];

@@ -14,6 +14,8 @@ pub(super) struct Output {
     /// The item that grows.
     open: Option<Open>,
     text: String,
+    /// Whether the answer ended at its limit, within the item that grows.
+    cut: bool,
 }
 
 /// An item that grows.
@@ -42,7 +44,7 @@ impl Kind {
 
 impl Output {
     pub(super) fn new(id: &str) -> Output {
-        Output { id: id.to_owned(), items: Vec::new(), open: None, text: String::new() }
+        Output { id: id.to_owned(), items: Vec::new(), open: None, text: String::new(), cut: false }
     }
 
     /// The items that are whole.
@@ -66,7 +68,11 @@ impl Output {
                 "id": self.item_id("msg"),
                 "type": "message",
                 "role": "assistant",
-                "status": if content.is_empty() { "in_progress" } else { "completed" },
+                "status": match (content.is_empty(), self.cut) {
+                    (true, _) => "in_progress",
+                    (false, true) => "incomplete",
+                    (false, false) => "completed",
+                },
                 "content": content,
             }),
             Kind::Reasoning => json!({
@@ -122,8 +128,14 @@ impl Output {
         }
     }
 
+    /// Ends the item that grows with the answer, which may have been cut at its limit.
+    pub(super) fn end(&mut self, cut: bool) -> Vec<Event> {
+        self.cut = cut;
+        self.close()
+    }
+
     /// Ends the item that grows.
-    pub(super) fn close(&mut self) -> Vec<Event> {
+    fn close(&mut self) -> Vec<Event> {
         let Some(Open { kind, text, logprobs }) = self.open.take() else { return Vec::new() };
         let part = part(kind, &text, &logprobs);
         let (item, index) = (self.item(kind, Some(part.clone())), self.items.len());

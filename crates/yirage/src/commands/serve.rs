@@ -7,7 +7,7 @@ use crate::options::Layers;
 use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_engine};
 use serde_json::json;
 use std::sync::Arc;
-use yirage_engine::{EncoderOptions, EngineOptions, Notice};
+use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts, Notice};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
 use yirage_serve::{Generator, ModelEntry, Opener, Served, Server};
@@ -104,6 +104,17 @@ fn names(layers: &Layers, model: &Found, models: usize) -> Result<Vec<String>, F
     Ok(names)
 }
 
+/// What a server says of the context that a model was opened with.
+fn context(facts: &ModelFacts) -> String {
+    let (context, trained) = (facts.context, facts.trained_context);
+    match context < trained {
+        true => {
+            format!("{context} positions of the {trained} that it was made for; --context or --kv-memory give more")
+        }
+        false => format!("{context} positions"),
+    }
+}
+
 /// Refuses names of models that are not served.
 fn unknown_names(layers: &Layers, found: &[Found]) -> Result<(), Failure> {
     if found.len() == 1 {
@@ -150,6 +161,7 @@ fn entry(
                 loaded.load_draft(&Checkpoint::open(draft)?, &mut |_, _| {})?;
             }
             opening.tell(&name, &loaded.engine.notices());
+            opening.console.note(&format!("{name}: {}", context(loaded.engine.facts())));
             Generator::new(loaded.start()?, opening.engine.max_seqs as usize, opening.template.as_deref())
         };
         load().map(|generator| Served::Generator(Box::new(generator))).map_err(|e| e.to_string())
