@@ -6,7 +6,7 @@ use super::history;
 use crate::app::App;
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
+use crate::fields::{Field, Fields, Table, honoured, ignored};
 use crate::generate::{Asked, Budget, Talk, converse};
 use crate::grammar::Grammar;
 use crate::reply::{self, with_ignored};

@@ -107,7 +107,10 @@ async fn respond(mut of: Completion) -> Result<Response, ApiError> {
         None => (reply::json(&of.shown(of.last(&Seen::default(), None))), None),
     };
     let response = with_ignored(response, &ignored);
-    Ok(told.map_or_else(|| response, |told| told.on(response)))
+    Ok(match told {
+        Some(told) => told.on(response),
+        None => response,
+    })
 }
 
 /// What a prompt is made of.
