@@ -146,8 +146,9 @@ fn context_within() {
     let (short, long) = (r#""max_position_embeddings":512"#, r#""max_position_embeddings":20000"#);
     assert!(config.contains(short));
     scratch.write("config.json", config.replace(short, long).as_bytes());
-    let facts =
-        |context, context_within| engine(&scratch.0, &EngineOptions { context, context_within, ..base() }).facts().clone();
+    let facts = |context, context_within| {
+        engine(&scratch.0, &EngineOptions { context, context_within, ..base() }).facts().clone()
+    };
     // Of two heads of 16 values in three layers, keys and values of a position take 768 bytes in f32.
     let position = 3 * 2 * 2 * 16 * 4;
     assert_eq!(facts(None, None).context, 4096);
