@@ -1,7 +1,8 @@
 //! A model's numbers, and whether it fits, before anything of it is loaded.
 
 use super::buckets::buckets;
-use super::cache::{group_configs, longest, pool_blocks};
+use super::cache::{group_configs, pool_blocks};
+use super::longest::longest;
 use super::predict::{check, predict};
 use super::sizes::DeviceSizes;
 use crate::error::EngineError;
@@ -148,7 +149,13 @@ pub(crate) fn build(
     };
     let built = of(context)?;
     match options.context_within.filter(|_| options.context.is_none()) {
-        Some(within) => match longest(&built, trained.unwrap_or(context), within, device, options)? {
+        Some(within) => match longest(
+            (&built.model, &built.weights),
+            (context, trained.unwrap_or(context)),
+            within,
+            device,
+            options,
+        )? {
             // Tables of positions may grow beyond what a model can have: then what is usual holds.
             longer if longer > context => of(longer).or(Ok(built)),
             _ => Ok(built),

@@ -4,10 +4,7 @@
 //! a word behind its text that stands nowhere else, and the prompt is what stands in front of that word. Where the word is
 //! not found the template does not show the text, and nothing could go on from it.
 
-use super::converse::Talk;
 use crate::error::ApiError;
-use crate::grammar::Shape;
-use crate::tools::Choice;
 use serde_json::Value;
 
 /// Whether the answer goes on from the last message.
@@ -73,13 +70,22 @@ pub(super) enum Ended {
     At { messages: Vec<Value>, word: String },
 }
 
+/// What else is wanted of an answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wants {
+    /// A form.
+    pub(super) form: bool,
+    /// A call of a tool.
+    pub(super) call: bool,
+}
+
 /// How a conversation ends for its template.
 ///
 /// # Errors
 /// A last message that nothing can go on from.
-pub(super) fn ended(talk: &Talk) -> Result<Ended, ApiError> {
-    let last = talk.messages.last().filter(|last| last["role"] == "assistant");
-    let last = match (talk.continues, last) {
+pub(super) fn ended(messages: &[Value], continues: Continues, wants: Wants) -> Result<Ended, ApiError> {
+    let last = messages.last().filter(|last| last["role"] == "assistant");
+    let last = match (continues, last) {
         (Continues::Never, _) | (Continues::AsItIs, None) => return Ok(Ended::Whole),
         (Continues::Always, None) => {
             let what = "`continue_final_message` goes on from the assistant's message, and the last is another's";
@@ -87,7 +93,7 @@ pub(super) fn ended(talk: &Talk) -> Result<Ended, ApiError> {
         }
         (_, Some(last)) => last,
     };
-    let field = format!("messages[{}]", talk.messages.len() - 1);
+    let field = format!("messages[{}]", messages.len() - 1);
     let refused = |why: &str| Err(ApiError::field(&field, format!("`{field}` cannot be gone on from: {why}")));
     if last["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty()) {
         return refused("it calls tools; send their results behind it");
@@ -99,16 +105,16 @@ pub(super) fn ended(talk: &Talk) -> Result<Ended, ApiError> {
             _ => Ok(Ended::Without),
         };
     }
-    if talk.grammar.shape != Shape::Free {
+    if wants.form {
         return refused("a form is asked for, and it holds for the whole of an answer; leave one of the two out");
     }
-    if talk.tools.as_ref().is_some_and(|used| matches!(used.choice, Choice::Required | Choice::Named(_))) {
+    if wants.call {
         return refused("`tool_choice` asks for a call, which is a message of its own");
     }
-    let whole = serde_json::to_string(&talk.messages).unwrap_or_default();
+    let whole = serde_json::to_string(messages).unwrap_or_default();
     let word = (0_u32..).map(|n| format!("goes{n}on{n}here")).find(|word| !whole.contains(word.as_str()));
     let word = word.unwrap_or_default();
-    let mut messages = talk.messages.clone();
+    let mut messages = messages.to_vec();
     if let Some(last) = messages.last_mut() {
         put_behind(last, &word);
     }
@@ -140,9 +146,9 @@ fn put_behind(message: &mut Value, word: &str) {
 ///
 /// # Errors
 /// A template that does not show the end of the last message as it was sent.
-pub(super) fn cut(mut rendered: String, word: &str, talk: &Talk) -> Result<String, ApiError> {
+pub(super) fn cut(mut rendered: String, word: &str, messages: &[Value]) -> Result<String, ApiError> {
     let Some(at) = rendered.rfind(word) else {
-        let field = format!("messages[{}]", talk.messages.len() - 1);
+        let field = format!("messages[{}]", messages.len() - 1);
         let what = format!(
             "`{field}` cannot be gone on from: the model's chat template leaves its text out; end with another's message"
         );
@@ -189,8 +195,10 @@ mod tests {
     #[test]
     fn the_word_stands_behind_the_text_and_nowhere_else() {
         for content in [json!("a goes0on0here"), json!([{"type": "text", "text": "goes0on0here"}, {"type": "image"}])] {
-            let talk = Talk::new(vec![json!({"role": "assistant", "content": content})]);
-            let Ok(Ended::At { messages, word }) = ended(&talk) else { panic!("{content}") };
+            let sent = [json!({"role": "assistant", "content": content})];
+            let Ok(Ended::At { messages, word }) = ended(&sent, Continues::AsItIs, Wants::default()) else {
+                panic!("{content}")
+            };
             assert_eq!(word, "goes1on1here");
             assert!(text(&messages[0]).ends_with("goes0on0heregoes1on1here"));
         }
@@ -204,16 +212,16 @@ mod tests {
             json!({"role": "assistant", "content": "", "reasoning_content": "hm"}),
             json!({"role": "assistant", "content": null, "reasoning_content": "hm"}),
         ] {
-            assert!(ended(&Talk::new(vec![last.clone()])).is_err(), "{last}");
-            let talk = Talk { continues: Continues::Never, ..Talk::new(vec![last]) };
-            assert!(matches!(ended(&talk), Ok(Ended::Whole)));
+            let sent = [last.clone()];
+            assert!(ended(&sent, Continues::AsItIs, Wants::default()).is_err(), "{last}");
+            assert!(matches!(ended(&sent, Continues::Never, Wants::default()), Ok(Ended::Whole)));
         }
         for empty in [json!(""), Value::Null, json!([])] {
-            let talk = Talk::new(vec![json!({"role": "assistant", "content": empty})]);
-            assert!(matches!(ended(&talk), Ok(Ended::Without)), "{empty}");
+            let sent = [json!({"role": "assistant", "content": empty})];
+            assert!(matches!(ended(&sent, Continues::AsItIs, Wants::default()), Ok(Ended::Without)), "{empty}");
         }
-        let of_user = Talk { continues: Continues::Always, ..Talk::new(vec![json!({"role": "user", "content": "a"})]) };
-        assert!(ended(&of_user).is_err());
+        let of_user = [json!({"role": "user", "content": "a"})];
+        assert!(ended(&of_user, Continues::Always, Wants::default()).is_err());
     }
 
     #[test]

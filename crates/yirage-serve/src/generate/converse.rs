@@ -1,7 +1,7 @@
 //! A conversation that a model is to continue, whatever the protocol it came by.
 
 use super::asked::Asked;
-use super::continued::{Continues, Ended, cut, ended, is_open};
+use super::continued::{Continues, Ended, Wants, cut, ended, is_open};
 use super::speaker::Speaker;
 use super::streams::start;
 use super::thoughts::{Budget, Prepared};
@@ -63,7 +63,9 @@ impl Talk {
     /// # Errors
     /// A template that refuses it; a last message that nothing can go on from.
     pub(crate) fn render(&self, generator: &Generator) -> Result<(String, Vec<u32>), ApiError> {
-        match ended(self)? {
+        let called = |used: &ToolUse| matches!(used.choice, Choice::Required | Choice::Named(_));
+        let wants = Wants { form: self.grammar.shape != Shape::Free, call: self.tools.as_ref().is_some_and(called) };
+        match ended(&self.messages, self.continues, wants)? {
             Ended::Whole => self.rendered(generator, &self.messages, self.add_generation_prompt, None),
             Ended::Without => {
                 let (_, before) = self.messages.split_last().unwrap_or((&Value::Null, &[]));
@@ -93,7 +95,7 @@ impl Talk {
         };
         let shown_to = generator.template(shown.is_some())?;
         generator.render(shown_to, inputs, |text| match word {
-            Some(word) => cut(text, word, self),
+            Some(word) => cut(text, word, &self.messages),
             None => Ok(text),
         })
     }
