@@ -1,7 +1,11 @@
 """Anthropic's interface through Anthropic's own library."""
 
+import json
+import typing
+
 import anthropic
 import jsonschema
+import pydantic
 from openai_client import HELLO, MODEL, SCHEMA, refused
 
 TOOL = {"name": "paint", "description": "paints", "input_schema": SCHEMA}
@@ -47,6 +51,36 @@ def tools(server):
     return str(call.input)
 
 
+class Painting(pydantic.BaseModel):
+    colour: typing.Literal["red", "blue"]
+    count: typing.Literal[1, 2, 3]
+
+
+def parse(server):
+    """A form as the library asks for it, and one as it asked before."""
+    ai = client(server)
+    asked = dict(model=MODEL, max_tokens=200, messages=HELLO, extra_body={"temperature": 1})
+    parsed = ai.messages.parse(**asked, output_format=Painting).parsed_output
+    assert isinstance(parsed, Painting), parsed
+    for form in ({"output_config": {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}}},
+                 {"output_format": {"type": "json_schema", "schema": SCHEMA}}):
+        answer = ai.messages.create(**asked | {"extra_body": {"temperature": 1, **form}})
+        jsonschema.validate(json.loads(answer.content[-1].text), SCHEMA)
+    return str(parsed)
+
+
+def prefill(server):
+    """A last message of the assistant is gone on from."""
+    ai = client(server)
+    asked = dict(model=MODEL, max_tokens=12, extra_body={"temperature": 0})
+    begun = "Once upon a time there was"
+    answer = ai.messages.create(**asked, messages=[*HELLO, {"role": "assistant", "content": begun}])
+    assert begun not in answer.content[0].text, answer
+    refused(lambda: ai.messages.create(**asked, messages=[*HELLO, {"role": "assistant", "content": begun + " "}]),
+            anthropic.BadRequestError)
+    return repr(answer.content[0].text)
+
+
 def count(server):
     ai = client(server)
     counted = ai.messages.count_tokens(model=MODEL, messages=HELLO).input_tokens
@@ -74,4 +108,4 @@ def cancel(server):
     server.settled()
 
 
-CHECKS = [messages, stream, tools, count, errors, cancel]
+CHECKS = [messages, stream, tools, parse, prefill, count, errors, cancel]

@@ -23,7 +23,7 @@ import venv
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIBRARIES = ["openai>=2", "anthropic>=0.70", "ollama>=0.6", "schemathesis>=4,<5", "jsonschema[format]>=4.23", "httpx",
+LIBRARIES = ["openai>=2", "anthropic>=0.77", "ollama>=0.6", "schemathesis>=4,<5", "jsonschema[format]>=4.23", "httpx",
              "playwright"]
 PARTS = ["openai", "suite", "anthropic", "ollama", "plain", "npm", "page", "conforms", "strict", "streams"]
 

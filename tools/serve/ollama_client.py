@@ -112,6 +112,14 @@ def thinks(server):
     return "as it is told"
 
 
+def unicode_stream(server):
+    """Characters at which some clients end lines."""
+    ai, told = client(server), "a\u2028b\u2029c\u0085d\U0001f600\u00e9"
+    parts = list(ai.chat(model=MODEL, messages=HELLO, format={"enum": [told]}, options={"num_predict": 100}, stream=True))
+    assert json.loads("".join(part.message.content for part in parts)) == told and parts[-1].done
+    return repr(told)
+
+
 def embed(server):
     ai = client(server)
     several = ai.embed(model="embed", input=["a cat", "a dog"]).embeddings
@@ -143,4 +151,4 @@ def cancel(server):
     server.settled()
 
 
-CHECKS = [models, known, pull, generate, chat, unicode, thinks, embed, errors, cancel]
+CHECKS = [models, known, pull, generate, chat, unicode, unicode_stream, thinks, embed, errors, cancel]

@@ -217,12 +217,49 @@ def errors(server):
     assert mistyped.param == "temprature", mistyped.body
     far = refused(lambda: ai.chat.completions.create(**asked | {"temperature": 1000}), openai.BadRequestError)
     assert far.param == "temperature", far.body
-    words = [{"role": "user", "content": "word " * 50_000}]
-    long = refused(lambda: ai.chat.completions.create(**asked | {"messages": words}), openai.BadRequestError)
+    long = [{"role": "user", "content": "once upon a time " * 20_000}]
+    long = refused(lambda: ai.chat.completions.create(**asked | {"messages": long}), openai.BadRequestError)
     assert long.code == "context_length_exceeded", long.body
+    cut = ai.chat.completions.with_raw_response.create(**asked | {"max_completion_tokens": 10**6}, stop=[" "])
+    assert cut.headers["x-yirage-clipped"].startswith("max_tokens="), dict(cut.headers)
     raw = ai.chat.completions.with_raw_response.create(**asked, user="u", extra_headers={"x-request-id": "mine"})
     assert raw.headers["x-request-id"] == "mine" and raw.headers["x-yirage-ignored"] == "user", dict(raw.headers)
     return "model, field, range, length"
+
+
+def agent(server):
+    """Turns as Codex has them: nothing is kept, so each has all that was said, tools that nobody here runs among it."""
+    ai = client(server)
+    tools = [{"type": "function", "name": "paint", "description": "paints", "strict": False, "parameters": SCHEMA},
+             {"type": "custom", "name": "apply_patch", "description": "patches",
+              "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}},
+             {"type": "web_search"}, {"type": "local_shell"}]
+    asked = dict(model=MODEL, instructions="You are an agent.", tools=tools, parallel_tool_calls=True, store=False,
+                 reasoning={"effort": "medium", "summary": "auto"}, include=["reasoning.encrypted_content"],
+                 prompt_cache_key="0", text={"verbosity": "low"}, max_output_tokens=200, temperature=1,
+                 extra_body={"client_metadata": {"turn": "1"}})
+    said = [{"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Paint a cat."}]}]
+    named = {"type": "function", "name": "paint"}
+    for turn in range(3):
+        with ai.responses.stream(input=said, tool_choice=named if turn == 0 else "auto", **asked) as events:
+            final = [event for event in events][-1].response
+        assert final.status in ("completed", "incomplete") and final.usage.input_tokens > 0, final
+        for item in final.output:
+            said.append(item.model_dump(exclude_none=True))
+            if item.type == "function_call":
+                said.append({"type": "function_call_output", "call_id": item.call_id,
+                             "output": [{"type": "input_text", "text": "painted"}]})
+        said += [{"type": "custom_tool_call", "call_id": f"c{turn}", "name": "apply_patch", "input": "*** Begin Patch"},
+                 {"type": "custom_tool_call_output", "call_id": f"c{turn}", "output": "Success."},
+                 {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go on."}]}]
+    wrong = refused(lambda: ai.responses.create(input="a", tool_choice={"type": "web_search"}, model=MODEL, tools=tools),
+                    openai.BadRequestError)
+    assert wrong.param == "tool_choice", wrong.body
+    kept = ai.responses.create(model=MODEL, input="Tell me of a cat.", max_output_tokens=4)
+    items = [item.content[0].text for item in ai.responses.input_items.list(kept.id)]
+    assert items == ["Tell me of a cat."], items
+    return f"{len(said)} items"
 
 
 def cancel(server):
@@ -236,4 +273,4 @@ def cancel(server):
 
 
 CHECKS = [models, chat, chat_stream, chat_tools, chat_schema, completions, nothing, embeddings, responses, responses_later,
-          responses_forms, errors, cancel]
+          responses_forms, agent, errors, cancel]

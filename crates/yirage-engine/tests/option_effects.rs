@@ -34,6 +34,7 @@ const EFFECTS: &[(&str, fn())] = &[
     ("fuse", fuse),
     ("executor", executor),
     ("context", context),
+    ("context_within", context_within),
     ("max_seqs", max_seqs),
     ("cache", cache),
     ("chunk", chunk),
@@ -49,7 +50,7 @@ const EFFECTS: &[(&str, fn())] = &[
 
 #[test]
 fn every_field_has_an_effect_test() {
-    let fields = all_fields!(precision kv fuse executor context max_seqs cache chunk max_step logit_rows prefix_cache hidden
+    let fields = all_fields!(precision kv fuse executor context context_within max_seqs cache chunk max_step logit_rows prefix_cache hidden
         speculation packed plans tuning);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
@@ -136,6 +137,29 @@ fn executor() {
 fn context() {
     let taken = |context| load(EngineOptions { context, ..base() }).add(Request::greedy(prompt(60), 10)).is_ok();
     assert_eq!((taken(Some(64)), taken(Some(128))), (false, true));
+}
+
+fn context_within() {
+    let scratch = Scratch::new("option-context-within");
+    scratch.copy(&model().join("model.safetensors"));
+    let config = std::fs::read_to_string(model().join("config.json")).unwrap();
+    let (short, long) = (r#""max_position_embeddings":512"#, r#""max_position_embeddings":20000"#);
+    assert!(config.contains(short));
+    scratch.write("config.json", config.replace(short, long).as_bytes());
+    let facts = |context, context_within| {
+        engine(&scratch.0, &EngineOptions { context, context_within, ..base() }).facts().clone()
+    };
+    // Of two heads of 16 values in three layers, keys and values of a position take 768 bytes in f32.
+    let position = 3 * 2 * 2 * 16 * 4;
+    assert_eq!(facts(None, None).context, 4096);
+    assert_eq!(facts(None, Some(1 << 30)).context, 20_000);
+    let some = facts(None, Some(position * 10_000));
+    assert!((9000..=10_000).contains(&some.context), "{}", some.context);
+    // A block for each of sixteen sequences besides.
+    assert!(some.bytes.cache <= position * 10_600, "{}", some.bytes.cache);
+    // What is usual is never gone below, and what is asked for holds.
+    assert_eq!(facts(None, Some(1)).context, 4096);
+    assert_eq!(facts(Some(128), Some(1 << 30)).context, 128);
 }
 
 fn max_seqs() {

@@ -58,6 +58,7 @@ pub(crate) const SCHEMAS: &[(&str, &str)] = &[
     ("ChatCompletion", CHAT),
     ("Completion", COMPLETION),
     ("Response", RESPONSE),
+    ("InputItems", INPUT_ITEMS),
     ("InputTokens", INPUT_TOKENS),
     ("Forgotten", FORGOTTEN),
     ("PromptUsage", PROMPT_USAGE),
@@ -159,6 +160,10 @@ const COMPLETION: &str = r##"{"type":"object","required":["id","object","created
     "items":{"type":"integer","minimum":0}},"prompt_token_ids":{"type":"array","items":{"type":"integer",
     "minimum":0}}}},"minItems":1},"usage":{"$ref":"#/components/schemas/Usage"}}}"##;
 
+const INPUT_ITEMS: &str = r#"{"type":"object","required":["object","data","first_id","last_id","has_more"],
+    "properties":{"object":{"const":"list"},"data":{"type":"array","items":{"type":"object","required":["id","type"]}},
+    "first_id":{"type":["string","null"]},"last_id":{"type":["string","null"]},"has_more":{"type":"boolean"}}}"#;
+
 const RESPONSE: &str = r#"{"type":"object","required":["id","object","status","created_at","model","output","usage",
     "error",
     "incomplete_details","instructions","metadata","parallel_tool_calls","previous_response_id","reasoning",
@@ -181,7 +186,8 @@ const RESPONSE: &str = r#"{"type":"object","required":["id","object","status","c
     "status":{"type":"string"}}}]}},"usage":{"anyOf":[{"type":"null"},{"type":"object",
     "required":["input_tokens","input_tokens_details","output_tokens","output_tokens_details","total_tokens"],
     "properties":{"input_tokens":{"type":"integer","minimum":0},"input_tokens_details":{"type":"object",
-    "required":["cached_tokens"],"properties":{"cached_tokens":{"type":"integer","minimum":0}}},
+    "required":["cached_tokens","cache_write_tokens"],"properties":{"cached_tokens":{"type":"integer","minimum":0},
+    "cache_write_tokens":{"type":"integer","minimum":0}}},
     "output_tokens":{"type":"integer","minimum":0},"output_tokens_details":{"type":"object",
     "required":["reasoning_tokens"],"properties":{"reasoning_tokens":{"type":"integer","minimum":0}}},
     "total_tokens":{"type":"integer","minimum":0}}}]},"error":{"anyOf":[{"type":"null"},{"type":"object",
@@ -240,10 +246,8 @@ const MESSAGE: &str = r#"{"type":"object","required":["id","type","role","model"
     "cache_creation_input_tokens":{"type":"integer","minimum":0},"cache_read_input_tokens":{"type":"integer",
     "minimum":0},"output_tokens":{"type":"integer","minimum":0}}}}}"#;
 
-const LLAMA_COMPLETION: &str = r#"{"type":"object","required":["index","content","model","stop","tokens",
-    "tokens_evaluated","truncated",
-    "stop_type","stopping_word","tokens_predicted","tokens_cached","timings"],
-    "properties":{"index":{"const":0},"content":{"type":"string"},"model":{"type":"string"},
+// A request's `response_fields` may leave any of it out.
+const LLAMA_COMPLETION: &str = r#"{"type":"object","properties":{"index":{"const":0},"content":{"type":"string"},"model":{"type":"string"},
     "stop":{"const":true},"tokens":{"type":"array","items":{"type":"integer","minimum":0}},
     "tokens_evaluated":{"type":"integer","minimum":0},"truncated":{"const":false},
     "stop_type":{"enum":["limit","word","eos"]},"stopping_word":{"type":"string"},

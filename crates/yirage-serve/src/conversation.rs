@@ -28,7 +28,7 @@ const MESSAGE: Table = &[&[
     refused("images", "only text is understood", &["[]"]),
     refused("audio", "only text is understood", &[]),
     refused("function_call", "it was replaced by `tool_calls`", &[]),
-    refused("prefix", "a template ends the last message", &["false"]),
+    refused("prefix", "only the last message is gone on from", &["false"]),
 ]];
 
 const PART: Table = &[&[
@@ -211,11 +211,14 @@ mod tests {
             (json!([{"role": "user", "content": [{"type": "image_url"}]}]), "messages[0].content[0]"),
             (json!([{"role": "assistant", "tool_calls": call("{")}]), "messages[0].tool_calls[0].function.arguments"),
             (json!([{"role": "assistant", "tool_calls": [{}]}]), "messages[0].tool_calls[0].function"),
-            (json!([{"role": "user", "content": "a", "wieght": 1}]), "messages[0].wieght"),
-            (json!([{"role": "user", "content": [{"type": "text", "text": "a", "b": 1}]}]), "messages[0].content[0].b"),
+            (json!([{"role": "user", "content": "a", "contnet": 1}]), "messages[0].contnet"),
             (
-                json!([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "b": 1}}]}]),
-                "messages[0].tool_calls[0].function.b",
+                json!([{"role": "user", "content": [{"type": "text", "text": "a", "refusla": 1}]}]),
+                "messages[0].content[0].refusla",
+            ),
+            (
+                json!([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "argument": 1}}]}]),
+                "messages[0].tool_calls[0].function.argument",
             ),
         ] {
             assert_eq!(of(sent).unwrap_err().param.as_deref(), Some(param));

@@ -94,6 +94,7 @@ const TALK: &[&str] = &[
     "json_schema",
     "documents",
     "add_generation_prompt",
+    "continue_final_message",
     "return_token_strs",
 ];
 
@@ -112,7 +113,8 @@ const ITEMS: &[&str] = &[
 ];
 
 /// What counting looks at of Anthropic's messages.
-const COUNTED: &[&str] = &["model", "messages", "system", "tools", "tool_choice", "thinking"];
+const COUNTED: &[&str] =
+    &["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format"];
 
 const CHAT: &[Form] = &[form(openai::CHAT, &["messages"])];
 const TEMPLATE: &[Form] = &[part(openai::CHAT, &["messages"], TALK)];
@@ -174,6 +176,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         Answer::Json("InputTokens"),
     ),
     get("/v1/responses/{id}", "A response that was kept", Answer::Json("Response")),
+    get("/v1/responses/{id}/input_items", "What it was an answer to", Answer::Json("InputItems")),
     Endpoint {
         method: "delete",
         path: "/v1/responses/{id}",

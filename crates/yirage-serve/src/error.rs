@@ -10,6 +10,9 @@ use yirage_engine::scheduler::AdmissionError;
 use yirage_engine::{EncoderError, EngineError};
 use yirage_session::SessionError;
 
+/// The word of what is longer than a model's context.
+const CONTEXT: &str = "context_length_exceeded";
+
 /// An error for a client. It becomes a response with itself among the extensions; the outermost layer gives it the form
 /// of the path's protocol.
 #[derive(Clone, Debug)]
@@ -115,7 +118,12 @@ impl ApiError {
             500.. => "api_error",
             _ => self.kind(),
         };
-        json!({"type": "error", "error": {"type": kind, "message": self.message}})
+        // Clients find by these words that a conversation is to be shortened.
+        let message = match self.code {
+            Some(CONTEXT) => format!("prompt is too long: {}", self.message),
+            _ => self.message.clone(),
+        };
+        json!({"type": "error", "error": {"type": kind, "message": message}})
     }
 
     /// The object of ollama's interface.
@@ -179,7 +187,7 @@ impl From<EngineError> for ApiError {
             EngineError::Sampling(error) => error.into(),
             EngineError::Admission(AdmissionError::QueueFull { .. }) => ApiError::busy(message, Duration::from_secs(1)),
             EngineError::Admission(AdmissionError::ExceedsContext { .. } | AdmissionError::NeverFits { .. }) => {
-                ApiError { code: Some("context_length_exceeded"), ..ApiError::invalid(message) }
+                ApiError { code: Some(CONTEXT), ..ApiError::invalid(message) }
             }
             EngineError::Admission(AdmissionError::SaltTooLong { .. }) => ApiError::field("cache_salt", message),
             EngineError::Admission(AdmissionError::TooManyStopIds { .. }) => ApiError::field("stop_token_ids", message),

@@ -1,11 +1,15 @@
 //! The fields of a request's body: taken one by one into typed values; what nobody took is refused or reported.
 //!
 //! Tables say of each field of a protocol whether it is honoured, accepted without effect, or refused and why. Parsing, the
-//! header that names ignored fields and /openapi.json read the same tables. A field that no table has is refused by name.
-//! Objects within a body are read the same way: their fields are named with the place where they stand.
+//! header that names ignored fields and /openapi.json read the same tables. Objects within a body are read the same way:
+//! their fields are named with the place where they stand.
+//!
+//! Clients send new hints before any server knows them, so a field that no table has changes nothing and is named. One that
+//! is nearly the name of a field which was meant is refused: leaving it out would change the answer.
 
 use crate::error::ApiError;
 use serde_json::{Map, Value};
+use std::cmp::Ordering;
 
 /// What becomes of a field.
 #[derive(Clone, Copy, Debug)]
@@ -229,7 +233,7 @@ impl Fields {
     /// Looks at what nobody took: the names that change nothing.
     ///
     /// # Errors
-    /// A field that is refused, or that no table has.
+    /// A field that is refused, and one that is nearly the name of another.
     pub(crate) fn finish(self) -> Result<Vec<String>, ApiError> {
         let (names, unused) = self.rest()?;
         match unused.first() {
@@ -241,13 +245,15 @@ impl Fields {
         }
     }
 
-    /// The same where a body is used in part: what another endpoint would honour changes nothing here.
+    /// The same where a table is used in part: what another endpoint, or an object of another type, would honour changes
+    /// nothing here.
     ///
     /// # Errors
     /// As [`Fields::finish`].
     pub(crate) fn finish_part(self) -> Result<Vec<String>, ApiError> {
-        let (names, unused) = self.rest()?;
-        Ok([names, unused].concat())
+        let (mut names, unused) = self.rest()?;
+        names.extend(unused.iter().map(|place| without_indices(place)));
+        Ok(names)
     }
 
     /// The same for an object within a body, whose names that change nothing join `ignored`.
@@ -266,8 +272,12 @@ impl Fields {
         for (name, value) in std::mem::take(&mut self.left).into_iter().filter(|(_, value)| !value.is_null()) {
             let place = self.at(&name);
             let Some(field) = self.table.iter().copied().flatten().find(|field| field.name == name) else {
-                let what = format!("`{place}` is no field that this server knows; leave it out");
-                return Err(ApiError { code: Some("unknown_parameter"), ..ApiError::field(place, what) });
+                if let Some(meant) = self.table.iter().copied().flatten().find(|field| is_nearly(&name, field.name)) {
+                    let what = format!("`{place}` is no field that this server knows; did you mean `{}`?", meant.name);
+                    return Err(ApiError { code: Some("unknown_parameter"), ..ApiError::field(place, what) });
+                }
+                names.push(without_indices(&place));
+                continue;
             };
             match field.treatment {
                 Treatment::Refused(why, except) => {
@@ -284,8 +294,26 @@ impl Fields {
     }
 }
 
+/// Whether a name is another one with a slip of the fingers: a letter too many, too few, another or two in the wrong
+/// order. Short names are too near to each other to tell.
+fn is_nearly(name: &str, known: &str) -> bool {
+    const LETTERS: usize = 6;
+    let (a, b): (Vec<char>, Vec<char>) = (name.chars().collect(), known.chars().collect());
+    if a.len().min(b.len()) < LETTERS || a.len().abs_diff(b.len()) > 1 {
+        return false;
+    }
+    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[same..], &b[same..]);
+    match a.len().cmp(&b.len()) {
+        Ordering::Less => *a == b[1..],
+        Ordering::Greater => a[1..] == *b,
+        Ordering::Equal if a.is_empty() => false,
+        Ordering::Equal => a[1..] == b[1..] || a.len() > 1 && a[0] == b[1] && a[1] == b[0] && a[2..] == b[2..],
+    }
+}
+
 /// A place without the numbers of list entries: `messages[3].content[0].text` is `messages.content.text`.
-fn without_indices(place: &str) -> String {
+pub(crate) fn without_indices(place: &str) -> String {
     let mut pieces = place.split('[');
     let first = pieces.next().unwrap_or_default().to_owned();
     pieces.fold(first, |all, piece| all + piece.split_once(']').map_or(piece, |(_, behind)| behind))
@@ -346,8 +374,26 @@ mod tests {
         let refused = fields(r#"{"audio": {}}"#).finish().unwrap_err();
         assert_eq!(refused.param.as_deref(), Some("audio"));
         assert!(refused.message.contains("there is no sound"));
-        assert_eq!(fields(r#"{"b": 1}"#).finish().unwrap_err().code, Some("unknown_parameter"));
+        assert_eq!(fields(r#"{"b": 1, "telemetry": {}}"#).finish().unwrap(), ["b", "telemetry"]);
         assert!(fields(r#"{"a": 1}"#).finish().is_err(), "a field that nobody looked at");
+    }
+
+    #[test]
+    fn what_is_nearly_a_name_is_refused() {
+        const MEANT: Table = &[&[honoured("temperature", "{}"), honoured("top_k", "{}"), honoured("max_tokens", "{}")]];
+        for wrong in ["temprature", "temperatrue", "temperatures", "temperatura", "max_token", "max_tokns", "maxtokens"]
+        {
+            let body = serde_json::json!({"max_tokens": 1, wrong: 2}).to_string();
+            let mut fields = Fields::parse(body.as_bytes(), MEANT).unwrap();
+            fields.take("max_tokens");
+            let error = fields.finish().unwrap_err();
+            assert_eq!((error.code, error.param.as_deref()), (Some("unknown_parameter"), Some(wrong)));
+            assert!(error.message.contains("did you mean"), "{}", error.message);
+        }
+        for other in ["top_a", "tok_k", "temperature_last", "max_tokens_to_sample", "heat", "client_metadata"] {
+            let body = serde_json::json!({other: 2}).to_string();
+            assert_eq!(Fields::parse(body.as_bytes(), MEANT).unwrap().finish().unwrap(), [other]);
+        }
     }
 
     #[test]
@@ -356,8 +402,8 @@ mod tests {
         let mut names = Vec::new();
         within(serde_json::json!({"user": "u"})).finish_into(&mut names).unwrap();
         assert_eq!(names, ["messages.content.user"]);
-        let unknown = within(serde_json::json!({"b": 1})).finish().unwrap_err();
-        assert_eq!(unknown.param.as_deref(), Some("messages[3].content[0].b"));
+        assert_eq!(within(serde_json::json!({"b": 1})).finish().unwrap(), ["messages.content.b"]);
+        assert_eq!(within(serde_json::json!({"a": 1})).finish_part().unwrap(), ["messages.content.a"]);
         let wrong = within(serde_json::json!({"a": 1})).text("a").unwrap_err();
         assert_eq!(wrong.param.as_deref(), Some("messages[3].content[0].a"));
     }

@@ -93,7 +93,7 @@ fn answer(of: Answer) -> Value {
     json!({"description": "The answer", "content": content})
 }
 
-/// The schema of a body: all fields of its tables, and of others only null, which is no value.
+/// The schema of a body: all fields of its tables. Others change nothing.
 fn schema(form: &Form) -> Value {
     let mut properties = Map::new();
     for field in form.table.iter().copied().flatten() {
@@ -103,7 +103,6 @@ fn schema(form: &Form) -> Value {
         "type": "object",
         "required": form.needs,
         "properties": properties,
-        "additionalProperties": {"type": "null"},
     })
 }
 

@@ -50,6 +50,7 @@ fn versioned() -> Router<Arc<App>> {
         .route("/responses", post(responses::post::post))
         .route("/responses/input_tokens", post(responses::post::count))
         .route("/responses/{id}", get(responses::stored::get).delete(responses::stored::delete))
+        .route("/responses/{id}/input_items", get(responses::stored::input_items))
         .route("/responses/{id}/cancel", post(responses::stored::cancel))
         .route("/messages", post(anthropic::messages::post))
         .route("/messages/count_tokens", post(anthropic::messages::count));

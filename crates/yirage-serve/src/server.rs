@@ -143,7 +143,9 @@ impl Server {
     /// # Errors
     /// What the first that cannot be opened says.
     pub fn open(&self, names: &[String]) -> Result<(), String> {
-        names.iter().try_for_each(|name| self.app.models.hold(Some(name)).map(drop).map_err(|error| error.message))
+        names
+            .iter()
+            .try_for_each(|name| self.app.models.hold_named(Some(name)).map(drop).map_err(|error| error.message))
     }
 
     /// Answers, on threads of its own.

@@ -4,11 +4,12 @@
 //! nothing for too long; either drops what the task holds, by which the engine stops.
 
 use crate::limits::FRAMES;
+use crate::reply::line;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use futures_core::Stream;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,6 +20,8 @@ use tokio::sync::mpsc;
 pub(crate) enum Framing {
     /// `data: {...}` (WHATWG HTML, server-sent events).
     Events,
+    /// The same with a name for each event, that of silence included: Anthropic's.
+    Named,
     /// An object a line.
     Lines,
 }
@@ -57,7 +60,7 @@ where
     let mut response = Response::new(Body::from_stream(Frames(from)));
     *response.status_mut() = StatusCode::OK;
     let kind = match framing {
-        Framing::Events => "text/event-stream",
+        Framing::Events | Framing::Named => "text/event-stream",
         Framing::Lines => "application/x-ndjson",
     };
     let headers = response.headers_mut();
@@ -72,15 +75,15 @@ impl Writer {
     /// Writes an object.
     pub(crate) async fn data(&self, value: &Value) -> Result<(), Gone> {
         self.send(match self.framing {
-            Framing::Events => format!("data: {value}\n\n"),
-            Framing::Lines => format!("{value}\n"),
+            Framing::Events | Framing::Named => format!("data: {}\n\n", line(value)),
+            Framing::Lines => format!("{}\n", line(value)),
         })
         .await
     }
 
     /// Writes an object as an event with a name.
     pub(crate) async fn event(&self, name: &str, value: &Value) -> Result<(), Gone> {
-        self.send(format!("event: {name}\ndata: {value}\n\n")).await
+        self.send(format!("event: {name}\ndata: {}\n\n", line(value))).await
     }
 
     /// Writes the end as OpenAI's interface marks it.
@@ -88,10 +91,11 @@ impl Writer {
         self.send("data: [DONE]\n\n".into()).await
     }
 
-    /// Writes a comment, which keeps the connection open. Lines have none.
+    /// Writes what keeps the connection open: a comment, or the event that Anthropic's clients know. Lines have neither.
     pub(crate) async fn ping(&self) -> Result<(), Gone> {
         match self.framing {
-            Framing::Events => self.send(": ping\n\n".into()).await,
+            Framing::Events => self.send(": keep-alive\n\n".into()).await,
+            Framing::Named => self.event("ping", &json!({"type": "ping"})).await,
             Framing::Lines => Ok(()),
         }
     }
@@ -103,5 +107,40 @@ impl Writer {
 
     async fn send(&self, frame: String) -> Result<(), Gone> {
         self.to.send(Bytes::from(frame)).await.map_err(|_| Gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a writer of this form writes.
+    async fn written<F: Future<Output = Result<(), Gone>>>(
+        framing: Framing,
+        write: impl FnOnce(Writer) -> F,
+    ) -> String {
+        let (to, mut from) = mpsc::channel(8);
+        write(Writer { framing, to }).await.unwrap();
+        let mut all = Vec::new();
+        while let Some(frame) = from.recv().await {
+            all.extend_from_slice(&frame);
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    #[tokio::test]
+    async fn silence_and_separators_in_every_form() {
+        let all = [
+            (Framing::Events, ": keep-alive\n\ndata: {\"a\":\"\\u2028\"}\n\n"),
+            (Framing::Named, "event: ping\ndata: {\"type\":\"ping\"}\n\ndata: {\"a\":\"\\u2028\"}\n\n"),
+            (Framing::Lines, "{\"a\":\"\\u2028\"}\n"),
+        ];
+        for (framing, wanted) in all {
+            let write = |writer: Writer| async move {
+                writer.ping().await?;
+                writer.data(&json!({"a": "\u{2028}"})).await
+            };
+            assert_eq!(written(framing, write).await, wanted);
+        }
     }
 }

@@ -13,14 +13,16 @@ pub(crate) struct Kept {
     pub(crate) response: Value,
     /// The conversation, the answer included and the instructions not; none where there is no answer.
     pub(crate) messages: Option<Vec<Value>>,
+    /// What was sent, as items.
+    pub(crate) input: Arc<Vec<Value>>,
     /// Ends what computes it, as long as it is computed.
     pub(crate) running: Option<Arc<Notify>>,
 }
 
 impl Kept {
     fn bytes(&self) -> usize {
-        let messages = self.messages.iter().flatten().map(|message| message.to_string().len());
-        self.response.to_string().len() + messages.sum::<usize>()
+        let all = self.messages.iter().flatten().chain(self.input.iter());
+        self.response.to_string().len() + all.map(|value| value.to_string().len()).sum::<usize>()
     }
 
     /// Nobody can ask for it any more.
@@ -107,7 +109,12 @@ mod tests {
     #[test]
     fn responses_are_their_owners_and_bounded() {
         let store = Store::default();
-        let kept = |text: String| Kept { response: json!(text), messages: Some(Vec::new()), running: None };
+        let kept = |text: String| Kept {
+            response: json!(text),
+            messages: Some(Vec::new()),
+            input: Arc::default(),
+            running: None,
+        };
         store.keep("a", "ann", kept("x".into()));
         assert!(store.get("a", "ann").is_some() && store.get("a", "bob").is_none());
         assert!(!store.delete("a", "bob") && store.delete("a", "ann") && store.get("a", "ann").is_none());

@@ -1,11 +1,11 @@
 //! Tools that a model may call, and whether it has to.
 
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored, wrong};
+use crate::fields::{Fields, Table, honoured, ignored, without_indices, wrong};
 use serde_json::{Value, json};
 
-/// Tools of one request, and bytes of a name.
-const MAX_TOOLS: usize = 128;
+/// Tools of one request, and bytes of a name. Agents with many servers of tools send hundreds.
+const MAX_TOOLS: usize = 1024;
 const MAX_NAME: usize = 128;
 
 const TOOL: Table = &[&[honoured("type", "{}"), honoured("function", "{}")], FUNCTION[0]];
@@ -92,17 +92,20 @@ impl Tool {
     }
 
     /// Tools in OpenAI's form: `{"type": "function", "function": {name, description, parameters}}`, or with the
-    /// function's fields in the tool itself, as the responses interface has them.
+    /// function's fields in the tool itself, as the responses interface has them. Tools of other types (`web_search`,
+    /// `custom`, `local_shell`, namespaces of them) are none that this server or its models can run: they are left out, and
+    /// their types join `ignored`.
     ///
     /// # Errors
     /// A tool that makes no sense, by its place.
     pub(crate) fn list(list: &[Value], ignored: &mut Vec<String>) -> Result<Vec<Tool>, ApiError> {
-        check_count(list.len())?;
-        let one = |(at, tool): (usize, &Value)| {
+        let mut tools = Vec::new();
+        for (at, tool) in list.iter().enumerate() {
             let place = format!("tools[{at}]");
             let mut outer = Fields::within(tool.clone(), TOOL, &place)?;
-            if outer.text("type")?.is_some_and(|kind| kind != "function") {
-                return Err(ApiError::unsupported(&place, "only functions are tools here"));
+            if let Some(kind) = outer.text("type")?.filter(|kind| kind != "function") {
+                ignored.push(named("tools", &kind));
+                continue;
             }
             let mut function = match outer.fields("function", FUNCTION)? {
                 Some(function) => {
@@ -117,10 +120,16 @@ impl Tool {
             let strict = function.switch("strict")?.unwrap_or(false);
             let parameters = function.take("parameters").unwrap_or_else(|| json!({"type": "object", "properties": {}}));
             function.finish_into(ignored)?;
-            Tool::new(&place, &name, description.as_deref(), parameters, strict)
-        };
-        list.iter().enumerate().map(one).collect()
+            tools.push(Tool::new(&place, &name, description.as_deref(), parameters, strict)?);
+        }
+        check_count(tools.len())?;
+        Ok(tools)
     }
+}
+
+/// The name of something of this type in a list that is left out: `tools.web_search`.
+pub(crate) fn named(list: &str, kind: &str) -> String {
+    format!("{}.{kind}", without_indices(list))
 }
 
 /// # Errors
@@ -178,13 +187,18 @@ impl ToolUse {
 }
 
 fn no_tool(name: &str) -> ApiError {
-    ApiError::field("tool_choice", format!("`tool_choice`: there is no tool `{name}`"))
+    let what = format!("`tool_choice`: there is no function `{name}` among the tools; other tools are not run here");
+    ApiError::field("tool_choice", what)
 }
 
 fn of_object(mut choice: Fields, tools: &mut Vec<Tool>, ignored: &mut Vec<String>) -> Result<Choice, ApiError> {
-    let kind = choice.text("type")?;
-    if kind.as_deref() != Some("allowed_tools") {
-        return Ok(Choice::Named(name_of(choice, ignored)?));
+    match choice.text("type")?.as_deref() {
+        None | Some("function") => return Ok(Choice::Named(name_of(choice, ignored)?)),
+        Some("allowed_tools") => {}
+        Some(other) => {
+            let what = format!("`tool_choice`: tools of the type {other:?} are not run here; choose a function");
+            return Err(ApiError::field("tool_choice", what));
+        }
     }
     let mut allowed = match choice.fields("allowed_tools", CHOICE)? {
         Some(inner) => {
@@ -203,8 +217,10 @@ fn of_object(mut choice: Fields, tools: &mut Vec<Tool>, ignored: &mut Vec<String
     let mut names = Vec::new();
     for (at, one) in allowed.need("tools", list)?.into_iter().enumerate() {
         let mut one = Fields::within(one, CHOICE, &format!("{place}[{at}]"))?;
-        one.text("type")?;
-        names.push(name_of(one, ignored)?);
+        match one.text("type")?.filter(|kind| kind != "function") {
+            Some(kind) => ignored.push(named("tool_choice.tools", &kind)),
+            None => names.push(name_of(one, ignored)?),
+        }
     }
     allowed.finish_into(ignored)?;
     if let Some(unknown) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
@@ -254,16 +270,59 @@ mod tests {
         assert!(of(json!("maybe")).is_err() && of(json!(3)).is_err());
         assert!(of(json!({"type": "function", "function": {"name": "c"}})).is_err());
         let unknown = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "z"}]});
-        assert!(of(unknown).is_err() && of(json!({"type": "function", "name": "b", "x": 1})).is_err());
+        assert!(of(unknown).is_err() && of(json!({"type": "function", "nam": "b"})).is_err());
+        // A choice of what was left out is none.
+        for left_out in [
+            json!({"type": "web_search"}),
+            json!({"type": "file_search"}),
+            json!({"type": "mcp", "server_label": "m"}),
+            json!({"type": "custom", "name": "b"}),
+            json!({"type": "custom", "custom": {"name": "b"}}),
+            json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}),
+        ] {
+            assert!(of(left_out.clone()).is_err(), "{left_out}");
+        }
+        let some = json!({"type": "allowed_tools", "mode": "auto",
+            "tools": [{"type": "web_search"}, {"type": "function", "name": "a"}]});
+        assert_eq!(of(some).unwrap().tools.len(), 1);
         assert_eq!(ToolUse::new(Vec::new(), None, true, &mut Vec::new()).unwrap(), None);
         assert!(ToolUse::new(Vec::new(), Some(json!("required")), true, &mut Vec::new()).is_err());
     }
 
     #[test]
+    fn tools_that_nobody_here_runs_are_left_out_and_named() {
+        let list = json!([
+            {"type": "web_search"}, {"type": "file_search", "vector_store_ids": ["a"]}, {"type": "computer_use_preview"},
+            {"type": "code_interpreter", "container": {"type": "auto"}}, {"type": "mcp", "server_label": "m"},
+            {"type": "local_shell"}, {"type": "custom", "name": "apply_patch", "format": {"type": "grammar"}},
+            {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "inner"}]},
+            {"type": "image_generation"}, {"type": "function", "name": "f", "strict": false, "defer_loading": true},
+        ]);
+        let mut ignored = Vec::new();
+        let tools = Tool::list(list.as_array().unwrap(), &mut ignored).unwrap();
+        assert_eq!(tools.len(), 1);
+        let wanted = [
+            "tools.web_search",
+            "tools.file_search",
+            "tools.computer_use_preview",
+            "tools.code_interpreter",
+            "tools.mcp",
+            "tools.local_shell",
+            "tools.custom",
+            "tools.namespace",
+            "tools.image_generation",
+            "tools.defer_loading",
+        ];
+        assert_eq!(ignored, wanted);
+        assert!(ToolUse::new(Vec::new(), Some(json!("required")), true, &mut ignored).is_err());
+        assert_eq!(ToolUse::new(Vec::new(), Some(json!("auto")), true, &mut ignored).unwrap(), None);
+    }
+
+    #[test]
     fn tools_that_make_no_sense_are_refused() {
         for tool in [
-            json!({"type": "web_search"}),
             json!({"type": "function"}),
+            json!({"type": 3}),
             json!({"name": "a b"}),
             json!({"name": "a", "parameters": 3}),
             json!({"name": "a", "paramters": {}}),

@@ -50,12 +50,13 @@ fn fields_are_refused_by_name() {
         (json!({"max_tokens": -1}), "max_tokens"),
         (json!({"top_logprobs": 2}), "top_logprobs"),
         (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs"),
-        (json!({"stream": true, "stream_options": {"x": true}}), "stream_options.x"),
+        (json!({"stream": true, "stream_options": {"include_usages": true}}), "stream_options.include_usages"),
         (json!({"modalities": ["audio"]}), "modalities"),
         (json!({"functions": [{}]}), "functions"),
         (json!({"priority": 3}), "priority"),
         (json!({"use_beam_search": true}), "use_beam_search"),
-        (json!({"tools": [{"type": "code_interpreter"}]}), "tools[0]"),
+        (json!({"tools": [{"type": "code_interpreter"}], "tool_choice": "required"}), "tool_choice"),
+        (json!({"tools": [{"type": "code_interpreter"}], "tool_choice": {"type": "code_interpreter"}}), "tool_choice"),
         (json!({"tool_choice": "required"}), "tool_choice"),
         (json!({"response_format": {"type": "yaml"}}), "response_format"),
         (json!({"messages": "hello"}), "messages"),
@@ -77,27 +78,34 @@ fn fields_are_refused_by_name() {
         (json!({"prompt": []}), "prompt"),
         (json!({"prompt": [1, "a"]}), "prompt[0]"),
         (json!({"prompt": null}), "prompt"),
-        (json!({"messages": []}), "messages"),
     ] {
         refused(&post(server.address(), "/v1/completions", &with(&text, &more)), param);
     }
     // What asks for nothing is taken, and what changes nothing is named.
-    let more = json!({"store": false, "user": "u", "metadata": {"a": "b"}, "audio": null, "modalities": ["text"], "functions": []});
+    let more = json!({"store": false, "user": "u", "metadata": {"a": "b"}, "audio": null, "modalities": ["text"], "functions": [],
+        "client_metadata": {}, "n\u{e9}": 1});
     let answered = post(server.address(), "/v1/chat/completions", &with(&chat, &more));
     assert_eq!(answered.status, 200, "{}", answered.text());
-    assert_eq!(answered.header("x-yirage-ignored"), Some("metadata,user"));
+    assert_eq!(answered.header("x-yirage-ignored"), Some("client_metadata,metadata,n?,user"));
 }
 
 #[test]
-fn lengths_beyond_the_context_are_refused_with_numbers() {
+fn prompts_beyond_the_context_are_refused_with_numbers() {
     let server = serve();
-    for stream in [false, true] {
-        let body = json!({"model": "story", "prompt": vec![5; 250], "max_tokens": 10, "stream": stream});
+    for (stream, most) in [(false, json!(10)), (true, json!(null)), (false, json!(0))] {
+        let body = json!({"model": "story", "prompt": vec![5; 259], "max_tokens": most, "stream": stream});
         let answered = post(server.address(), "/v1/completions", &body);
         let error = answered.json()["error"].clone();
         assert_eq!((answered.status, &error["code"]), (400, &json!("context_length_exceeded")));
         assert!(error["message"].as_str().unwrap().contains("260 exceed the context of 256 by 4"), "{error}");
     }
+    let long = json!([{"role": "user", "content": "once upon a time ".repeat(100)}]);
+    let claude = post(server.address(), "/v1/messages", &json!({"max_tokens": 1, "messages": long}));
+    assert!(
+        claude.json()["error"]["message"].as_str().unwrap().starts_with("prompt is too long: "),
+        "{}",
+        claude.text()
+    );
     let unknown = post(server.address(), "/v1/completions", &json!({"model": "story", "prompt": [1, 512]}));
     assert_eq!(unknown.status, 400, "{}", unknown.text());
 }

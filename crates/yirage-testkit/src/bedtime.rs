@@ -51,6 +51,32 @@ pub fn safetensors_with_tokenizer() -> PathBuf {
     made::folder("bedtime-hf", &files)
 }
 
+/// The same as a model that fills gaps in: its last three pieces are the marks of a text's beginning, end and middle.
+#[must_use]
+pub fn that_fills_in() -> PathBuf {
+    const MARKS: [&str; 3] = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"];
+    let mut tokenizer = tokenizer_json();
+    let contents = contents();
+    let pieces = pieces(&contents);
+    let first = pieces.len() - MARKS.len();
+    for (at, mark) in MARKS.iter().enumerate() {
+        let (id, piece) = (first + at, pieces[first + at].0);
+        let vocabulary = tokenizer["model"]["vocab"].as_object_mut().unwrap();
+        vocabulary.remove(piece);
+        vocabulary.insert((*mark).to_owned(), id.into());
+        let uses = |merge: &Value| {
+            let (a, b) = (merge[0].as_str().unwrap(), merge[1].as_str().unwrap());
+            a == piece || b == piece || [a, b].concat() == piece
+        };
+        tokenizer["model"]["merges"].as_array_mut().unwrap().retain(|merge| !uses(merge));
+        tokenizer["added_tokens"].as_array_mut().unwrap().push(json!({"id": id, "content": mark, "single_word": false,
+            "lstrip": false, "rstrip": false, "normalized": false, "special": true}));
+    }
+    let mut files = hf_files();
+    files.push(("tokenizer.json", tokenizer.to_string().into_bytes()));
+    made::folder("bedtime-fills-in", &files)
+}
+
 fn contents() -> Value {
     serde_json::from_str(CONTENTS).unwrap()
 }

@@ -9,7 +9,7 @@ use yirage_model::ModelError;
 use yirage_model::arch::{self, Model};
 
 /// The KV manager's view of a model's cache group: widths of all heads together.
-fn cache_group(model: &Model, g: usize) -> CacheGroup {
+pub(super) fn cache_group(model: &Model, g: usize) -> CacheGroup {
     let layers = model.state_group.iter().filter(|(_, of)| *of == g).count() as u32;
     match model.groups[g] {
         arch::CacheGroup::Paged { kv_heads, k_width, v_width, window } => {

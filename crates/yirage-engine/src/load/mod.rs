@@ -2,6 +2,7 @@
 
 mod buckets;
 mod cache;
+mod longest;
 mod predict;
 mod prepare;
 mod progress;

@@ -2,6 +2,7 @@
 
 use super::buckets::buckets;
 use super::cache::{group_configs, pool_blocks};
+use super::longest::longest;
 use super::predict::{check, predict};
 use super::sizes::DeviceSizes;
 use crate::error::EngineError;
@@ -78,7 +79,14 @@ pub(crate) fn prepare(
     options: &EngineOptions,
     kept: &KeptPlans,
 ) -> Result<Prepared, EngineError> {
-    prepared(build(checkpoint, device, options)?, device, options, kept)
+    match prepared(build(checkpoint, device, options)?, device, options, kept) {
+        // A long context that nobody asked for is given up where the plans for it leave no room.
+        Err(EngineError::WouldNotFit { .. }) if options.context.is_none() && options.context_within.is_some() => {
+            let usual = EngineOptions { context_within: None, ..options.clone() };
+            prepared(build(checkpoint, device, &usual)?, device, &usual, kept)
+        }
+        prepared => prepared,
+    }
 }
 
 /// The same of a model that is given as a graph.
@@ -132,11 +140,28 @@ pub(crate) fn build(
     let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
     let kv = options.kv_format(weights_f32, &device.info().capabilities);
     check_context(&config, options, context)?;
-    let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
-    check_generates(&model)?;
-    let target = device.target();
-    let weights = plan_weights(&model.graph, &target)?;
-    Ok(Built { model, target, weights, context, kv })
+    let of = |context| -> Result<Built, EngineError> {
+        let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
+        check_generates(&model)?;
+        let target = device.target();
+        let weights = plan_weights(&model.graph, &target)?;
+        Ok(Built { model, target, weights, context, kv })
+    };
+    let built = of(context)?;
+    match options.context_within.filter(|_| options.context.is_none()) {
+        Some(within) => match longest(
+            (&built.model, &built.weights),
+            (context, trained.unwrap_or(context)),
+            within,
+            device,
+            options,
+        )? {
+            // Tables of positions may grow beyond what a model can have: then what is usual holds.
+            longer if longer > context => of(longer).or(Ok(built)),
+            _ => Ok(built),
+        },
+        None => Ok(built),
+    }
 }
 
 /// Refuses a model that says nothing of what comes next.

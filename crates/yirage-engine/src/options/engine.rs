@@ -26,6 +26,9 @@ pub struct EngineOptions {
     pub executor: Option<ExecutorKind>,
     /// Positions a sequence may have; none is what the model was made for, at most [`DEFAULT_CONTEXT`].
     pub context: Option<u32>,
+    /// Where no context is said: what the model was made for, as far as the cache of one such sequence takes so many bytes
+    /// and fits beside the weights; never less than without this.
+    pub context_within: Option<u64>,
     /// Sequences that run at once.
     pub max_seqs: u32,
     /// How much the cache holds. A draft model's holds as many sequences of full length besides, at least one.
@@ -63,6 +66,7 @@ impl Default for EngineOptions {
             fuse: true,
             executor: None,
             context: None,
+            context_within: None,
             max_seqs: 16,
             cache: CacheSize::Sequences(1),
             chunk: 512,

@@ -1,8 +1,8 @@
 //! Messages and tools of Anthropic's interface, as templates take them.
 
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored, refused, wrong};
-use crate::tools::{Tool, ToolUse, check_count};
+use crate::fields::{Field, Fields, Table, honoured, ignored, wrong};
+use crate::tools::{Tool, ToolUse, check_count, named};
 use serde_json::{Value, json};
 
 const MESSAGE: Table = &[&[honoured("role", "{}"), honoured("content", "{}")]];
@@ -12,7 +12,30 @@ const ANY: &[Field] = &[honoured("type", "{}"), ignored("cache_control", "{}")];
 
 const TEXT: Table = &[ANY, &[honoured("text", "{}"), ignored("citations", "{}")]];
 
-/// The fields of all kinds: one that another kind honours has no effect here, and is refused.
+/// What stands in a conversation of tools that only its makers' servers run, and of tools that are found only when they are
+/// looked for: here they do not run, and all tools are known.
+const ELSEWHERE: &[&str] = &[
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "tool_reference",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "container_upload",
+];
+
+/// Whether a block is one of those; its type then joins `ignored`.
+fn is_elsewhere(place: &str, block: &Value, ignored: &mut Vec<String>) -> bool {
+    let kind = block.get("type").and_then(Value::as_str).filter(|kind| ELSEWHERE.contains(kind));
+    ignored.extend(kind.map(|kind| named(place, kind)));
+    kind.is_some()
+}
+
+/// The fields of all kinds: one that another kind honours changes nothing here.
 const BLOCK: Table = &[
     ANY,
     &[
@@ -40,7 +63,10 @@ const TOOL: Table = &[
         honoured("input_schema", "{}"),
         honoured("strict", "{}"),
         ignored("input_examples", "{}"),
-        refused("defer_loading", "all tools are told at once", &["false"]),
+        // All tools are told at once, and by the model alone.
+        ignored("defer_loading", "{}"),
+        ignored("eager_input_streaming", "{}"),
+        ignored("allowed_callers", "{}"),
     ],
 ];
 
@@ -63,6 +89,9 @@ fn texts(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<String,
     };
     let mut all = String::new();
     for (at, block) in blocks.into_iter().enumerate() {
+        if is_elsewhere(place, &block, ignored) {
+            continue;
+        }
         let place = format!("{place}[{at}]");
         if block.get("type").and_then(Value::as_str) != Some("text") {
             return Err(ApiError::unsupported(&place, "only blocks of text are understood"));
@@ -88,8 +117,8 @@ pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Ve
     for (at, message) in list.into_iter().enumerate() {
         let mut message = Fields::within(message, MESSAGE, &format!("messages[{at}]"))?;
         let role = message.text("role")?.unwrap_or_default();
-        if !matches!(role.as_str(), "user" | "assistant") {
-            return Err(message.error("role", "expected user or assistant"));
+        if !matches!(role.as_str(), "user" | "assistant" | "system") {
+            return Err(message.error("role", "expected user, assistant or system"));
         }
         let (place, content) = (message.at("content"), message.take("content"));
         match message.need("content", content)? {
@@ -115,12 +144,15 @@ impl Read {
     fn of(place: &str, blocks: Vec<Value>, ignored: &mut Vec<String>) -> Result<Read, ApiError> {
         let mut read = Read::default();
         for (at, block) in blocks.into_iter().enumerate() {
+            if is_elsewhere(place, &block, ignored) {
+                continue;
+            }
             let mut block = Fields::within(block, BLOCK, &format!("{place}[{at}]"))?;
             // The signature that answers carry here.
             block.leave_out("signature", &json!(""));
             block.leave_out("is_error", &json!(false));
             read.block(&mut block, ignored)?;
-            block.finish_into(ignored)?;
+            ignored.extend(block.finish_part()?);
         }
         Ok(read)
     }
@@ -178,12 +210,13 @@ pub(super) fn tools(
     choice: Option<Value>,
     ignored: &mut Vec<String>,
 ) -> Result<Option<ToolUse>, ApiError> {
-    check_count(list.len())?;
     let mut tools = Vec::new();
     for (at, tool) in list.into_iter().enumerate() {
         let place = format!("tools[{at}]");
-        if !matches!(tool.get("type").and_then(Value::as_str), None | Some("custom")) {
-            return Err(ApiError::unsupported(&place, "only a client's own tools are called"));
+        // Tools of other types have schemas that only their makers' models know, and many run only on their servers.
+        if let Some(kind) = tool.get("type").and_then(Value::as_str).filter(|kind| *kind != "custom") {
+            ignored.push(named("tools", kind));
+            continue;
         }
         let mut tool = Fields::within(tool, TOOL, &place)?;
         tool.take("type");
@@ -194,6 +227,7 @@ pub(super) fn tools(
         tool.finish_into(ignored)?;
         tools.push(Tool::new(&place, &name, description.as_deref(), schema, strict)?);
     }
+    check_count(tools.len())?;
     let Some(choice) = choice else { return ToolUse::new(tools, None, true, ignored) };
     let mut choice = Fields::within(choice, CHOICE, "tool_choice")?;
     let parallel = !choice.switch("disable_parallel_tool_use")?.unwrap_or(false);
@@ -234,10 +268,9 @@ mod tests {
         assert_eq!(messages(sent.as_array().unwrap().clone(), &mut Vec::new()).unwrap(), wanted);
         for wrong in [
             json!([]),
-            json!([{"role": "system", "content": "x"}]),
+            json!([{"role": "king", "content": "x"}]),
             json!([{"role": "user", "content": [{"type": "image"}]}]),
-            json!([{"role": "user", "content": [{"type": "text", "text": "x", "wieght": 1}]}]),
-            json!([{"role": "user", "content": [{"type": "text", "text": "x", "name": "of another kind"}]}]),
+            json!([{"role": "user", "content": [{"type": "text", "text": "x", "citation": []}]}]),
         ] {
             assert!(messages(wrong.as_array().unwrap().clone(), &mut Vec::new()).is_err(), "{wrong}");
         }

@@ -6,13 +6,14 @@ use super::history;
 use crate::app::App;
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
+use crate::fields::{Field, Fields, Table, honoured, ignored};
 use crate::generate::{Asked, Budget, Talk, converse};
+use crate::grammar::Grammar;
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 const SHARED: &[Field] = &[
@@ -25,9 +26,15 @@ const SHARED: &[Field] = &[
     ignored("metadata", r#"{"type":"object"}"#),
     ignored("service_tier", r#"{"type":"string"}"#),
     ignored("cache_control", r#"{"type":"object"}"#),
-    refused("container", "nothing runs beside the model", &[]),
-    refused("mcp_servers", "this server opens no connection", &["[]"]),
-    refused("context_management", "a conversation is never shortened", &[]),
+    honoured("output_config", r#"{"type":["object","null"]}"#),
+    honoured("output_format", r#"{"type":["object","null"]}"#),
+    // Nothing runs beside the model and nothing is connected to: tools of both are left out.
+    ignored("container", "{}"),
+    ignored("mcp_servers", r#"{"type":"array"}"#),
+    // A conversation is never shortened: all of it is read.
+    ignored("context_management", r#"{"type":["object","null"]}"#),
+    ignored("inference_geo", r#"{"type":["string","null"]}"#),
+    ignored("betas", r#"{"type":"array"}"#),
 ];
 
 const OWN: &[Field] = &[
@@ -46,12 +53,12 @@ pub(crate) const MESSAGES: Table = &[SHARED, OWN];
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     let mut message = app.work(move |app| begin(app, &call, &body)).await?;
     message.conversing.turns.first().await?;
-    let ignored = std::mem::take(&mut message.ignored);
+    let (ignored, told) = (std::mem::take(&mut message.ignored), message.conversing.turns.told());
     let response = match message.stream {
-        true => sse::stream(Framing::Events, |writer| stream(message, writer)),
+        true => sse::stream(Framing::Named, |writer| stream(message, writer)),
         false => whole(message).await?,
     };
-    Ok(with_ignored(response, &ignored))
+    Ok(told.on(with_ignored(response, &ignored)))
 }
 
 fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Message, ApiError> {
@@ -119,11 +126,52 @@ pub(crate) fn check_count(body: &[u8]) -> Result<Vec<String>, ApiError> {
 
 const THINKING: Table = &[&[honoured("type", "{}"), honoured("budget_tokens", "{}"), ignored("display", "{}")]];
 
+const OUTPUT: Table = &[&[honoured("effort", "{}"), honoured("format", "{}"), ignored("task_budget", "{}")]];
+
+const FORMAT: Table = &[&[honoured("type", "{}"), honoured("schema", "{}"), ignored("name", "{}")]];
+
+/// How an answer is to be made: how hard to think, and its form, which an older word asks for as well.
+fn output(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(Option<String>, Grammar), ApiError> {
+    let (mut effort, mut grammar) = (None, Grammar::free());
+    let older = fields.fields("output_format", FORMAT)?;
+    let config = fields.fields("output_config", OUTPUT)?;
+    let mut newer = None;
+    if let Some(mut config) = config {
+        effort = config.text("effort")?;
+        newer = config.fields("format", FORMAT)?;
+        config.finish_into(ignored)?;
+    }
+    if let (Some(newer), Some(older)) = (&newer, &older) {
+        let what = format!("`{}` and `{}` exclude each other", newer.place(), older.place());
+        return Err(ApiError::field(newer.place(), what));
+    }
+    if let Some(mut format) = newer.or(older) {
+        if format.text("type")?.as_deref() != Some("json_schema") {
+            return Err(format.error("type", "expected json_schema"));
+        }
+        let (place, schema) = (format.at("schema"), format.take("schema"));
+        grammar = Grammar::of_schema(&place, format.need("schema", schema)?)?;
+        format.finish_into(ignored)?;
+    }
+    Ok((effort, grammar))
+}
+
+/// A last message that is gone on from may not end in white space: its end would be half of a token.
+fn check_end(messages: &[Value]) -> Result<(), ApiError> {
+    let last = messages.last().filter(|last| last["role"] == "assistant");
+    if last.and_then(|last| last["content"].as_str()).is_some_and(|text| text.ends_with(char::is_whitespace)) {
+        let what = "messages: final assistant content cannot end with trailing whitespace; leave it out";
+        return Err(ApiError::field("messages", what));
+    }
+    Ok(())
+}
+
 /// The conversation of a body.
 fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     let mut ignored = Vec::new();
     let list = fields.list("messages")?;
     let mut messages = history::messages(fields.need("messages", list)?, &mut ignored)?;
+    check_end(&messages)?;
     if let Some(system) = fields.take("system") {
         messages.insert(0, history::system(system, &mut ignored)?);
     }
@@ -139,7 +187,8 @@ fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
         budget = Budget::read(&mut asked, &["budget_tokens"])?;
         asked.finish_into(&mut ignored)?;
     }
-    Ok(Talk { tools, thinking, budget, ignored, ..Talk::new(messages) })
+    let (reasoning_effort, grammar) = output(fields, &mut ignored)?;
+    Ok(Talk { tools, thinking, budget, reasoning_effort, grammar, ignored, ..Talk::new(messages) })
 }
 
 /// The endpoint that counts.

@@ -1,6 +1,7 @@
 //! A conversation that a model is to continue, whatever the protocol it came by.
 
 use super::asked::Asked;
+use super::continued::{Continues, Ended, Wants, cut, ended};
 use super::speaker::Speaker;
 use super::streams::start;
 use super::thoughts::{Budget, Prepared};
@@ -10,7 +11,7 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::grammar::{Grammar, Shape};
 use crate::models::{Generator, Held};
-use crate::response_parser::{Declared, Family};
+use crate::response_parser::{Declared, Family, Thoughts};
 use crate::tools::{Choice, ToolUse};
 use serde_json::{Map, Value};
 use yirage_model::chat::ChatInputs;
@@ -28,6 +29,8 @@ pub(crate) struct Talk {
     pub(crate) thinking: Option<bool>,
     pub(crate) budget: Option<Budget>,
     pub(crate) add_generation_prompt: bool,
+    /// Whether the answer goes on from the last message.
+    pub(crate) continues: Continues,
     pub(crate) grammar: Grammar,
     /// Whether tokens are wanted beside the text.
     pub(crate) keeps_tokens: bool,
@@ -47,35 +50,65 @@ impl Talk {
             thinking: None,
             budget: None,
             add_generation_prompt: true,
+            continues: Continues::default(),
             grammar: Grammar::free(),
             keeps_tokens: false,
             ignored: Vec::new(),
         }
     }
 
-    /// The text that the model's template makes of it, and its tokens.
+    /// The text that the model's template makes of it, and its tokens. Where the answer goes on from the last message the
+    /// text ends with that.
     ///
     /// # Errors
-    /// A template that refuses it.
+    /// A template that refuses it; a last message that nothing can go on from.
     pub(crate) fn render(&self, generator: &Generator) -> Result<(String, Vec<u32>), ApiError> {
+        let called = |used: &ToolUse| matches!(used.choice, Choice::Required | Choice::Named(_));
+        let wants = Wants { form: self.grammar.shape != Shape::Free, call: self.tools.as_ref().is_some_and(called) };
+        match ended(&self.messages, self.continues, wants)? {
+            Ended::Whole => self.rendered(generator, &self.messages, self.add_generation_prompt, None),
+            Ended::Without => {
+                let (_, before) = self.messages.split_last().unwrap_or((&Value::Null, &[]));
+                self.rendered(generator, before, true, None)
+            }
+            Ended::At { messages, word } => self.rendered(generator, &messages, false, Some(&word)),
+        }
+    }
+
+    fn rendered(
+        &self,
+        generator: &Generator,
+        messages: &[Value],
+        add_generation_prompt: bool,
+        word: Option<&str>,
+    ) -> Result<(String, Vec<u32>), ApiError> {
         let shown: Option<Vec<Value>> =
             self.shown_tools().map(|used| used.tools.iter().map(|t| t.shown.clone()).collect());
         let inputs = ChatInputs {
             tools: shown.as_deref(),
             documents: self.documents.as_deref(),
-            add_generation_prompt: self.add_generation_prompt,
+            add_generation_prompt,
             enable_thinking: self.thinking,
             reasoning_effort: self.reasoning_effort.as_deref(),
             kwargs: self.kwargs.clone(),
-            ..ChatInputs::new(&self.messages)
+            ..ChatInputs::new(messages)
         };
-        generator.render(generator.template(shown.is_some())?, inputs)
+        let shown_to = generator.template(shown.is_some())?;
+        generator.render(shown_to, inputs, |text| match word {
+            Some(word) => cut(text, word, &self.messages),
+            None => Ok(text),
+        })
     }
 
-    /// Where the turn begins in a prompt that the model is to write: behind the last message.
-    fn turn_begins(&self, prompt: &str) -> usize {
-        let last = self.messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default().trim();
-        if last.is_empty() { prompt.len() } else { prompt.rfind(last).map_or(prompt.len(), |at| at + last.len()) }
+    /// Whether the answer begins within a thought, which the prompt has opened behind the last message or in one of the
+    /// assistant's that the answer goes on from.
+    fn is_within_thought(&self, marks: Thoughts, prompt: &str) -> bool {
+        let last = self.messages.last();
+        let text = last.and_then(|message| message["content"].as_str()).unwrap_or_default().trim();
+        let goes_on = self.continues != Continues::Never && last.is_some_and(|last| last["role"] == "assistant");
+        let behind = if goes_on { 0 } else { text.len() };
+        let begin = prompt.rfind(text).filter(|_| !text.is_empty()).map_or(prompt.len(), |at| at + behind);
+        marks.is_open(prompt, begin)
     }
 
     /// The tools that the model hears of.
@@ -125,7 +158,7 @@ pub(crate) fn converse(
         None => talk.grammar.clone(),
     };
     let (text, prompt) = talk.render(generator)?;
-    let within_thought = family.thoughts.is_some_and(|marks| marks.is_open(&text, talk.turn_begins(&text)));
+    let within_thought = family.thoughts.is_some_and(|marks| talk.is_within_thought(marks, &text));
     let compiled = grammar.compile(generator)?;
     let mut ignored = talk.ignored.clone();
     // Where nothing is thought, no budget of thoughts changes anything.

@@ -29,6 +29,8 @@ pub(crate) struct Streams {
     early: VecDeque<(usize, Event)>,
     started: Instant,
     ticket: Ticket,
+    /// The fewest new tokens that the context leaves an answer, where more were asked for.
+    clipped: Option<u32>,
 }
 
 struct One {
@@ -64,12 +66,17 @@ pub(crate) fn start(
     let waiting = enter(app, held, generator, prompts, count)?;
     let ticket = app.live.enter(&call.id, held.entry.name());
     let mut answers = Vec::with_capacity(count);
+    let mut clipped: Option<u32> = None;
     for (prompt, waiting) in prompts.iter().zip(waiting) {
         // The first answer to a prompt has it computed for all of them.
         let mut waiting = Some(waiting);
-        check_length(generator, prompt, asked)?;
+        let room = room(generator, prompt)?;
+        let most = asked.max_tokens.map(|most| most.min(room));
+        if most < asked.max_tokens {
+            clipped = Some(clipped.map_or(room, |fewest| fewest.min(room)));
+        }
         for choice in 0..asked.n {
-            let request = request(app, call, generator, prompt, asked, choice)?;
+            let request = Request { max_new_tokens: most, ..request(app, call, generator, prompt, asked, choice)? };
             let deadline = app.options.request_time.map(|time| Instant::now() + time);
             let job =
                 Job { request, stops: asked.stops.clone(), marks: marks.clone(), constraint: constraint(), deadline };
@@ -77,19 +84,22 @@ pub(crate) fn start(
         }
     }
     let early = VecDeque::new();
-    Ok(Streams { held: held.clone(), answers, turn: 0, early, started: Instant::now(), ticket })
+    Ok(Streams { held: held.clone(), answers, turn: 0, early, started: Instant::now(), ticket, clipped })
 }
 
-/// Refuses a length that the engine would refuse, before anything is queued.
-fn check_length(generator: &Generator, prompt: &[u32], asked: &Asked) -> Result<(), ApiError> {
-    let max_context = generator.model().facts().context as usize;
-    let max_new = asked.max_tokens.unwrap_or(1) as usize;
-    let total = prompt.len().saturating_add(max_new);
-    if total > max_context {
-        let refused = AdmissionError::ExceedsContext { prompt: prompt.len(), max_new, total, max_context };
+/// New tokens that the context leaves behind a prompt, before anything is queued.
+///
+/// # Errors
+/// A prompt that leaves none.
+fn room(generator: &Generator, prompt: &[u32]) -> Result<u32, ApiError> {
+    let context = generator.model().facts().context;
+    let (prompt, max_context) = (prompt.len(), context as usize);
+    if prompt >= max_context {
+        let (max_new, total) = (1, prompt.saturating_add(1));
+        let refused = AdmissionError::ExceedsContext { prompt, max_new, total, max_context };
         return Err(yirage_engine::EngineError::Admission(refused).into());
     }
-    Ok(())
+    Ok(context.saturating_sub(u32::try_from(prompt).unwrap_or(u32::MAX)))
 }
 
 fn request(
@@ -115,7 +125,6 @@ fn request(
     }
     Ok(Request {
         prompt: prompt.to_vec(),
-        max_new_tokens: asked.max_tokens,
         min_new_tokens: asked.min_tokens,
         stop_ids,
         sampling,
@@ -131,6 +140,11 @@ impl Streams {
     /// The model that answers.
     pub(crate) fn held(&self) -> &Held {
         &self.held
+    }
+
+    /// The fewest new tokens that the context leaves an answer, where more were asked for.
+    pub(crate) fn clipped(&self) -> Option<u32> {
+        self.clipped
     }
 
     /// How many answers there are.

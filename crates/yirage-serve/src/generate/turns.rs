@@ -5,6 +5,7 @@ use super::streams::Streams;
 use crate::error::ApiError;
 use crate::limits::KEEP_ALIVE;
 use crate::models::Held;
+use crate::reply::Told;
 use crate::response_parser::Piece;
 use crate::sse::{Gone, Writer};
 use yirage_engine::sampling::Logprobs;
@@ -53,6 +54,13 @@ impl Turns {
     /// The model that answers.
     pub(crate) fn held(&self) -> &Held {
         self.streams.held()
+    }
+
+    /// What headers say of the answers.
+    pub(crate) fn told(&self) -> Told {
+        let held = self.streams.held();
+        let model = held.stands_in.then(|| held.entry.name().to_owned());
+        Told { model, clipped: self.streams.clipped() }
     }
 
     /// How many answers there are.

@@ -123,7 +123,7 @@ impl Grammar {
                     None => format,
                 };
                 inner.text("name")?;
-                inner.switch("strict")?;
+                inner.take("strict");
                 let (place, schema) = (inner.at("schema"), inner.take("schema"));
                 let schema = inner.need("schema", schema)?;
                 inner.finish_into(ignored)?;
@@ -240,7 +240,7 @@ mod tests {
             ),
             (json!({"response_format": {"type": "text", "json_schema": {}}}), "response_format.json_schema"),
             (json!({"structured_outputs": {}}), "structured_outputs"),
-            (json!({"structured_outputs": {"yaml": 1}}), "structured_outputs.yaml"),
+            (json!({"structured_outputs": {"yaml": 1}}), "structured_outputs"),
             (json!({"structured_outputs": {"json_object": false}}), "structured_outputs.json_object"),
             (json!({"structured_outputs": {"choice": []}}), "structured_outputs.choice"),
             (json!({"structured_outputs": {"choice": [1]}}), "structured_outputs.choice[0]"),

@@ -1,5 +1,6 @@
 //! POST /completion and /infill: llama.cpp's own forms of continuing a text and of filling one in.
 
+use super::cut::Cut;
 use crate::app::App;
 use crate::call::{Call, Posted};
 use crate::error::ApiError;
@@ -7,7 +8,7 @@ use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
 use crate::fim::{File, Gap};
 use crate::generate::{Asked, End, Ending, SAMPLING, Said, Speaker, StopCause, Turns, start};
 use crate::grammar::{FORMS, Grammar};
-use crate::models::Generator;
+use crate::models::{Generator, Held};
 use crate::prompt::{Encoding, Prompt, prompts};
 use crate::reply::{self, with_ignored};
 use crate::response_parser::Piece;
@@ -16,6 +17,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const OWN: &[Field] = &[
     honoured("model", r#"{"type":["string","null"]}"#),
@@ -24,16 +26,20 @@ const OWN: &[Field] = &[
     honoured("stream", r#"{"type":"boolean"}"#),
     honoured("repeat_penalty", r#"{"type":"number","minimum":0.01,"maximum":100}"#),
     honoured("return_tokens", r#"{"type":"boolean"}"#),
+    honoured("response_fields", r#"{"type":["array","null"],"items":{"type":"string"}}"#),
+    honoured("n_indent", r#"{"type":["integer","null"],"minimum":0}"#),
+    honoured("t_max_predict_ms", r#"{"type":["integer","null"]}"#),
+    // A prompt is computed whole, or nothing could be said of it.
+    ignored("t_max_prompt_ms", r#"{"type":"integer"}"#),
+    // The order of samplers is fixed; those that are not wanted are left at what asks for nothing.
+    ignored("samplers", "{}"),
     ignored("id_slot", r#"{"type":"integer"}"#),
     ignored("timings_per_token", r#"{"type":"boolean"}"#),
     ignored("n_keep", r#"{"type":"integer"}"#),
     ignored("repeat_last_n", r#"{"type":"integer"}"#),
     refused("n_probs", "use /v1/completions with `logprobs`", &["0"]),
-    refused("samplers", "the order of samplers is fixed", &[]),
     refused("image_data", "only text is understood", &["[]"]),
     refused("lora", "there are no adapters", &["[]"]),
-    refused("n_indent", "text is not shaped", &["0"]),
-    refused("t_max_predict_ms", "give a number of tokens", &["0"]),
 ];
 
 const TEXT: &[Field] = &[honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#)];
@@ -54,11 +60,24 @@ pub(crate) const INFILL: Table = &[GAP, OWN, FORMS, SAMPLING];
 const EXTRA: Table = &[&[honoured("filename", "{}"), honoured("text", "{}")]];
 
 struct Completion {
-    turns: Turns,
+    /// None where there was nothing to continue.
+    turns: Option<Turns>,
+    held: Held,
     prompt: Vec<u32>,
-    stream: bool,
-    tokens: bool,
+    shape: Shape,
+    began: Instant,
     ignored: Vec<String>,
+}
+
+/// How an answer is given.
+#[derive(Default)]
+struct Shape {
+    stream: bool,
+    /// Whether ids of tokens are wanted.
+    tokens: bool,
+    /// The fields that are wanted of an answer; none is all.
+    fields: Option<Vec<String>>,
+    cut: Cut,
 }
 
 /// The endpoint.
@@ -72,13 +91,26 @@ pub(crate) async fn infill(State(app): State<Arc<App>>, Posted { call, body }: P
 }
 
 async fn respond(mut of: Completion) -> Result<Response, ApiError> {
-    of.turns.first().await?;
     let ignored = std::mem::take(&mut of.ignored);
-    let response = match of.stream {
-        true => sse::stream(Framing::Events, |writer| stream(of, writer)),
-        false => whole(of).await?,
+    let turns = of.turns.take();
+    let (response, told) = match turns {
+        Some(mut turns) => {
+            turns.first().await?;
+            let told = turns.told();
+            let response = match of.shape.stream {
+                true => sse::stream(Framing::Events, |writer| stream(of, turns, writer)),
+                false => whole(&of, turns).await?,
+            };
+            (response, Some(told))
+        }
+        None if of.shape.stream => (sse::stream(Framing::Events, |writer| nothing(of, writer)), None),
+        None => (reply::json(&of.shown(of.last(&Seen::default(), None))), None),
     };
-    Ok(with_ignored(response, &ignored))
+    let response = with_ignored(response, &ignored);
+    Ok(match told {
+        Some(told) => told.on(response),
+        None => response,
+    })
 }
 
 /// What a prompt is made of.
@@ -137,8 +169,7 @@ struct Read {
     asked: Asked,
     sent: Sent,
     grammar: Grammar,
-    tokens: bool,
-    stream: bool,
+    shape: Shape,
     ignored: Vec<String>,
 }
 
@@ -157,13 +188,23 @@ fn read(mut fields: Fields, suggested: Asked, prompt: ReadPrompt) -> Result<Read
     let most = most.or(fields.whole::<i64>("max_tokens", "a whole number, -1 for as many as fit")?);
     // -1 and -2 are llama.cpp's words for as many as fit.
     asked.max_tokens = most.and_then(|most| u32::try_from(most).ok());
-    let tokens = fields.switch("return_tokens")?.unwrap_or(false);
-    let stream = fields.switch("stream")?.unwrap_or(false);
+    let shape = shape(&mut fields)?;
     let mut ignored = Vec::new();
     let sent = prompt(&mut fields, &mut ignored)?;
     let grammar = Grammar::read(&mut fields, &mut ignored)?;
     fields.finish_into(&mut ignored)?;
-    Ok(Read { asked, sent, grammar, tokens, stream, ignored })
+    Ok(Read { asked, sent, grammar, shape, ignored })
+}
+
+fn shape(fields: &mut Fields) -> Result<Shape, ApiError> {
+    let tokens = fields.switch("return_tokens")?.unwrap_or(false);
+    let stream = fields.switch("stream")?.unwrap_or(false);
+    let named = fields.texts("response_fields")?;
+    let indent = fields.whole::<u32>("n_indent", "a whole number")?.unwrap_or(0) as usize;
+    // No time, and -1, are no limit.
+    let time = fields.whole::<i64>("t_max_predict_ms", "milliseconds")?.and_then(|time| u64::try_from(time).ok());
+    let time = time.filter(|time| *time > 0).map(Duration::from_millis);
+    Ok(Shape { stream, tokens, fields: Some(named).filter(|named| !named.is_empty()), cut: Cut { indent, time } })
 }
 
 /// What changes nothing in a body of /completion.
@@ -189,18 +230,23 @@ fn checked(body: &[u8], table: Table, prompt: ReadPrompt) -> Result<Vec<String>,
 }
 
 fn begin(app: &App, call: &Call, body: &[u8], table: Table, prompt: ReadPrompt) -> Result<Completion, ApiError> {
+    let began = Instant::now();
     let mut fields = Fields::parse(body, table)?;
     let model = fields.text("model")?;
     let held = app.models.hold(model.as_deref())?;
     let generator = held.generator()?;
     let suggested = Asked::suggested(generator.model().generation(), app.unique());
-    let Read { asked, sent, grammar, tokens, stream, ignored } = read(fields, suggested, prompt)?;
+    let Read { asked, sent, grammar, shape, ignored } = read(fields, suggested, prompt)?;
     let prompt = sent.ids(generator)?;
+    if prompt.is_empty() {
+        // Clients ask so whether the server is there, and to have it warm.
+        return Ok(Completion { turns: None, held, prompt, shape, began, ignored });
+    }
     let compiled = grammar.compile(generator)?;
     let streams =
         start(app, call, &held, std::slice::from_ref(&prompt), &asked, &Arc::default(), &|| compiled.constraint())?;
-    let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, tokens));
-    Ok(Completion { turns, prompt, stream, tokens, ignored })
+    let turns = Some(Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, true)));
+    Ok(Completion { turns, held, prompt, shape, began, ignored })
 }
 
 /// Text and ids of what was said, and the end where it is one.
@@ -214,52 +260,109 @@ fn parts(said: Said) -> (String, Vec<u32>, Option<Box<End>>) {
     (pieces.into_iter().map(text).collect(), tokens.iter().map(|token| token.id).collect(), end)
 }
 
-async fn whole(mut of: Completion) -> Result<Response, ApiError> {
-    let (mut text, mut ids, mut ended) = (String::new(), Vec::new(), None);
-    while let Some(said) = of.turns.next().await? {
-        let (more, tokens, end) = parts(said);
-        text.push_str(&more);
-        ids.extend(tokens);
-        ended = end.or(ended);
-    }
-    let mut object = of.last(ended.as_deref());
-    object["content"] = text.into();
-    if of.tokens {
-        object["tokens"] = json!(ids);
-    }
-    Ok(reply::json(&object))
+/// What has been said so far.
+#[derive(Default)]
+struct Seen {
+    text: String,
+    ids: Vec<u32>,
+    /// Until the first token, and from then on.
+    waited: Duration,
+    spoken: Duration,
 }
 
-async fn stream(mut of: Completion, writer: Writer) -> Result<(), Gone> {
+impl Seen {
+    /// Takes ids that came so long after the request.
+    fn heard(&mut self, ids: &[u32], since: Duration) {
+        match self.ids.is_empty() {
+            true => self.waited = since,
+            false => self.spoken = since.saturating_sub(self.waited),
+        }
+        self.ids.extend_from_slice(ids);
+    }
+}
+
+async fn whole(of: &Completion, mut turns: Turns) -> Result<Response, ApiError> {
+    let (mut seen, mut ended, mut watch) = (Seen::default(), None, of.shape.cut.watch());
+    while let Some(said) = turns.next().await? {
+        let (mut more, tokens, end) = parts(said);
+        let cut = watch.take(&mut more);
+        seen.text.push_str(&more);
+        seen.heard(&tokens, of.began.elapsed());
+        ended = end.or(ended);
+        // What is dropped ends its answer.
+        if cut {
+            break;
+        }
+    }
+    Ok(reply::json(&of.shown(of.last(&seen, ended.as_deref()))))
+}
+
+async fn stream(of: Completion, mut turns: Turns, writer: Writer) -> Result<(), Gone> {
+    let (mut seen, mut watch) = (Seen::default(), of.shape.cut.watch());
     loop {
-        let said = match of.turns.next_for(&writer).await? {
+        let said = match turns.next_for(&writer).await? {
             Ok(Some(said)) => said,
             Ok(None) => return Ok(()),
             Err(error) => return writer.data(&error.openai()).await,
         };
-        let (text, ids, end) = parts(said);
-        let mut object = match &end {
-            Some(end) => of.last(Some(end)),
-            None => json!({"index": 0, "stop": false}),
-        };
-        object["content"] = text.into();
-        if of.tokens {
-            object["tokens"] = json!(ids);
+        let (mut text, ids, end) = parts(said);
+        let cut = watch.take(&mut text);
+        seen.heard(&ids, of.began.elapsed());
+        let part = Seen { text, ids, ..Seen::default() };
+        if end.is_some() || cut {
+            let last = of.last_part(&seen, part, end.as_deref());
+            return writer.data(&of.shown(last)).await;
+        }
+        let mut object = json!({"index": 0, "stop": false, "content": part.text});
+        if of.shape.tokens {
+            object["tokens"] = json!(part.ids);
         }
         writer.data(&object).await?;
     }
 }
 
+/// The stream of an answer to nothing.
+async fn nothing(of: Completion, writer: Writer) -> Result<(), Gone> {
+    writer.data(&of.shown(of.last(&Seen::default(), None))).await
+}
+
+/// The value at a path such as `timings/prompt_ms`.
+fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('/').try_fold(object, |inner, name| inner.get(name))
+}
+
 impl Completion {
-    /// What the last object says.
-    fn last(&self, end: Option<&End>) -> Value {
+    /// An object with the fields that are wanted, under the names by which they were asked for.
+    fn shown(&self, object: Value) -> Value {
+        let Some(fields) = &self.shape.fields else { return object };
+        fields.iter().filter_map(|path| Some((path.clone(), at(&object, path)?.clone()))).collect()
+    }
+
+    /// The last object of a stream: what all of it came to, and its last part.
+    fn last_part(&self, seen: &Seen, part: Seen, end: Option<&End>) -> Value {
+        let mut object = self.last(seen, end);
+        object["content"] = part.text.into();
+        if self.shape.tokens {
+            object["tokens"] = json!(part.ids);
+        }
+        object
+    }
+
+    /// What the last object says. An answer without an end was cut off.
+    fn last(&self, seen: &Seen, end: Option<&End>) -> Value {
         let mut object = json!({
             "index": 0,
-            "model": self.turns.held().entry.name(),
+            "content": seen.text,
+            "model": self.held.entry.name(),
             "stop": true,
-            "tokens": [],
+            "stop_type": "limit",
+            "stopping_word": "",
+            "tokens": if self.shape.tokens { json!(seen.ids) } else { json!([]) },
             "tokens_evaluated": self.prompt.len(),
+            "tokens_predicted": seen.ids.len(),
+            "tokens_cached": 0,
             "truncated": false,
+            "timings": timings((self.prompt.len(), seen.waited), (seen.ids.len(), seen.spoken)),
         });
         let Some(end) = end else { return object };
         let (finished, word) = (&end.finished, matches!(&end.stop, Some(StopCause::Text(_))));
@@ -270,21 +373,27 @@ impl Completion {
             _ => "eos",
         }
         .into();
-        object["stopping_word"] =
-            if let Some(StopCause::Text(text)) = &end.stop { text.as_str().into() } else { "".into() };
+        if let Some(StopCause::Text(text)) = &end.stop {
+            object["stopping_word"] = text.as_str().into();
+        }
         object["tokens_predicted"] = usage.new_tokens.into();
         object["tokens_cached"] = usage.cached_tokens.into();
-        let rate = |tokens: usize, seconds: f64| if seconds > 0.0 { tokens as f64 / seconds } else { 0.0 };
-        let (prefill, decode) = (finished.prefill.as_secs_f64(), finished.decode.as_secs_f64());
         let computed = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
-        object["timings"] = json!({
-            "prompt_n": computed,
-            "prompt_ms": prefill * 1e3,
-            "prompt_per_second": rate(computed, prefill),
-            "predicted_n": usage.new_tokens,
-            "predicted_ms": decode * 1e3,
-            "predicted_per_second": rate(usage.new_tokens.saturating_sub(1), decode),
-        });
+        object["timings"] = timings((computed, finished.prefill), (usage.new_tokens, finished.decode));
         object
     }
+}
+
+/// Tokens and times of a prompt and of an answer.
+fn timings((computed, prefill): (usize, Duration), (new, decode): (usize, Duration)) -> Value {
+    let rate = |tokens: usize, seconds: f64| if seconds > 0.0 { tokens as f64 / seconds } else { 0.0 };
+    let (prefill, decode) = (prefill.as_secs_f64(), decode.as_secs_f64());
+    json!({
+        "prompt_n": computed,
+        "prompt_ms": prefill * 1e3,
+        "prompt_per_second": rate(computed, prefill),
+        "predicted_n": new,
+        "predicted_ms": decode * 1e3,
+        "predicted_per_second": rate(new.saturating_sub(1), decode),
+    })
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) async fn props(State(app): State<Arc<App>>, RawQuery(asked): RawQuery) -> Result<Response, ApiError> {
     let name = name(&app, asked.as_deref());
     app.work(move |app| {
-        let held = app.models.hold(name.as_deref())?;
+        let held = app.models.hold_named(name.as_deref())?;
         let generator = held.generator()?;
         let generation = generator.model().generation();
         let template = generator.template_source().unwrap_or_default();
@@ -71,7 +71,7 @@ fn decoded(text: &str) -> String {
 pub(crate) async fn slots(State(app): State<Arc<App>>, RawQuery(asked): RawQuery) -> Result<Response, ApiError> {
     let name = name(&app, asked.as_deref());
     app.work(move |app| {
-        let held = app.models.hold(name.as_deref())?;
+        let held = app.models.hold_named(name.as_deref())?;
         let generator = held.generator()?;
         let (context, open) = (generator.model().facts().context, generator.model().open_jobs());
         let slot = |id| json!({"id": id, "n_ctx": context, "is_processing": id < open});
@@ -113,7 +113,7 @@ pub(crate) fn check_name(body: &[u8]) -> Result<Vec<String>, ApiError> {
 pub(crate) async fn load(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
         let model = read_name(&body)?;
-        app.models.hold(model.as_deref())?;
+        app.models.hold_named(model.as_deref())?;
         Ok(reply::json(&json!({"success": true})))
     })
     .await

@@ -96,13 +96,19 @@ impl Generator {
         self.chat.as_ref().map(|chat| chat.source.as_str())
     }
 
-    /// The text that a template makes of a conversation, and its tokens.
+    /// The text that a template makes of a conversation, as `end` ends it, and its tokens.
     ///
     /// # Errors
-    /// [`SessionError::Chat`], [`SessionError::Tokenizer`].
-    pub(crate) fn render(&self, of: &Template, inputs: ChatInputs<'_>) -> Result<(String, Vec<u32>), ApiError> {
+    /// [`SessionError::Chat`], [`SessionError::Tokenizer`]; what `end` says.
+    pub(crate) fn render(
+        &self,
+        of: &Template,
+        inputs: ChatInputs<'_>,
+        end: impl FnOnce(String) -> Result<String, ApiError>,
+    ) -> Result<(String, Vec<u32>), ApiError> {
         let texts = self.texts()?;
-        let rendered = texts.render(&of.template, inputs)?;
+        let mut rendered = texts.render(&of.template, inputs)?;
+        rendered.text = end(rendered.text)?;
         let ids = texts.encode_rendered(&rendered)?;
         Ok((rendered.text, ids))
     }

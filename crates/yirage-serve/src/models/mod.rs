@@ -120,6 +120,8 @@ enum Closing {
 pub(crate) struct Held {
     pub(crate) entry: Arc<ModelEntry>,
     pub(crate) served: Arc<Served>,
+    /// Whether it answers for a name that is none of its own.
+    pub(crate) stands_in: bool,
 }
 
 impl Held {
@@ -176,20 +178,33 @@ impl Models {
         }
     }
 
-    /// The model of a name, opened where it is not. It may take long: not for threads that serve connections.
+    /// The model that answers to a name, opened where it is not. Clients have names of their makers' models built in, so
+    /// where there is one model it answers to every name, and says so. It may take long: not for threads that serve
+    /// connections.
+    ///
+    /// # Errors
+    /// As [`Models::hold_named`].
+    pub(crate) fn hold(&self, name: Option<&str>) -> Result<Held, ApiError> {
+        match (self.entry(name), self.entries.as_slice()) {
+            (Err(_), [_]) => Ok(Held { stands_in: true, ..self.hold_named(None)? }),
+            _ => self.hold_named(name),
+        }
+    }
+
+    /// The model of a name, opened where it is not.
     ///
     /// # Errors
     /// As [`Models::entry`]; a model that cannot be opened, or that does not fit beside those that are used.
-    pub(crate) fn hold(&self, name: Option<&str>) -> Result<Held, ApiError> {
+    pub(crate) fn hold_named(&self, name: Option<&str>) -> Result<Held, ApiError> {
         let entry = self.entry(name)?;
         entry.touch();
         entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if let Some(served) = entry.opened() {
-            return Ok(Held { entry: entry.clone(), served });
+            return Ok(Held { entry: entry.clone(), served, stands_in: false });
         }
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(served) = entry.opened() {
-            return Ok(Held { entry: entry.clone(), served });
+            return Ok(Held { entry: entry.clone(), served, stands_in: false });
         }
         self.make_room(entry)?;
         let opened = (entry.open)();
@@ -200,7 +215,7 @@ impl Models {
         let served = Arc::new(served);
         entry.touch();
         *entry.slot() = Some(served.clone());
-        Ok(Held { entry: entry.clone(), served })
+        Ok(Held { entry: entry.clone(), served, stands_in: false })
     }
 
     /// Closes models, the one used longest ago first, until `entry` fits.

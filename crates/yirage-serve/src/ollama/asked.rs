@@ -57,7 +57,7 @@ const OPTIONS: Table = &[&[
 /// nothing.
 ///
 /// # Errors
-/// An option that makes no sense; a context longer than the model has here, which is never passed over in silence.
+/// An option that makes no sense.
 pub(super) fn asked(suggested: Asked, context: u32, fields: &mut Fields) -> Result<(Asked, Vec<String>), ApiError> {
     let mut asked = suggested;
     let Some(mut options) = fields.fields("options", OPTIONS)? else { return Ok((asked, Vec::new())) };
@@ -85,15 +85,10 @@ pub(super) fn asked(suggested: Asked, context: u32, fields: &mut Fields) -> Resu
     let most = options.whole::<i64>("num_predict", "a whole number, -1 for as many as fit")?;
     asked.max_tokens = most.and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
     asked.stops = options.texts("stop")?;
-    if let Some(wanted) = options.whole::<u32>("num_ctx", "a whole number")?
-        && wanted > context
-    {
-        let what = format!(
-            "`num_ctx` is {wanted}, and the model was loaded with {context}; start the server with --context {wanted}"
-        );
-        return Err(ApiError::field("num_ctx", what));
-    }
-    let ignored = options.finish()?;
+    // A client asks for room, not for an answer. A prompt that would need more than there is is refused for its length.
+    let longer = options.whole::<u32>("num_ctx", "a whole number")?.is_some_and(|wanted| wanted > context);
+    let mut ignored = options.finish()?;
+    ignored.extend(longer.then(|| "options.num_ctx".to_owned()));
     Ok((asked, ignored))
 }
 

@@ -84,10 +84,11 @@ async fn respond(read: Read, as_message: bool) -> Result<Response, ApiError> {
         }
         Wanted::Answer(mut begun) => {
             begun.turns.first().await?;
-            match read.stream {
+            let told = begun.turns.told();
+            told.on(match read.stream {
                 true => sse::stream(Framing::Lines, |writer| stream(*begun, writer)),
                 false => whole(*begun).await?,
-            }
+            })
         }
     };
     Ok(with_ignored(response, &read.ignored))

@@ -107,7 +107,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Posted { body, .. }: Poste
     app.work(move |app| {
         let (model, ignored) = read_show(&body)?;
         let model = untagged(app, model);
-        let held = app.models.hold(model.as_deref())?;
+        let held = app.models.hold_named(model.as_deref())?;
         let mut object = one(&held.entry);
         let (mut capabilities, mut template) = (vec!["embedding"], String::new());
         if let Served::Generator(generator) = &*held.served {

@@ -10,7 +10,7 @@ use crate::call::{Call, Posted};
 use crate::conversation;
 use crate::error::ApiError;
 use crate::fields::{Fields, Table, honoured, ignored, wrong};
-use crate::generate::{Asked, Budget, Talk, converse};
+use crate::generate::{Asked, Budget, Continues, Talk, converse};
 use crate::grammar::Grammar;
 use crate::reply::with_ignored;
 use crate::sse::{self, Framing};
@@ -27,12 +27,13 @@ const MAX_TOP: u32 = 20;
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     let mut chat = app.work(move |app| begin(app, &call, &body)).await?;
     chat.conversing.turns.first().await?;
+    let told = chat.conversing.turns.told();
     let ignored = std::mem::take(&mut chat.ignored);
     let response = match chat.stream {
         true => sse::stream(Framing::Events, |writer| stream(chat, writer)),
         false => whole(chat).await?,
     };
-    Ok(with_ignored(response, &ignored))
+    Ok(told.on(with_ignored(response, &ignored)))
 }
 
 fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Chat, ApiError> {
@@ -156,8 +157,11 @@ pub(super) fn include_usage(fields: &mut Fields, stream: bool, ignored: &mut Vec
 /// The conversation of a body.
 pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     let messages = fields.list("messages")?;
+    let mut messages = fields.need("messages", messages)?;
+    let generation_prompt = fields.switch("add_generation_prompt")?;
+    let continues = Continues::read(fields.switch("continue_final_message")?, generation_prompt, &mut messages)?;
     let mut ignored = Vec::new();
-    let messages = conversation::messages("messages", fields.need("messages", messages)?, &mut ignored)?;
+    let messages = conversation::messages("messages", messages, &mut ignored)?;
     let list = fields.list("tools")?.unwrap_or_default();
     let choice = fields.take("tool_choice");
     let parallel = fields.switch("parallel_tool_calls")?.unwrap_or(true);
@@ -177,7 +181,8 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
         reasoning_effort,
         budget,
         kwargs,
-        add_generation_prompt: fields.switch("add_generation_prompt")?.unwrap_or(true),
+        add_generation_prompt: generation_prompt.unwrap_or(true),
+        continues,
         grammar,
         ..Talk::new(messages)
     })

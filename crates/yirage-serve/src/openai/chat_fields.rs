@@ -23,12 +23,12 @@ const OWN: &[Field] = &[
     honoured("reasoning", r#"{"type":["object","null"]}"#),
     honoured("chat_template_kwargs", r#"{"type":["object","null"]}"#),
     honoured("add_generation_prompt", r#"{"type":["boolean","null"]}"#),
+    honoured("continue_final_message", r#"{"type":["boolean","null"]}"#),
     honoured("documents", r#"{"type":["array","null"]}"#),
     honoured("return_token_ids", r#"{"type":["boolean","null"]}"#),
     honoured("functions", r#"{"type":["array","null"],"items":{"type":"object"}}"#),
     honoured("function_call", r#"{"anyOf":[{"type":["string","null"]},{"type":"object"}]}"#),
     refused("modalities", "only text is made", &["[\"text\"]", "[]"]),
-    refused("continue_final_message", "a template ends the last message", &["false"]),
     refused("echo", "a conversation is not part of its answer", &["false"]),
     refused("prompt_logprobs", "use /v1/completions with `echo` and `logprobs`", &[]),
 ];

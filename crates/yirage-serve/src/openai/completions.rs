@@ -51,12 +51,13 @@ pub(crate) const COMPLETIONS: &[&[Field]] = &[OWN, HINTS, FORMS, SAMPLING];
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     let mut of = app.work(move |app| begin(app, &call, &body)).await?;
     of.turns.first().await?;
+    let told = of.turns.told();
     let ignored = std::mem::take(&mut of.ignored);
     let response = match of.stream {
         true => sse::stream(Framing::Events, |writer| stream(of, writer)),
         false => whole(of).await?,
     };
-    Ok(with_ignored(response, &ignored))
+    Ok(told.on(with_ignored(response, &ignored)))
 }
 
 /// What a body asks of its model.

@@ -1,6 +1,7 @@
 //! Answers of /v1/responses, whole and in parts.
 
 use super::begun::Begun;
+use super::items;
 use super::output::{Event, Output};
 use crate::error::ApiError;
 use crate::generate::{End, Ending, Said, SeenToken};
@@ -18,6 +19,11 @@ fn parts(said: Said) -> (Vec<Piece>, Vec<SeenToken>, Option<Box<End>>) {
         Said::Ended { pieces, tokens, end, .. } => (pieces, tokens, Some(end)),
         Said::Prompt { .. } => (Vec::new(), Vec::new(), None),
     }
+}
+
+/// Whether an answer ended at its limit.
+fn is_cut(end: Option<&End>) -> bool {
+    end.is_some_and(|end| end.ending == Ending::Length)
 }
 
 impl Begun {
@@ -38,7 +44,8 @@ impl Begun {
         let usage = ended.then(|| {
             json!({
                 "input_tokens": usage.prompt,
-                "input_tokens_details": {"cached_tokens": usage.cached},
+                // Nothing is written because somebody asks for it: what is cached is so of itself.
+                "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
                 "output_tokens": usage.new,
                 "output_tokens_details": {"reasoning_tokens": usage.reasoning},
                 "total_tokens": usage.prompt + usage.new,
@@ -61,11 +68,11 @@ impl Begun {
 
     /// The response when all was said; it is kept where that is wanted.
     fn ended(&mut self, output: &Output, end: Option<&End>) -> Value {
-        let cut = end.is_some_and(|end| end.ending == Ending::Length);
-        let object = self.object(if cut { "incomplete" } else { "completed" }, output, None);
+        let object = self.object(if is_cut(end) { "incomplete" } else { "completed" }, output, None);
         if let Some(mut messages) = self.kept.take() {
-            messages.push(output.message());
-            let kept = Kept { response: object.clone(), messages: Some(messages), running: None };
+            items::say(&mut messages, output.message());
+            let (input, messages) = (self.input.clone(), Some(messages));
+            let kept = Kept { response: object.clone(), messages, input, running: None };
             match self.background {
                 true => self.app.stored.replace(&self.id, &self.owner, kept),
                 false => self.app.stored.keep(&self.id, &self.owner, kept),
@@ -99,7 +106,7 @@ pub(super) async fn computed(begun: &mut Begun) -> Result<Value, ApiError> {
         drop(begun.hear(&mut output, pieces, &tokens));
         ended = end.or(ended);
     }
-    output.close();
+    output.end(is_cut(ended.as_deref()));
     let mut object = begun.ended(&output, ended.as_deref());
     object["output_text"] = output.text().into();
     Ok(object)
@@ -145,7 +152,7 @@ pub(super) async fn stream(mut begun: Begun, writer: Writer) -> Result<(), Gone>
         }
         ended = end.or(ended);
     }
-    for (name, event) in output.close() {
+    for (name, event) in output.end(is_cut(ended.as_deref())) {
         to.event(name, event).await?;
     }
     let object = begun.ended(&output, ended.as_deref());

@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 pub(super) fn later(mut begun: Begun) -> Response {
     let object = begun.object("in_progress", &begun.output(), None);
     let cancelled = Arc::new(Notify::new());
-    let kept = Kept { response: object.clone(), messages: None, running: Some(cancelled.clone()) };
+    let kept =
+        Kept { response: object.clone(), messages: None, input: begun.input.clone(), running: Some(cancelled.clone()) };
     begun.app.stored.keep(&begun.id, &begun.owner, kept);
     tokio::spawn(async move {
         let failed = tokio::select! {
@@ -23,7 +24,8 @@ pub(super) fn later(mut begun: Begun) -> Response {
             },
             () = cancelled.notified() => begun.object("cancelled", &begun.output(), None),
         };
-        begun.app.stored.replace(&begun.id, &begun.owner, Kept { response: failed, messages: None, running: None });
+        let kept = Kept { response: failed, messages: None, input: begun.input.clone(), running: None };
+        begun.app.stored.replace(&begun.id, &begun.owner, kept);
     });
     reply::json(&object)
 }

@@ -14,6 +14,8 @@ pub(super) struct Begun {
     pub(super) echoed: Value,
     /// The conversation, to be kept with the answer; none where nothing is to be kept.
     pub(super) kept: Option<Vec<Value>>,
+    /// What was sent, as items.
+    pub(super) input: Arc<Vec<Value>>,
     pub(super) owner: String,
     pub(super) stream: bool,
     /// Whether it is asked for later.

@@ -16,6 +16,8 @@ pub(super) struct Output {
     /// The call that grows.
     call: Option<Call>,
     text: String,
+    /// Whether the answer ended at its limit, within the item that grows.
+    cut: bool,
 }
 
 /// An item that grows.
@@ -44,7 +46,7 @@ impl Kind {
 
 impl Output {
     pub(super) fn new(id: &str) -> Output {
-        Output { id: id.to_owned(), items: Vec::new(), open: None, call: None, text: String::new() }
+        Output { id: id.to_owned(), items: Vec::new(), open: None, call: None, text: String::new(), cut: false }
     }
 
     /// The items that are whole.
@@ -68,7 +70,11 @@ impl Output {
                 "id": self.item_id("msg"),
                 "type": "message",
                 "role": "assistant",
-                "status": if content.is_empty() { "in_progress" } else { "completed" },
+                "status": match (content.is_empty(), self.cut) {
+                    (true, _) => "in_progress",
+                    (false, true) => "incomplete",
+                    (false, false) => "completed",
+                },
                 "content": content,
             }),
             Kind::Reasoning => json!({
@@ -120,8 +126,14 @@ impl Output {
         }
     }
 
+    /// Ends the item that grows with the answer, which may have been cut at its limit.
+    pub(super) fn end(&mut self, cut: bool) -> Vec<Event> {
+        self.cut = cut;
+        self.close()
+    }
+
     /// Ends the item that grows. A call that has not ended itself is incomplete.
-    pub(super) fn close(&mut self) -> Vec<Event> {
+    fn close(&mut self) -> Vec<Event> {
         if let Some(call) = self.call.take() {
             return self.end_call(&call);
         }

@@ -44,16 +44,19 @@ const OWN: &[Field] = &[
     honoured("include", r#"{"type":["array","null"],"items":{"type":"string"}}"#),
     honoured("top_logprobs", r#"{"type":["integer","null"],"minimum":0,"maximum":20}"#),
     ignored("stream_options", r#"{"type":["object","null"]}"#),
-    refused("truncation", "a conversation is never shortened", &["\"disabled\""]),
+    // What is too long is refused, whatever is asked for.
+    ignored("truncation", r#"{"type":["string","null"]}"#),
+    // Tools that this server runs: none.
+    ignored("max_tool_calls", r#"{"type":["integer","null"]}"#),
+    ignored("client_metadata", r#"{"type":["object","null"]}"#),
     refused("conversation", "use `previous_response_id`", &[]),
     refused("prompt", "there are no stored prompts", &[]),
-    refused("max_tool_calls", "tools are called by the client", &[]),
 ];
 
 /// The fields of it.
 pub(crate) const RESPONSES: Table = &[OWN];
 
-const TEXT: Table = &[&[honoured("format", "{}"), refused("verbosity", "say it in the prompt", &["\"medium\""])]];
+const TEXT: Table = &[&[honoured("format", "{}"), ignored("verbosity", "{}")]];
 
 /// Finds what was said in a response that was kept.
 type Previous<'a> = &'a dyn Fn(&str) -> Result<Vec<Value>, ApiError>;
@@ -63,6 +66,8 @@ struct Read {
     talk: Talk,
     /// The conversation without instructions.
     messages: Vec<Value>,
+    /// What was sent.
+    input: Value,
     echoed: Value,
 }
 
@@ -72,13 +77,13 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
     if !begun.background {
         begun.conversing.turns.first().await?;
     }
-    let ignored = std::mem::take(&mut begun.ignored);
+    let (ignored, told) = (std::mem::take(&mut begun.ignored), begun.conversing.turns.told());
     let response = match (begun.background, begun.stream) {
         (true, _) => later(begun),
         (false, true) => sse::stream(Framing::Events, |writer| stream(begun, writer)),
         (false, false) => whole(begun).await?,
     };
-    Ok(with_ignored(response, &ignored))
+    Ok(told.on(with_ignored(response, &ignored)))
 }
 
 /// The endpoint that counts.
@@ -176,7 +181,8 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
     let held = app.models.hold(model.as_deref())?;
     let mut asked = Asked::suggested(held.generator()?.model().generation(), app.unique());
     let wanted = wanted(fields, &|id| said(app, call, id))?;
-    let Wanted { read: Read { talk, messages, mut echoed }, stream, store, background, mut ignored, .. } = wanted;
+    let Wanted { read: Read { talk, messages, input, mut echoed }, stream, store, background, mut ignored, .. } =
+        wanted;
     asked.max_tokens = wanted.max_tokens;
     asked.sampling.logprobs = wanted.logprobs;
     asked.sampling.temperature = wanted.temperature.unwrap_or(asked.sampling.temperature);
@@ -197,7 +203,8 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
     ignored.extend_from_slice(&conversing.ignored);
     let (kept, owner) = (store.then_some(messages), call.caller.name.clone());
     let id = format!("resp_{}", app.id("").trim_start_matches('-'));
-    Ok(Begun { app: app.clone(), conversing, id, echoed, kept, owner, stream, background, ignored })
+    let input = Arc::new(if store { items::listed(&input, id.trim_start_matches("resp_")) } else { Vec::new() });
+    Ok(Begun { app: app.clone(), conversing, id, echoed, kept, input, owner, stream, background, ignored })
 }
 
 /// The messages of a response that was kept.
@@ -220,8 +227,9 @@ fn read(fields: &mut Fields, said: Previous<'_>) -> Result<Read, ApiError> {
     let previous = fields.text("previous_response_id")?;
     let mut messages = previous.as_deref().map(said).transpose()?.unwrap_or_default();
     let input = fields.take("input");
+    let input = fields.need("input", input)?;
     let mut ignored = Vec::new();
-    messages.extend(items::messages(fields.need("input", input)?, &mut ignored)?);
+    messages.extend(items::messages(input.clone(), &mut ignored)?);
     let instructions = fields.text("instructions")?;
     let mut all: Vec<Value> = instructions.iter().map(|text| json!({"role": "system", "content": text})).collect();
     all.extend(messages.iter().cloned());
@@ -251,5 +259,5 @@ fn read(fields: &mut Fields, said: Previous<'_>) -> Result<Read, ApiError> {
     let tools = ToolUse::new(Tool::list(&list, &mut ignored)?, choice, parallel, &mut ignored)?;
     let thinking = effort.as_deref().map(|effort| effort != "none");
     let talk = Talk { tools, reasoning_effort: effort, thinking, budget, grammar, ignored, ..Talk::new(all) };
-    Ok(Read { talk, messages, echoed })
+    Ok(Read { talk, messages, input, echoed })
 }

@@ -30,10 +30,15 @@ pub fn engine_options() -> EngineOptions {
 
 /// A model of half a megabyte with a chat template.
 pub fn loaded(options: &EngineOptions) -> Loaded {
+    loaded_with(options, TEMPLATE)
+}
+
+/// The same with another template.
+pub fn loaded_with(options: &EngineOptions, template: &str) -> Loaded {
     let checkpoint = Checkpoint::open(bedtime::f32()).unwrap();
     let mut loaded = Loaded::load(&checkpoint, device(), options, &mut |_, _| {}).unwrap();
     let texts = Arc::get_mut(loaded.texts.as_mut().unwrap()).unwrap();
-    let sources = TemplateSources { given: Some(TEMPLATE), ..TemplateSources::default() };
+    let sources = TemplateSources { given: Some(template), ..TemplateSources::default() };
     texts.templates = Templates::resolve(&sources).unwrap();
     loaded
 }
@@ -45,6 +50,26 @@ pub fn generator(options: &EngineOptions) -> Generator {
 pub fn story(options: EngineOptions) -> ModelEntry {
     let names = vec!["story".to_owned(), "org/story".to_owned()];
     ModelEntry::new(names, 1 << 20, Box::new(move || Ok(Served::Generator(Box::new(generator(&options))))))
+}
+
+/// The same with another template.
+pub fn story_with(options: EngineOptions, template: &'static str) -> ModelEntry {
+    let open = move || {
+        let model = loaded_with(&options, template).start().unwrap();
+        Ok(Served::Generator(Box::new(Generator::new(model, options.max_seqs as usize, None).unwrap())))
+    };
+    ModelEntry::new(vec!["story".to_owned()], 1 << 20, Box::new(open))
+}
+
+/// A model that fills gaps in.
+pub fn fills_in(options: EngineOptions) -> ModelEntry {
+    let open = move || {
+        let checkpoint = Checkpoint::open(bedtime::that_fills_in()).unwrap();
+        let loaded = Loaded::load(&checkpoint, device(), &options, &mut |_, _| {}).unwrap();
+        let model = loaded.start().unwrap();
+        Ok(Served::Generator(Box::new(Generator::new(model, options.max_seqs as usize, None).unwrap())))
+    };
+    ModelEntry::new(vec!["filler".to_owned()], 1 << 20, Box::new(open))
 }
 
 /// An encoder: `embed` gives vectors, `score` scores of pairs.

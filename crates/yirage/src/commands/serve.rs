@@ -8,7 +8,7 @@ use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use yirage_engine::{EncoderOptions, EngineOptions};
+use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts, Notice};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
 use yirage_serve::{Description, Generator, ModelEntry, Opener, Served, Server};
@@ -141,6 +141,17 @@ fn of_place(path: &Path) -> Option<String> {
     repository.map(|name| name.replacen("--", "/", 1)).or_else(|| text(path.file_name()))
 }
 
+/// What a server says of the context that a model was opened with.
+fn context(facts: &ModelFacts) -> String {
+    let (context, trained) = (facts.context, facts.trained_context);
+    match context < trained {
+        true => {
+            format!("{context} positions of the {trained} that it was made for; --context or --kv-memory give more")
+        }
+        false => format!("{context} positions"),
+    }
+}
+
 /// Refuses names of models that are not served.
 fn unknown_names(layers: &Layers, found: &[Found]) -> Result<(), Failure> {
     if found.len() == 1 {
@@ -200,6 +211,7 @@ fn entry(
             }
             opening.tell(&name, &loaded.generation.ignored);
             opening.tell(&name, &loaded.engine.notices());
+            opening.console.note(&format!("{name}: {}", context(loaded.engine.facts())));
             Generator::new(loaded.start()?, opening.engine.max_seqs as usize, opening.template.as_deref())
         };
         load().map(|generator| Served::Generator(Box::new(generator))).map_err(|e| e.to_string())

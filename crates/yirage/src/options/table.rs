@@ -205,7 +205,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         option(
             "context",
             Number("N"),
-            Described("what the model was made for, at most 4096"),
+            Described("what the model was made for, at most 4096; of a server as far as memory allows"),
             ANSWER,
             "Positions a sequence may have, prompt and answer together",
         ),

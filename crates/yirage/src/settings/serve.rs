@@ -15,6 +15,10 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// Sequences of full length that the cache holds where nobody says how much it may take.
 const SEQUENCES: u32 = 4;
 
+/// Bytes that the cache of one sequence of the longest context may take where nobody says how long that is, and nobody how
+/// much the cache may take.
+const CONTEXT_BYTES: u64 = 1 << 30;
+
 /// Options of a server, and what the user should know of them.
 ///
 /// # Errors
@@ -55,8 +59,10 @@ pub(crate) fn serve_engine(layers: &Layers, options: EngineOptions) -> Result<En
     let max_seqs = layers.number("max-seqs", &expected, |n| (1..=MAX_SEQS).contains(n))?.unwrap_or(options.max_seqs);
     let step = layers.number::<f64>("max-step-ms", "a number above 0", |ms| *ms > 0.0 && *ms <= 1e9)?;
     let cache = gibibytes(layers, "kv-memory")?.map_or(CacheSize::Sequences(SEQUENCES), CacheSize::Bytes);
+    // Agents send long prompts: a server takes what the model was made for, as far as its cache may grow.
+    let context_within = Some(if let CacheSize::Bytes(bytes) = cache { bytes } else { CONTEXT_BYTES });
     let max_step = step.map(|ms| Duration::from_secs_f64(ms / 1e3));
-    Ok(EngineOptions { max_seqs, max_step, cache, ..options })
+    Ok(EngineOptions { max_seqs, max_step, cache, context_within, ..options })
 }
 
 /// Both files or none: half of the pair is a slip that would leave the server without TLS.
