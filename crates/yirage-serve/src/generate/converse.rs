@@ -7,6 +7,7 @@ use super::thoughts::{Budget, Prepared};
 use super::turns::Turns;
 use crate::app::App;
 use crate::call::Call;
+use crate::conversation;
 use crate::error::ApiError;
 use crate::grammar::{Grammar, Shape};
 use crate::models::{Generator, Held};
@@ -18,7 +19,7 @@ use yirage_model::chat::ChatInputs;
 /// A conversation, and what is wanted of its continuation.
 #[derive(Debug)]
 pub(crate) struct Talk {
-    /// Messages as templates take them.
+    /// Messages in the neutral form.
     pub(crate) messages: Vec<Value>,
     pub(crate) tools: Option<ToolUse>,
     pub(crate) documents: Option<Vec<Value>>,
@@ -58,8 +59,11 @@ impl Talk {
     /// # Errors
     /// A template that refuses it.
     pub(crate) fn render(&self, generator: &Generator) -> Result<(String, Vec<u32>), ApiError> {
-        let shown: Option<Vec<Value>> =
-            self.shown_tools().map(|used| used.tools.iter().map(|t| t.shown.clone()).collect());
+        let used = self.shown_tools();
+        let template = generator.template(used.is_some())?;
+        let reads = template.template.capabilities();
+        let messages = reads.adapt(&self.messages);
+        let shown = used.map(|used| reads.adapt_tools(used.tools.iter().map(|tool| tool.shown.clone()).collect()));
         let inputs = ChatInputs {
             tools: shown.as_deref(),
             documents: self.documents.as_deref(),
@@ -67,9 +71,9 @@ impl Talk {
             enable_thinking: self.thinking,
             reasoning_effort: self.reasoning_effort.as_deref(),
             kwargs: self.kwargs.clone(),
-            ..ChatInputs::new(&self.messages)
+            ..ChatInputs::new(&messages)
         };
-        generator.render(generator.template(shown.is_some())?, inputs)
+        generator.render(template, inputs)
     }
 
     /// The tools that the model hears of.
@@ -117,6 +121,7 @@ pub(crate) fn converse(
         None => talk.grammar.clone(),
     };
     let (text, prompt) = talk.render(generator)?;
+    conversation::check_kept(&talk.messages, &text)?;
     let within_thought = family.thinks && text.trim_end().ends_with(THINK.0);
     let compiled = grammar.compile(generator)?;
     let mut ignored = talk.ignored.clone();

@@ -43,6 +43,9 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
         "select" | "reject" => select(rendering, &value, args, None, name == "select"),
         "selectattr" | "rejectattr" => {
             let mut args = args;
+            if !value.is_true() {
+                return Items::new(&budget).list();
+            }
             if args.plain.is_empty() {
                 return Err(Fault::wrong(format!("`{name}` needs the name of an attribute")));
             }
@@ -103,6 +106,10 @@ fn plain(rendering: &Rendering, name: &str, value: &Value) -> Outcome<Value> {
 
 fn map(rendering: &mut Rendering, value: &Value, args: Args) -> Outcome<Value> {
     let budget = Rc::clone(&rendering.budget);
+    // The reference engine looks at nothing else before it knows that there is something: not even at the arguments.
+    if !value.is_true() {
+        return Items::new(&budget).list();
+    }
     let list = value.iterate(&budget)?;
     let mut mapped = Items::new(&budget);
     let by_attribute = args.plain.is_empty();
@@ -134,6 +141,9 @@ fn map(rendering: &mut Rendering, value: &Value, args: Args) -> Outcome<Value> {
 /// The items, or those whose attribute `attr`, for which a test holds.
 fn select(rendering: &mut Rendering, value: &Value, args: Args, attr: Option<&Value>, wanted: bool) -> Outcome<Value> {
     let budget = Rc::clone(&rendering.budget);
+    if !value.is_true() {
+        return Items::new(&budget).list();
+    }
     let list = value.iterate(&budget)?;
     let mut kept = Items::new(&budget);
     let Args { mut plain, named } = args;

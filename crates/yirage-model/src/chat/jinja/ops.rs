@@ -131,6 +131,11 @@ pub(super) fn equal(a: &Value, b: &Value, budget: &Budget) -> Outcome<bool> {
             }
             true
         }
+        (Value::Digits(x), Value::Digits(y)) => {
+            budget.read(x.len())?;
+            x[..] == y[..]
+        }
+        (Value::Digits(_), Value::Int(_)) | (Value::Int(_), Value::Digits(_)) => false,
         (Value::Namespace(x), Value::Namespace(y)) => Rc::ptr_eq(x, y),
         (Value::Macro(x), Value::Macro(y)) => Rc::ptr_eq(x, y),
         (Value::Loop(x), Value::Loop(y)) => Rc::ptr_eq(x, y),

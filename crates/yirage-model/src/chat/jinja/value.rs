@@ -17,6 +17,9 @@ pub(super) enum Value {
     None,
     Bool(bool),
     Int(i128),
+    /// The digits of an integer that has more than 128 bits: it can be written and compared, and nothing is reckoned
+    /// with it as an integer.
+    Digits(Rc<Text>),
     Float(f64),
     Text(Rc<Text>),
     List(Rc<List>),
@@ -191,6 +194,17 @@ impl Value {
         Self::Text(Rc::new(Text { text: text.into_boxed_str(), _held: held }))
     }
 
+    /// An integer as JSON writes it.
+    pub(super) fn integer(budget: &Rc<Budget>, digits: &str) -> Outcome<Self> {
+        if let Ok(value) = digits.parse() {
+            return Ok(Self::Int(value));
+        }
+        let mut writer = Writer::new(budget)?;
+        writer.push_str(digits)?;
+        let (text, held) = writer.into_parts();
+        Ok(Self::Digits(Rc::new(Text { text: text.into_boxed_str(), _held: held })))
+    }
+
     pub(super) fn list(budget: &Rc<Budget>, items: Vec<Value>, is_tuple: bool) -> Outcome<Self> {
         let held = budget.hold(LIST_BYTES + items.len() * ITEM_BYTES)?;
         budget.work(items.len())?;
@@ -275,6 +289,7 @@ impl Value {
     pub(super) fn as_float(&self) -> Option<f64> {
         match self {
             Self::Float(value) => Some(*value),
+            Self::Digits(digits) => digits.parse().ok(),
             _ => self.as_int().map(|value| value as f64),
         }
     }
@@ -302,7 +317,7 @@ impl Value {
             Self::Undefined(_) => "undefined",
             Self::None => "none",
             Self::Bool(_) => "bool",
-            Self::Int(_) => "int",
+            Self::Int(_) | Self::Digits(_) => "int",
             Self::Float(_) => "float",
             Self::Text(_) => "string",
             Self::List(list) if list.is_tuple => "tuple",
