@@ -325,30 +325,6 @@ mod tests {
         }
     }
 
-    /// Histories whose calls have arguments that are no object, as kagent and others send them.
-    #[test]
-    fn arguments_that_are_no_object_are_none() {
-        let cases = [
-            (json!({"name": "f"}), false),
-            (json!({"name": "f", "arguments": null}), false),
-            (json!({"name": "f", "arguments": "null"}), false),
-            (json!({"name": "f", "arguments": " "}), false),
-            (json!({"name": "f", "arguments": "{}"}), false),
-            (json!({"name": "f", "arguments": "{\"city\": \"Par"}), true),
-            (json!({"name": "f", "arguments": "[1]"}), true),
-            (json!({"name": "f", "arguments": "\"a\""}), true),
-            (json!({"name": "f", "arguments": 3}), true),
-            (json!({"name": "f", "arguments": [1]}), true),
-        ];
-        for (function, lost) in cases {
-            let mut ignored = Vec::new();
-            let sent = json!({"role": "assistant", "tool_calls": [{"function": function}]});
-            let got = messages("messages", vec![sent], &mut ignored).unwrap();
-            assert_eq!(got[0]["tool_calls"][0]["function"], json!({"name": "f", "arguments": {}}));
-            assert_eq!(ignored.len(), usize::from(lost), "{function}");
-        }
-    }
-
     #[test]
     fn what_changes_nothing_in_a_message_is_named_once_a_place() {
         let mut ignored = Vec::new();

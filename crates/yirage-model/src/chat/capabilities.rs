@@ -56,6 +56,8 @@ pub struct Capabilities {
     pub tool: Content,
     /// Content beside calls may be null.
     pub null_beside_calls: bool,
+    /// Calls beside an empty text are shown, as they are beside null.
+    pub empty_beside_calls: bool,
     /// Content of a message without calls may be null.
     pub null_alone: bool,
     /// Arguments of calls.
@@ -80,6 +82,9 @@ impl Capabilities {
             assistant,
             tool: probe.content(|content| called(&json!(""), arguments, Some(content))),
             null_beside_calls: probe.null(CALLED, |content| called(content, arguments, Some(json!("r")))),
+            empty_beside_calls: probe
+                .render(&called(&json!(""), arguments, None))
+                .is_some_and(|text| text.contains(CALLED) && text.contains(ARGUMENT)),
             null_alone: probe.null(CONTENT, |content| {
                 vec![user(json!("q")), json!({"role": "assistant", "content": content}), user(json!(CONTENT))]
             }),
@@ -115,6 +120,10 @@ impl Capabilities {
         let mut out = Map::new();
         for (key, value) in message {
             match key.as_str() {
+                // A call would be lost that is looked for beside null alone.
+                "content" if calls && value == "" && null && !self.empty_beside_calls => {
+                    out.insert(key.clone(), Json::Null)
+                }
                 "content" => out.insert(key.clone(), self.content(role).shape(value, null)),
                 "tool_calls" => out.insert(key.clone(), self.calls(value)),
                 name if THOUGHT_NAMES.contains(&name) => out.insert(self.thoughts.to_owned(), value.clone()),
@@ -299,5 +308,158 @@ impl Probe<'_> {
         let without = tool(json!({"name": "f", "description": "d"}));
         let with = tool(json!({"name": "f", "description": "d", "parameters": no_arguments()}));
         self.render_with(&messages, Some(&without)).is_none() && self.render_with(&messages, Some(&with)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(source: &str) -> Capabilities {
+        ChatTemplate::new("test", source).unwrap().capabilities().clone()
+    }
+
+    /// A template whose assistant writes `inner` for each message, and that shows every content as it is.
+    fn of_messages(inner: &str) -> String {
+        format!("{{% for m in messages %}}<{{{{ m.role }}}}>{inner}{{% endfor %}}")
+    }
+
+    const CALLS: &str = "{% for c in m.tool_calls or [] %}{{ c.function.name }}";
+
+    /// Case 7: whether null stays null.
+    #[test]
+    fn null_is_kept_where_it_is_shown_as_nothing() {
+        let calls = format!("{CALLS}{{{{ c.function.arguments }}}}{{% endfor %}}");
+        for (content, beside, alone) in [
+            ("{{ m.content }}", false, false),
+            ("{{ m['content'] + '' }}", false, false),
+            ("{{ m.content | trim }}", false, false),
+            ("{% if m.content %}{{ m.content }}{% endif %}", true, true),
+            ("{{ m.content or '' }}", true, true),
+            ("{% if m.content is not none %}{{ m.content }}{% endif %}", true, true),
+            ("{% if not m.tool_calls %}{{ m.content }}{% endif %}", true, false),
+            (
+                "{% if m.content is none and not m.tool_calls %}{{ raise_exception('no') }}{% endif %}{{ m.content or '' }}",
+                true,
+                false,
+            ),
+            ("{{ '' if m.content is none else m.content }}", true, true),
+        ] {
+            let found = reads(&of_messages(&format!("{content}{calls}")));
+            assert_eq!((found.null_beside_calls, found.null_alone), (beside, alone), "{content}");
+            assert!(found.empty_beside_calls, "{content}");
+        }
+        let strict =
+            of_messages(&format!("{{% if m.content is none %}}{calls}{{% else %}}{{{{ m.content }}}}{{% endif %}}"));
+        let found = reads(&strict);
+        assert!(found.null_beside_calls && !found.empty_beside_calls);
+        let call = json!({"function": {"name": "f", "arguments": "{}"}});
+        for empty in [json!(""), Json::Null] {
+            let sent = [json!({"role": "assistant", "content": empty, "tool_calls": [call]})];
+            assert_eq!(found.adapt(&sent)[0]["content"], Json::Null);
+        }
+        let said = [json!({"role": "assistant", "content": "hm", "tool_calls": [call]})];
+        assert_eq!(found.adapt(&said)[0]["content"], "hm");
+    }
+
+    #[test]
+    fn content_is_given_as_it_is_read() {
+        let text = Content { text: true, parts: false };
+        let parts = Content { text: false, parts: true };
+        let both = Content { text: true, parts: true };
+        for (content, wanted) in [
+            ("{{ m.content }}", text),
+            ("{{ m.content | trim }}", text),
+            ("{{ '>' + m['content'] }}", text),
+            ("{{ m.content | tojson }}", text),
+            ("{% for p in m.content %}{{ p.text }}{% endfor %}", parts),
+            ("{{ m.content[0].text }}", parts),
+            ("{{ m.content | map(attribute='text') | join }}", parts),
+            (
+                "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p['text'] }}{% endfor %}{% endif %}",
+                both,
+            ),
+        ] {
+            let found = reads(&of_messages(content));
+            assert_eq!((found.user, found.system, found.assistant), (wanted, wanted, wanted), "{content}");
+        }
+        let mixed = "{% for m in messages %}{% if m.role == 'system' %}{{ m.content[0].text }}{% else %}{{ m.content }}{% endif %}{% endfor %}";
+        let found = reads(mixed);
+        assert_eq!((found.system, found.user), (parts, text));
+        let list = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+        assert_eq!(text.shape(&list, false), "a\nb");
+        assert_eq!(both.shape(&list, false), list);
+        assert_eq!(parts.shape(&json!("a"), false), json!([{"type": "text", "text": "a"}]));
+        assert_eq!(both.shape(&json!("a"), false), "a");
+    }
+
+    #[test]
+    fn arguments_are_given_as_they_are_read() {
+        for (arguments, wanted) in [
+            ("{{ c.function.arguments }}", Arguments::Text),
+            ("{{ 'x' + c['function']['arguments'] }}", Arguments::Text),
+            ("{{ c.function.arguments.strip() }}", Arguments::Text),
+            ("{{ c.function.arguments | tojson }}", Arguments::Object),
+            ("{{ c.function | tojson }}", Arguments::Object),
+            ("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}", Arguments::Object),
+            ("{% for k in c.function.arguments %}{{ k }}{{ c.function.arguments[k] }}{% endfor %}", Arguments::Object),
+            (
+                "{% if c.function.arguments is string %}{{ c.function.arguments }}{% else %}{{ c.function.arguments | tojson }}{% endif %}",
+                Arguments::Object,
+            ),
+            (
+                "{% if c.function.arguments is mapping %}{{ raise_exception('text') }}{% endif %}{{ c.function.arguments }}",
+                Arguments::Text,
+            ),
+            ("", Arguments::Object),
+        ] {
+            let source = of_messages(&format!("{{{{ m.content or '' }}}}{CALLS}{arguments}{{% endfor %}}"));
+            assert_eq!(reads(&source).arguments, wanted, "{arguments}");
+        }
+        let sent = json!({"n": 12345678901234567890123_u128, "é": ["a", {}]});
+        assert_eq!(Arguments::Text.shape(&sent), r#"{"n": 12345678901234567890123, "é": ["a", {}]}"#);
+        assert_eq!(Arguments::Text.shape(&json!("{ }")), "{ }");
+        assert_eq!(Arguments::Object.shape(&json!(sent.to_string())), sent);
+        assert_eq!(Arguments::Object.shape(&json!("{ }")), json!({}));
+    }
+
+    #[test]
+    fn thoughts_have_the_name_that_is_read() {
+        for (thoughts, wanted) in [
+            ("{{ m.reasoning_content }}", "reasoning_content"),
+            ("{{ m.reasoning }}", "reasoning"),
+            ("{% if m.thinking %}{{ m.thinking }}{% endif %}", "thinking"),
+            ("{% if m.role == 'assistant' and m.tool_calls and m.thinking %}{{ m.thinking }}{% endif %}", "thinking"),
+            ("{{ m.get('reasoning', '') }}", "reasoning"),
+            ("{% if loop.last and m.reasoning is defined %}{{ m.reasoning }}{% endif %}", "reasoning"),
+            ("{{ m.reasoning_content or m.thinking }}", "reasoning_content"),
+            ("", "reasoning_content"),
+        ] {
+            let found = reads(&of_messages(&format!("{{{{ m.content }}}}{thoughts}")));
+            assert_eq!(found.thoughts, wanted, "{thoughts}");
+            let sent = [json!({"role": "assistant", "content": "a", "reasoning_content": "hm"})];
+            assert_eq!(found.adapt(&sent)[0][wanted], "hm");
+        }
+    }
+
+    #[test]
+    fn parameters_are_put_in_where_a_template_cannot_do_without() {
+        let strict =
+            "{% for t in tools %}{% for p in t.function.parameters.properties.items() %}{% endfor %}{% endfor %}";
+        let bare = || vec![json!({"type": "function", "function": {"name": "f"}})];
+        let filled = json!({"type": "function", "function": {"name": "f", "parameters": no_arguments()}});
+        assert_eq!(reads(strict).adapt_tools(bare()), [filled]);
+        assert_eq!(reads("{{ tools | tojson }}").adapt_tools(bare()), bare());
+    }
+
+    #[test]
+    fn a_template_that_fails_at_everything_is_given_what_most_read() {
+        let found = reads("{{ raise_exception('no') }}");
+        assert_eq!((found.arguments, found.thoughts), (Arguments::Object, "reasoning_content"));
+        let list = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+        let sent = [json!({"role": "user", "content": list}), json!({"role": "assistant", "content": null}), json!(3)];
+        let wanted =
+            [json!({"role": "user", "content": "a\nb"}), json!({"role": "assistant", "content": ""}), json!(3)];
+        assert_eq!(found.adapt(&sent), wanted);
     }
 }

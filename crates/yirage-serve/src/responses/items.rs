@@ -127,7 +127,7 @@ mod tests {
         let calls = [call("a", "{\"x\":1}"), call("b", "{}")];
         let wanted = [
             json!({"role": "user", "content": "add"}),
-            json!({"role": "assistant", "content": "", "tool_calls": calls, "reasoning_content": "hm"}),
+            json!({"role": "assistant", "content": null, "tool_calls": calls, "reasoning_content": "hm"}),
             json!({"role": "tool", "tool_call_id": "a", "content": "2"}),
             json!({"role": "assistant", "content": "two"}),
         ];

@@ -61,9 +61,11 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args
         _ => {}
     }
     let [] = args.bind(name, [])?;
-    let integer = || {
-        let fault = || Fault::wrong(format!("`{name}` takes an integer, and not a value of kind {}", value.kind()));
-        value.as_int().ok_or_else(|| value.undefined_fault().unwrap_or_else(fault))
+    let remainder = || {
+        let fault = || Fault::wrong(format!("`{name}` takes a number, and not a value of kind {}", value.kind()));
+        let whole = value.as_int().map(|value| value.rem_euclid(2) as f64);
+        let number = whole.or_else(|| value.as_float().map(|value| value.rem_euclid(2.0)));
+        number.ok_or_else(|| value.undefined_fault().unwrap_or_else(fault))
     };
     Ok(match name {
         "defined" => !value.is_undefined(),
@@ -77,12 +79,13 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args
         "number" => matches!(value, Value::Int(_) | Value::Digits(_) | Value::Float(_) | Value::Bool(_)),
         "string" => matches!(value, Value::Text(_)),
         "mapping" => matches!(value, Value::Dict(_)),
+        "sequence" if value.kind() == "iterator" => false,
         "sequence" => matches!(value, Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Undefined(_)),
         "iterable" => matches!(value, Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Undefined(_)),
         "callable" => matches!(value, Value::Macro(_) | Value::Function(_) | Value::Method(_) | Value::Loop(_)),
         "escaped" => false,
-        "odd" => integer()?.rem_euclid(2) == 1,
-        "even" => integer()?.rem_euclid(2) == 0,
+        "odd" => remainder()? == 1.0,
+        "even" => remainder()? == 0.0,
         "lower" | "upper" => {
             let text = value.as_str().unwrap_or_default();
             budget.read(text.len())?;

@@ -21,7 +21,9 @@ pub(super) fn binary(op: Binary, a: &Value, b: &Value, budget: &Rc<Budget>) -> O
             out.push_str(y)?;
             Ok(Value::written(out))
         }
-        (Binary::Add, Value::List(x), Value::List(y)) if x.is_tuple == y.is_tuple => {
+        (Binary::Add, Value::List(x), Value::List(y))
+            if x.is_tuple == y.is_tuple && x.had.is_none() && y.had.is_none() =>
+        {
             let mut items = Items::new(budget);
             items.extend(x)?;
             items.extend(y)?;
@@ -35,6 +37,9 @@ pub(super) fn binary(op: Binary, a: &Value, b: &Value, budget: &Rc<Budget>) -> O
 }
 
 fn repeat(value: &Value, times: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
+    if matches!(value, Value::List(list) if list.had.is_some()) {
+        return Err(Fault::wrong("an iterator cannot be repeated"));
+    }
     let times = times.as_int().unwrap_or(0).max(0);
     let times = usize::try_from(times).unwrap_or(usize::MAX);
     if let Value::List(list) = value {
@@ -106,7 +111,7 @@ pub(super) fn equal(a: &Value, b: &Value, budget: &Budget) -> Outcome<bool> {
             if Rc::ptr_eq(x, y) {
                 return Ok(true);
             }
-            if x.is_tuple != y.is_tuple || x.len() != y.len() {
+            if x.is_tuple != y.is_tuple || x.len() != y.len() || x.had.is_some() || y.had.is_some() {
                 return Ok(false);
             }
             for (x, y) in x.iter().zip(y.iter()) {
@@ -156,7 +161,7 @@ pub(super) fn order(a: &Value, b: &Value, budget: &Budget) -> Outcome<Ordering> 
             budget.read(x.len().min(y.len()))?;
             return Ok(x[..].cmp(&y[..]));
         }
-        (Value::List(x), Value::List(y)) if x.is_tuple == y.is_tuple => {
+        (Value::List(x), Value::List(y)) if x.is_tuple == y.is_tuple && x.had.is_none() && y.had.is_none() => {
             for (x, y) in x.iter().zip(y.iter()) {
                 if !equal(x, y, budget)? {
                     return order(x, y, budget);
@@ -253,7 +258,7 @@ pub(super) fn item(of: &Value, index: &Value, budget: &Rc<Budget>) -> Outcome<Va
     let missing = || Value::Undefined(index.as_str().map(Name::from));
     let found = match (of, index) {
         (Value::Dict(dict), _) => entry(dict.entries(), index, budget)?,
-        (Value::List(list), _) => match index.as_int() {
+        (Value::List(list), _) if list.had.is_none() => match index.as_int() {
             Some(at) => from_end(at, list.len()).and_then(|at| list.get(at)).cloned(),
             None => None,
         },
@@ -281,14 +286,16 @@ pub(super) fn slice(of: &Value, ends: [Value; 3], budget: &Rc<Budget>) -> Outcom
         return Err(fault);
     }
     let [start, stop, step] = ends;
-    let bound = |value: &Value| match value {
-        Value::None => Ok(None),
-        other => other
-            .as_int()
-            .map(Some)
-            .ok_or_else(|| Fault::wrong(format!("a slice is bounded by integers, and not by a {}", other.kind()))),
+    // What has no places, and what is no place, gives nothing.
+    let has_places = matches!(of, Value::Text(_)) || matches!(of, Value::List(list) if list.had.is_none());
+    let bounds = [&start, &stop, &step].map(|value| match value {
+        Value::None => Some(None),
+        other => other.as_int().map(Some),
+    });
+    let (true, [Some(start), Some(stop), Some(step)]) = (has_places, bounds) else {
+        return Ok(Value::Undefined(None));
     };
-    let (start, stop, step) = (bound(&start)?, bound(&stop)?, bound(&step)?.unwrap_or(1));
+    let step = step.unwrap_or(1);
     let len = of.len(budget)? as i128;
     let clamp = |at: i128, low: i128, high: i128| if at < 0 { at + len } else { at }.clamp(low, high);
     let (first, last) = match step {

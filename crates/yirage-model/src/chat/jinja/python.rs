@@ -37,6 +37,7 @@ pub(super) fn repr(value: &Value, out: &mut Writer) -> Outcome<()> {
         Value::Digits(digits) => out.push_str(digits),
         Value::Float(value) => out.push_str(&float(*value)),
         Value::Text(text) => quote(text, out),
+        Value::List(list) if list.had.is_some() => out.push_str("<generator object>"),
         Value::List(list) => {
             out.push_str(if list.is_tuple { "(" } else { "[" })?;
             for (i, item) in list.iter().enumerate() {
@@ -139,7 +140,7 @@ impl Layout {
             Value::Float(v) => out.push_str(&float(*v)),
             Value::Int(value) => out.push_str(&value.to_string()),
             Value::Digits(digits) => out.push_str(digits),
-            Value::List(items) => {
+            Value::List(items) if items.had.is_none() => {
                 self.block(['[', ']'], items.len(), depth, out, |i, out| self.dump(&items[i], depth + 1, out))
             }
             Value::Dict(dict) => {

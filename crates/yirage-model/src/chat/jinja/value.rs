@@ -39,11 +39,14 @@ pub(super) struct Text {
     _held: Held,
 }
 
-/// A list or tuple.
+/// A list, tuple or iterator.
 #[derive(Debug)]
 pub(super) struct List {
     items: Vec<Value>,
     pub(super) is_tuple: bool,
+    /// What a lazy filter gives: it is always true, has no length and no places, and its items can be had once. How many
+    /// were had.
+    pub(super) had: Option<Cell<usize>>,
     depth: u32,
     _held: Held,
 }
@@ -177,6 +180,11 @@ impl Items {
         Value::list(&self.budget, self.items, false)
     }
 
+    /// What the lazy filters of the reference engine give.
+    pub(super) fn iterator(self) -> Outcome<Value> {
+        Value::sequence(&self.budget, self.items, false, Some(Cell::new(0)))
+    }
+
     pub(super) fn tuple(self) -> Outcome<Value> {
         Value::list(&self.budget, self.items, true)
     }
@@ -206,10 +214,14 @@ impl Value {
     }
 
     pub(super) fn list(budget: &Rc<Budget>, items: Vec<Value>, is_tuple: bool) -> Outcome<Self> {
+        Self::sequence(budget, items, is_tuple, None)
+    }
+
+    fn sequence(budget: &Rc<Budget>, items: Vec<Value>, is_tuple: bool, had: Option<Cell<usize>>) -> Outcome<Self> {
         let held = budget.hold(LIST_BYTES + items.len() * ITEM_BYTES)?;
         budget.work(items.len())?;
         let depth = checked_depth(items.iter().map(Self::depth).max().unwrap_or(0))?;
-        Ok(Self::List(Rc::new(List { items, is_tuple, depth, _held: held })))
+        Ok(Self::List(Rc::new(List { items, is_tuple, had, depth, _held: held })))
     }
 
     pub(super) fn pair(budget: &Rc<Budget>, a: Value, b: Value) -> Outcome<Self> {
@@ -305,7 +317,7 @@ impl Value {
             Self::Int(value) => *value != 0,
             Self::Float(value) => *value != 0.0,
             Self::Text(text) => !text.is_empty(),
-            Self::List(list) => !list.is_empty(),
+            Self::List(list) => list.had.is_some() || !list.is_empty(),
             Self::Dict(dict) => !dict.entries.is_empty(),
             _ => true,
         }
@@ -321,6 +333,7 @@ impl Value {
             Self::Float(_) => "float",
             Self::Text(_) => "string",
             Self::List(list) if list.is_tuple => "tuple",
+            Self::List(list) if list.had.is_some() => "iterator",
             Self::List(_) => "list",
             Self::Dict(_) => "dict",
             Self::Namespace(_) => "namespace",
@@ -343,11 +356,12 @@ impl Value {
 
     /// The items of a list, the keys of a dictionary, the characters of a text.
     pub(super) fn iterate(&self, budget: &Rc<Budget>) -> Outcome<Rc<List>> {
-        if let Self::List(list) = self {
-            return Ok(Rc::clone(list));
-        }
         let mut items = Items::new(budget);
         match self {
+            Self::List(list) => match list.had.as_ref().map(|had| had.replace(list.len())) {
+                None | Some(0) => return Ok(Rc::clone(list)),
+                Some(had) => items.extend(list.get(had..).unwrap_or_default())?,
+            },
             Self::Undefined(_) => {}
             Self::Dict(dict) => dict.entries.iter().try_for_each(|(key, _)| items.push(key.clone()))?,
             Self::Text(text) => {
@@ -365,7 +379,7 @@ impl Value {
     pub(super) fn len(&self, budget: &Rc<Budget>) -> Outcome<usize> {
         match self {
             Self::Undefined(_) => Ok(0),
-            Self::List(list) => Ok(list.len()),
+            Self::List(list) if list.had.is_none() => Ok(list.len()),
             Self::Dict(dict) => Ok(dict.entries.len()),
             Self::Text(text) => {
                 budget.read(text.len())?;
