@@ -7,17 +7,19 @@
 //! This module does not know protocols: it takes messages whose content is text, a list of parts or null, and whose
 //! arguments are an object or JSON text.
 
-use std::borrow::Cow;
+use std::cell::Cell;
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Map, Value as Json, json};
 
+use super::error::ChatError;
 use super::template::{ChatInputs, ChatTemplate};
 
 /// Marks that no template writes by itself.
 const CONTENT: &str = "xq7content";
+const SECOND: &str = "xq7second";
 const CALLED: &str = "xq7called";
 const ARGUMENT: &str = "xq7argument";
 const THOUGHT: &str = "xq7thought";
@@ -30,7 +32,9 @@ pub const THOUGHT_NAMES: [&str; 3] = ["reasoning_content", "reasoning", "thinkin
 pub struct Content {
     /// A text is shown as it is.
     pub text: bool,
-    /// A list of parts is shown as the texts of its parts.
+    /// A list of one part is shown as its text.
+    pub part: bool,
+    /// A list of several parts is shown as their texts, and none is left out.
     pub parts: bool,
 }
 
@@ -71,7 +75,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// Tries a template.
     pub(super) fn of(template: &ChatTemplate) -> Self {
-        let probe = Probe { template };
+        let probe = Probe { template, spent: Cell::new(false) };
         let arguments = probe.arguments();
         let assistant = probe.content(|content| {
             vec![user(json!("q")), json!({"role": "assistant", "content": content}), user(json!("q"))]
@@ -160,10 +164,11 @@ impl Content {
         match content {
             Json::Null if null => Json::Null,
             Json::Null => json!(""),
-            Json::String(text) if !self.text && self.parts => json!([{"type": "text", "text": text}]),
-            Json::Array(parts) if !self.parts => {
+            Json::String(text) if !self.text && self.part => one_part(text),
+            Json::Array(parts) if !self.parts && !(self.part && parts.len() == 1) => {
                 let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-                Json::String(texts.join("\n"))
+                let text = texts.join("\n");
+                if !self.text && self.part { one_part(&text) } else { Json::String(text) }
             }
             other => other.clone(),
         }
@@ -210,6 +215,10 @@ fn user(content: Json) -> Json {
     json!({"role": "user", "content": content})
 }
 
+fn one_part(text: &str) -> Json {
+    json!([{"type": "text", "text": text}])
+}
+
 fn no_arguments() -> Json {
     json!({"type": "object", "properties": {}})
 }
@@ -231,6 +240,8 @@ fn called(content: &Json, arguments: Arguments, answer: Option<Json>) -> Vec<Jso
 /// A template under trial.
 struct Probe<'t> {
     template: &'t ChatTemplate,
+    /// A budget ran out: what takes that long with so little is not tried again.
+    spent: Cell<bool>,
 }
 
 impl Probe<'_> {
@@ -244,7 +255,16 @@ impl Probe<'_> {
     fn render_with(&self, messages: &[Json], tools: Option<&[Json]>) -> Option<String> {
         let add_generation_prompt = messages.last().is_none_or(|last| last["role"] != "assistant");
         let inputs = ChatInputs { tools, add_generation_prompt, ..ChatInputs::new(messages) };
-        self.template.render(&inputs).ok().map(|rendered| rendered.text)
+        if self.spent.get() {
+            return None;
+        }
+        match self.template.render(&inputs) {
+            Ok(rendered) => Some(rendered.text),
+            Err(error) => {
+                self.spent.set(matches!(error, ChatError::Limit { .. }));
+                None
+            }
+        }
     }
 
     fn content(&self, conversation: impl Fn(Json) -> Vec<Json>) -> Content {
@@ -252,10 +272,12 @@ impl Probe<'_> {
             let messages = conversation(content);
             self.render_with(&messages, None).or_else(|| self.render(&messages)).filter(|text| text.contains(CONTENT))
         };
-        let parts = shown(json!([{"type": "text", "text": CONTENT}]));
         // A list that is printed as a list shows the names of its fields.
-        let printed = |text: &String| text.contains("'text'") || text.contains("\"text\"");
-        Content { text: shown(json!(CONTENT)).is_some(), parts: parts.is_some_and(|text| !printed(&text)) }
+        let read = |text: &String| !text.contains("'text'") && !text.contains("\"text\"");
+        let part = shown(one_part(CONTENT)).filter(read).is_some();
+        let two = json!([{"type": "text", "text": CONTENT}, {"type": "text", "text": SECOND}]);
+        let parts = part && shown(two).filter(read).is_some_and(|text| text.contains(SECOND));
+        Content { text: shown(json!(CONTENT)).is_some(), part, parts }
     }
 
     /// Whether null is shown as nothing, and nothing else of the conversation is lost by it.
@@ -275,7 +297,7 @@ impl Probe<'_> {
     fn shown_arguments(&self, arguments: Arguments) -> Option<String> {
         let contents = [Json::Null, json!(""), json!("c")];
         let mut tried = contents.iter().flat_map(|content| {
-            [Some(json!("r")), None].map(|answer| Cow::<[Json]>::Owned(called(content, arguments, answer)))
+            [Some(json!("r")), None].map(|answer| called(content, arguments, answer))
         });
         tried.find_map(|messages| self.render(&messages).filter(|text| text.contains(ARGUMENT)))
     }
@@ -364,16 +386,19 @@ mod tests {
 
     #[test]
     fn content_is_given_as_it_is_read() {
-        let text = Content { text: true, parts: false };
-        let parts = Content { text: false, parts: true };
-        let both = Content { text: true, parts: true };
+        let text = Content { text: true, part: false, parts: false };
+        let part = Content { text: false, part: true, parts: false };
+        let parts = Content { text: false, part: true, parts: true };
+        let both = Content { text: true, part: true, parts: true };
+        let first = Content { text: true, part: true, parts: false };
         for (content, wanted) in [
             ("{{ m.content }}", text),
             ("{{ m.content | trim }}", text),
             ("{{ '>' + m['content'] }}", text),
             ("{{ m.content | tojson }}", text),
             ("{% for p in m.content %}{{ p.text }}{% endfor %}", parts),
-            ("{{ m.content[0].text }}", parts),
+            ("{{ m.content[0].text }}", part),
+            ("{{ m.content if m.content is string else m.content[0].text }}", first),
             ("{{ m.content | map(attribute='text') | join }}", parts),
             (
                 "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p['text'] }}{% endfor %}{% endif %}",
@@ -385,12 +410,14 @@ mod tests {
         }
         let mixed = "{% for m in messages %}{% if m.role == 'system' %}{{ m.content[0].text }}{% else %}{{ m.content }}{% endif %}{% endfor %}";
         let found = reads(mixed);
-        assert_eq!((found.system, found.user), (parts, text));
+        assert_eq!((found.system, found.user), (part, text));
         let list = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
         assert_eq!(text.shape(&list, false), "a\nb");
         assert_eq!(both.shape(&list, false), list);
         assert_eq!(parts.shape(&json!("a"), false), json!([{"type": "text", "text": "a"}]));
         assert_eq!(both.shape(&json!("a"), false), "a");
+        assert_eq!(first.shape(&list, false), "a\nb");
+        assert_eq!(part.shape(&list, false), json!([{"type": "text", "text": "a\nb"}]));
     }
 
     #[test]
