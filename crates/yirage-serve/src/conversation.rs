@@ -1,7 +1,7 @@
 //! A conversation in one neutral form, from messages as clients send them.
 //!
 //! Content is a text, parts of text or null, arguments are an object or JSON text, all as they were sent. The shape that a
-//! template reads is given to them where they are rendered, by the template's capabilities.
+//! template reads is given to them where they are rendered, and not here.
 
 use crate::error::ApiError;
 use crate::fields::{Fields, Table, honoured, ignored, refused, wrong};

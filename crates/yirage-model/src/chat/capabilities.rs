@@ -296,9 +296,9 @@ impl Probe<'_> {
     /// The arguments of a call as they are shown, whatever else the template wants of the conversation.
     fn shown_arguments(&self, arguments: Arguments) -> Option<String> {
         let contents = [Json::Null, json!(""), json!("c")];
-        let mut tried = contents.iter().flat_map(|content| {
-            [Some(json!("r")), None].map(|answer| called(content, arguments, answer))
-        });
+        let mut tried = contents
+            .iter()
+            .flat_map(|content| [Some(json!("r")), None].map(|answer| called(content, arguments, answer)));
         tried.find_map(|messages| self.render(&messages).filter(|text| text.contains(ARGUMENT)))
     }
 

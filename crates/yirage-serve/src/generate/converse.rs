@@ -59,11 +59,8 @@ impl Talk {
     /// # Errors
     /// A template that refuses it.
     pub(crate) fn render(&self, generator: &Generator) -> Result<(String, Vec<u32>), ApiError> {
-        let used = self.shown_tools();
-        let template = generator.template(used.is_some())?;
-        let reads = template.template.capabilities();
-        let messages = reads.adapt(&self.messages);
-        let shown = used.map(|used| reads.adapt_tools(used.tools.iter().map(|tool| tool.shown.clone()).collect()));
+        let shown: Option<Vec<Value>> =
+            self.shown_tools().map(|used| used.tools.iter().map(|t| t.shown.clone()).collect());
         let inputs = ChatInputs {
             tools: shown.as_deref(),
             documents: self.documents.as_deref(),
@@ -71,9 +68,9 @@ impl Talk {
             enable_thinking: self.thinking,
             reasoning_effort: self.reasoning_effort.as_deref(),
             kwargs: self.kwargs.clone(),
-            ..ChatInputs::new(&messages)
+            ..ChatInputs::new(&self.messages)
         };
-        generator.render(template, inputs)
+        generator.render(generator.template(shown.is_some())?, inputs)
     }
 
     /// The tools that the model hears of.
