@@ -72,7 +72,8 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
     }
     let place = fields.at("content");
     let content = fields.take("content").map(|value| parts(&place, value, ignored)).transpose()?;
-    if role != "assistant" {
+    // A tool may have nothing to say.
+    if !matches!(role.as_str(), "assistant" | "tool" | "function") {
         fields.need("content", content.as_ref())?;
     }
     // Templates know the older word.
@@ -149,11 +150,9 @@ fn tool_calls(place: &str, calls: Vec<Value>, ignored: &mut Vec<String>) -> Resu
     let one = |(at, call): (usize, Value)| {
         let mut call = Fields::within(call, CALL, &format!("{place}[{at}]"))?;
         let mut out = Map::new();
-        for name in ["id", "type"] {
-            if let Some(text) = call.text(name)? {
-                out.insert(name.into(), text.into());
-            }
-        }
+        out.extend(call.text("id")?.map(|id| ("id".to_owned(), id.into())));
+        // ollama's clients leave it out, and templates write it.
+        out.insert("type".into(), call.text("type")?.unwrap_or_else(|| "function".to_owned()).into());
         let function = call.fields("function", FUNCTION)?;
         let mut function = call.need("function", function)?;
         call.finish_into(ignored)?;
@@ -241,6 +240,8 @@ mod tests {
             {"role": "tool", "tool_call_id": "c", "content": "2"},
             {"role": "assistant", "tool_calls": [call]},
             {"role": "assistant", "content": "", "tool_calls": []},
+            {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "g", "arguments": {}}}]},
+            {"role": "tool", "content": null},
         ]);
         let wanted = json!([
             {"role": "system", "content": "be brief"},
@@ -250,6 +251,9 @@ mod tests {
             {"role": "tool", "content": "2", "tool_call_id": "c"},
             {"role": "assistant", "content": null, "tool_calls": [call]},
             {"role": "assistant", "content": ""},
+            {"role": "assistant", "content": null,
+                "tool_calls": [{"type": "function", "function": {"name": "g", "arguments": {}}}]},
+            {"role": "tool", "content": null},
         ]);
         assert_eq!(Value::Array(of(sent).unwrap()), wanted);
     }
@@ -279,7 +283,8 @@ mod tests {
             assert_eq!(read[0]["tool_calls"][0]["function"], json!({"name": "f", "arguments": {}}), "{function}");
             assert_eq!(ignored, ["messages.tool_calls.function.arguments"], "{function}");
         }
-        let kept = json!([{"function": {"name": "f", "arguments": "{ \"n\": 12345678901234567890123 }"}}]);
+        let kept =
+            json!([{"type": "function", "function": {"name": "f", "arguments": "{ \"n\": 12345678901234567890123 }"}}]);
         let read = of(json!([{"role": "assistant", "tool_calls": kept}])).unwrap();
         assert_eq!(read[0]["tool_calls"], kept);
     }

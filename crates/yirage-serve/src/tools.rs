@@ -15,8 +15,9 @@ const FUNCTION: Table = &[&[
     honoured("description", "{}"),
     honoured("parameters", "{}"),
     honoured("strict", "{}"),
-    // What it gives back, as transformers describes it: templates are told, and nothing else is done with it.
+    // What it gives back, as transformers and Gemma describe it: templates are told, and nothing else is done with it.
     honoured("return", "{}"),
+    honoured("response", "{}"),
     ignored("cache_control", "{}"),
 ]];
 
@@ -121,6 +122,7 @@ impl Tool {
             let strict = function.switch("strict")?.unwrap_or(false);
             let parameters = function.take("parameters").unwrap_or_else(|| json!({"type": "object", "properties": {}}));
             function.take("return");
+            function.take("response");
             function.finish_into(ignored)?;
             let read = Tool::new(&place, &name, description.as_deref(), parameters, strict)?;
             Ok(Tool { shown: shown.unwrap_or(read.shown), ..read })

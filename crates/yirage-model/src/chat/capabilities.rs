@@ -120,7 +120,7 @@ impl Capabilities {
     fn one(&self, message: &Map<String, Json>) -> Json {
         let role = message.get("role").and_then(Json::as_str).unwrap_or_default();
         let calls = message.get("tool_calls").and_then(Json::as_array).is_some_and(|calls| !calls.is_empty());
-        let null = if calls { self.null_beside_calls } else { self.null_alone };
+        let null = role == "assistant" && if calls { self.null_beside_calls } else { self.null_alone };
         let mut out = Map::new();
         for (key, value) in message {
             match key.as_str() {
@@ -272,12 +272,15 @@ impl Probe<'_> {
             let messages = conversation(content);
             self.render_with(&messages, None).or_else(|| self.render(&messages)).filter(|text| text.contains(CONTENT))
         };
-        // A list that is printed as a list shows the names of its fields.
-        let read = |text: &String| !text.contains("'text'") && !text.contains("\"text\"");
+        let text = shown(json!(CONTENT));
+        // A list that is printed as a list shows the names of its fields, which the template may also write itself.
+        let names = |text: &str| text.matches("'text'").count() + text.matches("\"text\"").count();
+        let usual = text.as_deref().map_or(0, names);
+        let read = |text: &String| names(text) <= usual;
         let part = shown(one_part(CONTENT)).filter(read).is_some();
         let two = json!([{"type": "text", "text": CONTENT}, {"type": "text", "text": SECOND}]);
         let parts = part && shown(two).filter(read).is_some_and(|text| text.contains(SECOND));
-        Content { text: shown(json!(CONTENT)).is_some(), part, parts }
+        Content { text: text.is_some(), part, parts }
     }
 
     /// Whether null is shown as nothing, and nothing else of the conversation is lost by it.
@@ -396,6 +399,10 @@ mod tests {
             ("{{ m.content | trim }}", text),
             ("{{ '>' + m['content'] }}", text),
             ("{{ m.content | tojson }}", text),
+            (
+                "{{ ' \"text\" ' }}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}",
+                both,
+            ),
             ("{% for p in m.content %}{{ p.text }}{% endfor %}", parts),
             ("{{ m.content[0].text }}", part),
             ("{{ m.content if m.content is string else m.content[0].text }}", first),

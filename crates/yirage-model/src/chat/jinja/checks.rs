@@ -9,7 +9,7 @@ use super::budget::Budget;
 use super::fault::{Fault, Outcome};
 use super::render::Rendering;
 use super::value::Value;
-use super::{filters, functions, ops};
+use super::{filters, functions, ops, python};
 
 /// `a op b`.
 pub(super) fn compare(op: Compare, a: &Value, b: &Value, budget: &Rc<Budget>) -> Outcome<bool> {
@@ -87,7 +87,8 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args
         "odd" => remainder()? == 1.0,
         "even" => remainder()? == 0.0,
         "lower" | "upper" => {
-            let text = value.as_str().unwrap_or_default();
+            let written = python::to_text(value, budget)?;
+            let text = written.as_str().unwrap_or_default();
             budget.read(text.len())?;
             let wrong = |c: char| if name == "lower" { c.is_uppercase() } else { c.is_lowercase() };
             text.chars().any(char::is_alphabetic) && !text.chars().any(wrong)
