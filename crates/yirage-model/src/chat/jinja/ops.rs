@@ -216,6 +216,17 @@ pub(super) fn contains(container: &Value, item: &Value, budget: &Rc<Budget>) -> 
             .undefined_fault()
             .unwrap_or_else(|| Fault::wrong(format!("a string can contain strings, and not a {}", other.kind())))),
         (Value::Dict(dict), key) => Ok(entry(dict.entries(), key, budget)?.is_some()),
+        // An iterator is read as far as the item is.
+        (Value::List(list), _) if list.had.is_some() => {
+            let had = list.had.as_ref().map_or(0, std::cell::Cell::get);
+            for (at, other) in list.iter().enumerate().skip(had) {
+                list.had.as_ref().map(|had| had.set(at + 1));
+                if equal(other, item, budget)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
         _ => {
             for other in container.iterate(budget)?.iter() {
                 if equal(other, item, budget)? {
@@ -286,16 +297,14 @@ pub(super) fn slice(of: &Value, ends: [Value; 3], budget: &Rc<Budget>) -> Outcom
         return Err(fault);
     }
     let [start, stop, step] = ends;
-    // What has no places, and what is no place, gives nothing.
-    let has_places = matches!(of, Value::Text(_)) || matches!(of, Value::List(list) if list.had.is_none());
-    let bounds = [&start, &stop, &step].map(|value| match value {
-        Value::None => Some(None),
-        other => other.as_int().map(Some),
-    });
-    let (true, [Some(start), Some(stop), Some(step)]) = (has_places, bounds) else {
-        return Ok(Value::Undefined(None));
+    let bound = |value: &Value| match value {
+        Value::None => Ok(None),
+        other => other
+            .as_int()
+            .map(Some)
+            .ok_or_else(|| Fault::wrong(format!("a slice is bounded by integers, and not by a {}", other.kind()))),
     };
-    let step = step.unwrap_or(1);
+    let (start, stop, step) = (bound(&start)?, bound(&stop)?, bound(&step)?.unwrap_or(1));
     let len = of.len(budget)? as i128;
     let clamp = |at: i128, low: i128, high: i128| if at < 0 { at + len } else { at }.clamp(low, high);
     let (first, last) = match step {
