@@ -82,6 +82,72 @@ fn check(source: &str, case: &Json) {
     }
 }
 
+/// Templates in the style of several families, with messages in the shape that each reads: the shapes are ours, the
+/// renderings of them are jinja2's. Both are written by `tools/oracle/templates.py --golden`.
+#[test]
+fn conversations_reach_templates_in_the_shape_that_each_reads() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/templates");
+    let conversations = read(&folder.join("conversations.json"));
+    for case in read(&folder.join("rendered.json")).as_array().unwrap() {
+        let name = format!("{} / {}", case["template"], case["conversation"]);
+        let talks = conversations.as_array().unwrap();
+        let talk = talks.iter().find(|talk| talk["name"] == case["conversation"]).unwrap();
+        let source = std::fs::read_to_string(folder.join(case["template"].as_str().unwrap())).unwrap();
+        let template = ChatTemplate::new(&name, &source).unwrap();
+        let messages = template.capabilities().adapt(talk["messages"].as_array().unwrap());
+        assert_eq!(json!(messages), case["messages"], "{name}");
+        let tools = talk["tools"].as_array().map(|tools| template.capabilities().adapt_tools(tools.clone()));
+        let (bos_token, eos_token) = ("<s>", "</s>");
+        let inputs = ChatInputs { tools: tools.as_deref(), bos_token, eos_token, ..ChatInputs::new(&messages) };
+        assert_eq!(template.render(&inputs).unwrap().text, case["rendered"].as_str().unwrap(), "{name}");
+    }
+}
+
+/// Numbers as Python's `json` takes and gives them.
+#[test]
+fn numbers_keep_their_digits() {
+    let cases = [
+        ("12345678901234567890123", "12345678901234567890123"),
+        ("-12345678901234567890123456789012345678901234567890", "-12345678901234567890123456789012345678901234567890"),
+        ("18446744073709551616", "18446744073709551616"),
+        ("-9223372036854775809", "-9223372036854775809"),
+        ("170141183460469231731687303715884105728", "170141183460469231731687303715884105728"),
+        ("-0", "0"),
+        ("-0.0", "-0.0"),
+        ("1e2", "100.0"),
+        ("1E400", "Infinity"),
+        ("0.10", "0.1"),
+        ("1.2345678901234567890123", "1.2345678901234567"),
+        ("1e16", "1e+16"),
+    ];
+    for (sent, wanted) in cases {
+        let messages = [serde_json::from_str::<Json>(&format!(r#"{{"n": {sent}}}"#)).unwrap()];
+        assert_eq!(render("{{ messages[0].n | tojson }}", &messages).unwrap(), wanted);
+        let shown = if wanted == "Infinity" { "inf" } else { wanted };
+        assert_eq!(render("{{ messages[0].n }}", &messages).unwrap(), shown);
+    }
+}
+
+#[test]
+fn an_empty_template_is_none() {
+    for empty in ["", " ", "\n\t \n"] {
+        let config = serde_json::to_vec(&json!({"chat_template": empty})).unwrap();
+        let named = json!({"chat_template": [{"name": "default", "template": empty}]});
+        let named = serde_json::to_vec(&named).unwrap();
+        for sources in [
+            TemplateSources { config: Some(&config), ..TemplateSources::default() },
+            TemplateSources { config: Some(&named), ..TemplateSources::default() },
+            TemplateSources { gguf: vec![(None, empty)], ..TemplateSources::default() },
+            TemplateSources { jinja: Some(empty), ..TemplateSources::default() },
+            TemplateSources { given: Some(empty), ..TemplateSources::default() },
+        ] {
+            assert_eq!(Templates::resolve(&sources).unwrap().choose(None, true).unwrap(), None);
+        }
+        let below = TemplateSources { jinja: Some(empty), gguf: vec![(None, "G")], ..TemplateSources::default() };
+        assert_eq!(Templates::resolve(&below).unwrap().choose(None, false).unwrap(), Some(("default", "G")));
+    }
+}
+
 #[test]
 fn bos_written_by_the_template_is_reported() {
     let messages = [json!({"role": "user", "content": "hi"})];

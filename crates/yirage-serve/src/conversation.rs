@@ -1,8 +1,12 @@
-//! A conversation as chat templates take it, from messages as clients send them.
+//! A conversation in one neutral form, from messages as clients send them.
+//!
+//! Content is a text, parts of text or null, arguments are an object or JSON text, all as they were sent. The shape that a
+//! template reads is given to them where they are rendered, and not here.
 
 use crate::error::ApiError;
 use crate::fields::{Fields, Table, honoured, ignored, refused, wrong};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use yirage_model::chat::THOUGHT_NAMES;
 
 /// The roles that a message may have.
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
@@ -47,8 +51,8 @@ const CALL: Table =
 const FUNCTION: Table =
     &[&[honoured("name", "{}"), honoured("arguments", "{}"), ignored("index", "{}"), ignored("description", "{}")]];
 
-/// Messages as templates expect them: texts instead of parts, arguments of calls as objects, thoughts under one name.
-/// They stand in the field `root`; what changes nothing in them joins `ignored`.
+/// Messages in the neutral form, thoughts under one name. They stand in the field `root`; what changes nothing in them
+/// joins `ignored`.
 ///
 /// # Errors
 /// A message that makes no sense, by its place; parts that are no text.
@@ -67,8 +71,9 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
         return Err(fields.error("role", format!("expected one of {}", ROLES.join(", "))));
     }
     let place = fields.at("content");
-    let content = fields.take("content").map(|value| content(&place, value, ignored)).transpose()?;
-    if role != "assistant" {
+    let content = fields.take("content").map(|value| parts(&place, value, ignored)).transpose()?;
+    // A tool may have nothing to say.
+    if !matches!(role.as_str(), "assistant" | "tool" | "function") {
         fields.need("content", content.as_ref())?;
     }
     // Templates know the older word.
@@ -77,10 +82,11 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
     }
     let mut map = Map::new();
     map.insert("role".into(), role.into());
-    // Templates ask for it without looking whether it is there.
-    map.insert("content".into(), content.unwrap_or_default().into());
+    // Null where it is missing: templates ask for it without looking whether it is there.
+    map.insert("content".into(), content.unwrap_or_default());
     let place = fields.at("tool_calls");
-    if let Some(calls) = fields.list("tool_calls")? {
+    // No calls are told as no list: templates ask whether there is one.
+    if let Some(calls) = fields.list("tool_calls")?.filter(|calls| !calls.is_empty()) {
         map.insert("tool_calls".into(), tool_calls(&place, calls, ignored)?);
     }
     for name in ["name", "tool_call_id", "tool_name"] {
@@ -88,11 +94,11 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
             map.insert(name.into(), text.into());
         }
     }
-    // vLLM's and ollama's words for thoughts; templates know the first one.
-    for word in ["reasoning_content", "reasoning", "thinking"] {
+    // One name for them here; the template's own is put in where it is rendered.
+    for word in THOUGHT_NAMES {
         match fields.text(word)? {
-            Some(_) if map.contains_key("reasoning_content") => ignored.push(format!("messages.{word}")),
-            Some(thought) => drop(map.insert("reasoning_content".into(), thought.into())),
+            Some(_) if map.contains_key(THOUGHT_NAMES[0]) => ignored.push(format!("messages.{word}")),
+            Some(thought) => drop(map.insert(THOUGHT_NAMES[0].into(), thought.into())),
             None => {}
         }
     }
@@ -100,21 +106,27 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
     Ok(Value::Object(map))
 }
 
-/// The text of a message's content: a text, or parts that are joined.
+/// The content of a message: a text, or parts of text where there are several.
 ///
 /// # Errors
 /// A part that is no text, by its place.
-pub(crate) fn content(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<String, ApiError> {
+pub(crate) fn parts(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
     match value {
-        Value::String(text) => Ok(text),
+        Value::String(text) => Ok(text.into()),
         Value::Array(parts) => {
-            let mut all = String::new();
-            for (at, part) in parts.into_iter().enumerate() {
-                all.push_str(&one_part(&format!("{place}[{at}]"), part, ignored)?);
-            }
-            Ok(all)
+            let one = |(at, part)| one_part(&format!("{place}[{at}]"), part, ignored);
+            Ok(of_texts(parts.into_iter().enumerate().map(one).collect::<Result<_, _>>()?))
         }
         other => Err(wrong(place, "a string or a list of parts", &other)),
+    }
+}
+
+/// Content that consists of these texts.
+pub(crate) fn of_texts(mut texts: Vec<String>) -> Value {
+    match texts.len() {
+        0 => Value::from(""),
+        1 => texts.remove(0).into(),
+        _ => texts.into_iter().map(|text| json!({"type": "text", "text": text})).collect(),
     }
 }
 
@@ -133,74 +145,173 @@ fn one_part(place: &str, part: Value, ignored: &mut Vec<String>) -> Result<Strin
     Ok(text)
 }
 
-/// Calls with their arguments as objects, which templates write as JSON themselves.
+/// Calls with their arguments as they were sent.
 fn tool_calls(place: &str, calls: Vec<Value>, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
     let one = |(at, call): (usize, Value)| {
         let mut call = Fields::within(call, CALL, &format!("{place}[{at}]"))?;
         let mut out = Map::new();
-        for name in ["id", "type"] {
-            if let Some(text) = call.text(name)? {
-                out.insert(name.into(), text.into());
-            }
-        }
+        out.extend(call.text("id")?.map(|id| ("id".to_owned(), id.into())));
+        // ollama's clients leave it out, and templates write it.
+        out.insert("type".into(), call.text("type")?.unwrap_or_else(|| "function".to_owned()).into());
         let function = call.fields("function", FUNCTION)?;
         let mut function = call.need("function", function)?;
         call.finish_into(ignored)?;
         let name = function.text("name")?;
-        let mut inner = Map::from_iter([("name".to_owned(), Value::from(function.need("name", name)?))]);
-        if let Some(arguments) = function.take("arguments") {
-            inner.insert("arguments".into(), Value::Object(object(&function.at("arguments"), arguments)?));
-        }
+        let name = Value::from(function.need("name", name)?);
+        let arguments = function.take("arguments").filter(are_arguments).unwrap_or_else(|| {
+            ignored.push("messages.tool_calls.function.arguments".to_owned());
+            json!({})
+        });
         function.finish_into(ignored)?;
-        out.insert("function".into(), Value::Object(inner));
+        out.insert("function".into(), json!({"name": name, "arguments": arguments}));
         Ok(Value::Object(out))
     };
     calls.into_iter().enumerate().map(one).collect()
 }
 
-/// Arguments as an object, from one or from its text.
-fn object(place: &str, arguments: Value) -> Result<Map<String, Value>, ApiError> {
+/// Whether these are an object or its text. What a model wrote badly, or was cut off in, comes back from clients as it
+/// is: a conversation goes on without it, and says so.
+fn are_arguments(arguments: &Value) -> bool {
     match arguments {
-        Value::Object(map) => Ok(map),
-        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
-        Value::String(text) => {
-            serde_json::from_str(&text).map_err(|e| ApiError::field(place, format!("`{place}` is no JSON object: {e}")))
-        }
-        other => Err(wrong(place, "an object or its text", &other)),
+        Value::Object(_) => true,
+        Value::String(text) => serde_json::from_str::<Map<String, Value>>(text).is_ok(),
+        _ => false,
     }
+}
+
+/// Looks for what each user said in the prompt that a template made of it.
+///
+/// # Errors
+/// The message that the template left out, by its place.
+pub(crate) fn check_kept(messages: &[Value], prompt: &str) -> Result<(), ApiError> {
+    let mut spaced = None;
+    let mut behind = 0;
+    let mut is_kept = |text: &str| {
+        if text.is_empty() {
+            return true;
+        }
+        // Texts mostly stand in the order of their messages.
+        if let Some(at) = prompt.get(behind..).and_then(|rest| rest.find(text)) {
+            behind += at + text.len();
+            return true;
+        }
+        let json = Value::from(text).to_string();
+        let spaced = spaced.get_or_insert_with(|| words(prompt));
+        prompt.contains(text) || prompt.contains(json.trim_matches('"')) || spaced.contains(&words(text))
+    };
+    for (at, message) in messages.iter().enumerate().filter(|(_, message)| message["role"] == "user") {
+        let kept = match &message["content"] {
+            Value::Array(parts) => parts.iter().all(|part| is_kept(part["text"].as_str().unwrap_or_default().trim())),
+            content => is_kept(content.as_str().unwrap_or_default().trim()),
+        };
+        if !kept {
+            let place = format!("messages[{at}].content");
+            let what =
+                format!("`{place}`: the model's chat template leaves it out of the prompt; send it in another message");
+            return Err(ApiError::field(place, what));
+        }
+    }
+    Ok(())
+}
+
+/// A text with single spaces between its words, without the words that some templates take for switches and take out.
+fn words(text: &str) -> String {
+    let is_switch = |word: &&str| matches!(*word, "/think" | "/no_think" | "/nothink");
+    text.split_whitespace().filter(|word| !is_switch(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn of(value: Value) -> Result<Vec<Value>, ApiError> {
         messages("messages", value.as_array().unwrap().clone(), &mut Vec::new())
     }
 
     #[test]
-    fn messages_become_what_templates_expect() {
+    fn messages_keep_what_was_sent() {
         let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}});
+        let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
         let sent = json!([
             {"role": "developer", "content": "be brief"},
-            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            {"role": "user", "content": parts},
+            {"role": "user", "content": [{"type": "text", "text": "c"}]},
             {"role": "assistant", "content": null, "tool_calls": [call], "reasoning": "hm"},
             {"role": "tool", "tool_call_id": "c", "content": "2"},
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "assistant", "content": "", "tool_calls": []},
+            {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "g", "arguments": {}}}]},
+            {"role": "tool", "content": null},
         ]);
-        let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}});
         let wanted = json!([
             {"role": "system", "content": "be brief"},
-            {"role": "user", "content": "ab"},
-            {"role": "assistant", "content": "", "tool_calls": [call], "reasoning_content": "hm"},
-            {"role": "tool", "tool_call_id": "c", "content": "2"},
+            {"role": "user", "content": parts},
+            {"role": "user", "content": "c"},
+            {"role": "assistant", "content": null, "tool_calls": [call], "reasoning_content": "hm"},
+            {"role": "tool", "content": "2", "tool_call_id": "c"},
+            {"role": "assistant", "content": null, "tool_calls": [call]},
+            {"role": "assistant", "content": ""},
+            {"role": "assistant", "content": null,
+                "tool_calls": [{"type": "function", "function": {"name": "g", "arguments": {}}}]},
+            {"role": "tool", "content": null},
         ]);
         assert_eq!(Value::Array(of(sent).unwrap()), wanted);
     }
 
+    /// Case 25: what a model wrote badly comes back from clients as it is.
+    #[test]
+    fn arguments_that_are_none_are_an_empty_object_and_named() {
+        let none = [
+            json!({}),
+            json!({"arguments": null}),
+            json!({"arguments": "null"}),
+            json!({"arguments": ""}),
+            json!({"arguments": "  "}),
+            json!({"arguments": "{\"city\": \"Par"}),
+            json!({"arguments": "{\"a\": 1}}"}),
+            json!({"arguments": "[1]"}),
+            json!({"arguments": [1]}),
+            json!({"arguments": "\"text\""}),
+            json!({"arguments": 3}),
+            json!({"arguments": "city=Paris"}),
+        ];
+        for mut function in none {
+            let mut ignored = Vec::new();
+            function["name"] = json!("f");
+            let sent = vec![json!({"role": "assistant", "tool_calls": [{"id": "c", "function": function}]})];
+            let read = messages("messages", sent, &mut ignored).unwrap();
+            assert_eq!(read[0]["tool_calls"][0]["function"], json!({"name": "f", "arguments": {}}), "{function}");
+            assert_eq!(ignored, ["messages.tool_calls.function.arguments"], "{function}");
+        }
+        let kept =
+            json!([{"type": "function", "function": {"name": "f", "arguments": "{ \"n\": 12345678901234567890123 }"}}]);
+        let read = of(json!([{"role": "assistant", "tool_calls": kept}])).unwrap();
+        assert_eq!(read[0]["tool_calls"], kept);
+    }
+
+    #[test]
+    fn what_a_user_says_is_in_the_prompt_or_an_error() {
+        let said = |texts: &[&str]| -> Vec<Value> {
+            texts.iter().map(|text| json!({"role": "user", "content": text})).collect()
+        };
+        let lost =
+            |texts: &[&str], prompt: &str| check_kept(&said(texts), prompt).map_err(|error| error.param.unwrap());
+        assert_eq!(lost(&["one", "two"], "<u>one<u>two"), Ok(()));
+        assert_eq!(lost(&["two", "one", "one"], "<u>one<u>two"), Ok(()));
+        assert_eq!(lost(&["  a  ", ""], "<a>"), Ok(()));
+        assert_eq!(lost(&["say \"x\"\n"], "[\"say \\\"x\\\"\"]"), Ok(()));
+        assert_eq!(lost(&["a\n\nb"], "a b"), Ok(()));
+        assert_eq!(lost(&["a /no_think", "/think"], "<u>a <u>"), Ok(()));
+        assert_eq!(lost(&["one", "two"], "<u>one"), Err("messages[1].content".to_owned()));
+        assert_eq!(lost(&["one"], ""), Err("messages[0].content".to_owned()));
+        let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "zz"}]);
+        let parts = [json!({"role": "system", "content": "s"}), json!({"role": "user", "content": parts})];
+        assert_eq!(check_kept(&parts, "a").unwrap_err().param.as_deref(), Some("messages[1].content"));
+        assert!(check_kept(&parts, "a, zz").is_ok());
+    }
+
     #[test]
     fn what_makes_no_sense_is_named_by_its_place() {
-        let call = |arguments: &str| json!([{"function": {"name": "f", "arguments": arguments}}]);
         for (sent, param) in [
             (json!([]), "messages"),
             (json!([1]), "messages[0]"),
@@ -209,7 +320,6 @@ mod tests {
             (json!([{"role": "user"}]), "messages[0].content"),
             (json!([{"role": "user", "content": 3}]), "messages[0].content"),
             (json!([{"role": "user", "content": [{"type": "image_url"}]}]), "messages[0].content[0]"),
-            (json!([{"role": "assistant", "tool_calls": call("{")}]), "messages[0].tool_calls[0].function.arguments"),
             (json!([{"role": "assistant", "tool_calls": [{}]}]), "messages[0].tool_calls[0].function"),
             (json!([{"role": "user", "content": "a", "contnet": 1}]), "messages[0].contnet"),
             (

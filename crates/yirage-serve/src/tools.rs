@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use crate::fields::{Fields, Table, honoured, ignored, without_indices, wrong};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Tools of one request, and bytes of a name. Agents with many servers of tools send hundreds.
 const MAX_TOOLS: usize = 1024;
@@ -15,6 +15,9 @@ const FUNCTION: Table = &[&[
     honoured("description", "{}"),
     honoured("parameters", "{}"),
     honoured("strict", "{}"),
+    // What it gives back, as transformers and Gemma describe it: templates are told, and nothing else is done with it.
+    honoured("return", "{}"),
+    honoured("response", "{}"),
     ignored("cache_control", "{}"),
 ]];
 
@@ -35,7 +38,7 @@ pub(crate) struct Tool {
     pub(crate) name: String,
     /// The schema of its arguments.
     pub(crate) parameters: Value,
-    /// As templates are given it: OpenAI's form.
+    /// As templates are given it: OpenAI's form, as it was sent where it was sent in it.
     pub(crate) shown: Value,
     /// Whether its arguments are to be exactly of its schema.
     pub(crate) strict: bool,
@@ -83,10 +86,12 @@ impl Tool {
         if !parameters.is_object() {
             return Err(ApiError::field(place, format!("`{place}`: the schema of its arguments has to be an object")));
         }
-        let mut function = json!({"name": name, "parameters": parameters});
+        // The order of keys is the one that OpenAI's API describes and models are trained on.
+        let mut function = json!({"name": name});
         if let Some(description) = description {
             function["description"] = description.into();
         }
+        function["parameters"] = parameters.clone();
         let shown = json!({"type": "function", "function": function});
         Ok(Tool { name: name.to_owned(), parameters, shown, strict })
     }
@@ -107,24 +112,45 @@ impl Tool {
                 ignored.push(named("tools", &kind));
                 continue;
             }
-            let mut function = match outer.fields("function", FUNCTION)? {
+            let (mut function, shown) = match outer.fields("function", FUNCTION)? {
                 Some(function) => {
                     outer.finish_into(ignored)?;
-                    function
+                    (function, Some(as_sent(tool)))
                 }
-                None => outer,
+                None => (outer, None),
             };
             let name = function.text("name")?;
             let name = function.need("name", name)?;
             let description = function.text("description")?;
             let strict = function.switch("strict")?.unwrap_or(false);
             let parameters = function.take("parameters").unwrap_or_else(|| json!({"type": "object", "properties": {}}));
+            function.take("return");
+            function.take("response");
             function.finish_into(ignored)?;
-            tools.push(Tool::new(&place, &name, description.as_deref(), parameters, strict)?);
+            let read = Tool::new(&place, &name, description.as_deref(), parameters, strict)?;
+            tools.push(Tool { shown: shown.unwrap_or(read.shown), ..read });
         }
         check_count(tools.len())?;
         Ok(tools)
     }
+}
+
+/// A tool in OpenAI's form with its fields in their order, without the marks for other servers' caches.
+fn as_sent(tool: &Value) -> Value {
+    let mut shown = Map::new();
+    if tool["type"].is_null() {
+        shown.insert("type".to_owned(), json!("function"));
+    }
+    for (name, value) in
+        tool.as_object().into_iter().flatten().filter(|(name, value)| *name != "type" || !value.is_null())
+    {
+        shown.insert(name.clone(), value.clone());
+    }
+    shown.shift_remove("cache_control");
+    if let Some(function) = shown.get_mut("function").and_then(Value::as_object_mut) {
+        function.shift_remove("cache_control");
+    }
+    Value::Object(shown)
 }
 
 /// The name of something of this type in a list that is left out: `tools.web_search`.
@@ -287,6 +313,36 @@ mod tests {
         assert_eq!(of(some).unwrap().tools.len(), 1);
         assert_eq!(ToolUse::new(Vec::new(), None, true, &mut Vec::new()).unwrap(), None);
         assert!(ToolUse::new(Vec::new(), Some(json!("required")), true, &mut Vec::new()).is_err());
+    }
+
+    /// Case 1: templates write tools as JSON, and models know the order that clients send.
+    #[test]
+    fn tools_are_shown_as_they_were_sent() {
+        let shown = |tool: &str| {
+            let tool: Value = serde_json::from_str(tool).unwrap();
+            Tool::list(&[tool], &mut Vec::new()).unwrap().remove(0).shown.to_string()
+        };
+        let schema =
+            r#"{"type":"object","properties":{"z":{"default":12345678901234567890123},"a":{"enum":[1.0,-0]}}}"#;
+        for function in [
+            format!(r#"{{"name":"f","description":"d","parameters":{schema}}}"#),
+            format!(r#"{{"parameters":{schema},"description":"d","name":"f"}}"#),
+            format!(r#"{{"description":"d","name":"f","strict":true,"parameters":{schema}}}"#),
+            format!(r#"{{"name":"f","strict":false,"parameters":{schema}}}"#),
+            r#"{"name":"f","description":null}"#.to_owned(),
+            r#"{"name":"f","description":"","parameters":{},"return":{"type":"string"}}"#.to_owned(),
+        ] {
+            let tool = format!(r#"{{"type":"function","function":{function}}}"#);
+            assert_eq!(shown(&tool), tool);
+            let turned = format!(r#"{{"function":{function},"type":"function"}}"#);
+            assert_eq!(shown(&turned), turned);
+            assert_eq!(shown(&format!(r#"{{"function":{function}}}"#)), tool);
+            let marked = format!(r#"{{"type":"function","cache_control":{{}},"function":{function}}}"#);
+            assert_eq!(shown(&marked), tool);
+        }
+        let flat = r#"{"parameters":{"type":"object"},"type":"function","strict":true,"description":"d","name":"f"}"#;
+        let of_flat = r#"{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}"#;
+        assert_eq!(shown(flat), of_flat);
     }
 
     #[test]

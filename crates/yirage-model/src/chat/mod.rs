@@ -10,6 +10,7 @@
 //! This module does not know tokenizers or files. BOS: a template that writes it itself is reported by
 //! [`RenderedChat::starts_with_bos`], so that encoding does not add a second one.
 
+mod capabilities;
 mod clock;
 mod error;
 mod jinja;
@@ -17,6 +18,7 @@ mod limits;
 mod source;
 mod template;
 
+pub use capabilities::{Arguments, Capabilities, Content, THOUGHT_NAMES};
 pub use error::ChatError;
 pub use limits::{
     MAX_BYTES, MAX_EXPRESSION_DEPTH, MAX_FIELD, MAX_NESTING, MAX_RANGE, MAX_RECURSION, MAX_STEPS, MAX_TEMPLATE_BYTES,

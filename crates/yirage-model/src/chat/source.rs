@@ -3,7 +3,7 @@
 //! In falling order: the caller's own; `chat_template.jinja` (with `additional_chat_templates/*.jinja` for the named
 //! ones); the `chat_template` key of `tokenizer_config.json` (a string, or a list of `{name, template}`); GGUF's
 //! `tokenizer.chat_template` and `tokenizer.chat_template.<name>`. A source wins per name: a `tool_use` template of a
-//! lower source still counts where the higher ones have none of that name.
+//! lower source still counts where the higher ones have none of that name. A template of nothing but white space is none.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,12 @@ impl Templates {
     /// [`ChatError::Source`] for a broken `tokenizer_config.json`, [`ChatError::Limit`] for too many templates.
     pub fn resolve(sources: &TemplateSources<'_>) -> Result<Self, ChatError> {
         let mut all: Vec<(String, String)> = Vec::new();
-        let mut offer = |name: &str, source: &str| all.push((name.to_owned(), source.to_owned()));
+        let mut offer = |name: &str, source: &str| {
+            // Some files say "no template" by an empty one.
+            if !source.trim().is_empty() {
+                all.push((name.to_owned(), source.to_owned()));
+            }
+        };
         sources.given.iter().for_each(|source| offer(DEFAULT_TEMPLATE, source));
         sources.jinja.iter().for_each(|source| offer(DEFAULT_TEMPLATE, source));
         sources.additional.iter().for_each(|(name, source)| offer(name, source));

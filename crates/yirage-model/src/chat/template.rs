@@ -1,9 +1,11 @@
 //! One parsed template and its rendering.
 
+use std::sync::OnceLock;
 use std::thread;
 
 use serde_json::{Map, Value as Json};
 
+use super::capabilities::Capabilities;
 use super::error::ChatError;
 use super::jinja::{self, Cause, Fault, Input, Tree, Variable};
 use super::limits::{MAX_TEMPLATE_BYTES, STACK_BYTES};
@@ -13,6 +15,8 @@ use super::limits::{MAX_TEMPLATE_BYTES, STACK_BYTES};
 pub struct ChatTemplate {
     name: String,
     tree: Tree,
+    /// Found when first asked for.
+    capabilities: OnceLock<Capabilities>,
 }
 
 /// What a template renders.
@@ -79,7 +83,7 @@ impl ChatTemplate {
             return Err(ChatError::Limit { name, line: 0, what, limit });
         }
         match on_own_stack(&name, || jinja::parse(source))? {
-            Ok(tree) => Ok(Self { name, tree }),
+            Ok(tree) => Ok(Self { name, tree, capabilities: OnceLock::new() }),
             Err(fault) => Err(match fault.into_parts() {
                 (line, Cause::Limit { what, limit }) => ChatError::Limit { name, line, what, limit },
                 (line, Cause::Wrong(detail) | Cause::Raised(detail)) => ChatError::Syntax { name, line, detail },
@@ -90,6 +94,11 @@ impl ChatTemplate {
     /// Name given at parsing.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What it reads of a conversation, tried once.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.capabilities.get_or_init(|| Capabilities::of(self))
     }
 
     /// Renders a conversation.

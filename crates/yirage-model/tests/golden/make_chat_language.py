@@ -23,6 +23,38 @@ MESSAGES = [
 
 # One expression or template each; what Python refuses has to be refused.
 CASES = r"""
+{{ none|selectattr('type','equalto','x')|list|length }}|{{ nothing|selectattr('a')|list }}|{{ none|rejectattr('a')|list }}|{{ none|select('string')|list }}
+{{ none|reject('none')|list }}|{{ nothing|select|list }}|{{ none|map(attribute='x')|list }}|{{ none|map('upper')|join(',') }}|{{ 0|map('abs')|list }}|{{ false|select|first }}
+{{ none|map|list }}|{{ none|selectattr|list }}|{{ ''|selectattr('x')|list }}|{{ {}|map('upper')|list }}|{{ none|select('string')|map('upper')|join }}
+{% for x in none|select %}{{ x }}{% else %}nothing{% endfor %}|{{ nothing|join }}|{{ nothing|list }}|{{ nothing|length }}|{{ nothing|sum }}|{{ nothing|sort }}|{{ nothing|first }}
+{{ none|list }}
+{{ none|length }}
+{{ none|join }}
+{{ none|first }}
+{{ none|last }}
+{{ none|sum }}
+{{ none|sort }}
+{{ none|unique|list }}
+{{ none|groupby('a') }}
+{{ none|max }}
+{{ none|dictsort }}
+{{ none|items|list }}
+{{ none|reverse|list }}
+{{ 1|map('abs')|list }}
+{{ true|select|list }}
+{{ [1]|map('abs')|length }}
+{{ [1]|select + [2] }}
+{{ [1]|select|last }}
+{{ [1]|select|tojson }}
+{{ 'x' if []|select }}|{{ 'x' if none|map('upper') }}|{{ 'x' if nothing|unique }}|{{ [1]|select is sequence }}|{{ [1]|select is iterable }}|{{ (none|select)[0] }}
+{{ ([1]|select)[1:] }}
+{% set s = [1, 2, 3]|select %}{{ s|first }}{{ s|list }}{{ s|list }}|{% set s = [1, 2]|map('abs') %}{{ 1 in s }}{% for x in s %}{{ x }}{% endfor %}
+{{ [1, 2, 3]|reverse|list }}|{{ [1, 2, 3]|select|reverse }}|{{ (1, 2)|reverse|first }}|{{ {'a': 1}|items|list }}|{{ nothing|items|list }}
+{{ 'abc'|sort(attribute='a') }}|{{ 'abc'|join(',', 'a') }}|{{ [1, 2]|slice(2, 'x')|list }}
+{{ none|indent }}
+{{ nothing|int }}
+{{ nothing|float }}
+{{ 1.5 is odd }}|{{ 2.0 is even }}|{{ none|safe|length }}
 {{ 1 + 2 * 3 ** 2 // 4 % 5 - -1 }}|{{ 7 / 2 }}|{{ -7 // 2 }}|{{ -7 % 3 }}|{{ 7.5 // 2 }}|{{ -7.5 % 2 }}|{{ 2 ** -1 }}
 {{ -2 ** 2 }}|{{ 2 ** 3 ** 2 }}|{{ -1|abs }}|{{ 1 ~ 2 + 3 }}|{{ 'a' ~ 1 ~ none ~ 1.0 ~ true ~ nothing }}
 {{ 10 ** 20 }}|{{ 1e16 }}|{{ 1.5e-7 }}|{{ 0.1 + 0.2 }}|{{ 1_000 }}|{{ 5 == 5.0 }}|{{ true + true }}|{{ 1 == true }}

@@ -1,5 +1,6 @@
 //! Messages and tools of Anthropic's interface, as templates take them.
 
+use crate::conversation::of_texts;
 use crate::error::ApiError;
 use crate::fields::{Field, Fields, Table, honoured, ignored, wrong};
 use crate::tools::{Tool, ToolUse, check_count, named};
@@ -80,14 +81,14 @@ pub(super) fn system(value: Value, ignored: &mut Vec<String>) -> Result<Value, A
     Ok(json!({"role": "system", "content": texts("system", value, ignored)?}))
 }
 
-/// A text, or blocks of text that are joined.
-fn texts(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<String, ApiError> {
+/// A text, or blocks of text.
+fn texts(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
     let blocks = match value {
-        Value::String(text) => return Ok(text),
+        Value::String(text) => return Ok(text.into()),
         Value::Array(blocks) => blocks,
         other => return Err(wrong(place, "a string or blocks of text", &other)),
     };
-    let mut all = String::new();
+    let mut all = Vec::new();
     for (at, block) in blocks.into_iter().enumerate() {
         if is_elsewhere(place, &block, ignored) {
             continue;
@@ -99,13 +100,13 @@ fn texts(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<String,
         let mut block = Fields::within(block, TEXT, &place)?;
         block.take("type");
         let text = block.text("text")?;
-        all.push_str(&block.need("text", text)?);
+        all.push(block.need("text", text)?);
         block.finish_into(ignored)?;
     }
-    Ok(all)
+    Ok(of_texts(all))
 }
 
-/// Messages as templates take them: results of tools become messages of their own.
+/// Messages in the neutral form: results of tools become messages of their own.
 ///
 /// # Errors
 /// A message that makes no sense, by its place.
@@ -134,7 +135,7 @@ pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Ve
 /// What the blocks of a message hold.
 #[derive(Default)]
 struct Read {
-    text: String,
+    texts: Vec<String>,
     thought: String,
     calls: Vec<Value>,
     results: Vec<Value>,
@@ -163,7 +164,7 @@ impl Read {
             block.need(name, text)
         };
         match need(block, "type")?.as_str() {
-            "text" => self.text.push_str(&need(block, "text")?),
+            "text" => self.texts.push(need(block, "text")?),
             "thinking" => self.thought.push_str(&need(block, "thinking")?),
             // Nobody but its makers can read it; its data is named among what changes nothing.
             "redacted_thinking" => {}
@@ -176,7 +177,7 @@ impl Read {
                 let place = block.at("content");
                 let content = block.take("content").map(|value| texts(&place, value, ignored)).transpose()?;
                 let id = need(block, "tool_use_id")?;
-                let content = content.unwrap_or_default();
+                let content = content.unwrap_or_else(|| json!(""));
                 self.results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
             }
             _ => return Err(ApiError::unsupported(block.place(), "only text, thoughts and tools are understood")),
@@ -186,9 +187,11 @@ impl Read {
 
     fn messages(self, role: &str) -> Vec<Value> {
         let mut out = self.results;
-        let only_results = !out.is_empty() && self.text.is_empty() && self.calls.is_empty();
+        let only_results = !out.is_empty() && self.texts.is_empty() && self.calls.is_empty();
         if !only_results {
-            let mut message = json!({"role": role, "content": self.text});
+            let only_calls = self.texts.is_empty() && !self.calls.is_empty();
+            let content = if only_calls { Value::Null } else { of_texts(self.texts) };
+            let mut message = json!({"role": role, "content": content});
             if !self.calls.is_empty() {
                 message["tool_calls"] = self.calls.into();
             }

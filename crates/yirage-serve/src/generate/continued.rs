@@ -122,7 +122,7 @@ pub(super) fn ended(messages: &[Value], continues: Continues, wants: Wants) -> R
 }
 
 /// The text of a message, which may be in parts.
-fn text(message: &Value) -> String {
+pub(super) fn text(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),

@@ -1,13 +1,14 @@
 //! A conversation that a model is to continue, whatever the protocol it came by.
 
 use super::asked::Asked;
-use super::continued::{Continues, Ended, Wants, cut, ended};
+use super::continued::{Continues, Ended, Wants, cut, ended, text};
 use super::speaker::Speaker;
 use super::streams::start;
 use super::thoughts::{Budget, Prepared};
 use super::turns::Turns;
 use crate::app::App;
 use crate::call::Call;
+use crate::conversation;
 use crate::error::ApiError;
 use crate::grammar::{Grammar, Shape};
 use crate::models::{Generator, Held};
@@ -19,7 +20,7 @@ use yirage_model::chat::ChatInputs;
 /// A conversation, and what is wanted of its continuation.
 #[derive(Debug)]
 pub(crate) struct Talk {
-    /// Messages as templates take them.
+    /// Messages in the neutral form.
     pub(crate) messages: Vec<Value>,
     pub(crate) tools: Option<ToolUse>,
     pub(crate) documents: Option<Vec<Value>>,
@@ -104,7 +105,8 @@ impl Talk {
     /// assistant's that the answer goes on from.
     fn is_within_thought(&self, marks: Thoughts, prompt: &str) -> bool {
         let last = self.messages.last();
-        let text = last.and_then(|message| message["content"].as_str()).unwrap_or_default().trim();
+        let text = last.map(text).unwrap_or_default();
+        let text = text.trim();
         let goes_on = self.continues != Continues::Never && last.is_some_and(|last| last["role"] == "assistant");
         let behind = if goes_on { 0 } else { text.len() };
         let begin = prompt.rfind(text).filter(|_| !text.is_empty()).map_or(prompt.len(), |at| at + behind);
@@ -158,6 +160,7 @@ pub(crate) fn converse(
         None => talk.grammar.clone(),
     };
     let (text, prompt) = talk.render(generator)?;
+    conversation::check_kept(&talk.messages, &text)?;
     let within_thought = family.thoughts.is_some_and(|marks| talk.is_within_thought(marks, &text));
     let compiled = grammar.compile(generator)?;
     let mut ignored = talk.ignored.clone();

@@ -130,12 +130,12 @@ impl Read {
         match item.text("type")?.as_deref().unwrap_or("message") {
             "message" => {
                 let (place, content) = (item.at("content"), item.take("content"));
-                let content = conversation::content(&place, item.need("content", content)?, ignored)?;
+                let content = conversation::parts(&place, item.need("content", content)?, ignored)?;
                 let message = json!({"role": need(item, "role")?, "content": content});
                 self.push(message);
             }
             "function_call" => {
-                let function = json!({"name": need(item, "name")?, "arguments": need(item, "arguments")?});
+                let function = json!({"name": need(item, "name")?, "arguments": item.take("arguments")});
                 self.call(json!({"id": need(item, "call_id")?, "type": "function", "function": function}));
             }
             // A tool of free text, and a shell, as functions: what was said with them is not to be lost.
@@ -151,7 +151,7 @@ impl Read {
             }
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
                 let (place, output) = (item.at("output"), item.take("output"));
-                let output = conversation::content(&place, item.need("output", output)?, ignored)?;
+                let output = conversation::parts(&place, item.need("output", output)?, ignored)?;
                 self.out.push(json!({"role": "tool", "tool_call_id": need(item, "call_id")?, "content": output}));
             }
             "reasoning" => {
@@ -186,7 +186,7 @@ impl Read {
         let last = self.out.last_mut().filter(|last| last["role"] == "assistant" && last["tool_calls"].is_array());
         match last.and_then(|last| last["tool_calls"].as_array_mut()) {
             Some(calls) => calls.push(call),
-            None => self.push(json!({"role": "assistant", "content": "", "tool_calls": [call]})),
+            None => self.push(json!({"role": "assistant", "content": null, "tool_calls": [call]})),
         }
     }
 }
@@ -263,12 +263,11 @@ mod tests {
             {"type": "function_call_output", "call_id": "a", "output": "2"},
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "two"}]},
         ]);
-        let call =
-            |id, arguments| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": arguments}});
-        let calls = [call("a", json!({"x": 1})), call("b", json!({}))];
+        let call = |id, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": arguments}});
+        let calls = [call("a", "{\"x\":1}"), call("b", "{}")];
         let wanted = [
             json!({"role": "user", "content": "add"}),
-            json!({"role": "assistant", "content": "", "tool_calls": calls, "reasoning_content": "hm"}),
+            json!({"role": "assistant", "content": null, "tool_calls": calls, "reasoning_content": "hm"}),
             json!({"role": "tool", "tool_call_id": "a", "content": "2"}),
             json!({"role": "assistant", "content": "two"}),
         ];

@@ -49,13 +49,19 @@ impl Texts {
         self.encode_rendered(&self.render(template, ChatInputs::new(messages))?)
     }
 
-    /// Renders what `inputs` say of a conversation; the texts of the special tokens and the time are put in here.
+    /// Renders what `inputs` say of a conversation, whose messages and tools get the shape that the template reads. The
+    /// texts of the special tokens and the time are put in here.
     ///
     /// # Errors
     /// [`SessionError::Chat`].
     pub fn render<'a>(&'a self, template: &ChatTemplate, inputs: ChatInputs<'a>) -> Result<RenderedChat, SessionError> {
         let piece = |id: Option<u32>| id.and_then(|id| self.tokenizer.piece(id)).unwrap_or_default();
+        let reads = template.capabilities();
+        let messages = reads.adapt(inputs.messages);
+        let tools = inputs.tools.map(|tools| reads.adapt_tools(tools.to_vec()));
         Ok(template.render(&ChatInputs {
+            messages: &messages,
+            tools: tools.as_deref(),
             bos_token: piece(self.tokenizer.bos()),
             eos_token: piece(self.tokenizer.eos()),
             now: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64),

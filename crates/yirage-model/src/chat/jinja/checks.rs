@@ -9,7 +9,7 @@ use super::budget::Budget;
 use super::fault::{Fault, Outcome};
 use super::render::Rendering;
 use super::value::Value;
-use super::{filters, functions, ops};
+use super::{filters, functions, ops, python};
 
 /// `a op b`.
 pub(super) fn compare(op: Compare, a: &Value, b: &Value, budget: &Rc<Budget>) -> Outcome<bool> {
@@ -61,9 +61,11 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args
         _ => {}
     }
     let [] = args.bind(name, [])?;
-    let integer = || {
-        let fault = || Fault::wrong(format!("`{name}` takes an integer, and not a value of kind {}", value.kind()));
-        value.as_int().ok_or_else(|| value.undefined_fault().unwrap_or_else(fault))
+    let remainder = || {
+        let fault = || Fault::wrong(format!("`{name}` takes a number, and not a value of kind {}", value.kind()));
+        let whole = value.as_int().map(|value| value.rem_euclid(2) as f64);
+        let number = whole.or_else(|| value.as_float().map(|value| value.rem_euclid(2.0)));
+        number.ok_or_else(|| value.undefined_fault().unwrap_or_else(fault))
     };
     Ok(match name {
         "defined" => !value.is_undefined(),
@@ -72,19 +74,21 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args
         "boolean" => matches!(value, Value::Bool(_)),
         "true" => matches!(value, Value::Bool(true)),
         "false" => matches!(value, Value::Bool(false)),
-        "integer" => matches!(value, Value::Int(_)),
+        "integer" => matches!(value, Value::Int(_) | Value::Digits(_)),
         "float" => matches!(value, Value::Float(_)),
-        "number" => matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_)),
+        "number" => matches!(value, Value::Int(_) | Value::Digits(_) | Value::Float(_) | Value::Bool(_)),
         "string" => matches!(value, Value::Text(_)),
         "mapping" => matches!(value, Value::Dict(_)),
+        "sequence" if value.kind() == "iterator" => false,
         "sequence" => matches!(value, Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Undefined(_)),
         "iterable" => matches!(value, Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Undefined(_)),
         "callable" => matches!(value, Value::Macro(_) | Value::Function(_) | Value::Method(_) | Value::Loop(_)),
         "escaped" => false,
-        "odd" => integer()?.rem_euclid(2) == 1,
-        "even" => integer()?.rem_euclid(2) == 0,
+        "odd" => remainder()? == 1.0,
+        "even" => remainder()? == 0.0,
         "lower" | "upper" => {
-            let text = value.as_str().unwrap_or_default();
+            let written = python::to_text(value, budget)?;
+            let text = written.as_str().unwrap_or_default();
             budget.read(text.len())?;
             let wrong = |c: char| if name == "lower" { c.is_uppercase() } else { c.is_lowercase() };
             text.chars().any(char::is_alphabetic) && !text.chars().any(wrong)

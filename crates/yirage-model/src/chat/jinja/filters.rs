@@ -37,13 +37,9 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
             if missing { default.map_or_else(|| Value::text(&budget, ""), Ok) } else { Ok(value) }
         }
         "tojson" => to_json(&value, args, &budget),
-        "string" => {
+        "string" | "safe" => {
             let [] = args.bind(name, [])?;
             python::to_text(&value, &budget)
-        }
-        "safe" => {
-            let [] = args.bind(name, [])?;
-            Ok(value)
         }
         "pprint" => {
             let [] = args.bind(name, [])?;
@@ -64,6 +60,7 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
         "abs" => {
             let [] = args.bind(name, [])?;
             match (&value, value.as_int()) {
+                (Value::Digits(digits), _) => Value::integer(&budget, digits.trim_start_matches('-')),
                 (Value::Float(value), _) => Ok(Value::Float(value.abs())),
                 (_, Some(value)) => Ok(Value::Int(value.saturating_abs())),
                 _ => Err(not_a_number(name, &value)),
@@ -72,6 +69,9 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
         "int" => to_int(&value, args, &budget),
         "float" => {
             let [default] = args.bind(name, ["default"])?;
+            if let Some(fault) = value.undefined_fault() {
+                return Err(fault);
+            }
             let parsed = match &value {
                 Value::Text(text) => text.trim().parse().ok(),
                 other => other.as_float(),
@@ -101,6 +101,12 @@ const MAX_INT: f64 = 1e38;
 
 fn to_int(value: &Value, args: Args, budget: &Budget) -> Outcome<Value> {
     let [default, base] = args.bind("int", ["default", "base"])?;
+    if let Some(fault) = value.undefined_fault() {
+        return Err(fault);
+    }
+    if let Value::Digits(_) = value {
+        return Ok(value.clone());
+    }
     let base = u32::try_from(int(base.as_ref(), 10, "int")?).unwrap_or(0);
     let parsed = match value {
         Value::Text(text) if text.len() > limits::MAX_FIELD => None,

@@ -43,6 +43,9 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
         "select" | "reject" => select(rendering, &value, args, None, name == "select"),
         "selectattr" | "rejectattr" => {
             let mut args = args;
+            if !value.is_true() {
+                return Items::new(&budget).iterator();
+            }
             if args.plain.is_empty() {
                 return Err(Fault::wrong(format!("`{name}` needs the name of an attribute")));
             }
@@ -69,31 +72,40 @@ fn plain(rendering: &Rendering, name: &str, value: &Value) -> Outcome<Value> {
             let at = if name == "first" { 0 } else { -1 };
             ops::item(value, &Value::Int(at), budget)
         }
+        ("first", Value::List(list)) if list.had.is_some() => {
+            let had = list.had.as_ref().map_or(0, |had| had.replace(list.len().min(had.get() + 1)));
+            Ok(list.get(had).cloned().unwrap_or(Value::Undefined(None)))
+        }
+        ("last", Value::List(list)) if list.had.is_some() => Err(Fault::wrong("`last` takes no iterator")),
         ("first" | "last", _) => {
             let items = value.iterate(budget)?;
             let found = if name == "first" { items.first() } else { items.last() };
             Ok(found.cloned().unwrap_or(Value::Undefined(None)))
         }
-        ("list", Value::List(list)) if !list.is_tuple => Ok(value.clone()),
+        ("list", Value::List(list)) if !list.is_tuple && list.had.is_none() => Ok(value.clone()),
         ("reverse", Value::Text(this)) => {
             let mut out = Writer::new(budget)?;
             this.chars().rev().try_for_each(|c| out.push(c))?;
             Ok(Value::written(out))
         }
-        ("items", Value::Undefined(_)) => Items::new(budget).list(),
+        ("items", Value::Undefined(_)) => Items::new(budget).iterator(),
         ("items", Value::Dict(dict)) => {
             let mut items = Items::new(budget);
             for (key, value) in dict.entries() {
                 items.push(Value::pair(budget, key.clone(), value.clone())?)?;
             }
-            items.list()
+            items.iterator()
         }
         ("items", _) => Err(Fault::wrong(format!("`items` takes a dict, and not a value of kind {}", value.kind()))),
         _ => {
             let list = value.iterate(budget)?;
             let mut items = Items::new(budget);
             match name {
-                "reverse" => list.iter().rev().try_for_each(|item| items.push(item.clone()))?,
+                "reverse" => {
+                    list.iter().rev().try_for_each(|item| items.push(item.clone()))?;
+                    // An iterator has to be read to its end before it can be turned around.
+                    return if value.kind() == "iterator" { items.list() } else { items.iterator() };
+                }
                 _ => items.extend(&list)?,
             }
             items.list()
@@ -103,6 +115,10 @@ fn plain(rendering: &Rendering, name: &str, value: &Value) -> Outcome<Value> {
 
 fn map(rendering: &mut Rendering, value: &Value, args: Args) -> Outcome<Value> {
     let budget = Rc::clone(&rendering.budget);
+    // The reference engine looks at nothing else before it knows that there is something: not even at the arguments.
+    if !value.is_true() {
+        return Items::new(&budget).iterator();
+    }
     let list = value.iterate(&budget)?;
     let mut mapped = Items::new(&budget);
     let by_attribute = args.plain.is_empty();
@@ -116,7 +132,7 @@ fn map(rendering: &mut Rendering, value: &Value, args: Args) -> Outcome<Value> {
                 _ => found,
             })?;
         }
-        return mapped.list();
+        return mapped.iterator();
     }
     let Args { mut plain, named } = args;
     let filter = plain.remove(0);
@@ -128,12 +144,15 @@ fn map(rendering: &mut Rendering, value: &Value, args: Args) -> Outcome<Value> {
         mapped.push(filters::apply(rendering, filter, item.clone(), args)?)?;
     }
     budget.leave();
-    mapped.list()
+    mapped.iterator()
 }
 
 /// The items, or those whose attribute `attr`, for which a test holds.
 fn select(rendering: &mut Rendering, value: &Value, args: Args, attr: Option<&Value>, wanted: bool) -> Outcome<Value> {
     let budget = Rc::clone(&rendering.budget);
+    if !value.is_true() {
+        return Items::new(&budget).iterator();
+    }
     let list = value.iterate(&budget)?;
     let mut kept = Items::new(&budget);
     let Args { mut plain, named } = args;
@@ -156,16 +175,17 @@ fn select(rendering: &mut Rendering, value: &Value, args: Args, attr: Option<&Va
             kept.push(item.clone())?;
         }
     }
-    kept.list()
+    kept.iterator()
 }
 
 fn join(rendering: &Rendering, value: &Value, args: Args) -> Outcome<Value> {
     let [separator, attr] = args.bind("join", ["d", "attribute"])?;
+    let attr = attr.filter(|attr| !matches!(attr, Value::None));
     let budget = &rendering.budget;
     let separator = separator.map_or_else(|| Value::text(budget, ""), |d| python::to_text(&d, budget))?;
     let separator = separator.as_str().unwrap_or_default();
     let mut out = Writer::new(budget)?;
-    if let Value::Text(this) = value {
+    if let (Value::Text(this), None) = (value, &attr) {
         for (at, c) in this.chars().enumerate() {
             out.push_str(if at > 0 { separator } else { "" })?;
             out.push(c)?;
@@ -214,6 +234,10 @@ fn by_attribute(rendering: &Rendering, name: &str, value: &Value, args: Args) ->
     let key = |item: &Value| {
         let found = attr.as_ref().map_or_else(|| Ok(item.clone()), |attr| keys(rendering, item, attr))?;
         let found = if found.is_undefined() && name == "groupby" { extra.clone().unwrap_or(found) } else { found };
+        // Sorted are lists of one value or more: two that are not there are as good as each other.
+        if name == "sort" && attr.is_some() && !matches!(found, Value::List(_)) {
+            return Value::list(budget, vec![folded(found, case, budget)?], false);
+        }
         if name == "sum" { Ok(found) } else { folded(found, case, budget) }
     };
     let mut keyed = Vec::new();
@@ -293,7 +317,7 @@ fn unique(keyed: Vec<(Value, Value)>, budget: &Rc<Budget>) -> Outcome<Value> {
             items.push(item)?;
         }
     }
-    items.list()
+    items.iterator()
 }
 
 /// Pairs of a key and the items of that key, in the order of the keys. The key is shown as the first item has it.
@@ -347,17 +371,17 @@ fn chunks(name: &str, value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome
     };
     if name == "batch" {
         list.chunks(count).try_for_each(|items| rows.push(row(items, count - items.len())?))?;
-        return rows.list();
+        return rows.iterator();
     }
     let (each, more) = (list.len() / count, list.len() % count);
     let mut at = 0;
     for i in 0..count {
         let len = each + usize::from(i < more);
-        let missing = usize::from(i >= more && more > 0);
+        let missing = usize::from(i >= more);
         rows.push(row(&list[at..at + len], missing)?)?;
         at += len;
     }
-    rows.list()
+    rows.iterator()
 }
 
 fn dict_sort(value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {

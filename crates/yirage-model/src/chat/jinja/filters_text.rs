@@ -27,6 +27,9 @@ pub(super) const NAMES: [&str; 14] = [
 ];
 
 pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+    if name == "indent" && value.as_str().is_none() {
+        return Err(Fault::wrong(format!("`indent` takes a string, and not a value of kind {}", value.kind())));
+    }
     let value = python::to_text(&value, budget)?;
     let this = value.as_str().unwrap_or_default();
     budget.read(this.len())?;

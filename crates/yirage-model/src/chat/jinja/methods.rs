@@ -17,6 +17,7 @@ const CHANGING_LIST: [&str; 8] = ["append", "clear", "extend", "insert", "pop", 
 pub(super) fn exists(of: &Value, name: &str) -> bool {
     match of {
         Value::Dict(_) => OF_DICT.contains(&name) || CHANGING_DICT.contains(&name),
+        Value::List(list) if list.had.is_some() => false,
         Value::List(list) if list.is_tuple => OF_LIST[..2].contains(&name),
         Value::List(_) => OF_LIST.contains(&name) || CHANGING_LIST.contains(&name),
         Value::Text(_) => methods_text::exists(name),

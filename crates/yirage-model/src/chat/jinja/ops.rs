@@ -21,7 +21,9 @@ pub(super) fn binary(op: Binary, a: &Value, b: &Value, budget: &Rc<Budget>) -> O
             out.push_str(y)?;
             Ok(Value::written(out))
         }
-        (Binary::Add, Value::List(x), Value::List(y)) if x.is_tuple == y.is_tuple => {
+        (Binary::Add, Value::List(x), Value::List(y))
+            if x.is_tuple == y.is_tuple && x.had.is_none() && y.had.is_none() =>
+        {
             let mut items = Items::new(budget);
             items.extend(x)?;
             items.extend(y)?;
@@ -35,6 +37,9 @@ pub(super) fn binary(op: Binary, a: &Value, b: &Value, budget: &Rc<Budget>) -> O
 }
 
 fn repeat(value: &Value, times: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
+    if matches!(value, Value::List(list) if list.had.is_some()) {
+        return Err(Fault::wrong("an iterator cannot be repeated"));
+    }
     let times = times.as_int().unwrap_or(0).max(0);
     let times = usize::try_from(times).unwrap_or(usize::MAX);
     if let Value::List(list) = value {
@@ -106,7 +111,7 @@ pub(super) fn equal(a: &Value, b: &Value, budget: &Budget) -> Outcome<bool> {
             if Rc::ptr_eq(x, y) {
                 return Ok(true);
             }
-            if x.is_tuple != y.is_tuple || x.len() != y.len() {
+            if x.is_tuple != y.is_tuple || x.len() != y.len() || x.had.is_some() || y.had.is_some() {
                 return Ok(false);
             }
             for (x, y) in x.iter().zip(y.iter()) {
@@ -131,6 +136,11 @@ pub(super) fn equal(a: &Value, b: &Value, budget: &Budget) -> Outcome<bool> {
             }
             true
         }
+        (Value::Digits(x), Value::Digits(y)) => {
+            budget.read(x.len())?;
+            x[..] == y[..]
+        }
+        (Value::Digits(_), Value::Int(_)) | (Value::Int(_), Value::Digits(_)) => false,
         (Value::Namespace(x), Value::Namespace(y)) => Rc::ptr_eq(x, y),
         (Value::Macro(x), Value::Macro(y)) => Rc::ptr_eq(x, y),
         (Value::Loop(x), Value::Loop(y)) => Rc::ptr_eq(x, y),
@@ -151,7 +161,7 @@ pub(super) fn order(a: &Value, b: &Value, budget: &Budget) -> Outcome<Ordering> 
             budget.read(x.len().min(y.len()))?;
             return Ok(x[..].cmp(&y[..]));
         }
-        (Value::List(x), Value::List(y)) if x.is_tuple == y.is_tuple => {
+        (Value::List(x), Value::List(y)) if x.is_tuple == y.is_tuple && x.had.is_none() && y.had.is_none() => {
             for (x, y) in x.iter().zip(y.iter()) {
                 if !equal(x, y, budget)? {
                     return order(x, y, budget);
@@ -206,6 +216,17 @@ pub(super) fn contains(container: &Value, item: &Value, budget: &Rc<Budget>) -> 
             .undefined_fault()
             .unwrap_or_else(|| Fault::wrong(format!("a string can contain strings, and not a {}", other.kind())))),
         (Value::Dict(dict), key) => Ok(entry(dict.entries(), key, budget)?.is_some()),
+        // An iterator is read as far as the item is.
+        (Value::List(list), _) if list.had.is_some() => {
+            let had = list.had.as_ref().map_or(0, std::cell::Cell::get);
+            for (at, other) in list.iter().enumerate().skip(had) {
+                list.had.as_ref().map(|had| had.set(at + 1));
+                if equal(other, item, budget)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
         _ => {
             for other in container.iterate(budget)?.iter() {
                 if equal(other, item, budget)? {
@@ -248,7 +269,7 @@ pub(super) fn item(of: &Value, index: &Value, budget: &Rc<Budget>) -> Outcome<Va
     let missing = || Value::Undefined(index.as_str().map(Name::from));
     let found = match (of, index) {
         (Value::Dict(dict), _) => entry(dict.entries(), index, budget)?,
-        (Value::List(list), _) => match index.as_int() {
+        (Value::List(list), _) if list.had.is_none() => match index.as_int() {
             Some(at) => from_end(at, list.len()).and_then(|at| list.get(at)).cloned(),
             None => None,
         },

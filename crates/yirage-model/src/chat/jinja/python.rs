@@ -34,8 +34,10 @@ pub(super) fn repr(value: &Value, out: &mut Writer) -> Outcome<()> {
         Value::None => out.push_str("None"),
         Value::Bool(value) => out.push_str(if *value { "True" } else { "False" }),
         Value::Int(value) => out.push_str(&value.to_string()),
+        Value::Digits(digits) => out.push_str(digits),
         Value::Float(value) => out.push_str(&float(*value)),
         Value::Text(text) => quote(text, out),
+        Value::List(list) if list.had.is_some() => out.push_str("<generator object>"),
         Value::List(list) => {
             out.push_str(if list.is_tuple { "(" } else { "[" })?;
             for (i, item) in list.iter().enumerate() {
@@ -137,7 +139,8 @@ impl Layout {
             Value::Float(v) if v.is_infinite() => out.push_str(if *v > 0.0 { "Infinity" } else { "-Infinity" }),
             Value::Float(v) => out.push_str(&float(*v)),
             Value::Int(value) => out.push_str(&value.to_string()),
-            Value::List(items) => {
+            Value::Digits(digits) => out.push_str(digits),
+            Value::List(items) if items.had.is_none() => {
                 self.block(['[', ']'], items.len(), depth, out, |i, out| self.dump(&items[i], depth + 1, out))
             }
             Value::Dict(dict) => {
@@ -159,7 +162,7 @@ impl Layout {
     fn key(&self, key: &Value, out: &mut Writer) -> Outcome<()> {
         match key {
             Value::Text(text) => self.text(text, out),
-            Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+            Value::None | Value::Bool(_) | Value::Int(_) | Value::Digits(_) | Value::Float(_) => {
                 out.push('"')?;
                 self.dump(key, 0, out)?;
                 out.push('"')

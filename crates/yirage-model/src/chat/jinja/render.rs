@@ -70,11 +70,7 @@ fn from_json(json: &Json, budget: &Rc<Budget>) -> Outcome<Value> {
     let value = match json {
         Json::Null => Value::None,
         Json::Bool(v) => Value::Bool(*v),
-        Json::Number(n) => match (n.as_i64(), n.as_u64()) {
-            (Some(v), _) => Value::Int(v.into()),
-            (None, Some(v)) => Value::Int(v.into()),
-            (None, None) => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
-        },
+        Json::Number(n) => number(n.as_str(), budget)?,
         Json::String(text) => Value::text(budget, text)?,
         Json::Array(items) => list_of(items, budget)?,
         Json::Object(entries) => {
@@ -84,6 +80,14 @@ fn from_json(json: &Json, budget: &Rc<Budget>) -> Outcome<Value> {
     };
     budget.leave();
     Ok(value)
+}
+
+/// A number as Python's `json.loads` takes it: an integer keeps every digit.
+fn number(written: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+    if written.contains(['.', 'e', 'E']) {
+        return Ok(Value::Float(written.parse().unwrap_or(f64::NAN)));
+    }
+    Value::integer(budget, written)
 }
 
 /// One rendering at work.

@@ -17,6 +17,9 @@ pub(super) enum Value {
     None,
     Bool(bool),
     Int(i128),
+    /// The digits of an integer that has more than 128 bits: it can be written and compared, and nothing is reckoned
+    /// with it as an integer.
+    Digits(Rc<Text>),
     Float(f64),
     Text(Rc<Text>),
     List(Rc<List>),
@@ -36,11 +39,14 @@ pub(super) struct Text {
     _held: Held,
 }
 
-/// A list or tuple.
+/// A list, tuple or iterator.
 #[derive(Debug)]
 pub(super) struct List {
     items: Vec<Value>,
     pub(super) is_tuple: bool,
+    /// What a lazy filter gives: it is always true, has no length and no places, and its items can be had once. How many
+    /// were had.
+    pub(super) had: Option<Cell<usize>>,
     depth: u32,
     _held: Held,
 }
@@ -174,6 +180,11 @@ impl Items {
         Value::list(&self.budget, self.items, false)
     }
 
+    /// What the lazy filters of the reference engine give.
+    pub(super) fn iterator(self) -> Outcome<Value> {
+        Value::sequence(&self.budget, self.items, false, Some(Cell::new(0)))
+    }
+
     pub(super) fn tuple(self) -> Outcome<Value> {
         Value::list(&self.budget, self.items, true)
     }
@@ -191,11 +202,26 @@ impl Value {
         Self::Text(Rc::new(Text { text: text.into_boxed_str(), _held: held }))
     }
 
+    /// An integer as JSON writes it.
+    pub(super) fn integer(budget: &Rc<Budget>, digits: &str) -> Outcome<Self> {
+        if let Ok(value) = digits.parse() {
+            return Ok(Self::Int(value));
+        }
+        let mut writer = Writer::new(budget)?;
+        writer.push_str(digits)?;
+        let (text, held) = writer.into_parts();
+        Ok(Self::Digits(Rc::new(Text { text: text.into_boxed_str(), _held: held })))
+    }
+
     pub(super) fn list(budget: &Rc<Budget>, items: Vec<Value>, is_tuple: bool) -> Outcome<Self> {
+        Self::sequence(budget, items, is_tuple, None)
+    }
+
+    fn sequence(budget: &Rc<Budget>, items: Vec<Value>, is_tuple: bool, had: Option<Cell<usize>>) -> Outcome<Self> {
         let held = budget.hold(LIST_BYTES + items.len() * ITEM_BYTES)?;
         budget.work(items.len())?;
         let depth = checked_depth(items.iter().map(Self::depth).max().unwrap_or(0))?;
-        Ok(Self::List(Rc::new(List { items, is_tuple, depth, _held: held })))
+        Ok(Self::List(Rc::new(List { items, is_tuple, had, depth, _held: held })))
     }
 
     pub(super) fn pair(budget: &Rc<Budget>, a: Value, b: Value) -> Outcome<Self> {
@@ -275,6 +301,7 @@ impl Value {
     pub(super) fn as_float(&self) -> Option<f64> {
         match self {
             Self::Float(value) => Some(*value),
+            Self::Digits(digits) => digits.parse().ok(),
             _ => self.as_int().map(|value| value as f64),
         }
     }
@@ -290,7 +317,7 @@ impl Value {
             Self::Int(value) => *value != 0,
             Self::Float(value) => *value != 0.0,
             Self::Text(text) => !text.is_empty(),
-            Self::List(list) => !list.is_empty(),
+            Self::List(list) => list.had.is_some() || !list.is_empty(),
             Self::Dict(dict) => !dict.entries.is_empty(),
             _ => true,
         }
@@ -302,10 +329,11 @@ impl Value {
             Self::Undefined(_) => "undefined",
             Self::None => "none",
             Self::Bool(_) => "bool",
-            Self::Int(_) => "int",
+            Self::Int(_) | Self::Digits(_) => "int",
             Self::Float(_) => "float",
             Self::Text(_) => "string",
             Self::List(list) if list.is_tuple => "tuple",
+            Self::List(list) if list.had.is_some() => "iterator",
             Self::List(_) => "list",
             Self::Dict(_) => "dict",
             Self::Namespace(_) => "namespace",
@@ -328,11 +356,12 @@ impl Value {
 
     /// The items of a list, the keys of a dictionary, the characters of a text.
     pub(super) fn iterate(&self, budget: &Rc<Budget>) -> Outcome<Rc<List>> {
-        if let Self::List(list) = self {
-            return Ok(Rc::clone(list));
-        }
         let mut items = Items::new(budget);
         match self {
+            Self::List(list) => match list.had.as_ref().map(|had| had.replace(list.len())) {
+                None | Some(0) => return Ok(Rc::clone(list)),
+                Some(had) => items.extend(list.get(had..).unwrap_or_default())?,
+            },
             Self::Undefined(_) => {}
             Self::Dict(dict) => dict.entries.iter().try_for_each(|(key, _)| items.push(key.clone()))?,
             Self::Text(text) => {
@@ -350,7 +379,7 @@ impl Value {
     pub(super) fn len(&self, budget: &Rc<Budget>) -> Outcome<usize> {
         match self {
             Self::Undefined(_) => Ok(0),
-            Self::List(list) => Ok(list.len()),
+            Self::List(list) if list.had.is_none() => Ok(list.len()),
             Self::Dict(dict) => Ok(dict.entries.len()),
             Self::Text(text) => {
                 budget.read(text.len())?;

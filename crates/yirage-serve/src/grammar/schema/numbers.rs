@@ -205,18 +205,18 @@ fn within(low: Option<i128>, high: Option<i128>, factor: Option<u64>) -> Result<
     if low.is_none() && high.is_some_and(|high| ends_too(high).is_some()) {
         low = Some(-MOST);
     }
-    let low = low.map(|low| inwards(low.max(-MOST), 1));
-    let high = high.map(|high| inwards(high.min(MOST), -1));
     if low.is_some_and(|low| low > MOST) || high.is_some_and(|high| high < -MOST) {
         return Err("no integer of 64 bits is within its bounds".into());
     }
+    let low = low.map(|low| inwards(low.max(-MOST), 1));
+    let high = high.map(|high| inwards(high.min(MOST), -1));
     let narrow = |at: Option<i128>| at.and_then(|at| i64::try_from(at).ok());
     Ok((narrow(low), narrow(high)))
 }
 
-/// The next integer that a double holds exactly.
+/// The next integer that a double holds exactly, of one within 64 bits.
 fn inwards(mut at: i128, step: i128) -> i128 {
-    // They are 1024 apart at most here.
+    // They are 1024 apart at most there.
     while at as f64 as i128 != at {
         at += step;
     }

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Renders chat templates with Python's jinja2, as transformers sets it up, and with yirage, and counts what differs.
+
+Usage: pip install jinja2==3.1.6; cargo build -p yirage-model --example render_chat
+       python3 tools/oracle/templates.py TEMPLATE... [--conversations FILE] [--program FILE] [--golden FILE]
+
+A TEMPLATE is a file of Jinja, or a folder of them. Without any, those of crates/yirage-model/tests/golden/templates are
+rendered. Each conversation is rendered twice: as it was sent, and in the shape that the template reads; for the second,
+jinja2 is given the messages that yirage's `Capabilities::adapt` made. With --golden the second renderings of jinja2 and
+the shapes are written to FILE, which the test `chat_shapes` reads. Ends with 1 where anything differs.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+import jinja2
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OWN = ROOT / "crates/yirage-model/tests/golden/templates"
+
+
+def environment():
+    def raise_exception(message):
+        raise jinja2.exceptions.TemplateError(message)
+
+    def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+        return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    env.filters["tojson"] = tojson
+    env.globals["raise_exception"] = raise_exception
+    return env
+
+
+def by_jinja2(env, request):
+    """The text, or None where jinja2 refuses."""
+    try:
+        return env.from_string(request["template"]).render(
+            messages=request["messages"], tools=request.get("tools"), documents=None, bos_token="<s>",
+            eos_token="</s>", add_generation_prompt=True)
+    except Exception:  # what Python raises within a template is of any kind
+        return None
+
+
+def by_yirage(program, requests):
+    text = "".join(json.dumps(request) + "\n" for request in requests)
+    done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("templates", nargs="*", type=pathlib.Path, default=[OWN])
+    parser.add_argument("--conversations", type=pathlib.Path, default=OWN / "conversations.json")
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "target/debug/examples/render_chat")
+    parser.add_argument("--golden", type=pathlib.Path)
+    args = parser.parse_args()
+
+    files = [f for path in args.templates for f in (sorted(path.glob("*.jinja")) if path.is_dir() else [path])]
+    conversations = json.loads(args.conversations.read_text())
+    asked = [(file, talk, {"template": file.read_text(), "messages": talk["messages"], "tools": talk.get("tools"),
+                           "adapt": adapt})
+             for adapt in (False, True) for file in files for talk in conversations]
+    env, counts, golden = environment(), {"same": 0, "both refuse": 0, "differs": 0}, []
+    for (file, talk, request), found in zip(asked, by_yirage(args.program, [r for _, _, r in asked])):
+        if "messages" not in found:
+            sys.exit(f"{file}: {found['error']}")
+        given = dict(request, messages=found["messages"], tools=found["tools"])
+        wanted, text = by_jinja2(env, given), found.get("text")
+        same = wanted == text
+        counts["differs" if not same else "same" if text is not None else "both refuse"] += 1
+        if not same:
+            shape = "in its shape" if request["adapt"] else "as sent"
+            print(f"{file.name}, {talk['name']}, {shape}:\n  jinja2 {wanted!r}\n  yirage {text or found['error']!r}")
+        if request["adapt"]:
+            golden.append({"template": file.name, "conversation": talk["name"], "messages": found["messages"],
+                           "rendered": wanted})
+    print(", ".join(f"{name}: {count}" for name, count in counts.items()))
+    if args.golden:
+        args.golden.write_text(json.dumps(golden, indent=1, ensure_ascii=False) + "\n")
+    sys.exit(1 if counts["differs"] else 0)
+
+
+if __name__ == "__main__":
+    main()
