@@ -33,7 +33,12 @@ pub(crate) async fn props(State(app): State<Arc<App>>, RawQuery(asked): RawQuery
             "model_alias": held.entry.name(),
             "model_path": held.entry.name(),
             "chat_template": template,
-            "chat_template_caps": {"supports_tools": family.is_some_and(|family| family.calls.is_some())},
+            "chat_template_caps": {
+                "supports_tools": family.is_some_and(|family| family.calls.is_some()),
+                // The form of calls and the mark behind thoughts that answers are read by.
+                "tool_calls": family.and_then(|family| family.calls).map(|calls| calls.name()),
+                "thoughts": family.and_then(|family| family.thoughts).map(|marks| marks.close),
+            },
             "modalities": {"vision": false, "audio": false},
             "build_info": concat!("yirage-", env!("CARGO_PKG_VERSION")),
             "is_sleeping": false,

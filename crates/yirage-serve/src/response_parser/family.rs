@@ -76,6 +76,16 @@ impl Family {
     }
 }
 
+impl Calls {
+    /// What the form is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Calls::Form(form) => form.name,
+            Calls::Harmony => "harmony",
+        }
+    }
+}
+
 /// Renders a conversation; none where the template refuses it.
 type Render<'a> = &'a dyn Fn(ChatInputs<'_>) -> Option<String>;
 

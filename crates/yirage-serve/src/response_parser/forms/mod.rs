@@ -33,7 +33,7 @@ use super::syntax::{Reader, Syntax};
 /// A form of calls.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// What it is called in tests.
+    /// What it is called, as users see it.
     pub(super) name: &'static str,
     /// What calls stand behind, anywhere in an answer.
     pub(super) openers: &'static [Opener],
