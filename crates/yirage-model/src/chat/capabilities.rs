@@ -15,7 +15,7 @@ use serde_json::ser::Formatter;
 use serde_json::{Map, Value as Json, json};
 
 use super::error::ChatError;
-use super::template::{ChatInputs, ChatTemplate};
+use super::inputs::{ChatInputs, RenderedChat};
 
 /// Marks that no template writes by itself.
 const CONTENT: &str = "xq7content";
@@ -73,9 +73,9 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Tries a template.
-    pub(super) fn of(template: &ChatTemplate) -> Self {
-        let probe = Probe { template, spent: Cell::new(false) };
+    /// Tries a template, which `render` renders.
+    pub(super) fn of(render: &Render<'_>) -> Self {
+        let probe = Probe { render, spent: Cell::new(false) };
         let arguments = probe.arguments();
         let assistant = probe.content(|content| {
             vec![user(json!("q")), json!({"role": "assistant", "content": content}), user(json!("q"))]
@@ -161,11 +161,12 @@ impl Capabilities {
 impl Content {
     /// Both forms stay as they were sent where the template reads both, as its makers' renderer leaves them.
     fn shape(self, content: &Json, null: bool) -> Json {
+        let kept = self.parts || self.part && content.as_array().is_some_and(|parts| parts.len() == 1);
         match content {
             Json::Null if null => Json::Null,
             Json::Null => json!(""),
             Json::String(text) if !self.text && self.part => one_part(text),
-            Json::Array(parts) if !self.parts && !(self.part && parts.len() == 1) => {
+            Json::Array(parts) if !kept => {
                 let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
                 let text = texts.join("\n");
                 if !self.text && self.part { one_part(&text) } else { Json::String(text) }
@@ -237,9 +238,12 @@ fn called(content: &Json, arguments: Arguments, answer: Option<Json>) -> Vec<Jso
     messages
 }
 
+/// How a template is rendered.
+pub(super) type Render<'r> = dyn Fn(&ChatInputs<'_>) -> Result<RenderedChat, ChatError> + 'r;
+
 /// A template under trial.
-struct Probe<'t> {
-    template: &'t ChatTemplate,
+struct Probe<'r> {
+    render: &'r Render<'r>,
     /// A budget ran out: what takes that long with so little is not tried again.
     spent: Cell<bool>,
 }
@@ -258,7 +262,7 @@ impl Probe<'_> {
         if self.spent.get() {
             return None;
         }
-        match self.template.render(&inputs) {
+        match (self.render)(&inputs) {
             Ok(rendered) => Some(rendered.text),
             Err(error) => {
                 self.spent.set(matches!(error, ChatError::Limit { .. }));
@@ -339,6 +343,7 @@ impl Probe<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::ChatTemplate;
 
     fn reads(source: &str) -> Capabilities {
         ChatTemplate::new("test", source).unwrap().capabilities().clone()

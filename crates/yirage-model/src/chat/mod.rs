@@ -13,6 +13,7 @@
 mod capabilities;
 mod clock;
 mod error;
+mod inputs;
 mod jinja;
 mod limits;
 mod source;
@@ -20,9 +21,10 @@ mod template;
 
 pub use capabilities::{Arguments, Capabilities, Content, THOUGHT_NAMES};
 pub use error::ChatError;
+pub use inputs::{ChatInputs, RenderedChat};
 pub use limits::{
     MAX_BYTES, MAX_EXPRESSION_DEPTH, MAX_FIELD, MAX_NESTING, MAX_RANGE, MAX_RECURSION, MAX_STEPS, MAX_TEMPLATE_BYTES,
     MAX_TEMPLATES, MAX_TIME, MAX_VALUE_DEPTH, STACK_BYTES,
 };
 pub use source::{DEFAULT_TEMPLATE, TemplateSources, Templates};
-pub use template::{ChatInputs, ChatTemplate, RenderedChat};
+pub use template::ChatTemplate;

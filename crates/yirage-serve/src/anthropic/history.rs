@@ -280,6 +280,27 @@ mod tests {
     }
 
     #[test]
+    fn blocks_stay_apart_and_a_call_alone_has_no_content() {
+        let sent = json!([
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]},
+        ]);
+        let read = messages(sent.as_array().unwrap().clone(), &mut Vec::new()).unwrap();
+        assert_eq!(read[0]["content"], json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]));
+        assert_eq!((&read[1]["content"], &read[2]["content"]), (&Value::Null, &json!("")));
+    }
+
+    /// Case 1: templates know OpenAI's form and order.
+    #[test]
+    fn tools_are_shown_in_the_order_of_openai() {
+        let tool = r#"{"input_schema": {"type": "object", "properties": {"z": {}, "a": {}}}, "description": "d", "name": "f"}"#;
+        let used = tools(vec![serde_json::from_str(tool).unwrap()], None, &mut Vec::new()).unwrap().unwrap();
+        let wanted = r#"{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}"#;
+        assert_eq!(used.tools[0].shown.to_string(), wanted);
+    }
+
+    #[test]
     fn what_changes_nothing_in_a_block_is_named() {
         let mut ignored = Vec::new();
         let mark = json!({"type": "ephemeral"});

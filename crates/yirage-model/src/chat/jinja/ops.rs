@@ -1,5 +1,6 @@
 //! Operators: arithmetic, comparison, membership, items and slices, as Python has them.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -218,9 +219,9 @@ pub(super) fn contains(container: &Value, item: &Value, budget: &Rc<Budget>) -> 
         (Value::Dict(dict), key) => Ok(entry(dict.entries(), key, budget)?.is_some()),
         // An iterator is read as far as the item is.
         (Value::List(list), _) if list.had.is_some() => {
-            let had = list.had.as_ref().map_or(0, std::cell::Cell::get);
+            let had = list.had.as_ref().map_or(0, Cell::get);
             for (at, other) in list.iter().enumerate().skip(had) {
-                list.had.as_ref().map(|had| had.set(at + 1));
+                list.had.iter().for_each(|had| had.set(at + 1));
                 if equal(other, item, budget)? {
                     return Ok(true);
                 }
