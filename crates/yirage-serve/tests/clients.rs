@@ -20,9 +20,9 @@ const CLIENTS: &[(&str, &str)] = &[
     ("ollama", include_str!("fixtures/clients/ollama.json")),
 ];
 
-/// One that says only that there are tools: agents send long lists of them, and ask for as many tokens as there are.
+/// One that names tools and says no more of them: agents send long lists, and ask for as many tokens as there are.
 const TEMPLATE: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}\
-    {% if tools %}tools <tool_call>{% endif %}{% if enable_thinking %}<think>{% endif %}\
+    {% if tools %}<tool_call>{% for t in tools %} {{ t.function.name }}{% endfor %}{% endif %}{% if enable_thinking %}<think>{% endif %}\
     {% if add_generation_prompt %}assistant:{% endif %}{# </think> #}";
 
 /// The objects of a stream of events, whatever their names.

@@ -139,7 +139,7 @@ fn a_parser_says_what_the_server_would() {
     let refused = read_body("/api/chat", br#"{"options": 3}"#).unwrap();
     let Verdict::Refused { status: 400, error } = &refused else { panic!("{refused:?}") };
     assert!(error["error"].as_str().unwrap().contains("options"), "{error}");
-    let taken = read_body("/v1/completions", br#"{"prompt": "a", "user": "u", "metadata": {}}"#);
+    let taken = read_body("/v1/completions", br#"{"prompt": "a", "user": "u", "metadata": {"a": "b"}}"#);
     assert_eq!(taken, Some(Verdict::Taken { ignored: vec!["metadata".into(), "user".into()] }));
     assert_eq!(read_body("/health", b"{}"), None);
 }

@@ -230,7 +230,9 @@ fn answers_have_the_form_that_is_asked_for() {
     }
     let unknown = json!({
         "model": "story", "messages": [{"role": "user", "content": "Hello"}],
-        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "unevaluatedProperties": false}}},
+        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {
+            "type": "object", "unevaluatedProperties": false, "anyOf": [{"required": ["a"]}],
+        }}},
     });
     let refused = post(server.address(), "/v1/chat/completions", &unknown);
     assert!(refused.status == 400 && refused.text().contains("unevaluatedProperties"), "{}", refused.text());

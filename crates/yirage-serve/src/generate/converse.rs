@@ -101,16 +101,12 @@ impl Talk {
         })
     }
 
-    /// Whether the answer begins within a thought, which the prompt has opened behind the last message or in one of the
-    /// assistant's that the answer goes on from.
+    /// Whether the answer begins within a thought, which the prompt ends with or the text that the answer goes on from has
+    /// opened.
     fn is_within_thought(&self, marks: Thoughts, prompt: &str) -> bool {
-        let last = self.messages.last();
-        let text = last.map(text).unwrap_or_default();
-        let text = text.trim();
-        let goes_on = self.continues != Continues::Never && last.is_some_and(|last| last["role"] == "assistant");
-        let behind = if goes_on { 0 } else { text.len() };
-        let begin = prompt.rfind(text).filter(|_| !text.is_empty()).map_or(prompt.len(), |at| at + behind);
-        marks.is_open(prompt, begin)
+        let last = self.messages.last().filter(|last| last["role"] == "assistant");
+        let said = last.filter(|_| self.continues != Continues::Never).map(text);
+        marks.ends(prompt) || said.is_some_and(|said| marks.is_open(&said))
     }
 
     /// The tools that the model hears of.

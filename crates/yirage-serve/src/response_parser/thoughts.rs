@@ -41,17 +41,15 @@ impl Thoughts {
         KNOWN.iter().find(speaks).copied()
     }
 
-    /// Whether a prompt ends within a thought that it opened itself; `begin` is where the answer's turn begins.
-    pub(crate) fn is_open(self, prompt: &str, begin: usize) -> bool {
-        let turn = prompt.get(begin..).unwrap_or_default();
-        if prompt.trim_end().ends_with(self.open.trim_end()) {
-            return true;
-        }
-        match (turn.rfind(self.open.trim_end()), turn.rfind(self.close)) {
-            (Some(open), Some(close)) => open > close,
-            (open, None) => open.is_some(),
-            (None, Some(_)) => false,
-        }
+    /// Whether a prompt ends with what opens thoughts.
+    pub(crate) fn ends(self, prompt: &str) -> bool {
+        prompt.trim_end().ends_with(self.open.trim_end())
+    }
+
+    /// Whether a text ends within a thought.
+    pub(crate) fn is_open(self, text: &str) -> bool {
+        let open = text.rfind(self.open.trim_end());
+        open.is_some_and(|open| text.rfind(self.close).is_none_or(|close| close < open))
     }
 }
 
@@ -68,11 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_is_open_where_the_prompt_opened_it() {
+    fn a_thought_is_open_where_it_was_opened() {
         let marks = Thoughts::of("</think>").unwrap();
-        assert!(marks.is_open("user: <think></think>\nassistant:<think>\n", 22));
-        assert!(marks.is_open("assistant:<think>\nbriefly:", 10));
-        assert!(!marks.is_open("assistant:<think>\n\n</think>\n\n", 10));
-        assert!(!marks.is_open("user: what is <think> for?\nassistant:", 36));
+        assert!(marks.ends("user: <think></think>\nassistant:<think>\n"));
+        assert!(!marks.ends("assistant:<think>\n\n</think>\n\n"));
+        for (text, open) in
+            [("a", false), ("<think>a", true), ("<think>a</think>b", false), ("<think>a</think><think>", true)]
+        {
+            assert_eq!(marks.is_open(text), open, "{text}");
+        }
     }
 }

@@ -287,7 +287,7 @@ mod tests {
             (r#"{"minimum": 1000000000000000000}"#, Some(1_000_000_000_000_000_000), Some(MOST)),
             (r#"{"maximum": -1e30, "minimum": -1e31}"#, None, None),
             (r#"{"minimum": 5, "multipleOf": 7}"#, Some(7), None),
-            (r#"{"minimum": -1e400}"#, Some(-MOST), None),
+            (r#"{"minimum": -1e400}"#, Some(-MOST), Some(MOST)),
         ] {
             let from: Map<String, Value> = serde_json::from_str(schema).unwrap();
             let mut to = Map::new();
