@@ -158,3 +158,33 @@ fn any_cut_into_pieces_gives_the_text_of_the_definition() {
     }
     assert!((4_000..19_000).contains(&stopped), "{stopped}");
 }
+
+/// Case 19 of the public reports: a mark overtook text that was held back for a stop string.
+#[test]
+fn a_mark_stands_behind_what_was_held_back_and_is_no_part_of_a_stop() {
+    for (stops, pieces, wanted) in [
+        (&["Surely"][..], &["Su", "re"][..], "Sure"),
+        (&["hmm"], &["hm"], "hm"),
+        (&["Surely", "e[CALL]"], &["Sure"], "Sure"),
+        (&["[CALL]"], &["a"], "a"),
+        (&["aab"], &["aa", "a"], "aaa"),
+        (&[], &["a"], "a"),
+    ] {
+        let mut matcher = matcher(stops, &[7]);
+        let mut text: String = run(&mut matcher, pieces).0.concat();
+        let emitted = matcher.push_mark(50, "", "[CALL]");
+        text.push_str(&emitted.text);
+        assert_eq!((text.as_str(), emitted.hit), (&*format!("{wanted}[CALL]"), None), "{stops:?}");
+        // What stood before the mark is no beginning of a stop any more.
+        assert_eq!(matcher.push(51, "ly").text + &matcher.finish("").text, "ly");
+    }
+    let mut ended = matcher(&["Surely"], &[7]);
+    assert_eq!(ended.push(100, "Sure").text, "");
+    let emitted = ended.push_mark(7, "", "[END]");
+    assert_eq!((emitted.text.as_str(), emitted.hit), ("Sure", Some(StopHit::Id(7))));
+    assert_eq!(ended.push_mark(50, "x", "[CALL]").text, "");
+    let mut stopped = matcher(&["ab"], &[]);
+    stopped.push(100, "xa");
+    let emitted = stopped.push_mark(50, "b", "[CALL]");
+    assert_eq!((emitted.text.as_str(), emitted.hit), ("", Some(StopHit::Text(0))));
+}

@@ -54,12 +54,22 @@ pub fn safetensors_with_tokenizer() -> PathBuf {
 /// The same as a model that fills gaps in: its last three pieces are the marks of a text's beginning, end and middle.
 #[must_use]
 pub fn that_fills_in() -> PathBuf {
-    const MARKS: [&str; 3] = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"];
+    with_marks("bedtime-fills-in", &["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"])
+}
+
+/// The same as a model that thinks and calls tools: its last four pieces are special tokens that mark both.
+#[must_use]
+pub fn that_calls_tools() -> PathBuf {
+    with_marks("bedtime-calls-tools", &["[TOOL_CALLS]", "[ARGS]", "<think>", "</think>"])
+}
+
+/// The model with special tokens in the place of its last pieces.
+fn with_marks(folder: &'static str, marks: &[&str]) -> PathBuf {
     let mut tokenizer = tokenizer_json();
     let contents = contents();
     let pieces = pieces(&contents);
-    let first = pieces.len() - MARKS.len();
-    for (at, mark) in MARKS.iter().enumerate() {
+    let first = pieces.len() - marks.len();
+    for (at, mark) in marks.iter().enumerate() {
         let (id, piece) = (first + at, pieces[first + at].0);
         let vocabulary = tokenizer["model"]["vocab"].as_object_mut().unwrap();
         vocabulary.remove(piece);
@@ -74,7 +84,7 @@ pub fn that_fills_in() -> PathBuf {
     }
     let mut files = hf_files();
     files.push(("tokenizer.json", tokenizer.to_string().into_bytes()));
-    made::folder("bedtime-fills-in", &files)
+    made::folder(folder, &files)
 }
 
 fn contents() -> Value {

@@ -117,6 +117,11 @@ impl StopMatcher {
         self.follow(piece)
     }
 
+    /// Whether this token ends the text.
+    pub fn ends_at(&self, token: u32) -> bool {
+        self.ids.binary_search(&token).is_ok()
+    }
+
     /// Takes a token that is no text but a mark in it, shown as `mark`. No stop string goes across one or is part of one, so
     /// what was held back comes first.
     /// `before` is what the detokeniser had left of the text before it.
@@ -129,7 +134,7 @@ impl StopMatcher {
             return emitted;
         }
         emitted.text.push_str(&std::mem::take(&mut self.held));
-        if self.ids.binary_search(&token).is_ok() {
+        if self.ends_at(token) {
             self.done = true;
             return Emitted { hit: Some(StopHit::Id(token)), ..emitted };
         }

@@ -43,7 +43,7 @@ impl Family {
     }
 
     /// What a template of this source says, which `render` renders; none where it refuses.
-    fn by(source: &str, render: Render<'_>) -> Family {
+    pub(super) fn by(source: &str, render: Render<'_>) -> Family {
         let thoughts = Thoughts::of(source);
         if !source.contains("tools") {
             return Family { calls: is_harmony(source).then_some(Calls::Harmony), thoughts };
@@ -87,7 +87,7 @@ impl Calls {
 }
 
 /// Renders a conversation; none where the template refuses it.
-type Render<'a> = &'a dyn Fn(ChatInputs<'_>) -> Option<String>;
+pub(super) type Render<'a> = &'a dyn Fn(ChatInputs<'_>) -> Option<String>;
 
 fn is_harmony(source: &str) -> bool {
     ["<|channel|>", "<|message|>", "final"].iter().all(|mark| source.contains(mark))
@@ -152,13 +152,16 @@ impl Probe {
             let begin = answer.find("<|start|>assistant")? + "<|start|>assistant".len();
             return self.reads(Calls::Harmony, &answer[begin..]).then_some(Calls::Harmony);
         }
-        forms::all().find(|form| self.found(form, answer)).map(Calls::Form)
+        // A form may also be read without its opener: the one counts whose opener is there.
+        let opened = |form: &&'static Form| self.found(form, answer, false);
+        forms::all().find(opened).or_else(|| forms::all().find(|form| self.found(form, answer, true))).map(Calls::Form)
     }
 
-    /// Whether the call stands somewhere in `text` in a form.
-    fn found(&self, form: &'static Form, text: &str) -> bool {
+    /// Whether the call stands somewhere in `text` in a form, whose openers may stay where they are part of the call.
+    fn found(&self, form: &'static Form, text: &str, stays: bool) -> bool {
         let calls = Calls::Form(form);
-        if form.openers.iter().any(|opener| text.contains(opener.text)) && self.reads(calls, text) {
+        let mut openers = form.openers.iter().filter(|opener| stays || !opener.stays);
+        if openers.any(|opener| text.contains(opener.text)) && self.reads(calls, text) {
             return true;
         }
         let mut starts = form.at_start.iter().flat_map(|mark| text.match_indices(mark).map(|(at, _)| at));

@@ -8,6 +8,8 @@
 
 mod declared;
 mod family;
+#[cfg(test)]
+mod family_tests;
 mod forms;
 mod harmony;
 mod marker;

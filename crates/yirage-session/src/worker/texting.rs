@@ -37,7 +37,11 @@ impl<'t> Texting<'t> {
     /// The text that a token makes certain.
     pub(super) fn push(&mut self, token: u32) -> String {
         if self.marks.contains(&token) {
-            return self.mark(token);
+            return self.mark(token, self.texts.tokenizer.piece(token).unwrap_or_default());
+        }
+        // What ends the text is no text, and all that came before it is.
+        if self.matcher.ends_at(token) {
+            return self.mark(token, "");
         }
         let piece = self.detokenizer.push(token);
         let emitted = self.matcher.push(token, &piece);
@@ -45,10 +49,10 @@ impl<'t> Texting<'t> {
     }
 
     /// A mark stands behind all that came before it, whatever of that was held back.
-    fn mark(&mut self, token: u32) -> String {
-        let tokenizer = &self.texts.tokenizer;
-        let before = std::mem::replace(&mut self.detokenizer, tokenizer.continuation(true)).finish();
-        let emitted = self.matcher.push_mark(token, &before, tokenizer.piece(token).unwrap_or_default());
+    fn mark(&mut self, token: u32, mark: &str) -> String {
+        let rest = self.texts.tokenizer.continuation(true);
+        let before = std::mem::replace(&mut self.detokenizer, rest).finish();
+        let emitted = self.matcher.push_mark(token, &before, mark);
         self.hit(emitted)
     }
 

@@ -8,7 +8,7 @@ use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts, Notice};
+use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
 use yirage_serve::{Description, Generator, ModelEntry, Opener, Served, Server};

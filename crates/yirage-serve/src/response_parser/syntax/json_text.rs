@@ -41,11 +41,7 @@ impl JsonText {
                 b'"' => self.in_text = true,
                 b'{' => self.open.push(b'}'),
                 b'[' => self.open.push(b']'),
-                b'}' | b']' => {
-                    if self.open.pop() != Some(byte) {
-                        return Progress::Broken;
-                    }
-                }
+                b'}' | b']' if self.open.pop() != Some(byte) => return Progress::Broken,
                 _ => {}
             }
             if self.open.len() > MAX_DEPTH {
