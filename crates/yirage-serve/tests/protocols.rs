@@ -348,7 +348,7 @@ fn vectors_are_those_of_an_independent_implementation() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|case| case["text"].as_str().is_some_and(|t| t != ""))
+        .filter(|case| case["text"].as_str().is_some_and(|t| !t.is_empty()))
         .collect();
     let texts: Vec<&Value> = cases.iter().map(|case| &case["text"]).collect();
     let body = json!({"model": "embed", "input": texts});

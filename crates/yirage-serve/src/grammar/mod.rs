@@ -9,9 +9,11 @@ mod gbnf;
 mod held;
 mod schema;
 mod text;
+mod walk;
 
 pub(crate) use fields::FORMS;
 pub(crate) use held::Compiled;
+pub use walk::Walked;
 
 use crate::error::ApiError;
 use crate::models::Generator;

@@ -15,6 +15,7 @@ mod harmony;
 mod marker;
 mod parser;
 mod piece;
+mod probe;
 mod syntax;
 #[cfg(test)]
 mod tests;

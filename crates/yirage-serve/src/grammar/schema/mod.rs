@@ -15,6 +15,8 @@ mod patterns;
 mod refs;
 mod rewrite;
 mod some;
+mod values;
+mod words;
 
 use serde_json::{Map, Value, json};
 

@@ -3,8 +3,8 @@
 //! It may take less than that, and never what the schema takes. Keywords that cannot be turned round are refused by name.
 
 use super::numbers;
-use super::overlap::kind;
 use super::rewrite::{Place, Rewriter, TYPES, kinds};
+use super::values::kind;
 use serde_json::{Map, Value, json};
 
 /// References and schemas within each other that are turned round.
@@ -103,7 +103,7 @@ impl Rewriter<'_> {
                     }
                     ways.push(json!({"type": counted(key), key.replace("max", "min"): least}));
                 }
-                key if super::rewrite::says_nothing(key) => {}
+                key if super::words::says_nothing(key) => {}
                 key => {
                     return Err(place.says(&format!("`{key}` cannot be turned round, as `not`, `if` or `oneOf` asks")));
                 }

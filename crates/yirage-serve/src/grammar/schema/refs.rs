@@ -3,7 +3,7 @@
 //! Nothing is ever fetched. An id makes the schemas below it a document of their own, to which pointers within it are
 //! relative, as JSON Schema has it.
 
-use super::rewrite::says_nothing;
+use super::words::says_nothing;
 use super::{NAMED, VALUES};
 use serde_json::Value;
 use std::collections::HashMap;

@@ -2,6 +2,7 @@
 
 use super::names;
 use super::refs::Index;
+use super::words::says_nothing;
 use super::{MAX_DEFINITIONS, MAX_LEAST, MAX_PROPERTIES, MAX_SCHEMAS, MAX_TEXT, formats, numbers};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -85,11 +86,6 @@ pub(super) fn kinds(map: &Map<String, Value>) -> Vec<&str> {
         named.push("integer");
     }
     named
-}
-
-/// Whether a keyword asks for nothing.
-pub(super) fn says_nothing(key: &str) -> bool {
-    !KNOWN.contains(&key)
 }
 
 /// The keywords that ask for something. All others are annotations, or none of JSON Schema's.
@@ -362,7 +358,7 @@ impl<'a> Rewriter<'a> {
         let listed = listed.filter(|list| list.len() <= MAX_VALUES && !out.contains_key("prefixItems"));
         let mut values: Vec<&Value> = Vec::new();
         for value in listed.ok_or_else(refused)? {
-            if !values.iter().any(|other| super::overlap::same(value, other)) {
+            if !values.iter().any(|other| super::values::same(value, other)) {
                 values.push(value);
             }
         }

@@ -1,12 +1,11 @@
-use crate::bodies::{Walked, walk_form};
-use crate::grammar::{Grammar, Shape};
+use crate::grammar::{Grammar, Shape, Walked};
 use crate::vocabulary::Vocabulary;
 use serde_json::{Value, json};
 
 /// Answers of a schema that ended, of so many seeds; none may be stuck.
 fn answers(schema: &Value, seeds: u64) -> Vec<Value> {
-    let body = json!({"guided_json": schema}).to_string();
-    let walked = walk_form(body.as_bytes(), 0..seeds, 1000).unwrap_or_else(|refused| panic!("{schema}: {refused:?}"));
+    let grammar = Grammar::new(Shape::Schema(schema.clone()), "guided_json");
+    let walked = grammar.walked(0..seeds, 1000).unwrap_or_else(|refused| panic!("{schema}: {refused:?}"));
     let of = |one| match one {
         Walked::Ended(text) => Some(serde_json::from_slice(&text).unwrap()),
         Walked::Cut(_) => None,

@@ -1,6 +1,6 @@
 //! `call:name{key:value,other:[1,2]}`, texts between marks of their own: how Gemma's models write calls since FunctionGemma.
 
-use super::typed::quoted;
+use super::json_string::quoted;
 use super::{Seen, Step, is_name};
 use crate::response_parser::marker::{Begins, begins};
 

@@ -1,7 +1,8 @@
 //! A tool's name, and an element for each argument: `<function=name><parameter=key>value</parameter></function>` and its
 //! relatives. Values are bare text; of which type they are the tool's schema says.
 
-use super::typed::{quoted, typed, within_quotes};
+use super::json_string::{quoted, within_quotes};
+use super::typed::typed;
 use super::{Seen, Step, is_name};
 use crate::response_parser::declared::Types;
 use crate::response_parser::marker::{Begins, begins, first, unfinished};

@@ -2,6 +2,7 @@
 
 mod braces;
 mod elements;
+mod json_string;
 mod json_text;
 mod named;
 mod objects;

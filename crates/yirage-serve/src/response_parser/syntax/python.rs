@@ -1,6 +1,6 @@
 //! Calls as Python writes them: `[name(key="value", other=1), second()]`.
 
-use super::typed::quoted;
+use super::json_string::quoted;
 use super::{Seen, Step, is_name};
 use crate::response_parser::marker::{Begins, begins};
 

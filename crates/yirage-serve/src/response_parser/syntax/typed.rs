@@ -1,5 +1,6 @@
 //! Values that a model wrote as bare text, as the JSON that the tool's schema says they are.
 
+use super::json_string::quoted;
 use super::python;
 use crate::response_parser::declared::Types;
 use serde_json::Value;
@@ -67,17 +68,6 @@ fn number(text: &str, integer: bool) -> Option<String> {
     let whole = || number.as_f64().is_some_and(|value| value.fract() == 0.0);
     let digits = bare.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
     (!integer || digits || whole()).then(|| bare.to_owned())
-}
-
-/// Text as JSON text.
-pub(super) fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-/// Text as it stands within JSON text.
-pub(super) fn within_quotes(text: &str) -> String {
-    let quoted = quoted(text);
-    quoted[1..quoted.len() - 1].to_owned()
 }
 
 #[cfg(test)]
