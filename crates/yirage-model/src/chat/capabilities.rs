@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::error::ChatError;
 use super::inputs::{ChatInputs, RenderedChat};
+use super::limits::MAX_TRIAL_TIME;
 
 /// Marks that no template writes by itself.
 const CONTENT: &str = "xq7content";
@@ -75,7 +77,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// Tries a template, which `render` renders.
     pub(super) fn of(render: &Render<'_>) -> Self {
-        let probe = Probe { render, spent: Cell::new(false) };
+        let probe = Probe { render, began: Instant::now(), spent: Cell::new(false) };
         let arguments = probe.arguments();
         let assistant = probe.content(|content| {
             vec![user(json!("q")), json!({"role": "assistant", "content": content}), user(json!("q"))]
@@ -244,6 +246,7 @@ pub(super) type Render<'r> = dyn Fn(&ChatInputs<'_>) -> Result<RenderedChat, Cha
 /// A template under trial.
 struct Probe<'r> {
     render: &'r Render<'r>,
+    began: Instant,
     /// A budget ran out: what takes that long with so little is not tried again.
     spent: Cell<bool>,
 }
@@ -259,7 +262,7 @@ impl Probe<'_> {
     fn render_with(&self, messages: &[Json], tools: Option<&[Json]>) -> Option<String> {
         let add_generation_prompt = messages.last().is_none_or(|last| last["role"] != "assistant");
         let inputs = ChatInputs { tools, add_generation_prompt, ..ChatInputs::new(messages) };
-        if self.spent.get() {
+        if self.spent.get() || self.began.elapsed() > MAX_TRIAL_TIME {
             return None;
         }
         match (self.render)(&inputs) {

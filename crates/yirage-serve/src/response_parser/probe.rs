@@ -11,7 +11,8 @@ use super::piece::{CallPart, Piece};
 use super::thoughts::Thoughts;
 use crate::tools::Tool;
 use serde_json::{Value, json};
-use yirage_model::chat::{ChatInputs, ChatTemplate};
+use std::time::Instant;
+use yirage_model::chat::{ChatInputs, ChatTemplate, MAX_TRIAL_TIME};
 use yirage_session::Texts;
 
 /// The call that is tried, of which no template speaks by itself.
@@ -31,6 +32,9 @@ impl Family {
             return Family { calls: is_harmony(source).then_some(Calls::Harmony), thoughts };
         }
         let probe = Probe::new();
+        let began = Instant::now();
+        // What takes that long with so little is not tried again.
+        let render: Render<'_> = &|inputs| (began.elapsed() < MAX_TRIAL_TIME).then(|| render(inputs))?;
         let calls = probe.written(render).or_else(|| probe.told(render));
         let calls = calls.or_else(|| is_harmony(source).then_some(Calls::Harmony));
         Family { calls, thoughts }

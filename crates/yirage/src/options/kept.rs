@@ -105,7 +105,7 @@ impl Saved {
         let text = read_settings(path)?;
         let wrong = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
         let all: Table = match is_json(path) {
-            true => serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?,
+            true => of_json(serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?).map_err(wrong)?,
             false => text.parse().map_err(|e: toml::de::Error| wrong(e.to_string()))?,
         };
         let (settings, unknown): (Vec<_>, Vec<_>) = all.into_iter().partition(|(key, _)| option_of(key).is_some());
@@ -115,6 +115,28 @@ impl Saved {
         check_words(&layers)?;
         Ok(Saved { settings, unknown: unknown.into_iter().map(|(key, _)| key).collect(), layers })
     }
+}
+
+/// A table of JSON as one of TOML, which has no null and no numbers beyond 64 bits.
+fn of_json(map: serde_json::Map<String, serde_json::Value>) -> Result<Table, String> {
+    map.into_iter().map(|(key, value)| Ok((key.clone(), value_of_json(&key, value)?))).collect()
+}
+
+fn value_of_json(key: &str, value: serde_json::Value) -> Result<toml::Value, String> {
+    Ok(match value {
+        serde_json::Value::Null => return Err(format!("{key}: expected a value, got null; leave the key out")),
+        serde_json::Value::Bool(switch) => switch.into(),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => whole.into(),
+            (None, Some(number)) => number.into(),
+            (None, None) => return Err(format!("{key}: expected a number of 64 bits, got {number}")),
+        },
+        serde_json::Value::String(text) => text.into(),
+        serde_json::Value::Array(list) => {
+            toml::Value::Array(list.into_iter().map(|one| value_of_json(key, one)).collect::<Result<_, String>>()?)
+        }
+        serde_json::Value::Object(map) => toml::Value::Table(of_json(map)?),
+    })
 }
 
 /// Writes settings to a file: JSON by its name, else TOML.
