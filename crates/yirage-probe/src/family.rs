@@ -2,14 +2,17 @@
 
 use crate::answer::Answer;
 use crate::deadline::within;
+use crate::driver::NO_SUCH_DEVICE;
 use crate::elf;
 use crate::error::ProbeError;
 use crate::library::Library;
+use crate::limits::MOST_VERSION_BYTES;
 use crate::search::{Wanted, candidates};
 use crate::surroundings::Surroundings;
 use crate::visible::Visible;
 use std::path::Path;
 use yirage_hal::{DeviceInfo, Unavailable};
+use yirage_mmap::read_text;
 
 /// One maker's devices.
 pub struct Family {
@@ -23,6 +26,8 @@ pub struct Family {
     pub(crate) location: Location,
     /// Variables that hide its devices.
     pub visible: Visible,
+    /// The file of the system that has the driver's own version, for a library that tells the level of its interface instead.
+    pub(crate) driver_file: Option<&'static str>,
     /// How its libraries come onto a machine.
     pub(crate) install: &'static str,
     /// Asks a loaded library for its devices.
@@ -47,6 +52,7 @@ impl Family {
             backend: self.name,
             why: error.to_string(),
             remedy: error.remedy(self.install),
+            present: !matches!(error, ProbeError::NotFound { .. } | ProbeError::OtherSystem { .. }),
         })
     }
 
@@ -80,17 +86,36 @@ impl Family {
     fn asked(&'static self, path: &Path, surroundings: &Surroundings) -> Result<Vec<DeviceInfo>, ProbeError> {
         let (file, hidden) = (path.to_path_buf(), self.visible.hidden(surroundings));
         let answer = within(surroundings.deadline(), path, move || (self.ask)(self.name, &Library::load(&file)?));
-        let answer = answer.map_err(|error| match error {
-            ProbeError::NoDevice { path, .. } => ProbeError::NoDevice { path, hidden: hidden.clone() },
-            error => error,
+        let answer = answer.map_err(|error| match (error, &hidden) {
+            (ProbeError::NoDevice { path, .. }, _) => ProbeError::NoDevice { path, hidden: hidden.clone() },
+            // A list that names what is not there ends the driver's start, and is to blame for it.
+            (ProbeError::Code { path, code: NO_SUCH_DEVICE, .. }, Some(_)) => {
+                ProbeError::NoDevice { path, hidden: hidden.clone() }
+            }
+            (error, _) => error,
         })?;
+        let (driver_version, sdk_version) = match self.driver_file {
+            Some(file) => (written_in(&surroundings.path(Path::new(file))), answer.driver_version),
+            None => (answer.driver_version, answer.sdk_version),
+        };
         let described = answer.devices.into_iter().map(|mut info| {
-            info.driver_version = answer.driver_version.clone();
-            info.sdk_version = answer.sdk_version.clone();
+            info.driver_version = driver_version.clone();
+            info.sdk_version = sdk_version.clone();
             info.facts.push(("library", path.display().to_string()));
             info
         });
         let devices = self.visible.apply(described.collect(), surroundings);
         if devices.is_empty() { Err(ProbeError::NoDevice { path: path.to_path_buf(), hidden }) } else { Ok(devices) }
     }
+}
+
+/// The driver's version in the system's own words: the first word of a file's first line that is numbers with points
+/// between them. None where there is no such file or word.
+fn written_in(file: &Path) -> Option<String> {
+    let text = read_text(file, MOST_VERSION_BYTES).ok()?;
+    let is_version = |word: &&str| {
+        let mut numbers = word.split('.');
+        word.contains('.') && numbers.all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
 }

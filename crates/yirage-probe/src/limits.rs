@@ -8,5 +8,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) const MOST_DEVICES: u32 = 1024;
 /// The most bytes of a file that lists folders of libraries.
 pub(crate) const FOLDER_LIST_BYTES: u64 = 1 << 20;
+/// The most bytes of a file that has a driver's version.
+pub(crate) const MOST_VERSION_BYTES: u64 = 64 << 10;
 /// The most program headers of a library. The largest have some tens.
 pub(crate) const MOST_HEADERS: u16 = 512;

@@ -8,6 +8,11 @@
 use crate::surroundings::Surroundings;
 use yirage_hal::DeviceInfo;
 
+/// The fact of what lists select.
+const VISIBLE: &str = "visible_devices";
+/// The fact of variables that mean nothing inside of a container.
+const OF_CONTAINERS: &str = "container_devices";
+
 /// The variables of a family.
 pub struct Visible {
     /// Lists that the maker's runtime applies, the last one first. Of the names of one list, the first that is set counts.
@@ -84,7 +89,7 @@ impl Visible {
         }
         for name in self.of_containers.iter().filter(|name| surroundings.variable(name).is_some()) {
             let fact = format!("{name} is set: it is for containers, and hides nothing from this process");
-            devices.iter_mut().for_each(|info| info.facts.push(("visible_devices", fact.clone())));
+            devices.iter_mut().for_each(|info| info.facts.push((OF_CONTAINERS, fact.clone())));
         }
         devices
     }
@@ -112,6 +117,12 @@ fn physical(selections: &[Selection], ordinal: u32) -> Option<String> {
 
 fn say(devices: &mut [DeviceInfo], name: &str, list: &str, selection: &Selection) {
     let ended = selection.ended.as_ref().map(|entry| format!(": {entry}; it and what follows hide their devices"));
-    let fact = format!("{name}={list}{}", ended.unwrap_or_default());
-    devices.iter_mut().for_each(|info| info.facts.push(("visible_devices", fact.clone())));
+    let said = format!("{name}={list}{}", ended.unwrap_or_default());
+    for info in devices {
+        match info.facts.iter_mut().find(|(fact, _)| *fact == VISIBLE) {
+            // Several lists are one fact: a fact stands once.
+            Some((_, fact)) => *fact = format!("{fact}; {said}"),
+            None => info.facts.push((VISIBLE, said.clone())),
+        }
+    }
 }

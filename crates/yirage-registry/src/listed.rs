@@ -72,7 +72,8 @@ impl Listed {
                     let why = not_built_in(family, &devices);
                     Found::NotBuiltIn(devices, why)
                 }
-                Err(why) => Found::Nothing(why),
+                // What its maker's software would need is no remedy while nothing here would compute with it.
+                Err(why) => Found::Nothing(Unavailable { remedy: no_backend_yet(family), ..why }),
             },
             Provider::LeftOut(feature) => self.nothing("this build leaves it out".into(), Some(feature)),
             Provider::NotLookedFor => {
@@ -86,7 +87,7 @@ impl Listed {
             Some(feature) => format!("build with the feature `{feature}`, or choose another backend"),
             None => "choose another backend".into(),
         };
-        Found::Nothing(Unavailable { backend: self.name, why, remedy })
+        Found::Nothing(Unavailable { backend: self.name, why, remedy, present: false })
     }
 }
 
@@ -99,5 +100,11 @@ fn not_built_in(family: &Family, devices: &[DeviceInfo]) -> Unavailable {
         backend: family.name,
         why: format!("{what}, but a backend for {} is not built into yirage yet", family.title),
         remedy: "choose another backend".into(),
+        present: true,
     }
+}
+
+/// What is to be done about a family without a backend whose devices are not found.
+fn no_backend_yet(family: &Family) -> String {
+    format!("yirage does not compute on {} yet: choose another backend", family.title)
 }

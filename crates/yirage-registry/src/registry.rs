@@ -89,6 +89,11 @@ impl Registry {
         Ok(())
     }
 
+    /// The names of the backends of this build that compute, in the order of choice. Nothing is looked for.
+    pub fn backends(&self) -> Vec<&'static str> {
+        self.list.iter().filter(|listed| listed.is_backend()).map(|listed| listed.name).collect()
+    }
+
     /// The names of the backends that have a device, in the order of choice.
     pub fn list_available(&self) -> Vec<&'static str> {
         self.usable().iter().map(|(backend, _)| backend.name()).collect()

@@ -19,7 +19,12 @@ impl Backend for Fake {
 
     fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
         if self.devices == 0 {
-            return Err(Unavailable { backend: self.name, why: "unplugged".into(), remedy: "plug it in".into() });
+            return Err(Unavailable {
+                backend: self.name,
+                why: "unplugged".into(),
+                remedy: "plug it in".into(),
+                present: true,
+            });
         }
         let software = self.software;
         let device = |n| DeviceInfo { software, ..DeviceInfo::new(self.name, n, format!("Fake {n}"), "fake") };

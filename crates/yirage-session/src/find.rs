@@ -30,7 +30,11 @@ impl Found {
     /// # Errors
     /// [`SessionError::Hub`] when it is nowhere, saying where it was looked for and what to do.
     pub fn by_hub(name: &str, hub: &Hub, progress: &dyn Progress) -> Result<Found, SessionError> {
-        let found = hub.resolve(&ModelRef::parse(name)?, progress)?;
+        let shipped = if Path::new(name).exists() { None } else { hub.unpack(name)? };
+        let found = match shipped {
+            Some(found) => found,
+            None => hub.resolve(&ModelRef::parse(name)?, progress)?,
+        };
         Ok(Found { name: name.to_owned(), ..Found::of(found) })
     }
 

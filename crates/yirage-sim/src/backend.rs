@@ -34,7 +34,7 @@ impl Sim {
 
     fn info(&self, ordinal: u32) -> DeviceInfo {
         DeviceInfo {
-            memory_bytes: self.settings.memory,
+            memory_bytes: Some(self.settings.memory),
             total_memory_bytes: Some(self.settings.memory),
             software: true,
             facts: vec![("purpose", "finds what only works on the host; slow by design".into())],

@@ -15,6 +15,7 @@ pub(crate) struct Console {
     /// Results are JSON.
     pub(crate) json: bool,
     quiet: bool,
+    verbose: bool,
 }
 
 impl Console {
@@ -32,7 +33,8 @@ impl Console {
             _ => LevelFilter::WARN,
         };
         tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false).init();
-        Ok(Console { json: layers.switch("json")?, quiet: layers.switch("quiet")? })
+        let (json, quiet, verbose) = (layers.switch("json")?, layers.switch("quiet")?, layers.switch("verbose")?);
+        Ok(Console { json, quiet, verbose })
     }
 
     /// A line for the user beside the result, unless `--quiet`.
@@ -41,6 +43,18 @@ impl Console {
             // A note that cannot be shown is no reason to fail.
             let _ = writeln!(io::stderr(), "{}", visible(text));
         }
+    }
+
+    /// A line about what was measured or chosen on the way, with `--verbose`.
+    pub(crate) fn detail(&self, text: &str) {
+        if self.verbose {
+            self.note(text);
+        }
+    }
+
+    /// Whether [`Console::detail`] says anything.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose && !self.quiet
     }
 
     /// Writes a part of a text that is the result itself, and shows it at once: as it is, but for control characters on a

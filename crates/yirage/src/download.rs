@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::Instant;
-use yirage_hub::{Hub, HubEnv, Progress};
+use yirage_hub::{Hub, HubEnv, Progress, Shipped};
 
 /// The hub that the environment and the options describe.
 pub(crate) fn hub(layers: &Layers) -> Hub {
@@ -15,8 +15,20 @@ pub(crate) fn hub(layers: &Layers) -> Hub {
     if let Some(python) = layers.text("python") {
         env.python = python.into();
     }
-    Hub::new(env)
+    Hub::new(env).with_shipped(SHIPPED)
 }
+
+/// The models that this program carries within itself.
+#[cfg(feature = "stories")]
+const SHIPPED: &[Shipped] = &[Shipped {
+    name: yirage_stories::NAME,
+    summary: yirage_stories::SUMMARY,
+    licence: yirage_stories::LICENCE,
+    file: yirage_stories::FILE,
+    bytes: yirage_stories::GGUF,
+}];
+#[cfg(not(feature = "stories"))]
+const SHIPPED: &[Shipped] = &[];
 
 /// The hub, for commands that may fetch a model: says what would keep it from being fetched.
 pub(crate) fn fetching_hub(layers: &Layers, console: &Console) -> Hub {

@@ -1,7 +1,8 @@
 //! Every way a command can end badly, with the exit code it ends in.
 //!
 //! 0 is success; 1 a failure of the input or the world; 2 wrong usage; 3 something this program or machine does not
-//! support; 4 something that would not fit into memory; 5 results slower than those before; 130 an interrupt.
+//! support; 4 something that would not fit into memory; 5 results slower than those before; 130 an interrupt; 141 a
+//! reader of standard output that went away, as other programs end by SIGPIPE.
 
 use crate::console::{standard_output, visible};
 use serde_json::json;
@@ -174,6 +175,7 @@ impl Failure {
             Failure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
             Failure::Slower(_) => (5, "slower"),
             Failure::Interrupted => (130, "interrupted"),
+            Failure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => (141, "closed"),
             _ => (1, "failure"),
         }
     }
@@ -232,6 +234,8 @@ pub(crate) fn report(failure: &Failure, json: bool) -> u8 {
     let _ = match failure {
         Failure::Clap(e) if !json => e.print(),
         Failure::Interrupted => Ok(()),
+        // Whoever reads the first lines alone knows that there are more.
+        Failure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         _ if json => {
             let message = failure.chain();
             let error = json!({"error": {"code": code, "kind": kind, "message": message.trim_end()}});

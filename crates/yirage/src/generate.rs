@@ -105,11 +105,11 @@ impl Answer {
         }
     }
 
-    /// One line of statistics.
-    pub(crate) fn summary(&self) -> String {
+    /// One line of statistics; `guesses` has those of guessed tokens as well.
+    pub(crate) fn summary(&self, guesses: bool) -> String {
         let t = self.timings(0.0);
         let guessed = match self.end.gain {
-            Some(gain) if t.verified_steps > 0 => {
+            Some(gain) if guesses && t.verified_steps > 0 => {
                 let (right, all, steps) = (t.accepted, t.drafted, t.verified_steps);
                 format!("{right} of {all} guesses right in {steps} steps, about {gain:.2} times as fast; ")
             }

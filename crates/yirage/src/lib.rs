@@ -94,6 +94,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
         Command::PlanCheck => commands::plan::check::run(layers, &console, positional.unwrap_or_default()),
         Command::PlanRun => commands::plan::run::run(layers, &console, positional.unwrap_or_default()),
         Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
+        Command::Version => commands::version::run(&console),
         Command::Explain => commands::explain::run(layers, &console),
         Command::ConfigExplain => commands::config::run(layers, &console),
     }

@@ -7,7 +7,7 @@ use crate::options::Layers;
 use crate::profiling::Profiling;
 use crate::settings::EngineSettings;
 use std::time::Instant;
-use yirage_engine::Engine;
+use yirage_engine::{Engine, Notice};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_session::{Loaded, Model, Texts};
@@ -57,7 +57,7 @@ impl Session {
         }
         let facts = loaded.engine.facts();
         if let (true, Some(packed), None) = (packs, &settings.options.packed, &facts.packed_weights) {
-            console.note(&format!(
+            console.detail(&format!(
                 "repacked the weights for this processor: {} in {:.1} s; later starts find them in {}",
                 bytes(facts.bytes.weights),
                 began.elapsed().as_secs_f64(),
@@ -140,7 +140,12 @@ impl Session {
 
 /// Says what became known of the repacked weights.
 fn say_notices(engine: &mut Engine, console: &Console) {
-    engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
+    for notice in engine.notices() {
+        match notice {
+            Notice::Variant(_) => console.detail(&notice.to_string()),
+            _ => console.note(&notice.to_string()),
+        }
+    }
 }
 
 /// Loads the model that guesses.

@@ -78,6 +78,10 @@ def write_gguf(path, tensors, shape, tokenizer, end, name):
     w = gguf.GGUFWriter(path, "llama")
     w.add_name(name)
     w.add_license("Apache-2.0 OR MIT")
+    w.add_description("Writes in the style of old children's books, in English; it is no assistant. Trained for yirage on "
+                      "277 books in the public domain.")
+    w.add_float32("general.sampling.temp", 0.7)
+    w.add_float32("general.sampling.penalty_repeat", 1.15)
     w.add_file_type(gguf.LlamaFileType.MOSTLY_Q8_0)
     w.add_context_length(shape["context"])
     w.add_embedding_length(shape["width"])

@@ -14,8 +14,7 @@ pub(super) fn info(isa: Isa, facts: &Facts, threads: Option<usize>, room: Option
     let of_threads =
         [("threads", threads.to_string()), ("threads_reason", reason), ("isa_available", available_isas().join(" "))];
     DeviceInfo {
-        // No byte at all would mean that nothing is known.
-        memory_bytes: room.map_or(0, |room| room.bytes.max(1)),
+        memory_bytes: room.map(|room| room.bytes),
         total_memory_bytes: room::total(),
         cores: u32::try_from(facts.affinity).ok(),
         capabilities: capabilities(isa),

@@ -29,9 +29,10 @@ pub(super) fn longest(
     let (info, held) = (device.info(), device.memory());
     let taken =
         [held.weights.used, held.cache.used, held.arena.used].into_iter().chain(sizes.weights.values().copied());
-    let free = info.memory_bytes.saturating_sub(taken.fold(0, u64::saturating_add));
+    let taken = taken.fold(0, u64::saturating_add);
     let seqs = if let CacheSize::Sequences(seqs) = options.cache { seqs.max(1) } else { 1 };
-    let room = if info.memory_bytes == 0 { u64::MAX } else { free / 2 / u64::from(seqs) };
+    let share = |free: u64| free.saturating_sub(taken) / 2 / u64::from(seqs);
+    let room = info.memory_bytes.map_or(u64::MAX, share);
     let bytes = |context: u32| {
         let group = |(g, each): (usize, &u64)| {
             let blocks = cache_group(model, g).peak_blocks(context as usize, options.chunk as usize) as u64;

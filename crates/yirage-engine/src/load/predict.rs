@@ -45,8 +45,10 @@ pub(super) fn predict(
 pub(crate) fn check(bytes: &LoadBytes, device: &dyn Device) -> Result<(), EngineError> {
     let (info, held) = (device.info(), device.memory());
     let used = [held.weights.used, held.cache.used, held.arena.used];
-    let available = info.memory_bytes.saturating_sub(sum(used.into_iter()));
-    if info.memory_bytes == 0 || bytes.total() <= available {
+    // A device that does not know its memory refuses by itself what does not fit.
+    let Some(free) = info.memory_bytes else { return Ok(()) };
+    let available = free.saturating_sub(sum(used.into_iter()));
+    if bytes.total() <= available {
         return Ok(());
     }
     let limit = info.facts.iter().find(|(name, _)| *name == "memory_limit").map(|(_, why)| why.clone());

@@ -30,6 +30,7 @@ pub static ASCEND: Family = Family {
         by_us: None,
         of_containers: &["ASCEND_VISIBLE_DEVICES", "NPU_VISIBLE_DEVICES"],
     },
+    driver_file: None,
     install: "install Huawei's driver and CANN and run its set_env.sh, or name its root in ASCEND_TOOLKIT_HOME",
     ask,
 };
@@ -71,7 +72,7 @@ fn describe(backend: &'static str, library: &Library, ordinal: u32, chip: &str) 
     let mut info = DeviceInfo::new(backend, ordinal, chip, chip);
     info.capabilities = capabilities(chip);
     if let Some([free, total]) = told(memory(library, ordinal), "memory", &mut info) {
-        (info.memory_bytes, info.total_memory_bytes) = (free, Some(total));
+        (info.memory_bytes, info.total_memory_bytes) = (Some(free), Some(total));
     }
     info
 }

@@ -23,6 +23,7 @@ pub static CAMBRICON: Family = Family {
         by_us: None,
         of_containers: &["CAMBRICON_VISIBLE_DEVICES"],
     },
+    driver_file: None,
     install: "install Cambricon's driver and Neuware, or name its root in NEUWARE_HOME",
     ask: |backend, library| DRIVER.ask(backend, library),
 };

@@ -24,6 +24,7 @@ pub static COREX: Family = Family {
         by_us: None,
         of_containers: &[],
     },
+    driver_file: None,
     install: "install Iluvatar's CoreX below /usr/local/corex, or name its root in COREX_HOME",
     ask: |backend, library| DRIVER.ask(backend, library),
 };

@@ -25,6 +25,7 @@ pub static CUDA: Family = Family {
         by_us: None,
         of_containers: &["NVIDIA_VISIBLE_DEVICES"],
     },
+    driver_file: Some("/proc/driver/nvidia/version"),
     install: "install NVIDIA's driver, version 525 or newer, or name the folder of its libcuda.so.1 in LD_LIBRARY_PATH",
     ask: |backend, library| DRIVER.ask(backend, library),
 };

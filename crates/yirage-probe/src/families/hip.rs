@@ -21,6 +21,7 @@ pub static HIP: Family = Family {
         foreign: &["dtk"],
     }),
     visible: LISTS,
+    driver_file: None,
     install: "install AMD's ROCm, version 5 or newer, or name its root in ROCM_PATH",
     ask: |backend, library| driver(of_amd).ask(backend, library),
 };
@@ -38,6 +39,7 @@ pub static HYGON: Family = Family {
         foreign: &[],
     }),
     visible: LISTS,
+    driver_file: None,
     install: "install Hygon's DTK below /opt/dtk, or name its root in DTK_ROOT",
     ask: |backend, library| driver(of_hygon).ask(backend, library),
 };

@@ -23,6 +23,7 @@ pub static MACA: Family = Family {
         by_us: None,
         of_containers: &[],
     },
+    driver_file: None,
     install: "install MetaX's MACA below /opt/maca, or name its root in MACA_PATH",
     ask: |backend, library| DRIVER.ask(backend, library),
 };

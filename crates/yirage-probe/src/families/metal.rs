@@ -18,6 +18,7 @@ pub static METAL: Family = Family {
     system: "macos",
     location: Location::System("/System/Library/Frameworks/Metal.framework/Metal"),
     visible: Visible::NONE,
+    driver_file: None,
     install: "it comes with the system",
     ask,
 };

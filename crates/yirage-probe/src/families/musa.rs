@@ -23,6 +23,7 @@ pub static MUSA: Family = Family {
         by_us: None,
         of_containers: &["MTHREADS_VISIBLE_DEVICES"],
     },
+    driver_file: None,
     install: "install Moore Threads' driver and MUSA, or name its root in MUSA_HOME",
     ask: |backend, library| DRIVER.ask(backend, library),
 };

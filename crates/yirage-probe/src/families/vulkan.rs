@@ -27,6 +27,7 @@ pub static VULKAN: Family = Family {
         foreign: &[],
     }),
     visible: Visible { by_runtime: &[], by_us: Some("GGML_VK_VISIBLE_DEVICES"), of_containers: &[] },
+    driver_file: None,
     install: "install the Vulkan loader (libvulkan1) and a driver for your device",
     ask,
 };

@@ -97,11 +97,34 @@ fn what_hides_all_devices_is_named() {
 }
 
 #[test]
+fn a_list_that_ends_the_start_is_named_and_not_the_driver() {
+    let machine = Machine::new();
+    machine.library("/usr/lib/libcuda.so.1", "driver.c", &[CUDA, &["CODE=101"]].concat());
+    let error = families::CUDA.look(&machine.with(&[("CUDA_VISIBLE_DEVICES", "0,0")])).unwrap_err();
+    assert!(error.why.contains("CUDA_VISIBLE_DEVICES=\"0,0\" is set"), "{error}");
+    assert!(error.remedy.contains("name devices that are there"), "{error}");
+    let error = families::CUDA.look(&machine.surroundings()).unwrap_err();
+    assert!(error.why.contains("cuInit failed with code 101"), "{error}");
+}
+
+#[test]
+fn a_list_beside_a_variable_of_containers_is_kept() {
+    let machine = Machine::new();
+    crate::working::install(&families::CUDA, &machine);
+    let variables = [("CUDA_VISIBLE_DEVICES", "5,3"), ("NVIDIA_VISIBLE_DEVICES", "all")];
+    let devices = families::CUDA.look(&machine.with(&variables)).unwrap();
+    assert_eq!(facts(&devices[0], "visible_devices"), ["CUDA_VISIBLE_DEVICES=5,3"]);
+    let mut names: Vec<_> = devices[0].facts.iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "a fact stands twice: {names:?}");
+}
+
+#[test]
 fn variables_of_containers_are_said_to_hide_nothing() {
     let machine = Machine::new();
     crate::working::install(&families::MUSA, &machine);
     let devices = families::MUSA.look(&machine.with(&[("MTHREADS_VISIBLE_DEVICES", "1")])).unwrap();
-    let said = facts(&devices[1], "visible_devices");
+    let said = facts(&devices[1], "container_devices");
     assert!(
         devices.len() == 2 && said[0].contains("MTHREADS_VISIBLE_DEVICES is set: it is for containers"),
         "{said:?}"

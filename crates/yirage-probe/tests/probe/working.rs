@@ -120,7 +120,7 @@ fn facts_are_read_where_the_makers_put_them() {
     assert_eq!((first.name.as_str(), second.name.as_str()), ("Loopback 0", "Loopback 1"));
     assert_eq!((first.arch.as_str(), first.capabilities.fp8, first.cores), ("sm_89", true, Some(108)));
     assert_eq!((first.total_memory_bytes, second.total_memory_bytes), (Some(8 * GIB), Some(16 * GIB)));
-    assert_eq!((first.driver_version.as_deref(), first.sdk_version.as_deref()), (Some("12.4"), None));
+    assert_eq!((first.driver_version.as_deref(), first.sdk_version.as_deref()), (None, Some("12.4")));
     let arch = |name| fake(name).remove(0).arch;
     assert_eq!([arch("hip"), arch("hygon"), arch("moore")], ["gfx942", "gfx936", "mp_22"]);
     assert_eq!([arch("iluvatar"), arch("metax")], ["ivcore89", "C500"]);
@@ -128,7 +128,7 @@ fn facts_are_read_where_the_makers_put_them() {
     let version = |name| fake(name).remove(0).driver_version.unwrap();
     assert_eq!([version("hip"), version("hygon"), version("cambricon")], ["6.3", "5.2", "5.10.22"]);
     let ascend = fake("ascend").remove(1);
-    assert_eq!((ascend.memory_bytes, ascend.total_memory_bytes), (60 * GIB, Some(64 * GIB)));
+    assert_eq!((ascend.memory_bytes, ascend.total_memory_bytes), (Some(60 * GIB), Some(64 * GIB)));
     assert_eq!(ascend.sdk_version.as_deref(), Some("1.14.0"));
 }
 
@@ -154,4 +154,19 @@ fn what_only_describes_a_device_may_be_missing_and_is_named() {
     machine.library("/usr/lib/libascendcl.so", "ascend.c", &["NO_MEMORY"]);
     let device = families::ASCEND.look(&machine.surroundings()).unwrap().remove(0);
     assert!(device.total_memory_bytes.is_none() && device.capabilities.hccl);
+}
+
+#[test]
+fn the_version_of_nvidias_driver_is_the_one_that_users_know() {
+    let machine = Machine::new();
+    install(&families::CUDA, &machine);
+    let version = |line: &str| {
+        std::fs::write(machine.file("/proc/driver/nvidia/version"), line).unwrap();
+        families::CUDA.look(&machine.surroundings()).unwrap().remove(0).driver_version
+    };
+    let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (root@host)\nGCC version: 12.2.0\n";
+    assert_eq!(version(open).as_deref(), Some("580.159.04"));
+    let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  525.60  Mon Nov 28 2022\n";
+    assert_eq!(version(closed).as_deref(), Some("525.60"));
+    assert_eq!(version("nothing of the kind\n"), None);
 }

@@ -158,7 +158,7 @@ pub(crate) fn get_backend_info<'py>(
         found.set_item("compute_capability", &first.arch)?;
         found.set_item("num_cores", first.cores)?;
         found.set_item("total_memory_gb", first.total_memory_bytes.map(gigabytes))?;
-        found.set_item("free_memory_gb", (first.memory_bytes > 0).then(|| gigabytes(first.memory_bytes)))?;
+        found.set_item("free_memory_gb", first.memory_bytes.map(gigabytes))?;
         let capabilities = PyDict::new(py);
         for (name, there) in first.capabilities.flags() {
             capabilities.set_item(name, there)?;

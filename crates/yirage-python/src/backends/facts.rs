@@ -55,7 +55,7 @@ pub(crate) fn info<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'p
     fields.set_item("compute_capability", &info.arch)?;
     fields.set_item("total_memory_gb", info.total_memory_bytes.map(gigabytes))?;
     // 0 says that it is not known.
-    fields.set_item("free_memory_gb", (info.memory_bytes > 0).then(|| gigabytes(info.memory_bytes)))?;
+    fields.set_item("free_memory_gb", info.memory_bytes.map(gigabytes))?;
     fields.set_item("num_cores", info.cores)?;
     fields.set_item("driver_version", &info.driver_version)?;
     fields.set_item("sdk_version", &info.sdk_version)?;
@@ -77,7 +77,7 @@ pub(crate) fn capabilities<'py>(py: Python<'py>, of: &KernelCapabilities) -> PyR
 /// # Errors
 /// `Unsupported` where the device does not tell.
 pub(crate) fn memory(info: &DeviceInfo) -> Outcome<(f64, f64, f64)> {
-    let (Some(total), free @ 1..) = (info.total_memory_bytes, info.memory_bytes) else {
+    let (Some(total), Some(free)) = (info.total_memory_bytes, info.memory_bytes) else {
         let what = format!("memory statistics of {} {}", info.backend, info.ordinal);
         return Err(Failure::unsupported(what, "its driver does not tell how much memory is free"));
     };

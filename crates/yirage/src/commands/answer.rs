@@ -48,6 +48,6 @@ pub(super) fn show(
     // Without a tokenizer the ids are the result.
     console.line(&if answer.text.is_none() { ids() } else { String::new() })?;
     let load = if in_conversation { String::new() } else { format!("load {load_ms:.0} ms; ") };
-    console.note(&format!("{load}{}", answer.summary()));
+    console.note(&format!("{load}{}", answer.summary(console.is_verbose())));
     Ok(())
 }

@@ -55,6 +55,9 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         sampling: choosing.params,
     };
     let mut lines = Lines::open()?;
+    if lines.is_terminal() {
+        console.note("type a message; /help shows what can be done besides, /exit or Ctrl-D leaves");
+    }
     let (mut asked, mut unanswered) = (0, 0);
     while let Some(input) = lines.next_input()? {
         if input == Input::Exit {
@@ -71,6 +74,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
             Ok(()) => {}
         }
     }
+    chat.session.write_profile(console)?;
     chat.session.settle(console)?;
     if unanswered > 0 && !lines.is_terminal() {
         return Err(Failure::Other(format!("{unanswered} of {asked} messages had no answer; see above")));

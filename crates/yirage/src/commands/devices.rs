@@ -47,6 +47,7 @@ pub(super) fn as_json(found: &[Finding]) -> Value {
             "aliases": finding.aliases,
             "why": why.why,
             "remedy": why.remedy,
+            "present": why.present,
             "devices": there.iter().map(device).collect::<Vec<_>>(),
         })
     });
@@ -61,7 +62,12 @@ pub(super) fn show(found: &[Finding], console: &Console) -> Result<(), Failure> 
     for d in usable(found) {
         show_device(d, console)?;
     }
+    let mut absent = Vec::new();
     for (finding, there, why) in others(found) {
+        if !why.present && !console.is_verbose() {
+            absent.push(finding.name);
+            continue;
+        }
         let also =
             if finding.aliases.is_empty() { String::new() } else { format!(" ({})", finding.aliases.join(", ")) };
         console.line(&format!("{}{also}: unavailable: {}; {}", finding.name, why.why, why.remedy))?;
@@ -69,6 +75,9 @@ pub(super) fn show(found: &[Finding], console: &Console) -> Result<(), Failure> 
             console.line(&format!("  {} {}: {} ({})", d.backend, d.ordinal, d.name, d.arch))?;
             describe(d, console)?;
         }
+    }
+    if !absent.is_empty() {
+        console.line(&format!("not here: {} (-v says what was looked for)", absent.join(", ")))?;
     }
     Ok(())
 }
@@ -97,9 +106,9 @@ fn describe(d: &DeviceInfo, console: &Console) -> Result<(), Failure> {
 /// What could be used now, and all there is, as far as they are known.
 fn memory(d: &DeviceInfo) -> Option<String> {
     match (d.memory_bytes, d.total_memory_bytes) {
-        (0, all) => all.map(bytes),
-        (now, Some(all)) => Some(format!("{} of {}", bytes(now), bytes(all))),
-        (now, None) => Some(bytes(now)),
+        (None, all) => all.map(|all| format!("{}, free: not known", bytes(all))),
+        (Some(now), Some(all)) => Some(format!("{} free of {}", bytes(now), bytes(all))),
+        (Some(now), None) => Some(format!("{} free", bytes(now))),
     }
 }
 

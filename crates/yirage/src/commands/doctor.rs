@@ -3,6 +3,7 @@
 use crate::bench::{Row, Test};
 use crate::commands::bench::load;
 use crate::commands::encoding::Encoding;
+use crate::commands::verdict::Verdict;
 use crate::commands::{devices, limits};
 use crate::console::{Console, bytes};
 use crate::download::hub;
@@ -54,8 +55,10 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     if layers.switch("full")? && !tune {
         console.note(&format!("{} does nothing without --tune", layers.label("full")));
     }
+    let verdict = Verdict::of(&found, &hub(layers));
     if console.json {
         let mut value = devices::as_json(&found);
+        value["verdict"] = json!(verdict);
         let of_device = |d: &DeviceInfo| json!({"backend": d.backend, "ordinal": d.ordinal, "advice": advise(&Hardware::from(d)).notes});
         value["advice"] = devices::usable(&found).map(of_device).collect();
         value["folders"] = json!(folders);
@@ -79,7 +82,10 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         ))?;
     }
     limits::show(&limits, console)?;
-    model.map_or(Ok(()), |model| show_model(&model, console))
+    if let Some(model) = model {
+        show_model(&model, console)?;
+    }
+    verdict.show(console)
 }
 
 /// Folders that the program writes to or reads from, and whether they are there.

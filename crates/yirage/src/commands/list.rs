@@ -5,7 +5,7 @@ use crate::download::hub;
 use crate::failure::Failure;
 use crate::options::Layers;
 use serde_json::{Value, json};
-use yirage_hub::{CATALOGUE, CachedModel, Entry};
+use yirage_hub::{CATALOGUE, CachedModel, Entry, Shipped};
 
 /// Runs the command. Opens no connection.
 ///
@@ -17,7 +17,9 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     if console.json {
         let catalogue: Vec<Value> = CATALOGUE.iter().map(entry).collect();
         let cached: Vec<Value> = cached.iter().map(model).collect();
-        return console.value(&json!({"cache": hub.env().cache, "cached": cached, "catalogue": catalogue}));
+        let shipped: Vec<Value> = hub.shipped().iter().map(carried).collect();
+        let value = json!({"cache": hub.env().cache, "cached": cached, "catalogue": catalogue, "shipped": shipped});
+        return console.value(&value);
     }
     console.line(&format!("in the cache ({}):", hub.env().cache.display()))?;
     for model in &cached {
@@ -39,6 +41,9 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     for e in CATALOGUE {
         console.line(&format!("  {}  {}  {} ({})", e.name, bytes(e.bytes), e.summary, e.licence))?;
     }
+    for s in hub.shipped() {
+        console.line(&format!("  {}  {}  {} ({})", s.name, bytes(s.bytes.len() as u64), s.summary, s.licence))?;
+    }
     Ok(())
 }
 
@@ -54,6 +59,10 @@ fn model(m: &CachedModel) -> Value {
     })
 }
 
+fn carried(s: &Shipped) -> Value {
+    json!({"model": s.name, "summary": s.summary, "licence": s.licence, "bytes": s.bytes.len()})
+}
+
 fn entry(e: &Entry) -> Value {
-    json!({"model": e.name, "summary": e.summary, "licence": e.licence, "bytes": e.bytes})
+    json!({"model": e.name, "summary": e.summary, "chats": e.chats, "licence": e.licence, "bytes": e.bytes})
 }

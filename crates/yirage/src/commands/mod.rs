@@ -29,3 +29,5 @@ pub(crate) mod run;
 mod score;
 pub(crate) mod serve;
 pub(crate) mod tokenize;
+mod verdict;
+pub(crate) mod version;

@@ -14,10 +14,16 @@ use yirage_hub::{Entry, ModelRef, Verify};
 /// [`Failure::Hub`] with every route that was tried. An interrupt ends the process; what has come is kept.
 pub(crate) fn run(layers: &Layers, console: &Console, name: Option<&str>) -> Result<(), Failure> {
     let _ends_the_process = Interrupt::install()?;
-    let reference = ModelRef::parse(name.unwrap_or(Entry::default_model().name))?;
     let verify = if layers.switch("verify")? { Verify::Always } else { Verify::AfterCrash };
     let hub = fetching_hub(layers, console);
-    let found = hub.pull(&reference, verify, &Shown::on(console, &hub))?;
+    let shipped = name.map(|name| hub.unpack(name)).transpose()?.flatten();
+    let found = match shipped {
+        Some(found) => found,
+        None => {
+            let reference = ModelRef::parse(name.unwrap_or(Entry::default_model().name))?;
+            hub.pull(&reference, verify, &Shown::on(console, &hub))?
+        }
+    };
     if console.json {
         return console.value(&json!({"model": found.name, "path": found.path}));
     }

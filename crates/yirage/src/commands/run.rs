@@ -1,6 +1,7 @@
-//! `yirage run`: one prompt, one answer.
+//! `yirage run`: one prompt, one answer; or a conversation, where nobody gives a prompt and somebody sits at a terminal.
 
 use super::answer::show;
+use super::chat;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::generate::{Asked, generate};
@@ -22,8 +23,11 @@ const BEGINNING: &str = "Once upon a time";
 /// # Errors
 /// Whatever is wrong with options, model or device; [`Failure::Interrupted`] after an interrupted answer was printed.
 pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
+    let source = PromptSource::resolve(layers, console)?;
+    if source == PromptSource::Conversation {
+        return chat::run(layers, console, started);
+    }
     let interrupt = Interrupt::install()?;
-    let source = PromptSource::resolve(layers)?;
     let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
     Choosing::check(layers)?;

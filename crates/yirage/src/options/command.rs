@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Explain,
     /// Completions for a shell.
     Completions,
+    /// Show the version, and what was built in.
+    Version,
     /// Show every option with its origin.
     ConfigExplain,
 }
@@ -138,6 +140,7 @@ impl Command {
         Command::PlanRun,
         Command::Explain,
         Command::Completions,
+        Command::Version,
         Command::ConfigExplain,
     ];
 
@@ -196,6 +199,7 @@ impl Command {
             Command::PlanCheck => "check",
             Command::PlanRun => "run",
             Command::Completions => "completions",
+            Command::Version => "version",
             Command::Explain | Command::ConfigExplain => "explain",
         }
     }
@@ -203,7 +207,7 @@ impl Command {
     /// What it does.
     pub(super) fn about(self) -> &'static str {
         match self {
-            Command::Run => "Answer one prompt; the text streams to standard output",
+            Command::Run => "Answer one prompt, or without one talk at a terminal",
             Command::Chat => "Talk with a model; /help shows what can be done besides",
             Command::Serve => {
                 "Serve models over HTTP, as clients of OpenAI, Anthropic, llama.cpp, vLLM and ollama ask for them"
@@ -242,6 +246,7 @@ impl Command {
             Command::PlanCheck => "Prove the plan of a file for a device",
             Command::PlanRun => "Prove the plan of a file and run it with arrays of .npy files",
             Command::Completions => "Print the completion script for a shell",
+            Command::Version => "Show the version, and the backends that were built in",
             Command::Explain => {
                 "Explain how a model, a graph or a plan file runs: reasons, kernels, limits, memory, executor"
             }

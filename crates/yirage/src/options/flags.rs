@@ -1,6 +1,8 @@
 //! The command line's part of the table: clap's arguments, and what they matched.
 
 use super::command::{self, Command};
+use super::familiar::{self, Unused};
+use super::help;
 use super::layers::{Layers, Origin};
 use super::spec::{Default, Kind, Spec};
 use super::table::OPTIONS;
@@ -10,16 +12,16 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::ffi::OsString;
 
-const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supported here, 4 would not fit in memory, 5 slower than before.\n\
-    Every option can also be an environment variable (--max-tokens: YIRAGE_MAX_TOKENS) or a line of\n\
-    ~/.config/yirage/config.toml (max_tokens = 100); flags win over variables, variables over the file.";
-
 /// The whole command line.
 pub(crate) fn root() -> clap::Command {
     let root = clap::Command::new("yirage")
         .version(env!("CARGO_PKG_VERSION"))
         .about("One LLM engine for every accelerator")
-        .after_help(EXIT_CODES);
+        .help_template(help::TEMPLATE)
+        .before_help(help::commands(false))
+        .before_long_help(help::commands(true))
+        .after_help(help::after())
+        .after_long_help(help::long_after());
     with_commands(root, &[])
 }
 
@@ -43,6 +45,7 @@ fn with_commands(mut out: clap::Command, words: &[&'static str]) -> clap::Comman
 
 fn subcommand(command: Command) -> clap::Command {
     let mut out = clap::Command::new(command.name()).about(command.about()).args_override_self(true);
+    out = out.aliases(familiar::commands(command));
     if let Some(positional) = command.positional() {
         out = out.arg(positional);
     }
@@ -50,10 +53,18 @@ fn subcommand(command: Command) -> clap::Command {
         let help = format!("The same as --{name}");
         out = out.arg(Arg::new(nameless_id(name)).value_name(name.to_ascii_uppercase()).help(help));
     }
-    for spec in OPTIONS.iter().filter(|s| command == Command::ConfigExplain || s.commands.contains(&command)) {
+    let takes = |spec: &&Spec| command == Command::ConfigExplain || spec.commands.contains(&command);
+    let (general, own): (Vec<_>, Vec<_>) = OPTIONS.iter().filter(takes).partition(|spec| help::is_general(spec));
+    for spec in own.iter().chain(&general) {
         out = out.arg(argument(spec, command));
         if spec.kind == Kind::Switch {
             out = out.arg(opposite(spec));
+        }
+    }
+    if own.iter().any(|spec| spec.name == "model") && command != Command::ConfigExplain {
+        out = out.arg(Arg::new(familiar::HUB_REPO).long(familiar::HUB_REPO).alias("hf").hide(true));
+        for unused in familiar::UNUSED {
+            out = out.arg(Arg::new(unused.name).long(unused.name).aliases(unused.others).hide(true));
         }
     }
     out
@@ -68,13 +79,18 @@ fn argument(spec: &Spec, command: Command) -> Arg {
         Default::Value(v) => v,
         Default::Described(words) => words,
     };
-    let help = format!("{} [default: {shown}] [env: {}]", spec.help, spec.variable());
+    let long_help = format!("{} [default: {shown}] [env: {}]", spec.help, spec.variable());
     let arg = match spec.flag {
         // Where all options stand together, each has its own name.
         Some(flag) if command != Command::ConfigExplain => Arg::new(spec.name).long(flag).alias(spec.name),
         _ => Arg::new(spec.name).long(spec.name),
     };
-    let arg = arg.help(help);
+    // Keys of the configuration file are tried as flags as well.
+    let arg = if spec.name.contains('-') { arg.alias(spec.key()) } else { arg };
+    // Where all options stand together, the names of others are those of several.
+    let arg = if command == Command::ConfigExplain { arg } else { arg.aliases(familiar::flags(spec.name)) };
+    let arg = arg.help(spec.help).long_help(long_help).help_heading(help::heading(spec));
+    let arg = arg.hide_short_help(help::is_rare(spec));
     let arg = if let Some(letter) = letter(spec, command) { arg.short(letter) } else { arg };
     match spec.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue).overrides_with(opposite_id(spec)),
@@ -98,19 +114,29 @@ fn opposite(spec: &Spec) -> Arg {
     let id = opposite_id(spec);
     let shown = spec.default != Default::Value("false");
     let help = format!("The opposite of --{}", spec.name);
-    Arg::new(id.clone()).long(id).help(help).hide(!shown).action(ArgAction::SetTrue).overrides_with(spec.name)
+    let arg = Arg::new(id.clone()).long(id).help(help).hide(!shown).action(ArgAction::SetTrue);
+    arg.overrides_with(spec.name).help_heading(help::heading(spec)).hide_short_help(help::is_rare(spec))
 }
 
 fn opposite_id(spec: &Spec) -> String {
     format!("no-{}", spec.name)
 }
 
-/// llama-bench's `-pg` has two letters behind one dash, which clap would take for `-p g`.
+/// llama.cpp's words of several letters behind one dash as long flags: clap would take `-pg` for `-p g`.
 pub(super) fn with_long_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    if arguments.get(1).is_some_and(|command| command == Command::Bench.name()) {
-        arguments.iter_mut().filter(|a| *a == "-pg").for_each(|a| *a = "--pg".into());
+    for argument in &mut arguments {
+        if let Some((_, long)) = familiar::DASHED.iter().find(|(dashed, _)| *dashed == *argument) {
+            *argument = long.into();
+        }
     }
     arguments
+}
+
+/// What the user should know of options that ask for nothing here.
+pub(super) fn unused(matches: &ArgMatches) -> Vec<String> {
+    let given = |unused: &&Unused| matches.try_get_one::<String>(unused.name).ok().flatten().is_some();
+    let note = |unused: &Unused| format!("--{} is not used: {}", unused.name, unused.why);
+    familiar::UNUSED.iter().filter(given).map(note).collect()
 }
 
 /// A stray argument behind the model is a prompt most of the time, or its second word: says how that is given.
@@ -128,6 +154,14 @@ pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error 
         };
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
+    let unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    let tip = unknown.then(|| match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => familiar::remedy(word),
+        _ => None,
+    });
+    if let Some(tip) = tip.flatten() {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     error
 }
 
@@ -136,6 +170,14 @@ pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error 
 /// # Errors
 /// [`Failure::Usage`] for an option that is given with its name and, differently, without.
 pub(super) fn collect(matches: &ArgMatches, layers: &mut Layers) -> Result<(), Failure> {
+    if let Some(repo) = matches.try_get_one::<String>(familiar::HUB_REPO).ok().flatten() {
+        let named = ["model", &nameless_id("model")].map(|id| matches.try_get_one::<String>(id).ok().flatten());
+        if let Some(other) = named.into_iter().flatten().next() {
+            let what = format!("two models: -hf {repo:?} and {other:?}; give one of them, and a prompt with -p");
+            return Err(Failure::Usage(what));
+        }
+        layers.add("model", Origin::Flag, vec![format!("hf:{repo}")]);
+    }
     for spec in OPTIONS {
         let values = match spec.kind {
             Kind::Switch => switch(matches, spec),

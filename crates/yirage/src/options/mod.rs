@@ -5,8 +5,10 @@
 //! gets past it.
 
 mod command;
+mod familiar;
 mod file;
 mod flags;
+mod help;
 mod kept;
 mod layers;
 mod read;
@@ -47,7 +49,8 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Failure> {
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let mut layers = Layers::default();
     flags::collect(matches, &mut layers)?;
-    let notes = layers::environment(&environment, &mut layers)?;
+    let mut notes = flags::unused(matches);
+    notes.extend(layers::environment(&environment, &mut layers)?);
     // Before the file: its own name is one of them.
     layers.refuse_empty_names()?;
     file::collect(&environment, &mut layers)?;

@@ -130,6 +130,10 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option("config", Text("FILE"), Described("~/.config/yirage/config.toml"), Command::ALL, "Configuration file"),
     option("json", Switch, Value("false"), Command::ALL, "Print results as JSON, one object a line"),
     short('q', option("quiet", Switch, Value("false"), Command::ALL, "No notes, progress or statistics")),
+    short(
+        'v',
+        option("verbose", Switch, Value("false"), Command::ALL, "Also say what was measured and chosen on the way"),
+    ),
     option("log-level", LEVELS, Value("warn"), Command::ALL, "Least severity of log lines on standard error"),
     // The model and where it runs.
     short(
@@ -240,7 +244,16 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Most GiB of repacked weights on disk; those used longest ago go first",
     ),
     // What to say to the model.
-    short('p', option("prompt", Text("TEXT"), Described("a short built-in one"), PROMPT, "The prompt")),
+    short(
+        'p',
+        option(
+            "prompt",
+            Text("TEXT"),
+            Described("what is piped in, else a conversation at a terminal, else a short built-in one"),
+            PROMPT,
+            "The prompt; text that is piped in stands before it",
+        ),
+    ),
     short(
         'f',
         option("prompt-file", Text("FILE"), Described("none"), PROMPT, "File with the prompt; - reads standard input"),

@@ -109,7 +109,7 @@ fn devices_without_a_backend_are_told_and_their_libraries_left_alone_otherwise()
     assert!(cuda["why"].as_str().unwrap().contains("Loopback 0 is there, but"), "{cuda}");
     let device = &cuda["devices"][0];
     assert_eq!((&device["arch"], &device["capabilities"]["fp8"]), (&"sm_89".into(), &true.into()));
-    assert_eq!((&device["driver_version"], &device["facts"]["physical_device"]), (&"12.4".into(), &"5".into()));
+    assert_eq!((&device["sdk_version"], &device["facts"]["physical_device"]), (&"12.4".into(), &"5".into()));
     let text = with_driver(&["devices"]).ran().out;
     assert!(text.contains("  cuda 0: Loopback 0 (sm_89)") && text.contains("memory: 8.0 GiB"), "{text}");
     check(&with_driver(&[&RUN[..], &["--backend", "nvidia"]].concat()).ran(), 3, &["not built into yirage yet"]);

@@ -17,6 +17,11 @@ const EFFECTS: &[Effect] = &[
     ("config", config),
     ("json", |m| assert!(run(m, &["--json"]).out.starts_with("{\"model\""))),
     ("quiet", |m| assert!(run(m, &["--quiet"]).err.is_empty() && !run(m, &[]).err.is_empty())),
+    ("verbose", |m| {
+        let said = |more: &[&str]| yirage(&[&["devices"], more].concat()).ran().out;
+        assert!(said(&["-v"]).contains("unavailable: ") && !run(m, &[]).err.contains("repacked"));
+        assert!(!said(&[]).contains("unavailable: "));
+    }),
     ("log-level", |m| assert!(debug(m, &[]).contains("DEBUG") && !run(m, &[]).err.contains("DEBUG"))),
     ("model", |m| assert_ne!(run(m, &[]).code, run("no/such.gguf", &[]).code)),
     ("models", models),

@@ -54,7 +54,7 @@ fn a_model_is_pulled_listed_and_removed() {
     assert_eq!(server.ranges(FILE).len(), 1, "what is here and whole is not fetched again");
 
     let listed = run(&["list", "--json"]).json();
-    assert_eq!(keys(&listed), ["cache", "cached", "catalogue"]);
+    assert_eq!(keys(&listed), ["cache", "cached", "catalogue", "shipped"]);
     let file = serde_json::json!({"name": "m-Q8_0.gguf", "path": path, "bytes": body.len()});
     let model = serde_json::json!({"model": "hf:o/r", "bytes": body.len(), "unfinished_bytes": 0, "links_out": 0, "files": [file]});
     assert_eq!(listed["cached"], serde_json::json!([model]));

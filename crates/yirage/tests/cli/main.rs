@@ -16,6 +16,7 @@ mod encoders;
 mod environment;
 mod explain;
 mod failures;
+mod first_steps;
 mod glm;
 mod golden;
 mod graph;

@@ -1,0 +1,98 @@
+//! Names that llama.cpp, ollama, vLLM and others have for what is here: they work, or the error says what to type.
+
+use super::command::Command;
+
+/// Further long flags of options.
+const FLAGS: &[(&str, &[&str])] = &[
+    ("temperature", &["temp"]),
+    ("max-tokens", &["n-predict", "predict", "num-predict", "max-new-tokens"]),
+    ("context", &["ctx-size", "num-ctx", "max-model-len"]),
+    ("chunk", &["ubatch-size"]),
+    ("repetition-penalty", &["repeat-penalty"]),
+    ("system", &["system-prompt"]),
+    ("prompt-file", &["file"]),
+    ("draft-model", &["model-draft"]),
+    ("max-seqs", &["max-num-seqs", "parallel"]),
+    ("served-model-name", &["alias"]),
+];
+
+/// Further names of commands.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("run", &["generate"]),
+    ("list", &["ls", "models"]),
+    ("rm", &["remove", "delete"]),
+    ("inspect", &["show"]),
+    ("pull", &["download"]),
+    ("bench", &["benchmark"]),
+    ("embed", &["embeddings"]),
+    ("doctor", &["info"]),
+];
+
+/// Commands that others have, and what to type here.
+const REMEDIES: &[(&str, &str)] = &[
+    ("ps", "a server says which models it has loaded: GET /api/ps; `yirage list` shows those on disk"),
+    ("stop", "Ctrl-C or SIGTERM ends `yirage serve`; --idle-unload unloads models that nobody asks"),
+    ("start", "`yirage serve MODEL` is the server"),
+    ("server", "`yirage serve MODEL` is the server"),
+    ("create", "there is no Modelfile here: options stand on the command line or in ~/.config/yirage/config.toml"),
+    ("push", "models are fetched and not published: `yirage pull`"),
+    ("cp", "`yirage serve --served-model-name NAME=MODEL` gives a model another name"),
+    ("quantize", "weights are used as they lie in the file; get a quantised one: `yirage pull hf:ORG/REPO:Q4_K_M`"),
+    ("convert", "safetensors and GGUF are both read as they are: `yirage run FOLDER`"),
+    ("login", "set HF_TOKEN for models that need a token"),
+    ("search", "`yirage list` shows the models that have a short name; others are hf:ORG/REPO[:QUANT]"),
+];
+
+/// An option of others that asks for nothing here.
+pub(super) struct Unused {
+    pub(super) name: &'static str,
+    pub(super) others: &'static [&'static str],
+    /// Why it asks for nothing, and what to type.
+    pub(super) why: &'static str,
+}
+
+/// Options of commands that load a model and ask for nothing here.
+pub(super) const UNUSED: &[Unused] = &[Unused {
+    name: "n-gpu-layers",
+    others: &["gpu-layers", "ngl"],
+    why: "a model is on one device as a whole, which --backend names",
+}];
+
+/// llama.cpp's way to name a repository of the hub.
+pub(super) const HUB_REPO: &str = "hf-repo";
+
+/// Words of several letters behind one dash, which are letters to clap.
+pub(super) const DASHED: &[(&str, &str)] = &[("-ngl", "--n-gpu-layers"), ("-hf", "--hf-repo"), ("-pg", "--pg")];
+
+/// Further long flags of the option called `name`.
+pub(super) fn flags(name: &str) -> &'static [&'static str] {
+    FLAGS.iter().find(|(own, _)| *own == name).map(|(_, others)| *others).unwrap_or_default()
+}
+
+/// Further names of a command.
+pub(super) fn commands(command: Command) -> &'static [&'static str] {
+    let own = |(name, _): &&(&str, _)| command.group().is_empty() && *name == command.name();
+    COMMANDS.iter().find(own).map(|(_, others)| *others).unwrap_or_default()
+}
+
+/// What to type instead of a command that is not here.
+pub(super) fn remedy(word: &str) -> Option<&'static str> {
+    REMEDIES.iter().find(|(theirs, _)| *theirs == word).map(|(_, remedy)| *remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::OPTIONS;
+    use super::*;
+
+    #[test]
+    fn what_is_named_again_is_there() {
+        for (name, _) in FLAGS {
+            assert!(OPTIONS.iter().any(|spec| spec.name == *name), "{name}");
+        }
+        for (name, others) in COMMANDS {
+            assert!(Command::ALL.iter().any(|c| c.group().is_empty() && c.name() == *name), "{name}");
+            assert!(others.iter().all(|other| remedy(other).is_none()), "{others:?}");
+        }
+    }
+}
