@@ -84,7 +84,7 @@ fn written() -> Vec<(&'static str, String)> {
 
 fn name(source: &str) -> Option<&'static str> {
     let template = ChatTemplate::new("test", source).unwrap();
-    let family = Family::by(source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text));
+    let (family, _) = Family::by(source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text));
     family.calls.map(super::family::Calls::name)
 }
 

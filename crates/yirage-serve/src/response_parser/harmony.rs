@@ -2,6 +2,7 @@
 //! perhaps a recipient in its head. What is in `final` is for the user, what goes to `functions.name` is a call, and all else
 //! is thought.
 
+use super::frame::{Arguments, Frame};
 use super::marker::{Begins, begins, first, unfinished};
 use super::piece::{CallPart, Piece};
 
@@ -14,6 +15,17 @@ const MESSAGE: &str = "<|message|>";
 const ENDS: [&str; 4] = ["<|end|>", "<|call|>", "<|return|>", START];
 /// What a tool's name stands behind.
 const RECIPIENT: &str = "to=functions.";
+/// How a call that has to come is written, as models do and not as templates write one of the past. A model ends its
+/// answer with the call.
+pub(super) const WRITTEN: Frame<&str> = Frame {
+    first: "<|channel|>commentary to=functions.",
+    between: " <|constrain|>json<|message|>",
+    next: None,
+    last: "<|call|>",
+    arguments: Arguments::Json,
+    thought: Some(["<|channel|>analysis<|message|>", "<|end|><|start|>assistant"]),
+};
+
 /// Bytes of a message's head.
 const MAX_HEAD: usize = 1024;
 
