@@ -102,11 +102,22 @@ impl Talk {
     }
 
     /// Whether the answer begins within a thought, which the prompt ends with or the text that the answer goes on from has
-    /// opened.
-    fn is_within_thought(&self, marks: Thoughts, prompt: &str) -> bool {
+    /// opened. A template may write a budget into the thought that it opens: what it puts behind the messages is looked at.
+    ///
+    /// # Errors
+    /// A template that refuses the conversation.
+    fn is_within_thought(&self, generator: &Generator, marks: Thoughts, prompt: &str) -> Result<bool, ApiError> {
         let last = self.messages.last().filter(|last| last["role"] == "assistant");
         let said = last.filter(|_| self.continues != Continues::Never).map(text);
-        marks.ends(prompt) || said.is_some_and(|said| marks.is_open(&said))
+        if marks.ends(prompt) || said.as_ref().is_some_and(|said| marks.is_open(said)) {
+            return Ok(true);
+        }
+        // Mostly there is no mark at all that is not closed.
+        if said.is_some() || !self.add_generation_prompt || !marks.is_open(prompt) {
+            return Ok(false);
+        }
+        let (messages, _) = self.rendered(generator, &self.messages, false, None)?;
+        Ok(prompt.strip_prefix(&messages).is_some_and(|begun| marks.is_open(begun)))
     }
 
     /// The tools that the model hears of.
@@ -153,7 +164,8 @@ pub(crate) fn converse(
     }
     let (text, prompt) = talk.render(generator)?;
     conversation::check_kept(&talk.messages, &text)?;
-    let within_thought = family.thoughts.is_some_and(|marks| talk.is_within_thought(marks, &text));
+    let within = family.thoughts.map(|marks| talk.is_within_thought(generator, marks, &text));
+    let within_thought = within.transpose()?.unwrap_or(false);
     let compile = |grammar: &Grammar| grammar.compile(generator);
     let (compiled, bare) = match forced {
         Some(used) => {

@@ -3,7 +3,6 @@
 use super::{Compiled, Grammar};
 use crate::error::ApiError;
 use crate::vocabulary::{BYTES, Vocabulary};
-use std::sync::Arc;
 use yirage_engine::sampling::{Constraint, TokenMask};
 
 /// An answer of a form, as a model would write it that knows nothing.
@@ -24,8 +23,8 @@ impl Grammar {
     /// # Errors
     /// A form that cannot be enforced.
     pub(crate) fn walked(&self, seeds: std::ops::Range<u64>, most: usize) -> Result<Vec<Walked>, ApiError> {
-        let compiled = self.compile_for(Vocabulary::of_bytes)?;
         let vocabulary = Vocabulary::of_bytes().map_err(|why| self.refused(&why))?;
+        let compiled = self.compile_for(|| Ok(vocabulary.clone()))?;
         Ok(compiled.walked(&vocabulary, seeds, most, &[]))
     }
 }
@@ -35,7 +34,7 @@ impl Compiled {
     /// chance alone writes none.
     pub(crate) fn walked(
         &self,
-        vocabulary: &Arc<Vocabulary>,
+        vocabulary: &Vocabulary,
         seeds: std::ops::Range<u64>,
         most: usize,
         ends: &[String],

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const SEEDS: u64 = 20;
 /// Bytes of an answer, of which those that end are looked at.
-const LENGTH: usize = 3000;
+const LENGTH: usize = 900;
 
 fn used(choice: Choice, parallel: bool) -> ToolUse {
     let place = json!({
@@ -17,7 +17,7 @@ fn used(choice: Choice, parallel: bool) -> ToolUse {
         "properties": {"name": {"type": "string"}, "height": {"type": "number"}},
     });
     let parameters = json!({
-        "type": "object", "required": ["city", "days"],
+        "type": "object", "required": ["city", "days"], "additionalProperties": false,
         "properties": {
             "city": {"type": "string"},
             "days": {"type": "integer", "minimum": 1, "maximum": 9},
@@ -29,10 +29,11 @@ fn used(choice: Choice, parallel: bool) -> ToolUse {
         },
     });
     let tool = |name: &str, parameters: Value| Tool::new("tools", name, None, parameters, false).unwrap();
+    let closed = |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": false});
     let tools = vec![
         tool("weather", parameters),
-        tool("weather_now", json!({"type": "object", "properties": {}})),
-        tool("wait", json!({"type": "object", "properties": {"hours": {"type": "integer", "minimum": 0}}})),
+        tool("weather_now", closed(json!({}))),
+        tool("wait", closed(json!({"hours": {"type": "integer", "minimum": 0}}))),
     ];
     ToolUse { tools, choice, parallel }
 }
@@ -104,7 +105,7 @@ fn ends(frame: &Frame) -> Vec<String> {
 }
 
 /// Calls of each answer that a form gives by chance.
-fn walked(of: Calls, used: &ToolUse, compiled: &Compiled, vocabulary: &Arc<Vocabulary>) -> Vec<usize> {
+fn walked(of: Calls, used: &ToolUse, compiled: &Compiled, vocabulary: &Vocabulary) -> Vec<usize> {
     let ends = ends(&of.written());
     let mut counts = Vec::new();
     for walked in compiled.walked(vocabulary, 0..SEEDS, LENGTH, &ends) {
