@@ -148,7 +148,8 @@ fn kind_within(root: &Value, schema: &Value, left: usize) -> Result<(Kind, bool)
         let is_null = |one: &Value| one.get("type") == Some(&json!("null"));
         let other = if is_null(b) { a } else { b };
         if left > 0 && (is_null(a) || is_null(b)) && map.keys().all(|key| key == word || is_said(key)) {
-            return kind_within(root, other, left - 1).map(|(kind, _)| (kind, true));
+            let (kind, _) = kind_within(root, other, left - 1)?;
+            return told_apart(kind);
         }
     }
     none_of(map, OF_TEXTS)?;
@@ -173,6 +174,15 @@ fn kind_within(root: &Value, schema: &Value, left: usize) -> Result<(Kind, bool)
     Ok((Kind::Text { least, most }, or_null))
 }
 
+/// A value that may be null as well, unless one of its constants reads as null.
+fn told_apart(kind: Kind) -> Result<(Kind, bool), String> {
+    let null = |word: &String| matches!(word.trim().to_ascii_lowercase().as_str(), "null" | "none" | "nil");
+    match &kind {
+        Kind::Words(words) if words.iter().any(null) => Err("its constants cannot be told apart".to_owned()),
+        _ => Ok((kind, true)),
+    }
+}
+
 /// Whether a keyword is for readers alone.
 fn is_said(key: &str) -> bool {
     matches!(key, "title" | "description" | "default" | "examples" | "$comment")
@@ -186,12 +196,14 @@ fn words(map: &Map<String, Value>, or_null: bool) -> Result<(Kind, bool), String
     }
     let all = map.get("enum").and_then(Value::as_array).into_iter().flatten().chain(map.get("const"));
     let words: Vec<String> = all.filter_map(|value| value.as_str().map(str::to_owned)).collect();
-    let null = |word: &String| matches!(word.trim().to_ascii_lowercase().as_str(), "null" | "none" | "nil");
-    if words.is_empty() || or_null && words.iter().any(null) {
-        return Err("its constants cannot be told apart".to_owned());
+    if words.is_empty() {
+        return Err("none of its constants is of its type".to_owned());
     }
-    let or_null = or_null && map.get("enum").and_then(Value::as_array).is_none_or(|all| all.contains(&Value::Null));
-    Ok((Kind::Words(words), or_null))
+    if !or_null {
+        return Ok((Kind::Words(words), false));
+    }
+    let (kind, _) = told_apart(Kind::Words(words))?;
+    Ok((kind, map.get("enum").and_then(Value::as_array).is_none_or(|all| all.contains(&Value::Null))))
 }
 
 /// A schema as one that refers to nothing outside of itself.
