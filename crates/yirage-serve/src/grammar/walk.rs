@@ -41,7 +41,7 @@ impl Compiled {
     ) -> Vec<Walked> {
         let walk = |seed| {
             let held = self.constraint()?;
-            Some(Walk { held, vocabulary, allowed: TokenMask::none(0), text: Vec::new(), state: begun(seed) }.to_end(most, ends))
+            Some(Walk { held, vocabulary, allowed: TokenMask::none(0), text: Vec::new(), state: begun(seed) }.finished(most, ends))
         };
         seeds.filter_map(walk).collect()
     }
@@ -89,7 +89,7 @@ impl Walk<'_> {
         }
     }
 
-    fn to_end(mut self, most: usize, ends: &[String]) -> Walked {
+    fn finished(mut self, most: usize, ends: &[String]) -> Walked {
         loop {
             let hurry = if self.text.len() > most / 2 { 9 } else { 3 };
             if !ends.is_empty() && self.chance(10) < hurry {
