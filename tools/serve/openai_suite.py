@@ -18,7 +18,8 @@ FILES = ["chat/test_completions.py", "test_completions.py", "test_embeddings.py"
          "responses/test_input_items.py", "responses/test_input_tokens.py"]
 REQUIREMENTS = ["pytest>=9", "pytest-asyncio>=1.3", "rich>=13"]
 
-# What tests want that no right server gives, by file and test. Ids are searched in `file::test`.
+# What tests want that no right server gives, by file and test. Ids are searched in `file::test`, and with how the client
+# was made behind it: `file::test[strict]`.
 WRONG = [
     (r"chat/test_completions.*_(retrieve|update|delete|list)(_with_all_params)?$",
      "conversations are kept by the interface of responses alone"),
@@ -30,6 +31,10 @@ WRONG = [
      "goes on from a response that was never made, and has a conversation beside it"),
     (r"test_(responses|input_tokens).*_(create|count)(_overload_\d)?$", "asks nothing: neither a model nor an input"),
     (r"test_input_tokens.*_with_all_params$", "goes on from a response that was never made"),
+    (r"test_embeddings.*_create\[(strict|aiohttp)\]$",
+     "the library asks for base64 by itself, and its strict check of the answer wants numbers"),
+    (r"^test_completions.*_create_with_all_params_overload_1$",
+     "asks for `echo` with log-probabilities, where the first token has none: OpenAI's own servers say null, the types a number"),
 ]
 # Tests that send nothing to a server: the library refuses an empty id by itself.
 EMPTY = re.compile("path_params")
@@ -80,7 +85,7 @@ def environment(url):
 def wrong(test):
     """Why a test is wrong; none where it is not."""
     plain = test.split("[")[0]
-    return next((why for pattern, why in WRONG if re.search(pattern, plain)), None)
+    return next((why for pattern, why in WRONG if re.search(pattern, plain) or re.search(pattern, test)), None)
 
 
 def suite(yirage, made, work):

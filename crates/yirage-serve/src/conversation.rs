@@ -45,6 +45,14 @@ const PART: Table = &[&[
     ignored("prompt_cache_breakpoint", "{}"),
 ]];
 
+/// A thought as a part of content, as Mistral's interface has it.
+const THOUGHT: Table = &[&[
+    honoured("type", "{}"),
+    honoured("thinking", "{}"),
+    ignored("closed", "{}"),
+    ignored("signature", "{}"),
+]];
+
 const CALL: Table =
     &[&[honoured("id", "{}"), honoured("type", "{}"), honoured("function", "{}"), ignored("index", "{}")]];
 
@@ -71,7 +79,12 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
         return Err(fields.error("role", format!("expected one of {}", ROLES.join(", "))));
     }
     let place = fields.at("content");
-    let content = fields.take("content").map(|value| parts(&place, value, ignored)).transpose()?;
+    let mut content = fields.take("content");
+    let thought = match content.as_mut().and_then(Value::as_array_mut).filter(|_| role == "assistant") {
+        Some(parts) => taken_thought(&place, parts, ignored)?,
+        None => None,
+    };
+    let content = content.map(|value| parts(&place, value, ignored)).transpose()?;
     // A tool may have nothing to say.
     if !matches!(role.as_str(), "assistant" | "tool" | "function") {
         fields.need("content", content.as_ref())?;
@@ -94,6 +107,7 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
             map.insert(name.into(), text.into());
         }
     }
+    map.extend(thought.map(|thought| (THOUGHT_NAMES[0].to_owned(), thought.into())));
     // One name for them here; the template's own is put in where it is rendered.
     for word in THOUGHT_NAMES {
         match fields.text(word)? {
@@ -104,6 +118,34 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
     }
     fields.finish_into(ignored)?;
     Ok(Value::Object(map))
+}
+
+/// The thoughts among the parts of content, which are taken out of them.
+///
+/// # Errors
+/// A thought that is no text, by its place.
+fn taken_thought(place: &str, content: &mut Vec<Value>, ignored: &mut Vec<String>) -> Result<Option<String>, ApiError> {
+    let mut thought: Option<String> = None;
+    let mut kept = Vec::new();
+    for (at, part) in std::mem::take(content).into_iter().enumerate() {
+        if part["type"] != "thinking" {
+            kept.push(part);
+            continue;
+        }
+        let place = format!("{place}[{at}]");
+        let mut fields = Fields::within(part, THOUGHT, &place)?;
+        fields.take("type");
+        let inner = fields.take("thinking");
+        let inner = fields.need("thinking", inner)?;
+        let text = match parts(&fields.at("thinking"), inner, ignored)? {
+            Value::Array(texts) => texts.iter().filter_map(|part| part["text"].as_str()).collect(),
+            text => text.as_str().unwrap_or_default().to_owned(),
+        };
+        fields.finish_into(ignored)?;
+        thought.get_or_insert_default().push_str(&text);
+    }
+    *content = kept;
+    Ok(thought)
 }
 
 /// The content of a message: a text, or parts of text where there are several.
@@ -287,6 +329,21 @@ mod tests {
             json!([{"type": "function", "function": {"name": "f", "arguments": "{ \"n\": 12345678901234567890123 }"}}]);
         let read = of(json!([{"role": "assistant", "tool_calls": kept}])).unwrap();
         assert_eq!(read[0]["tool_calls"], kept);
+    }
+
+    #[test]
+    fn thoughts_may_be_parts_of_content() {
+        let list = json!([{"type": "text", "text": "h"}, {"type": "text", "text": "m"}]);
+        let said = json!({"type": "text", "text": "a"});
+        for thinking in [list, json!("hm")] {
+            let sent = json!([{"role": "assistant", "content": [{"type": "thinking", "thinking": thinking, "closed": true}, said]}]);
+            let wanted = json!([{"role": "assistant", "content": "a", "reasoning_content": "hm"}]);
+            assert_eq!(Value::Array(of(sent).unwrap()), wanted);
+        }
+        let part = json!({"type": "thinking", "thinking": [{"type": "image_url"}]});
+        let refused = of(json!([{"role": "assistant", "content": [said, part]}])).unwrap_err();
+        assert_eq!(refused.param.as_deref(), Some("messages[0].content[1].thinking[0]"));
+        assert!(of(json!([{"role": "user", "content": [{"type": "thinking", "thinking": "hm"}]}])).is_err());
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(crate) struct Told {
     pub(crate) model: Option<String>,
     /// The new tokens that the context leaves, where more were asked for.
     pub(crate) clipped: Option<u32>,
+    /// Why calls that have to come are bare JSON and not in the model's own form, where they are.
+    pub(crate) calls: Option<String>,
 }
 
 /// The header with the name of the model that answers for another.
@@ -65,11 +67,19 @@ const MODEL: &str = "x-yirage-model";
 /// The header with the number that a field was cut down to.
 const CLIPPED: &str = "x-yirage-clipped";
 
+/// The header that says in which form calls come, where it is not the model's own, and why.
+const CALLS: &str = "x-yirage-calls";
+
+/// Characters of a reason in a header.
+const MAX_REASON: usize = 256;
+
 impl Told {
     /// Says it on a response.
     pub(crate) fn on(self, mut response: Response) -> Response {
         let clipped = self.clipped.map(|most| format!("max_tokens={most}"));
-        for (name, value) in [(MODEL, self.model), (CLIPPED, clipped)] {
+        let usual = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+        let calls = self.calls.map(|why| format!("json; {}", why.chars().take(MAX_REASON).map(usual).collect::<String>()));
+        for (name, value) in [(MODEL, self.model), (CLIPPED, clipped), (CALLS, calls)] {
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
                 response.headers_mut().insert(name, value);
             }

@@ -45,9 +45,24 @@ impl Vocabulary {
     /// # Errors
     /// What the library says that reads them.
     pub(crate) fn of_bytes() -> Result<Arc<Vocabulary>, String> {
+        Vocabulary::of_bytes_and(&[])
+    }
+
+    /// The same with special tokens behind the end.
+    ///
+    /// # Errors
+    /// As [`Vocabulary::of_bytes`].
+    pub(crate) fn of_bytes_and(marks: &[String]) -> Result<Arc<Vocabulary>, String> {
         let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
-        let words: Vec<Vec<u8>> = bytes.chain([[&[SPECIAL], &b"<end>"[..]].concat()]).collect();
+        let special = |text: &str| [&[SPECIAL], text.as_bytes()].concat();
+        let marks = marks.iter().map(|mark| special(mark));
+        let words: Vec<Vec<u8>> = bytes.chain([special("<end>")]).chain(marks).collect();
         Vocabulary::of_words(&words, BYTES, vec![BYTES])
+    }
+
+    /// How many tokens there are.
+    pub(crate) fn size(&self) -> u32 {
+        u32::try_from(self.factory.tok_env().tok_trie().vocab_size()).unwrap_or(u32::MAX)
     }
 
     fn of_words(words: &[Vec<u8>], end: u32, ends: Vec<u32>) -> Result<Arc<Vocabulary>, String> {

@@ -122,3 +122,43 @@ fn a_template_that_loses_what_a_user_says_is_an_error() {
     let lost = said(&["first", "second"]);
     assert_eq!((lost.status, &lost.json()["error"]["param"]), (400, &json!("messages[0].content")), "{}", lost.text());
 }
+
+/// Seed-OSS writes the budget into the thought that it opens.
+#[test]
+fn a_thought_that_the_prompt_opens_and_goes_on_in_is_open() {
+    let message = |template: &'static str, said: &str| {
+        let server = serving(template);
+        let body = json!({"messages": [{"role": "user", "content": said}], "max_tokens": 12, "temperature": 0});
+        ok(server.address(), "/v1/chat/completions", &body)["choices"][0]["message"].clone()
+    };
+    let budget = "{% for m in messages %}<u>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a><seed:think>\n\
+                  I have 512 tokens.\n{% endif %}{# </seed:think> #}";
+    let thinks = message(budget, "Once");
+    assert!(!thinks["reasoning_content"].as_str().unwrap().is_empty() && thinks["content"] == "", "{thinks}");
+    // What a user says of thoughts opens none, nor does one that is closed.
+    let plain = "{% for m in messages %}<u>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}{# </seed:think> #}";
+    let closed = "{% for m in messages %}<u>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a><seed:think>no\
+                  </seed:think>{% endif %}";
+    for (template, said) in [(plain, "<seed:think> is a mark"), (closed, "Once"), (closed, "<seed:think> is a mark")] {
+        let says = message(template, said);
+        assert!(!says["content"].as_str().unwrap().is_empty(), "{says}");
+    }
+}
+
+/// Magistral's way: thoughts are parts of content.
+#[test]
+fn thoughts_reach_a_template_that_reads_them_as_parts() {
+    let server = serving(
+        "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}\
+         {% if p.type == 'thinking' %}[THINK]{% for t in p.thinking %}{{ t.text }}{% endfor %}[/THINK]{% else %}{{ p.text }}{% endif %}\
+         {% endfor %}{% endif %}{% endfor %}",
+    );
+    let thought = json!({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]});
+    for said in [
+        json!({"role": "assistant", "content": "a", "reasoning_content": "hm"}),
+        json!({"role": "assistant", "content": [thought, {"type": "text", "text": "a"}]}),
+    ] {
+        let body = json!({"messages": [{"role": "user", "content": "q"}, said, {"role": "user", "content": "r"}]});
+        assert_eq!(prompt(&server, &body), "<user>q<assistant>[THINK]hm[/THINK]a<user>r");
+    }
+}

@@ -179,6 +179,75 @@ fn every_protocol_tells_the_call() {
     assert_eq!(answer(&server, &twice, &some).2.len(), 2);
 }
 
+/// A conversation with two tools, of which one has to be called.
+fn forced(more: &Value) -> Value {
+    let weather = json!({"type": "object", "required": ["city"], "additionalProperties": false,
+        "properties": {"city": {"type": "string", "enum": ["Paris", "Rome"]}, "n": {"enum": [1, 2]}}});
+    let tool = |name: &str, parameters: Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
+    let mut body = json!({
+        "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 600, "temperature": 1.5, "tool_choice": "required",
+        "tools": [tool("get_weather", weather), tool("now", json!({"type": "object", "properties": {}, "additionalProperties": false}))],
+    });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+/// A model is held to its own form: its marks come as its tokens, and its parser reads what comes.
+#[test]
+fn calls_that_have_to_come_are_in_the_models_own_form() {
+    for template in [GLM, CODER, SEED, HERMES, MISTRAL] {
+        let server = serving(template);
+        let mut several = false;
+        for seed in 0..8 {
+            let body = forced(&json!({"seed": seed}));
+            let answered = post(server.address(), "/v1/chat/completions", &body);
+            assert_eq!((answered.status, answered.header("x-yirage-calls")), (200, None), "{}", answered.text());
+            let choice = answered.json()["choices"][0].clone();
+            if choice["finish_reason"] == "length" {
+                continue;
+            }
+            assert_eq!((&choice["finish_reason"], &choice["message"]["content"]), (&json!("tool_calls"), &Value::Null));
+            let calls = choice["message"]["tool_calls"].as_array().unwrap();
+            several |= calls.len() > 1;
+            for call in calls {
+                let arguments: Value = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+                match call["function"]["name"].as_str().unwrap() {
+                    "now" => assert_eq!(arguments, json!({}), "{choice}"),
+                    "get_weather" => {
+                        assert!(arguments["city"] == "Paris" || arguments["city"] == "Rome", "{choice}");
+                        assert!(arguments.get("n").is_none_or(|n| *n == 1 || *n == 2), "{choice}");
+                    }
+                    other => panic!("{other}: {choice}"),
+                }
+            }
+        }
+        assert!(several, "{template}");
+    }
+}
+
+#[test]
+fn calls_that_the_models_form_cannot_hold_are_bare_json_and_it_is_told() {
+    let server = serving(GLM);
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^(x|y)$"}}, "required": ["a"],
+        "additionalProperties": false});
+    let tool = json!({"type": "function", "function": {"name": "f", "parameters": schema}});
+    for stream in [false, true] {
+        let body = forced(&json!({"tools": [tool], "tool_choice": {"type": "function", "function": {"name": "f"}}, "stream": stream}));
+        let answered = post(server.address(), "/v1/chat/completions", &body);
+        let told = answered.header("x-yirage-calls").unwrap_or_default().to_owned();
+        assert!(told.starts_with("json; ") && told.contains("f: a: `pattern`"), "{told:?}");
+        if !stream {
+            let call = &answered.json()["choices"][0]["message"]["tool_calls"][0]["function"];
+            assert!(["{\"a\": \"x\"}", "{\"a\": \"y\"}"].contains(&call["arguments"].as_str().unwrap()), "{call}");
+        }
+    }
+    // A template that shows no form of calls.
+    let server = serving("call {{ c.function.name }} with {{ c.function.arguments | length }} arguments");
+    let answered = post(server.address(), "/v1/chat/completions", &forced(&json!({"parallel_tool_calls": false})));
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    assert!(answered.header("x-yirage-calls").unwrap_or_default().contains("no form of calls"));
+}
+
 #[test]
 fn tools_are_refused_where_calls_are_not_known() {
     let server = serving("call {{ c.function.name }} with {{ c.function.arguments | length }} arguments");

@@ -49,6 +49,15 @@ pub enum Arguments {
     Text,
 }
 
+/// How a template reads thoughts that are parts of content: `{"type": "thinking", "thinking": ...}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThoughtPart {
+    /// As a text.
+    Text,
+    /// As a list of parts of text.
+    List,
+}
+
 /// What a template reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -70,6 +79,8 @@ pub struct Capabilities {
     pub arguments: Arguments,
     /// The name that thoughts have.
     pub thoughts: &'static str,
+    /// How thoughts are read as parts of content, where they are read under no name.
+    pub thought_part: Option<ThoughtPart>,
     /// A tool without `parameters` ends the rendering, where one with them does not.
     pub needs_parameters: bool,
 }
@@ -79,6 +90,7 @@ impl Capabilities {
     pub(super) fn of(render: &Render<'_>) -> Self {
         let probe = Probe { render, began: Instant::now(), spent: Cell::new(false) };
         let arguments = probe.arguments();
+        let thoughts = probe.thoughts(arguments);
         let assistant = probe.content(|content| {
             vec![user(json!("q")), json!({"role": "assistant", "content": content}), user(json!("q"))]
         });
@@ -95,7 +107,8 @@ impl Capabilities {
                 vec![user(json!("q")), json!({"role": "assistant", "content": content}), user(json!(CONTENT))]
             }),
             arguments,
-            thoughts: probe.thoughts(arguments),
+            thoughts: thoughts.unwrap_or(THOUGHT_NAMES[0]),
+            thought_part: if thoughts.is_none() { probe.thought_part() } else { None },
             needs_parameters: probe.needs_parameters(),
         }
     }
@@ -123,6 +136,7 @@ impl Capabilities {
         let role = message.get("role").and_then(Json::as_str).unwrap_or_default();
         let calls = message.get("tool_calls").and_then(Json::as_array).is_some_and(|calls| !calls.is_empty());
         let null = role == "assistant" && if calls { self.null_beside_calls } else { self.null_alone };
+        let part = self.thought(message).filter(|_| role == "assistant");
         let mut out = Map::new();
         for (key, value) in message {
             match key.as_str() {
@@ -132,11 +146,29 @@ impl Capabilities {
                 }
                 "content" => out.insert(key.clone(), self.content(role).shape(value, null)),
                 "tool_calls" => out.insert(key.clone(), self.calls(value)),
+                // Put in front of the content, below.
+                name if THOUGHT_NAMES.contains(&name) && part.is_some() => None,
                 name if THOUGHT_NAMES.contains(&name) => out.insert(self.thoughts.to_owned(), value.clone()),
                 _ => out.insert(key.clone(), value.clone()),
             };
         }
+        if let Some(part) = part {
+            let content = out.entry("content").or_insert(Json::Null);
+            let said = match content.take() {
+                Json::Array(parts) => parts,
+                Json::String(text) if !text.is_empty() => text_parts(&text),
+                _ => Vec::new(),
+            };
+            *content = std::iter::once(part).chain(said).collect();
+        }
         Json::Object(out)
+    }
+
+    /// The thoughts of a message as a part of its content, where the template reads them so.
+    fn thought(&self, message: &Map<String, Json>) -> Option<Json> {
+        let part = self.thought_part?;
+        let thought = THOUGHT_NAMES.into_iter().find_map(|name| message.get(name)?.as_str());
+        thought.filter(|thought| !thought.is_empty()).map(|thought| part.of(thought))
     }
 
     fn content(&self, role: &str) -> Content {
@@ -174,6 +206,15 @@ impl Content {
                 if !self.text && self.part { one_part(&text) } else { Json::String(text) }
             }
             other => other.clone(),
+        }
+    }
+}
+
+impl ThoughtPart {
+    fn of(self, thought: &str) -> Json {
+        match self {
+            Self::Text => json!({"type": "thinking", "thinking": thought}),
+            Self::List => json!({"type": "thinking", "thinking": text_parts(thought)}),
         }
     }
 }
@@ -219,7 +260,11 @@ fn user(content: Json) -> Json {
 }
 
 fn one_part(text: &str) -> Json {
-    json!([{"type": "text", "text": text}])
+    Json::Array(text_parts(text))
+}
+
+fn text_parts(text: &str) -> Vec<Json> {
+    vec![json!({"type": "text", "text": text})]
 }
 
 fn no_arguments() -> Json {
@@ -320,7 +365,7 @@ impl Probe<'_> {
         if !object && text() { Arguments::Text } else { Arguments::Object }
     }
 
-    fn thoughts(&self, arguments: Arguments) -> &'static str {
+    fn thoughts(&self, arguments: Arguments) -> Option<&'static str> {
         let reads = |name: &str| {
             let thinking = |mut messages: Vec<Json>| {
                 messages[1][name] = json!(THOUGHT);
@@ -331,7 +376,20 @@ impl Probe<'_> {
                 || thinking(called(&Json::Null, arguments, Some(json!("r"))))
                 || thinking(called(&json!(""), arguments, Some(json!("r"))))
         };
-        THOUGHT_NAMES.into_iter().find(|name| reads(name)).unwrap_or(THOUGHT_NAMES[0])
+        THOUGHT_NAMES.into_iter().find(|name| reads(name))
+    }
+
+    /// How thoughts beside a text are read as parts of content. What prints a part as it is writes its fields as well.
+    fn thought_part(&self) -> Option<ThoughtPart> {
+        let read = |part: &ThoughtPart| {
+            let said = std::iter::once(part.of(THOUGHT)).chain(text_parts(CONTENT)).collect::<Json>();
+            let text = self.render(&[user(json!("q")), json!({"role": "assistant", "content": said})]);
+            let printed = ["'type'", "\"type\"", "'text'", "\"text\""];
+            text.is_some_and(|text| {
+                text.contains(THOUGHT) && text.contains(CONTENT) && !printed.iter().any(|name| text.contains(name))
+            })
+        };
+        [ThoughtPart::List, ThoughtPart::Text].into_iter().find(read)
     }
 
     fn needs_parameters(&self) -> bool {
@@ -481,6 +539,33 @@ mod tests {
             assert_eq!(found.thoughts, wanted, "{thoughts}");
             let sent = [json!({"role": "assistant", "content": "a", "reasoning_content": "hm"})];
             assert_eq!(found.adapt(&sent)[0][wanted], "hm");
+        }
+    }
+
+    /// Magistral's template, in its two makers' ways.
+    #[test]
+    fn thoughts_are_parts_of_content_where_they_are_read_so() {
+        let list = "{% for b in p.thinking %}{{ b.text }}{% endfor %}";
+        for (inner, part) in [(list, Some(ThoughtPart::List)), ("{{ p.thinking + '' }}", Some(ThoughtPart::Text)), ("", None)] {
+            let source = of_messages(&format!(
+                "{{% if m.content is string %}}{{{{ m.content }}}}{{% else %}}{{% for p in m.content %}}{{% if p.type == 'text' %}}\
+                 {{{{ p.text }}}}{{% elif p.type == 'thinking' %}}[THINK]{inner}[/THINK]{{% endif %}}{{% endfor %}}{{% endif %}}"
+            ));
+            let template = ChatTemplate::new("test", &source).unwrap();
+            let found = template.capabilities();
+            assert_eq!(found.thought_part, part, "{inner}");
+            if part.is_none() {
+                continue;
+            }
+            let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+            for (content, shown) in [(json!("a"), "a"), (parts, "ab"), (Json::Null, ""), (json!(""), "")] {
+                let sent = [json!({"role": "assistant", "content": content, "reasoning_content": "hm"})];
+                let messages = found.adapt(&sent);
+                let text = template.render(&ChatInputs { add_generation_prompt: false, ..ChatInputs::new(&messages) });
+                assert_eq!(text.unwrap().text, format!("<assistant>[THINK]hm[/THINK]{shown}"), "{content}");
+            }
+            let plain = [json!({"role": "assistant", "content": "a"})];
+            assert_eq!(found.adapt(&plain), plain);
         }
     }
 

@@ -10,9 +10,9 @@ use crate::app::App;
 use crate::call::Call;
 use crate::conversation;
 use crate::error::ApiError;
-use crate::grammar::{Grammar, Shape};
+use crate::grammar::{ForcedCalls, Grammar, Shape};
 use crate::models::{Generator, Held};
-use crate::response_parser::{Declared, Family, Thoughts};
+use crate::response_parser::{Declared, Thoughts};
 use crate::tools::{Choice, ToolUse};
 use serde_json::{Map, Value};
 use yirage_model::chat::ChatInputs;
@@ -102,11 +102,22 @@ impl Talk {
     }
 
     /// Whether the answer begins within a thought, which the prompt ends with or the text that the answer goes on from has
-    /// opened.
-    fn is_within_thought(&self, marks: Thoughts, prompt: &str) -> bool {
+    /// opened. A template may write a budget into the thought that it opens: what it puts behind the messages is looked at.
+    ///
+    /// # Errors
+    /// A template that refuses the conversation.
+    fn is_within_thought(&self, generator: &Generator, marks: Thoughts, prompt: &str) -> Result<bool, ApiError> {
         let last = self.messages.last().filter(|last| last["role"] == "assistant");
         let said = last.filter(|_| self.continues != Continues::Never).map(text);
-        marks.ends(prompt) || said.is_some_and(|said| marks.is_open(&said))
+        if marks.ends(prompt) || said.as_ref().is_some_and(|said| marks.is_open(said)) {
+            return Ok(true);
+        }
+        // Mostly there is no mark at all that is not closed.
+        if said.is_some() || !self.add_generation_prompt || !marks.is_open(prompt) {
+            return Ok(false);
+        }
+        let (messages, _) = self.rendered(generator, &self.messages, false, None)?;
+        Ok(prompt.strip_prefix(&messages).is_some_and(|begun| marks.is_open(begun)))
     }
 
     /// The tools that the model hears of.
@@ -147,23 +158,33 @@ pub(crate) fn converse(
     if used.is_none() {
         family = family.without_calls();
     }
-    let grammar = match used.map(|used| talk.grammar.of_calls(used)).transpose()?.flatten() {
-        // A call that has to come is all of the answer, in a form of its own.
-        Some(call) => {
-            family = Family::forced();
-            call
-        }
-        None => talk.grammar.clone(),
-    };
+    let forced = used.filter(|used| matches!(used.choice, Choice::Required | Choice::Named(_)));
+    if forced.is_some() {
+        talk.grammar.leaves_room_for_calls()?;
+    }
     let (text, prompt) = talk.render(generator)?;
     conversation::check_kept(&talk.messages, &text)?;
-    let within_thought = family.thoughts.is_some_and(|marks| talk.is_within_thought(marks, &text));
-    let compiled = grammar.compile(generator)?;
+    let within = family.thoughts.map(|marks| talk.is_within_thought(generator, marks, &text));
+    let within_thought = within.transpose()?.unwrap_or(false);
+    let compile = |grammar: &Grammar| grammar.compile(generator);
+    let (compiled, bare) = match forced {
+        Some(used) => {
+            let ForcedCalls { compiled, bare } =
+                ForcedCalls::new(used, template.own.as_ref(), within_thought, compile)?;
+            if bare.is_some() {
+                family = family.with_bare_calls();
+            }
+            (compiled, bare)
+        }
+        None => (compile(&talk.grammar)?, None),
+    };
     let mut ignored = talk.ignored.clone();
-    // Where nothing is thought, no budget of thoughts changes anything.
-    ignored.extend(talk.budget.iter().filter(|_| family.thoughts.is_none()).map(|budget| budget.field.clone()));
-    let budget = talk.budget.as_ref().filter(|_| family.thoughts.is_some());
-    let watched = budget.is_some() || within_thought && grammar.shape != Shape::Free;
+    let is_held = forced.is_some() || talk.grammar.shape != Shape::Free;
+    // Where nothing is thought, no budget of thoughts changes anything; nor where a form leaves no room for thoughts.
+    let thinks = family.thoughts.filter(|_| within_thought || !is_held);
+    ignored.extend(talk.budget.iter().filter(|_| thinks.is_none()).map(|budget| budget.field.clone()));
+    let budget = talk.budget.as_ref().filter(|_| thinks.is_some());
+    let watched = budget.is_some() || within_thought && is_held;
     let watched = family.thoughts.filter(|_| watched);
     let thoughts = watched.map(|marks| Prepared::new(generator, marks, budget, within_thought)).transpose()?;
     let constraint = || match &thoughts {
@@ -177,5 +198,5 @@ pub(crate) fn converse(
         let plain = Speaker::plain(&asked.stops, &asked.stop_ids, talk.keeps_tokens);
         plain.of_family(&family, within_thought, declared.clone(), parallel)
     });
-    Ok(Conversing { turns, prompt, ignored })
+    Ok(Conversing { turns: turns.with_calls(bare), prompt, ignored })
 }

@@ -42,13 +42,20 @@ pub(crate) struct Turns {
     /// Answers to each prompt.
     n: usize,
     usage: Usage,
+    /// Why calls that have to come are bare JSON, where they are.
+    bare: Option<String>,
 }
 
 impl Turns {
     /// The answers of `streams`, `n` to each prompt, each spoken by one of `speaker`.
     pub(crate) fn new(streams: Streams, n: u32, mut speaker: impl FnMut() -> Speaker) -> Turns {
         let speakers = (0..streams.count()).map(|_| speaker()).collect();
-        Turns { streams, speakers, n: n.max(1) as usize, usage: Usage::default() }
+        Turns { streams, speakers, n: n.max(1) as usize, usage: Usage::default(), bare: None }
+    }
+
+    /// The same with why calls that have to come are bare JSON, where they are.
+    pub(crate) fn with_calls(self, bare: Option<String>) -> Turns {
+        Turns { bare, ..self }
     }
 
     /// The model that answers.
@@ -60,7 +67,7 @@ impl Turns {
     pub(crate) fn told(&self) -> Told {
         let held = self.streams.held();
         let model = held.stands_in.then(|| held.entry.name().to_owned());
-        Told { model, clipped: self.streams.clipped() }
+        Told { model, clipped: self.streams.clipped(), calls: self.bare.clone() }
     }
 
     /// How many answers there are.

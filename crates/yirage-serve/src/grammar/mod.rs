@@ -11,10 +11,12 @@ mod schema;
 mod text;
 mod walk;
 
+pub(crate) use calls::{ForcedCalls, Own};
 pub(crate) use fields::FORMS;
 pub(crate) use held::Compiled;
 pub use walk::Walked;
 
+use self::calls::OwnCalls;
 use crate::error::ApiError;
 use crate::models::Generator;
 use crate::vocabulary::Vocabulary;
@@ -45,8 +47,10 @@ pub(crate) enum Shape {
     Choice(Vec<String>),
     /// A text of a grammar: GBNF as llama.cpp has it, else llguidance's dialect of Lark.
     Text(String),
-    /// Calls of tools: JSON of this schema, so many times at most.
-    Calls { schema: Value, most: usize },
+    /// Calls of tools, as the model writes them.
+    Calls(Box<OwnCalls>),
+    /// Calls of tools as bare JSON of this schema, so many at most with `; ` between them.
+    BareCalls { schema: Value, most: usize },
 }
 
 impl Grammar {
@@ -96,8 +100,9 @@ impl Grammar {
             }
             Shape::Choice(texts) => TopLevelGrammar::from_regex(&text::choice(texts)?),
             Shape::Text(text) => TopLevelGrammar::from_lark(text::lark(text)?.into_owned()),
-            Shape::Calls { schema, most: 1 } => TopLevelGrammar::from_json_schema(schema::of(schema)?),
-            Shape::Calls { schema, most } => {
+            Shape::Calls(calls) => TopLevelGrammar::from_lark(calls.lark()?),
+            Shape::BareCalls { schema, most: 1 } => TopLevelGrammar::from_json_schema(schema::of(schema)?),
+            Shape::BareCalls { schema, most } => {
                 let more = most.saturating_sub(1);
                 let schema = schema::of(schema)?;
                 TopLevelGrammar::from_lark(format!("start: call (\"; \" call){{0,{more}}}\ncall: %json {schema}\n"))
@@ -107,7 +112,7 @@ impl Grammar {
 
     fn refused(&self, why: &str) -> ApiError {
         let (code, what) = match self.shape {
-            Shape::Object | Shape::Schema(_) | Shape::Calls { .. } => ("unsupported_schema", "the schema"),
+            Shape::Object | Shape::Schema(_) | Shape::Calls(_) | Shape::BareCalls { .. } => ("unsupported_schema", "the schema"),
             _ => ("unsupported_grammar", "the form"),
         };
         let what = format!("`{}`: {what} cannot be enforced: {why}", self.field);

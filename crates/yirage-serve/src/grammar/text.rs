@@ -24,7 +24,7 @@ pub(super) fn without_anchors(regex: &str) -> &str {
 }
 
 /// A regular expression for a text alone.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

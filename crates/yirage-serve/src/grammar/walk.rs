@@ -1,6 +1,6 @@
 //! Answers of a form by chance, as a model would write them that knows nothing: what fuzzing and tests look at.
 
-use super::Grammar;
+use super::{Compiled, Grammar};
 use crate::error::ApiError;
 use crate::vocabulary::{BYTES, Vocabulary};
 use yirage_engine::sampling::{Constraint, TokenMask};
@@ -23,37 +23,91 @@ impl Grammar {
     /// # Errors
     /// A form that cannot be enforced.
     pub(crate) fn walked(&self, seeds: std::ops::Range<u64>, most: usize) -> Result<Vec<Walked>, ApiError> {
-        let compiled = self.compile_for(Vocabulary::of_bytes)?;
-        let walk = |seed| Some(walk(compiled.constraint()?.as_mut(), seed, most));
-        Ok(seeds.filter_map(walk).collect())
+        let vocabulary = Vocabulary::of_bytes().map_err(|why| self.refused(&why))?;
+        let compiled = self.compile_for(|| Ok(vocabulary.clone()))?;
+        Ok(compiled.walked(&vocabulary, seeds, most, &[]))
     }
 }
 
-fn walk(held: &mut dyn Constraint, seed: u64, most: usize) -> Walked {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03;
-    let mut chance = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        usize::try_from((state >> 11) % below as u64).unwrap_or_default()
-    };
-    let mut text = Vec::new();
-    loop {
-        let mut allowed = TokenMask::none(BYTES as usize + 1);
-        held.fill(&mut allowed);
-        // What closes something is rarer than it has to be for answers that end.
-        let closers = [BYTES, u32::from(b'"'), u32::from(b'}'), u32::from(b']')];
-        let closing: Vec<u32> = closers.into_iter().filter(|id| allowed.allows(*id)).collect();
-        let all: Vec<u32> = (0..=BYTES).filter(|id| allowed.allows(*id)).collect();
-        let hurry = if text.len() > most / 2 { 9 } else { 3 };
-        let from = if !closing.is_empty() && chance(10) < hurry { &closing } else { &all };
-        match from.get(chance(from.len().max(1))).copied() {
-            None => return Walked::Stuck(text),
-            Some(BYTES) => return Walked::Ended(text),
-            Some(_) if text.len() >= most => return Walked::Cut(text),
-            Some(byte) => {
-                held.accept(byte);
-                text.extend(u8::try_from(byte));
+impl Compiled {
+    /// The same with a vocabulary of bytes and marks; `ends` are texts that are written at times where they may stand, for
+    /// chance alone writes none.
+    pub(crate) fn walked(
+        &self,
+        vocabulary: &Vocabulary,
+        seeds: std::ops::Range<u64>,
+        most: usize,
+        ends: &[String],
+    ) -> Vec<Walked> {
+        let walk = |seed| {
+            let held = self.constraint()?;
+            Some(Walk { held, vocabulary, allowed: TokenMask::none(0), text: Vec::new(), state: begun(seed) }.finished(most, ends))
+        };
+        seeds.filter_map(walk).collect()
+    }
+}
+
+fn begun(seed: u64) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03
+}
+
+/// An answer on its way.
+struct Walk<'a> {
+    held: Box<dyn Constraint>,
+    vocabulary: &'a Vocabulary,
+    allowed: TokenMask,
+    text: Vec<u8>,
+    state: u64,
+}
+
+impl Walk<'_> {
+    fn chance(&mut self, below: usize) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        usize::try_from((self.state >> 11) % below as u64).unwrap_or_default()
+    }
+
+    fn look(&mut self) {
+        self.allowed = TokenMask::none(self.vocabulary.size() as usize);
+        self.held.fill(&mut self.allowed);
+    }
+
+    fn take(&mut self, token: u32) {
+        self.held.accept(token);
+        self.text.extend_from_slice(self.vocabulary.bytes(token));
+    }
+
+    /// Writes as much of a text as may stand here.
+    fn write(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.look();
+            if !self.allowed.allows(u32::from(byte)) {
+                return;
+            }
+            self.take(u32::from(byte));
+        }
+    }
+
+    fn finished(mut self, most: usize, ends: &[String]) -> Walked {
+        loop {
+            let hurry = if self.text.len() > most / 2 { 9 } else { 3 };
+            if !ends.is_empty() && self.chance(10) < hurry {
+                let end = self.chance(ends.len());
+                self.write(&ends[end]);
+            }
+            self.look();
+            // What closes something is rarer than it has to be for answers that end.
+            let closers = [BYTES, u32::from(b'"'), u32::from(b'}'), u32::from(b']')];
+            let closers = closers.into_iter().chain(BYTES + 1..self.vocabulary.size());
+            let closing: Vec<u32> = closers.filter(|id| self.allowed.allows(*id)).collect();
+            let all: Vec<u32> = (0..self.vocabulary.size()).filter(|id| self.allowed.allows(*id)).collect();
+            let from = if !closing.is_empty() && self.chance(10) < hurry { &closing } else { &all };
+            match from.get(self.chance(from.len().max(1))).copied() {
+                None => return Walked::Stuck(self.text),
+                Some(BYTES) => return Walked::Ended(self.text),
+                Some(_) if self.text.len() >= most => return Walked::Cut(self.text),
+                Some(token) => self.take(token),
             }
         }
     }

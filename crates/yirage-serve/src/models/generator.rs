@@ -1,10 +1,12 @@
 //! A model that generates text, with what a conversation needs.
 
 use crate::error::ApiError;
-use crate::response_parser::Family;
+use crate::grammar::Own;
+use crate::response_parser::{Family, Frame};
 use crate::vocabulary::Vocabulary;
 use std::sync::{Arc, OnceLock};
 use yirage_model::chat::{ChatInputs, ChatTemplate};
+use yirage_model::tokenizer::EncodeOptions;
 use yirage_session::{Model, SessionError, Texts};
 
 /// A model with its chat templates, parsed once.
@@ -26,6 +28,8 @@ pub(crate) struct Template {
     pub(crate) family: Family,
     /// Special tokens that mark something: they are shown in the text.
     pub(crate) marks: Arc<[u32]>,
+    /// How calls are written that have to come; none where no form of calls is known.
+    pub(crate) own: Option<Arc<Own>>,
 }
 
 /// The special tokens that mark something in a family's answers.
@@ -38,6 +42,21 @@ fn marks(texts: &Texts, family: &Family) -> Arc<[u32]> {
     (0..size).filter(marks).collect()
 }
 
+/// The tokens that are marks in a frame: those of a meaning of their own, and words in brackets that are one token.
+fn tokens(texts: &Texts, frame: &Frame) -> Vec<(String, u32)> {
+    let tokenizer = &texts.tokenizer;
+    let size = u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
+    let options = EncodeOptions { add_special: false, parse_special: true };
+    let token = |id: u32| {
+        let text = tokenizer.piece(id).filter(|text| !text.is_empty())?;
+        let bracketed = text.len() > 3 && text.starts_with(['<', '[']) && text.ends_with(['>', ']']);
+        let may_be = tokenizer.is_special(id) || bracketed;
+        let is = may_be && frame.texts().any(|of| of.contains(text));
+        (is && tokenizer.encode(text, options).is_ok_and(|ids| ids == [id])).then(|| (text.to_owned(), id))
+    };
+    (0..size).filter_map(token).collect()
+}
+
 impl Generator {
     /// A model that runs `max_seqs` sequences at once, with the chat template called `name`, else its default.
     ///
@@ -48,8 +67,12 @@ impl Generator {
             let Some(texts) = model.texts() else { return Ok(None) };
             let Some((name, source)) = texts.templates.choose(name, with_tools)? else { return Ok(None) };
             let (template, source) = (ChatTemplate::new(name, source)?, source.to_owned());
-            let family = Family::of(texts, &template, &source);
-            Ok(Some(Template { template, family, marks: marks(texts, &family), source }))
+            let (family, frame) = Family::of(texts, &template, &source);
+            let own = frame.map(|frame| {
+                let tokens = tokens(texts, &frame);
+                Arc::new(Own::new(frame, tokens, model.ends()))
+            });
+            Ok(Some(Template { template, family, marks: marks(texts, &family), own, source }))
         };
         let chat = of(false)?;
         let tools = of(true)?.filter(|tools| chat.as_ref().is_none_or(|chat| chat.source != tools.source));

@@ -13,7 +13,7 @@ pub(crate) struct Declared(Arc<[Tool]>);
 
 /// What a value is to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Types(Vec<String>);
+pub(crate) struct Types(Vec<String>);
 
 impl Declared {
     pub(crate) fn new(tools: &[Tool]) -> Declared {
@@ -27,18 +27,17 @@ impl Declared {
 
     /// The types that an argument of a tool may have, as its schema says; none where it says nothing.
     pub(super) fn types(&self, tool: &str, argument: &str) -> Types {
-        let mut types = Types::default();
-        let Some(root) = self.0.iter().find(|one| one.name == tool).map(|one| &one.parameters) else { return types };
+        let Some(root) = self.0.iter().find(|one| one.name == tool).map(|one| &one.parameters) else {
+            return Types::default();
+        };
         let root_properties = followed(root, root).and_then(|root| root.get("properties"));
-        if let Some(schema) = root_properties.and_then(|properties| properties.get(argument)) {
-            types.collect(root, schema, MAX_FOLLOWED);
-        }
-        types
+        let schema = root_properties.and_then(|properties| properties.get(argument));
+        schema.map_or_else(Types::default, |schema| Types::of(root, schema))
     }
 }
 
 /// The schema that a schema refers to within `root`, or itself.
-fn followed<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
+pub(crate) fn followed<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     match schema.get("$ref").and_then(Value::as_str) {
         Some(place) => root.pointer(place.strip_prefix('#')?),
         None => Some(schema),
@@ -83,17 +82,29 @@ impl Types {
         }
     }
 
-    pub(super) fn is_known(&self) -> bool {
+    /// The types that a value of a schema within `root` may have; none where it says nothing.
+    pub(crate) fn of(root: &Value, schema: &Value) -> Types {
+        let mut types = Types::default();
+        types.collect(root, schema, MAX_FOLLOWED);
+        types
+    }
+
+    /// Whether there are types, and no others than these two.
+    pub(crate) fn is(&self, one: &str, other: &str) -> bool {
+        self.is_known() && self.0.iter().all(|known| known == one || known == other)
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
         !self.0.is_empty()
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|known| known == name)
     }
 
     /// Whether text can be nothing else than text.
     pub(super) fn only_text(&self) -> bool {
-        matches!(self.0.as_slice(), [one] if one == "string")
+        self.is("string", "string")
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a model marks thoughts and calls.
 
 use super::forms::{self, Form};
+use super::frame::Frame;
 use super::harmony;
 use super::thoughts::Thoughts;
 
@@ -28,9 +29,9 @@ impl Family {
         Family { calls: self.calls.filter(|calls| matches!(calls, Calls::Harmony)), ..self }
     }
 
-    /// A model whose answer has to be calls, in a form of its own.
-    pub(crate) fn forced() -> Family {
-        Family { calls: Some(Calls::Form(forms::forced())), thoughts: None }
+    /// The same model where its answer has to be calls and cannot be in its own form: bare objects.
+    pub(crate) fn with_bare_calls(self) -> Family {
+        Family { calls: Some(Calls::Form(forms::bare())), ..self }
     }
 
     /// Whether a special token of this text marks something: then it is part of the text.
@@ -46,6 +47,20 @@ impl Family {
 }
 
 impl Calls {
+    /// All that are known.
+    #[cfg(test)]
+    pub(crate) fn all() -> impl Iterator<Item = Calls> {
+        forms::all().map(Calls::Form).chain([Calls::Harmony])
+    }
+
+    /// How calls are written that have to come, where the template shows no other way.
+    pub(crate) fn written(self) -> Frame {
+        match self {
+            Calls::Form(form) => form.written.owned(),
+            Calls::Harmony => harmony::WRITTEN.owned(),
+        }
+    }
+
     /// What the form is called.
     pub(crate) fn name(self) -> &'static str {
         match self {

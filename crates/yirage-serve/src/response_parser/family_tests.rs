@@ -1,5 +1,6 @@
 //! Which form a template's calls are in: templates of our own in each maker's style.
 
+use super::frame::{Arguments, Frame};
 use super::Family;
 use yirage_model::chat::ChatTemplate;
 
@@ -84,7 +85,7 @@ fn written() -> Vec<(&'static str, String)> {
 
 fn name(source: &str) -> Option<&'static str> {
     let template = ChatTemplate::new("test", source).unwrap();
-    let family = Family::by(source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text));
+    let (family, _) = Family::by(source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text));
     family.calls.map(super::family::Calls::name)
 }
 
@@ -98,6 +99,59 @@ fn a_form_is_the_one_that_reads_the_call_which_the_template_writes() {
         );
         assert_eq!(name(&source), Some(form), "{source}");
     }
+}
+
+/// A template of messages in ChatML, in which a call is written so.
+fn chatml(call: &str, between: &str, before: &str, behind: &str) -> Option<Frame> {
+    let source = format!(
+        "{{% if tools %}}[tools]{{{{ tools | tojson }}}}{{% endif %}}{{% for m in messages %}}<|im_start|>{{{{ m.role }}}}\n\
+         {{% if m.tool_calls %}}{before}{{% for c in m.tool_calls %}}{call}{{% if not loop.last %}}{between}{{% endif %}}\
+         {{% endfor %}}{behind}{{% else %}}{{{{ m.content }}}}{{% endif %}}<|im_end|>\n{{% endfor %}}\
+         {{% if add_generation_prompt %}}<|im_start|>assistant\n<think>\n{{% endif %}}{{# </think> #}}"
+    );
+    let template = ChatTemplate::new("test", &source).unwrap();
+    Family::by(&source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text)).1
+}
+
+#[test]
+fn calls_that_have_to_come_are_written_as_the_template_writes_them() {
+    let name = "{{ c.function.name }}";
+    let json = "{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}";
+    let texts = |frame: &Frame| {
+        let Frame { first, between, next, last, .. } = frame.clone();
+        [first, between, next.unwrap_or_default(), last]
+    };
+    let spaced = format!("<tool_call>{{\"name\":\"{name}\",\"arguments\":{json}}}</tool_call>");
+    let frame = chatml(&spaced, "", "", "").unwrap();
+    let wanted = ["<tool_call>{\"name\":\"", "\",\"arguments\":", "}</tool_call><tool_call>{\"name\":\"", "}</tool_call>"];
+    assert_eq!(texts(&frame), wanted);
+    let kimi = format!("<|tool_call_begin|>{{{{ c.id }}}}<|tool_call_argument_begin|>{json}<|tool_call_end|>");
+    let frame = chatml(&kimi, "", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>").unwrap();
+    let wanted = [
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.",
+        ":\u{1}<|tool_call_argument_begin|>",
+        "<|tool_call_end|><|tool_call_begin|>functions.",
+        "<|tool_call_end|><|tool_calls_section_end|>",
+    ];
+    assert_eq!(texts(&frame), wanted);
+    let ids = format!("[TOOL_CALLS]{name}[CALL_ID]{{{{ c.id }}}}[ARGS]{json}");
+    let frame = chatml(&ids, "", "", "").unwrap();
+    assert_eq!(texts(&frame), ["[TOOL_CALLS]", "[CALL_ID]\u{2}[ARGS]", "[TOOL_CALLS]", ""]);
+    let glm = format!("\n<tool_call>{name}{}</tool_call>", elements("<arg_key>", "</arg_key><arg_value>", "</arg_value>"));
+    let frame = chatml(&glm, "", "", "").unwrap();
+    assert_eq!(texts(&frame), ["\n<tool_call>", "", "</tool_call>\n<tool_call>", "</tool_call>"]);
+    let Arguments::Elements(element) = &frame.arguments else { panic!("{frame:?}") };
+    let parts = [&element.open, &element.text, &element.json, &element.close];
+    assert_eq!(parts, ["<arg_key>", "</arg_key><arg_value>", "</arg_key><arg_value>", "</arg_value>"]);
+    let pairs = "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v | tojson }}{% if not loop.last %}, {% endif %}{% endfor %}";
+    let frame = chatml(&format!("{name}({pairs})"), ", ", "<|tool_call_start|>[", "]<|tool_call_end|>").unwrap();
+    assert_eq!(texts(&frame), ["<|tool_call_start|>[", "(", "), ", ")]<|tool_call_end|>"]);
+    // One call is all that this one writes.
+    let single = format!(
+        "{{% if m.tool_calls | length > 1 %}}{{{{ raise_exception('one') }}}}{{% endif %}}{{\"name\": \"{name}\", \"parameters\": {json}}}"
+    );
+    let frame = chatml(&single, "", "", "").unwrap();
+    assert_eq!((texts(&frame), frame.next), (["{\"name\": \"", "\", \"parameters\": ", "", "}"].map(str::to_owned), None));
 }
 
 #[test]

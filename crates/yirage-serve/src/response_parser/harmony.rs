@@ -2,8 +2,10 @@
 //! perhaps a recipient in its head. What is in `final` is for the user, what goes to `functions.name` is a call, and all else
 //! is thought.
 
+use super::frame::{Arguments, Frame};
 use super::marker::{Begins, begins, first, unfinished};
 use super::piece::{CallPart, Piece};
+use super::syntax::{JsonText, Progress};
 
 /// The special tokens of the form.
 pub(super) const MARKS: [&str; 7] =
@@ -14,6 +16,17 @@ const MESSAGE: &str = "<|message|>";
 const ENDS: [&str; 4] = ["<|end|>", "<|call|>", "<|return|>", START];
 /// What a tool's name stands behind.
 const RECIPIENT: &str = "to=functions.";
+/// How a call that has to come is written, as models do and not as templates write one of the past. A model ends its
+/// answer with the call.
+pub(super) const WRITTEN: Frame<&str> = Frame {
+    first: "<|channel|>commentary to=functions.",
+    between: " <|constrain|>json<|message|>",
+    next: None,
+    last: "<|call|>",
+    arguments: Arguments::Json,
+    thought: Some(["<|channel|>analysis<|message|>", "<|end|><|start|>assistant"]),
+};
+
 /// Bytes of a message's head.
 const MAX_HEAD: usize = 1024;
 
@@ -42,6 +55,8 @@ pub(crate) struct Harmony {
     held: String,
     /// The arguments of the call that comes.
     arguments: String,
+    /// Them as JSON, as long as that has not ended: within its texts no mark ends a message.
+    json: Option<JsonText>,
 }
 
 impl Harmony {
@@ -90,6 +105,7 @@ impl Harmony {
         let kind = match name {
             Some(name) => {
                 pieces.push(Piece::Call(CallPart::Begin(name.to_owned())));
+                self.json = None;
                 Kind::Call
             }
             None if channel == Some("final") => Kind::Said,
@@ -101,7 +117,10 @@ impl Harmony {
     }
 
     fn body(&mut self, kind: Kind, whole: bool, pieces: &mut Vec<Piece>) -> bool {
-        let found = first(&self.held, &ENDS);
+        let found = match kind {
+            Kind::Call => self.end_of_call(whole),
+            Kind::Said | Kind::Thought => first(&self.held, &ENDS),
+        };
         let certain = match found {
             Some((at, _)) => at,
             None if whole => self.held.len(),
@@ -109,6 +128,9 @@ impl Harmony {
         };
         let behind = self.held.split_off(certain);
         let text = std::mem::replace(&mut self.held, behind);
+        if self.json.as_mut().is_some_and(|json| json.take(&text) != Progress::Open) {
+            self.json = None;
+        }
         match kind {
             Kind::Said => Piece::give(pieces, Piece::Content, text),
             Kind::Thought => Piece::give(pieces, Piece::Reasoning, text),
@@ -125,6 +147,21 @@ impl Harmony {
         }
         self.at = At::Between;
         true
+    }
+
+    /// The end of a call: the first mark behind its JSON, or the first at all where it is none or comes to no end.
+    fn end_of_call(&mut self, whole: bool) -> Option<(usize, &'static str)> {
+        if self.arguments.is_empty() {
+            let kept = self.held.trim_start().len();
+            self.held.drain(..self.held.len() - kept);
+            self.json = self.held.starts_with('{').then(JsonText::default);
+        }
+        let from = match self.json.clone().map(|mut json| json.take(&self.held)) {
+            Some(Progress::Open) if !whole => return None,
+            Some(Progress::Ended(length)) => length,
+            _ => 0,
+        };
+        first(&self.held[from..], &ENDS).map(|(at, end)| (from + at, end))
     }
 
     /// More of a call's arguments. The token that ends a call ends the answer as well and is no text: where no more will

@@ -2,7 +2,8 @@
 //!
 //! How a model marks these is a matter of its training, and its chat template shows it: [`Family::of`] renders a call through
 //! the template and takes the form whose parser reads that very call back. A form is a file in `forms/` and a line in its
-//! table; how arguments are written is one of a few kinds of syntax (`syntax/`), read as the text comes.
+//! table; how arguments are written is one of a few kinds of syntax (`syntax/`), read as the text comes. How calls are written
+//! that have to come is a frame (`frame.rs`), the template's own where it renders calls (`rendered.rs`).
 //!
 //! Unknown here: who asked, by which protocol, and which tokens the text came from.
 
@@ -11,18 +12,23 @@ mod family;
 #[cfg(test)]
 mod family_tests;
 mod forms;
+mod frame;
 mod harmony;
 mod marker;
 mod parser;
 mod piece;
 mod probe;
+mod rendered;
 mod syntax;
 #[cfg(test)]
 mod tests;
 mod thoughts;
 
-pub(crate) use declared::Declared;
+pub(crate) use declared::{Declared, Types, followed};
+#[cfg(test)]
+pub(crate) use family::Calls;
 pub(crate) use family::Family;
+pub(crate) use frame::{Arguments, Element, Frame, ID, NUMBER};
 pub(crate) use parser::ResponseParser;
 pub(crate) use piece::{Call, CallPart, Piece};
 pub(crate) use thoughts::Thoughts;

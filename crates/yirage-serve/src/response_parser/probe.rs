@@ -6,8 +6,10 @@
 use super::declared::Declared;
 use super::family::{Calls, Family};
 use super::forms::{self, Form};
+use super::frame::Frame;
 use super::parser::ResponseParser;
 use super::piece::{CallPart, Piece};
+use super::rendered::Rendered;
 use super::thoughts::Thoughts;
 use crate::tools::Tool;
 use serde_json::{Value, json};
@@ -17,27 +19,37 @@ use yirage_session::Texts;
 
 /// The call that is tried, of which no template speaks by itself.
 const NAME: &str = "lookup_tides";
-const ASKED: &str = "when-is-high-water-9137";
+pub(super) const ASKED: &str = "when-is-high-water-9137";
+
+/// The same for a second one.
+const SECOND: &str = "count_gulls";
 
 impl Family {
-    /// What a template says of its model, found by rendering it.
-    pub(crate) fn of(texts: &Texts, template: &ChatTemplate, source: &str) -> Family {
+    /// What a template says of its model, found by rendering it, and how calls are written that have to come.
+    pub(crate) fn of(texts: &Texts, template: &ChatTemplate, source: &str) -> (Family, Option<Frame>) {
         Family::by(source, &|inputs| texts.render(template, inputs).ok().map(|rendered| rendered.text))
     }
 
     /// What a template of this source says, which `render` renders; none where it refuses.
-    pub(super) fn by(source: &str, render: Render<'_>) -> Family {
+    pub(super) fn by(source: &str, render: Render<'_>) -> (Family, Option<Frame>) {
         let thoughts = Thoughts::of(source);
+        let of = |calls: Calls| (Family { calls: Some(calls), thoughts }, Some(calls.written()));
+        let none = (Family { calls: None, thoughts }, None);
         if !source.contains("tools") {
-            return Family { calls: is_harmony(source).then_some(Calls::Harmony), thoughts };
+            return if is_harmony(source) { of(Calls::Harmony) } else { none };
         }
-        let probe = Probe::new();
+        let trial = Trial::new();
         let began = Instant::now();
         // What takes that long with so little is not tried again.
         let render: Render<'_> = &|inputs| (began.elapsed() < MAX_TRIAL_TIME).then(|| render(inputs))?;
-        let calls = probe.written(render).or_else(|| probe.told(render));
-        let calls = calls.or_else(|| is_harmony(source).then_some(Calls::Harmony));
-        Family { calls, thoughts }
+        if let Some((calls, way)) = trial.read_back(render) {
+            let (family, written) = of(calls);
+            let Calls::Form(form) = calls else { return (family, written) };
+            let rendered = Rendered { trial: &trial, way: &way, form, thoughts, render };
+            return (family, rendered.frame().or(written));
+        }
+        let told = trial.told(render).or_else(|| is_harmony(source).then_some(Calls::Harmony));
+        told.map_or(none, of)
     }
 }
 
@@ -48,50 +60,87 @@ fn is_harmony(source: &str) -> bool {
     ["<|channel|>", "<|message|>", "final"].iter().all(|mark| source.contains(mark))
 }
 
-/// A call as it is tried.
-struct Probe {
-    tool: Tool,
-    arguments: Value,
+/// Calls as they are tried: most often the first alone.
+pub(super) struct Trial {
+    pub(super) tools: [Tool; 2],
+    pub(super) arguments: [Value; 2],
 }
 
-impl Probe {
-    fn new() -> Probe {
-        let properties = json!({
-            "harbour": {"type": "string", "description": "where"},
-            "days": {"type": "integer", "description": "for how long"},
-        });
-        let parameters = json!({"type": "object", "properties": properties, "required": ["harbour", "days"]});
-        let function = json!({"name": NAME, "description": "tides of a harbour", "parameters": parameters});
-        let shown = json!({"type": "function", "function": function});
-        let tool = Tool { name: NAME.to_owned(), parameters, shown, strict: false };
-        Probe { tool, arguments: json!({"harbour": "Vlissingen", "days": 31}) }
+/// How a template is given calls.
+pub(super) struct Way {
+    content: Value,
+    /// Whether arguments are text.
+    as_text: bool,
+    /// Whether ids hold the names.
+    named: bool,
+    /// Whether the tools' answers follow.
+    pub(super) answered: bool,
+}
+
+impl Trial {
+    /// Ids of nine letters, as some templates want them.
+    pub(super) const IDS: [&str; 2] = ["a1B2c3D4e", "f5G6h7J8k"];
+
+    fn new() -> Trial {
+        let tool = |name: &str, words: &str, text: &str, number: &str| {
+            let properties = json!({
+                text: {"type": "string", "description": "where"},
+                number: {"type": "integer", "description": "for how long"},
+            });
+            let parameters = json!({"type": "object", "properties": properties, "required": [text, number]});
+            let function = json!({"name": name, "description": words, "parameters": parameters});
+            let shown = json!({"type": "function", "function": function});
+            Tool { name: name.to_owned(), parameters, shown, strict: false }
+        };
+        Trial {
+            tools: [
+                tool(NAME, "tides of a harbour", "harbour", "days"),
+                tool(SECOND, "gulls on a beach", "beach", "times"),
+            ],
+            arguments: [json!({"harbour": "Vlissingen", "days": 31}), json!({"beach": "Zandvoort", "times": 47})],
+        }
     }
 
-    /// The form of a call that the template writes.
-    fn written(&self, render: Render<'_>) -> Option<Calls> {
-        let tools = [self.tool.shown.clone()];
-        let shapes = [self.arguments.clone(), self.arguments.to_string().into()];
-        // Some want ids of nine letters, others write the id in the place of the name.
-        let ids = ["a1B2c3D4e".to_owned(), format!("functions.{NAME}:0")];
+    /// A question, so many calls, and what the tools say.
+    pub(super) fn messages(&self, way: &Way, calls: usize) -> Vec<Value> {
+        // Some templates write the id in the place of the name.
+        let id = |at: usize| match way.named {
+            true => format!("functions.{}:{at}", self.tools[at].name),
+            false => Trial::IDS[at].to_owned(),
+        };
+        let call = |at: usize| {
+            let arguments = &self.arguments[at];
+            let arguments = if way.as_text { arguments.to_string().into() } else { arguments.clone() };
+            let function = json!({"name": self.tools[at].name, "arguments": arguments});
+            json!({"id": id(at), "type": "function", "function": function})
+        };
+        let said: Vec<Value> = (0..calls).map(call).collect();
+        let mut messages = vec![
+            json!({"role": "user", "content": ASKED}),
+            json!({"role": "assistant", "content": way.content, "tool_calls": said}),
+        ];
+        let answer =
+            |at: usize| json!({"role": "tool", "tool_call_id": id(at), "name": self.tools[at].name, "content": "04:12"});
+        messages.extend((0..calls).map(answer));
+        messages
+    }
+
+    /// The form of a call that the template writes, and how it was given that.
+    fn read_back(&self, render: Render<'_>) -> Option<(Calls, Way)> {
+        let tools = [self.tools[0].shown.clone()];
         for content in [Value::Null, "".into()] {
-            for arguments in &shapes {
-                for id in &ids {
-                    let function = json!({"name": NAME, "arguments": arguments});
-                    let call = json!({"id": id, "type": "function", "function": function});
-                    let messages = [
-                        json!({"role": "user", "content": ASKED}),
-                        json!({"role": "assistant", "content": content, "tool_calls": [call]}),
-                        json!({"role": "tool", "tool_call_id": id, "name": NAME, "content": "04:12"}),
-                    ];
-                    for until in [2, 3] {
+            for as_text in [false, true] {
+                for named in [false, true] {
+                    for answered in [false, true] {
+                        let way = Way { content: content.clone(), as_text, named, answered };
+                        let messages = self.messages(&way, 1);
                         let inputs = ChatInputs {
                             tools: Some(&tools),
                             add_generation_prompt: false,
-                            ..ChatInputs::new(&messages[..until])
+                            ..ChatInputs::new(&messages[..if answered { 3 } else { 2 }])
                         };
-                        let found = render(inputs).and_then(|text| self.read(&text));
-                        if found.is_some() {
-                            return found;
+                        if let Some(calls) = render(inputs).and_then(|text| self.read(&text)) {
+                            return Some((calls, way));
                         }
                     }
                 }
@@ -126,7 +175,7 @@ impl Probe {
     /// Whether the first call that a parser finds is the one that was written.
     fn reads(&self, calls: Calls, text: &str) -> bool {
         let family = Family { calls: Some(calls), thoughts: None };
-        let mut parser = ResponseParser::new(&family, false, Declared::new(std::slice::from_ref(&self.tool)));
+        let mut parser = ResponseParser::new(&family, false, Declared::new(&self.tools[..1]));
         let mut pieces = parser.push(text);
         pieces.extend(parser.finish());
         let (mut name, mut arguments) = (None, String::new());
@@ -139,12 +188,12 @@ impl Probe {
             }
         }
         name.as_deref() == Some(NAME)
-            && serde_json::from_str::<Value>(&arguments).is_ok_and(|found| found == self.arguments)
+            && serde_json::from_str::<Value>(&arguments).is_ok_and(|found| found == self.arguments[0])
     }
 
     /// The form of which a prompt with tools tells the model.
     fn told(&self, render: Render<'_>) -> Option<Calls> {
-        let tools = [self.tool.shown.clone()];
+        let tools = [self.tools[0].shown.clone()];
         let messages = [json!({"role": "user", "content": ASKED})];
         let with_tools = render(ChatInputs { tools: Some(&tools), ..ChatInputs::new(&messages) })?;
         // A template that shows the tool to nobody calls none.

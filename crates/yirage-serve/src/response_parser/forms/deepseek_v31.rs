@@ -1,6 +1,7 @@
 //! DeepSeek V3.1: a name, and arguments behind a separator.
 
 use super::{Form, Opener};
+use crate::response_parser::frame::{Arguments, Frame};
 use crate::response_parser::syntax::{Named, Syntax};
 
 pub(super) const FORM: Form = Form {
@@ -8,6 +9,7 @@ pub(super) const FORM: Form = Form {
     openers: &[Opener::new("<｜tool▁calls▁begin｜>"), Opener::stays("<｜tool▁call▁begin｜>")],
     syntaxes: &[Syntax::Named(&CALLS)],
     told: &[&["<｜tool▁call▁begin｜>", "<｜tool▁sep｜>"]],
+    written: WRITTEN,
     ..Form::NONE
 };
 
@@ -18,4 +20,13 @@ const CALLS: Named = Named {
     close: &["<｜tool▁call▁end｜>"],
     end: Some("<｜tool▁calls▁end｜>"),
     name: |text| text,
+};
+
+const WRITTEN: Frame<&str> = Frame {
+    first: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>",
+    between: "<｜tool▁sep｜>",
+    next: Some("<｜tool▁call▁end｜><｜tool▁call▁begin｜>"),
+    last: "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    arguments: Arguments::Json,
+    ..Frame::NONE
 };

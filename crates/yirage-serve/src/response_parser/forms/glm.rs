@@ -1,6 +1,7 @@
 //! GLM 4.5 to 4.7: the name, then each key and value in an element of its own.
 
 use super::{Form, Opener};
+use crate::response_parser::frame::{Arguments, Element, Frame};
 use crate::response_parser::syntax::{Elements, Syntax};
 
 pub(super) const FORM: Form = Form {
@@ -8,6 +9,7 @@ pub(super) const FORM: Form = Form {
     openers: &[Opener::new("<tool_call>")],
     syntaxes: &[Syntax::Elements(&CALLS)],
     told: &[&["<tool_call>", "<arg_key>"]],
+    written: WRITTEN,
     ..Form::NONE
 };
 
@@ -20,4 +22,22 @@ const CALLS: Elements = Elements {
     value_close: "</arg_value>",
     close: "",
     end: "</tool_call>",
+};
+
+const WRITTEN: Frame<&str> = Frame {
+    first: "<tool_call>",
+    between: "\n",
+    next: Some("</tool_call>\n<tool_call>"),
+    last: "</tool_call>",
+    arguments: Arguments::Elements(ELEMENT),
+    ..Frame::NONE
+};
+
+const ELEMENT: Element<&str> = Element {
+    open: "<arg_key>",
+    text: "</arg_key>\n<arg_value>",
+    json: "</arg_key>\n<arg_value>",
+    close: "</arg_value>\n",
+    mark: CALLS.value_close,
+    says: false,
 };

@@ -1,6 +1,7 @@
 //! InternLM: an object between special tokens.
 
 use super::{Form, Opener};
+use crate::response_parser::frame::{Arguments, Frame};
 use crate::response_parser::syntax::{Objects, Syntax};
 
 pub(super) const FORM: Form = Form {
@@ -8,6 +9,7 @@ pub(super) const FORM: Form = Form {
     openers: &[Opener::new("<|action_start|><|plugin|>"), Opener::new("<|action_start|> <|plugin|>")],
     syntaxes: &[Syntax::Objects(&CALL)],
     told: &[&["<|action_start|>", "<|plugin|>"]],
+    written: WRITTEN,
     ..Form::NONE
 };
 
@@ -17,4 +19,13 @@ const CALL: Objects = Objects {
     list: false,
     before: &[],
     end: Some("<|action_end|>"),
+};
+
+const WRITTEN: Frame<&str> = Frame {
+    first: "<|action_start|><|plugin|>\n{\"name\": \"",
+    between: "\", \"parameters\": ",
+    next: Some("}<|action_end|>\n<|action_start|><|plugin|>\n{\"name\": \""),
+    last: "}<|action_end|>",
+    arguments: Arguments::Json,
+    ..Frame::NONE
 };

@@ -1,6 +1,7 @@
 //! Kimi K2: an id that holds the name, and arguments behind a separator.
 
 use super::{Form, Opener};
+use crate::response_parser::frame::{Arguments, Frame};
 use crate::response_parser::syntax::{Named, Syntax};
 
 pub(super) const FORM: Form = Form {
@@ -11,6 +12,7 @@ pub(super) const FORM: Form = Form {
         Opener::stays("<|tool_call_begin|>"),
     ],
     syntaxes: &[Syntax::Named(&CALLS)],
+    written: WRITTEN,
     ..Form::NONE
 };
 
@@ -25,4 +27,13 @@ const CALLS: Named = Named {
         let id = id.strip_prefix("functions.").unwrap_or(id);
         id.rsplit_once(':').filter(|(_, at)| at.bytes().all(|byte| byte.is_ascii_digit())).map_or(id, |(name, _)| name)
     },
+};
+
+const WRITTEN: Frame<&str> = Frame {
+    first: "<|tool_calls_section_begin|><|tool_call_begin|>functions.",
+    between: ":\u{1}<|tool_call_argument_begin|>",
+    next: Some("<|tool_call_end|><|tool_call_begin|>functions."),
+    last: "<|tool_call_end|><|tool_calls_section_end|>",
+    arguments: Arguments::Json,
+    ..Frame::NONE
 };

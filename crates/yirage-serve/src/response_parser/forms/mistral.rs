@@ -1,6 +1,7 @@
 //! Mistral: a list of objects, or since 2025 a name and arguments behind `[ARGS]`.
 
 use super::{Form, Opener};
+use crate::response_parser::frame::{Arguments, Frame};
 use crate::response_parser::syntax::{Named, Objects, Syntax};
 
 pub(super) const FORM: Form = Form {
@@ -8,6 +9,7 @@ pub(super) const FORM: Form = Form {
     openers: &[Opener::new("[TOOL_CALLS]")],
     syntaxes: &[Syntax::Objects(&LIST), Syntax::Named(&CALL)],
     told: &[&["[TOOL_CALLS]"]],
+    written: WRITTEN,
     ..Form::NONE
 };
 
@@ -22,4 +24,13 @@ const CALL: Named = Named {
     end: None,
     // An id may stand behind the name.
     name: |text| text.split("[CALL_ID]").next().unwrap_or(text),
+};
+
+const WRITTEN: Frame<&str> = Frame {
+    first: "[TOOL_CALLS]",
+    between: "[ARGS]",
+    next: Some("[TOOL_CALLS]"),
+    last: "",
+    arguments: Arguments::Json,
+    ..Frame::NONE
 };

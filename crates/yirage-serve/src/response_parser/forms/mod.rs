@@ -28,6 +28,7 @@ mod qwen3_coder;
 mod seed_oss;
 mod tool_calls;
 
+use super::frame::Frame;
 use super::syntax::{Reader, Syntax};
 
 /// A form of calls.
@@ -47,6 +48,8 @@ pub(crate) struct Form {
     pub(super) begins_open: bool,
     /// What stands behind an opener in the place of a call where text for the user follows.
     pub(super) for_user: Option<&'static str>,
+    /// How calls that have to come are written, unless the template writes them in another way.
+    pub(super) written: Frame<&'static str>,
 }
 
 /// What stands before calls.
@@ -99,8 +102,16 @@ impl Opener {
 }
 
 impl Form {
-    const NONE: Form =
-        Form { name: "", openers: &[], at_start: &[], syntaxes: &[], told: &[], begins_open: false, for_user: None };
+    const NONE: Form = Form {
+        name: "",
+        openers: &[],
+        at_start: &[],
+        syntaxes: &[],
+        told: &[],
+        begins_open: false,
+        for_user: None,
+        written: Frame::NONE,
+    };
 
     /// A reader of calls by one of the form's kinds of syntax; `known` takes no tool that was not declared.
     pub(super) fn reader(&self, syntax: usize, known: bool) -> Option<Reader> {
@@ -119,7 +130,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Form> {
     FORMS.iter().copied()
 }
 
-/// The form of calls that have to come: objects that are all there is.
-pub(crate) fn forced() -> &'static Form {
+/// The form of calls that have to come and cannot come in the model's own: objects that are all there is.
+pub(super) fn bare() -> &'static Form {
     &llama3::FORM
 }

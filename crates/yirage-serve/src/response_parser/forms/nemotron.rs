@@ -1,6 +1,7 @@
 //! Nemotron: a list of objects in an element.
 
 use super::{Form, Opener};
+use crate::response_parser::frame::{Arguments, Frame};
 use crate::response_parser::syntax::{Objects, Syntax};
 
 pub(super) const FORM: Form = Form {
@@ -8,6 +9,7 @@ pub(super) const FORM: Form = Form {
     openers: &[Opener::new("<TOOLCALL>")],
     syntaxes: &[Syntax::Objects(&LIST)],
     told: &[&["<TOOLCALL>"]],
+    written: WRITTEN,
     ..Form::NONE
 };
 
@@ -17,4 +19,13 @@ const LIST: Objects = Objects {
     list: true,
     before: &[],
     end: Some("</TOOLCALL>"),
+};
+
+const WRITTEN: Frame<&str> = Frame {
+    first: "<TOOLCALL>[{\"name\": \"",
+    between: "\", \"arguments\": ",
+    next: Some("}, {\"name\": \""),
+    last: "}]</TOOLCALL>",
+    arguments: Arguments::Json,
+    ..Frame::NONE
 };

@@ -2,6 +2,7 @@
 //! (Hunyuan).
 
 use super::{Form, Opener};
+use crate::response_parser::frame::{Arguments, Frame};
 use crate::response_parser::syntax::{Named, Objects, Syntax};
 
 pub(super) const FORM: Form = Form {
@@ -9,6 +10,7 @@ pub(super) const FORM: Form = Form {
     openers: &[Opener::new("<tool_calls>")],
     syntaxes: &[Syntax::Objects(&OBJECTS), Syntax::Named(&NAMED)],
     told: &[&["<tool_calls>"]],
+    written: WRITTEN,
     ..Form::NONE
 };
 
@@ -28,4 +30,13 @@ const NAMED: Named = Named {
     end: Some("</tool_calls>"),
     // A kind may stand before the name, or a separator behind it.
     name: |text| text.trim_start_matches("function<tool_sep>").trim_end_matches("<tool_sep>"),
+};
+
+const WRITTEN: Frame<&str> = Frame {
+    first: "<tool_calls>\n{\"name\": \"",
+    between: "\", \"arguments\": ",
+    next: Some("}\n{\"name\": \""),
+    last: "}\n</tool_calls>",
+    arguments: Arguments::Json,
+    ..Frame::NONE
 };

@@ -2,6 +2,7 @@
 //! relatives. Values are bare text; of which type they are the tool's schema says.
 
 use super::json_string::{quoted, within_quotes};
+use super::json_text;
 use super::typed::typed;
 use super::{Seen, Step, is_name};
 use crate::response_parser::declared::Types;
@@ -216,7 +217,13 @@ impl Reader {
             value.begun = true;
         }
         let text = &seen.text[read..];
-        if let Some(length) = text.find(self.form.value_close) {
+        if !value.is_text && within_json(text, self.form.value_close, &value.types) && !seen.whole {
+            return match read {
+                0 => Step::More,
+                read => Step::Read(read),
+            };
+        }
+        if let Some(length) = value_ends(text, self.form.value_close, value) {
             let inside = &text[..length];
             let inside = inside.strip_suffix('\n').unwrap_or(inside);
             let written = match value.is_text {
@@ -248,6 +255,31 @@ impl Reader {
             read => Step::Read(read),
         }
     }
+}
+
+/// Where a value ends: at its mark, of which JSON may have some in its texts.
+fn value_ends(text: &str, close: &str, value: &Value) -> Option<usize> {
+    let json = text.trim_start();
+    let begin = text.len() - json.len();
+    let end = match json_end(json, &value.types) {
+        Some(Ok(Some(length))) if !value.is_text => begin + length,
+        _ => 0,
+    };
+    // What stands behind the JSON is not of it: then it was none.
+    let behind = text[end..].trim_start().starts_with(close);
+    let from = if behind { end } else { 0 };
+    text[from..].find(close).map(|at| from + at)
+}
+
+/// Whether a mark that is there may stand in a text of JSON that has not ended.
+fn within_json(text: &str, close: &str, types: &Types) -> bool {
+    text.contains(close) && matches!(json_end(text.trim_start(), types), Some(Ok(None)))
+}
+
+/// Where the JSON at the beginning of a text ends, if it has; none where it cannot be any.
+fn json_end(text: &str, types: &Types) -> Option<Result<Option<usize>, ()>> {
+    let begins = text.starts_with(['{', '[']) || text.starts_with('"') && !types.has("string");
+    begins.then(|| json_text::value(text, false))
 }
 
 /// A name that stands in quotation marks or not, of which the first may be missing, and what follows it.

@@ -5,7 +5,7 @@ const MAX_DEPTH: usize = 128;
 
 /// A JSON object or list as it comes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct JsonText {
+pub(in crate::response_parser) struct JsonText {
     /// What closes each level that is open.
     open: Vec<u8>,
     in_text: bool,
@@ -14,7 +14,7 @@ pub(super) struct JsonText {
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(in crate::response_parser) enum Progress {
     /// All that was shown is part of it, and more is.
     Open,
     /// It ended with so many of the bytes that were shown.
@@ -25,7 +25,7 @@ pub(super) enum Progress {
 
 impl JsonText {
     /// Takes more of it, which begins with a bracket.
-    pub(super) fn take(&mut self, text: &str) -> Progress {
+    pub(in crate::response_parser) fn take(&mut self, text: &str) -> Progress {
         for (at, byte) in text.bytes().enumerate() {
             if self.in_text {
                 match byte {

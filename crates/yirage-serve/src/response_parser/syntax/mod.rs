@@ -11,6 +11,7 @@ mod typed;
 
 pub(super) use braces::Braces;
 pub(super) use elements::Elements;
+pub(super) use json_text::{JsonText, Progress};
 pub(super) use named::Named;
 pub(super) use objects::Objects;
 pub(super) use python::Python;

@@ -1,0 +1,85 @@
+//! Calls as a model writes them: names and arguments in the frame of its form.
+
+use super::lark::{Lark, Text, one_of};
+use super::{braces, elements, python};
+use crate::response_parser::{Arguments, Frame};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How one model writes calls.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Own {
+    pub(super) frame: Frame,
+    /// Marks of the frame that are tokens.
+    pub(super) tokens: Vec<(String, u32)>,
+}
+
+/// Calls that have to come.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OwnCalls {
+    pub(super) own: Arc<Own>,
+    /// Names with the schemas of arguments.
+    pub(super) tools: Vec<(String, Value)>,
+    /// How many there may be.
+    pub(super) most: usize,
+    /// Whether they follow a thought.
+    pub(super) thought: bool,
+}
+
+impl Own {
+    /// A frame, whose marks are these tokens of a model; some of them end its answers.
+    pub(crate) fn new(mut frame: Frame, tokens: Vec<(String, u32)>, ends: &[u32]) -> Own {
+        for (text, _) in tokens.iter().filter(|(_, id)| ends.contains(id)) {
+            // What ends an answer stands behind the calls and is not of the text.
+            if let Some(at) = frame.last.find(text.as_str()) {
+                frame.last.truncate(at);
+            }
+            frame.next = frame.next.filter(|next| !next.contains(text.as_str()));
+        }
+        Own { frame, tokens }
+    }
+}
+
+impl OwnCalls {
+    /// The grammar of them.
+    ///
+    /// # Errors
+    /// Arguments that cannot be written in the form, or not be held to their schema, by their place.
+    pub(crate) fn lark(&self) -> Result<String, String> {
+        let Own { frame, tokens } = &*self.own;
+        let mut lark = Lark::new(tokens);
+        let calls = self.tools.iter().map(|(name, parameters)| {
+            let arguments = arguments(&mut lark, &frame.arguments, parameters);
+            let arguments = arguments.map_err(|why| format!("{name}: {why}"))?;
+            Ok(lark.rule(&format!("{} {arguments}", lark.text(&format!("{name}{}", frame.between)))))
+        });
+        let calls = calls.collect::<Result<Vec<_>, String>>()?;
+        let call = lark.rule(&one_of(calls));
+        let first = if self.thought { frame.first.trim_start() } else { &frame.first };
+        let mut start = format!("{} {call}", lark.text(first));
+        if let Some(next) = frame.next.as_deref().filter(|_| self.most > 1) {
+            let next = lark.text(next);
+            start.push_str(&format!(" ({next} {call}){{0,{}}}", self.most - 1));
+        }
+        start.push_str(&format!(" {}", lark.text(&frame.last)));
+        let before = match &frame.thought {
+            Some([open, close]) => {
+                let text = Text { least: 0, most: None, mark: "<|", close, trimmed: false };
+                format!("({} {})? ", lark.text(open), lark.free(&text))
+            }
+            // Models leave lines between thoughts and calls.
+            None if self.thought => "/\\n{1,2}/? ".to_owned(),
+            None => String::new(),
+        };
+        Ok(lark.whole(&(before + &start)))
+    }
+}
+
+fn arguments(lark: &mut Lark<'_>, kind: &Arguments, parameters: &Value) -> Result<String, String> {
+    match kind {
+        Arguments::Json => lark.json(parameters),
+        Arguments::Elements(of) => elements::arguments(lark, of, parameters),
+        Arguments::Python => python::arguments(lark, parameters),
+        Arguments::Braces { quote } => braces::arguments(lark, quote, parameters),
+    }
+}
