@@ -1,9 +1,9 @@
 """Answers of schemas by a model that knows nothing, by the PyPI package `jsonschema` with its checker of formats.
 
-    python tools/oracle/schemas.py PROGRAM FOLDER... [--seeds 100]
+    python tools/oracle/schemas.py PROGRAM PATH... [--seeds 100]
 
-PROGRAM is the example `walk_schemas` of crates/yirage-serve. A FOLDER holds schemas, one a file, or files of JSON Schema's
-official test suite, of which each case's schema is one. Each answer has to be valid, and none may come to where nothing can
+PROGRAM is the example `walk_schemas` of crates/yirage-serve. A PATH is a file, or a folder of files, each of which is a
+schema or one of JSON Schema's official test suite, of which each case's schema is one. Each answer has to be valid, and none may come to where nothing can
 follow. The suite is not part of this repository; `pip install jsonschema` does not have it, its own repository does.
 """
 
@@ -23,9 +23,9 @@ MARKS = {jsonschema.Draft4Validator: "http://json-schema.org/draft-04/schema#",
          jsonschema.Draft7Validator: "http://json-schema.org/draft-07/schema#"}
 
 
-def read(folder):
+def read(place):
     """Schemas with where they are from and their validator."""
-    for path in sorted(folder.rglob("*.json")):
+    for path in sorted(place.rglob("*.json")) if place.is_dir() else [place]:
         try:
             data = json.loads(path.read_text())
         except (ValueError, UnicodeDecodeError):
@@ -46,12 +46,12 @@ def read(folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("folders", nargs="+", type=pathlib.Path)
+    parser.add_argument("paths", nargs="+", type=pathlib.Path)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--bytes", type=int, default=2000)
     parser.add_argument("--refused", action="store_true", help="print what is refused as well")
     options = parser.parse_args()
-    schemas = [one for folder in options.folders for one in read(folder)]
+    schemas = [one for path in options.paths for one in read(path)]
     lines = "".join(json.dumps(schema) + "\n" for _, schema, _ in schemas)
     run = subprocess.run([options.program, str(options.seeds), str(options.bytes)], input=lines, capture_output=True,
                          text=True, check=False)

@@ -10,7 +10,7 @@ use super::ops;
 use super::python::{self, Layout};
 use super::render::Rendering;
 use super::value::Value;
-use super::{filters_list, filters_text, format};
+use super::{filters_html, filters_list, filters_text, format};
 use crate::chat::limits;
 
 const NAMES: [&str; 12] =
@@ -18,7 +18,8 @@ const NAMES: [&str; 12] =
 
 /// Whether there is such a filter.
 pub(super) fn exists(name: &str) -> bool {
-    NAMES.contains(&name) || filters_list::NAMES.contains(&name) || filters_text::NAMES.contains(&name)
+    let others: [&[&str]; 3] = [&filters_html::NAMES, &filters_list::NAMES, &filters_text::NAMES];
+    NAMES.contains(&name) || others.iter().any(|names| names.contains(&name))
 }
 
 /// `value | name(args)`.
@@ -29,6 +30,9 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
     }
     if filters_text::NAMES.contains(&name) {
         return filters_text::apply(name, value, args, &budget);
+    }
+    if filters_html::NAMES.contains(&name) {
+        return filters_html::apply(name, value, args, &budget);
     }
     match name {
         "default" | "d" => {

@@ -74,7 +74,11 @@ fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
             Ok(Value::Int(words.count() as i128))
         }
         "urlencode" => url_encode(this, budget),
-        _ => escape(this, budget),
+        _ => {
+            let mut out = Writer::new(budget)?;
+            escape(this, &mut out)?;
+            Ok(Value::written(out))
+        }
     }
 }
 
@@ -178,8 +182,8 @@ fn truncate(this: &str, value: &Value, args: Args, budget: &Rc<Budget>) -> Outco
     Ok(Value::written(out))
 }
 
-fn escape(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
-    let mut out = Writer::new(budget)?;
+/// Writes a text as HTML.
+pub(super) fn escape(this: &str, out: &mut Writer) -> Outcome<()> {
     for c in this.chars() {
         match c {
             '&' => out.push_str("&amp;")?,
@@ -190,7 +194,7 @@ fn escape(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
             c => out.push(c)?,
         }
     }
-    Ok(Value::written(out))
+    Ok(())
 }
 
 fn url_encode(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {

@@ -56,7 +56,7 @@ pub(super) struct Rewriter<'a> {
 pub(super) fn whole(schema: &Value) -> Result<Value, String> {
     let draft = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let hides = ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|old| draft.contains(old));
-    let index = Index::new(schema);
+    let index = Index::new(schema, hides);
     let mut rewriter =
         Rewriter { index, hides, definitions: HashMap::new(), waiting: Vec::new(), written: 0, multiple: None };
     let mut out = rewriter.of(schema, &Place { base: String::new(), path: "#".into() })?;
@@ -371,6 +371,7 @@ impl<'a> Rewriter<'a> {
             Some(one) => Some(self.of(one, &place.at(&["additionalProperties"]))?),
             None => self.unevaluated(map, &mut properties, place)?,
         };
+        let mut everywhere: Option<Value> = None;
         for (pattern, one) in patterns {
             match names::all(&pattern) {
                 Some(names) => {
@@ -378,13 +379,19 @@ impl<'a> Rewriter<'a> {
                         join(&mut properties, name, &one);
                     }
                 }
-                None => {
-                    if names::fits_all(&pattern) {
-                        additional = Some(Value::Bool(false));
-                    }
-                    kept.insert(pattern_of(&pattern, place)?, one);
+                None if names::fits_all(&pattern) => {
+                    everywhere = Some(everywhere.map_or(one.clone(), |other| json!({"allOf": [other, one]})));
                 }
+                None => drop(kept.insert(pattern_of(&pattern, place)?, one)),
             }
+        }
+        let mut kept = names::apart(kept);
+        if let Some(one) = everywhere {
+            for own in properties.values_mut().chain(kept.values_mut()) {
+                *own = json!({"allOf": [own.take(), one]});
+            }
+            // No name is left for what is said of others.
+            additional = Some(one);
         }
         if let Some(one) = map.get("propertyNames") {
             let at = place.at(&["propertyNames"]);
