@@ -13,6 +13,7 @@ by nothing.
 
 import argparse
 import collections
+import copy
 import itertools
 import pathlib
 import re
@@ -350,16 +351,15 @@ def expressions():
     for value in VALUES:
         yield "value", "{{ %s }}" % value
         for name, arguments in FILTERS.items():
-            calls = [name_ for name_ in arguments] if not name else [f"{name}({given})" for given in arguments]
-            for call in calls:
+            for call in [f"{name}({given})" for given in arguments] if name else arguments:
                 lazy = "|list" if (name or call) in LAZY else ""
                 yield f"filter {name or call}", "{{ (%s)|%s%s }}" % (value, call, lazy)
         for name, arguments in TESTS.items():
-            for call in arguments if not name else [f"{name}({given})" for given in arguments]:
+            for call in [f"{name}({given})" for given in arguments] if name else arguments:
                 yield f"test {name or call}", "{{ (%s) is %s }}" % (value, call)
         for of, methods in METHODS.items():
             for name, arguments in methods.items():
-                for call in [f"{one}()" for one in arguments] if not name else [f"{name}({given})" for given in arguments]:
+                for call in [f"{name}({given})" for given in arguments] if name else [f"{one}()" for one in arguments]:
                     yield f"method {call.split('(')[0]}", "{{ (%s).%s }}" % (value, call)
         for place in SLICES:
             yield "place", "{{ (%s)%s }}" % (value, place)
@@ -375,8 +375,8 @@ def expressions():
         yield "braces", "{{ '%s'.format(%s) }}" % (form, value)
     for three in itertools.product(PIECES, repeat=3):
         yield "white space", "".join(three)
-    for single in SINGLE.strip("\n").split("\n{"):
-        yield "single", single if single.startswith("{") else "{" + single
+    for single in re.split(r"\n(?=\{)", SINGLE.strip("\n")):
+        yield "single", single
 
 
 VARIABLES = {
@@ -417,7 +417,7 @@ def main():
         ours = found.get("text")
         try:
             theirs = env.from_string(template).render(messages=[], tools=None, documents=None, bos_token="<s>", eos_token="</s>",
-                                                      add_generation_prompt=True, **VARIABLES)
+                                                      add_generation_prompt=True, **copy.deepcopy(VARIABLES))
         except Exception:  # what Python raises within a template is of any kind
             theirs = None
         if theirs == ours:

@@ -63,7 +63,7 @@ def by_jinja2(env, request):
 def by_yirage(program, requests):
     text = "".join(json.dumps(request) + "\n" for request in requests)
     done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.rstrip("\n").split("\n")]
 
 
 def main():

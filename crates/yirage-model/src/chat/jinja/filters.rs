@@ -85,9 +85,13 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
         "round" => round(&value, args),
         "format" => {
             let pattern = python::to_text(&value, &budget)?;
-            let values = match args.named.is_empty() {
-                true => Value::list(&budget, args.plain, true)?,
-                false => return Err(Fault::wrong("`format` takes values by their place here")),
+            let values = match (args.plain.is_empty(), args.named.is_empty()) {
+                (_, true) => Value::list(&budget, args.plain, true)?,
+                (true, false) => {
+                    let named = args.named.into_iter().map(|(name, value)| Ok((Value::text(&budget, &name)?, value)));
+                    Value::dict(&budget, named.collect::<Outcome<_>>()?)?
+                }
+                _ => return Err(Fault::wrong("`format` takes values by their place or by their name, not both")),
             };
             format::percent(pattern.as_str().unwrap_or_default(), &values, &budget)
         }
@@ -154,8 +158,21 @@ fn round(value: &Value, args: Args) -> Outcome<Value> {
     };
     match value.as_int() {
         Some(whole) if method == "common" && precision >= 0 => Ok(Value::Int(whole)),
+        Some(whole) if method == "common" => Ok(Value::Int(rounded_to(whole, precision.unsigned_abs()))),
         _ => Ok(Value::Float(rounded)),
     }
+}
+
+/// An integer with so many zeros at its end.
+fn rounded_to(whole: i128, zeros: u32) -> i128 {
+    let Some(unit) = 10i128.checked_pow(zeros) else { return 0 };
+    let (below, part) = (whole.div_euclid(unit), whole.rem_euclid(unit));
+    let up = match part.cmp(&(unit - part)) {
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal => below % 2 != 0,
+        std::cmp::Ordering::Greater => true,
+    };
+    (below + i128::from(up)).checked_mul(unit).unwrap_or(whole)
 }
 
 /// `tojson` as model authors have it: `json.dumps` without HTML escapes.

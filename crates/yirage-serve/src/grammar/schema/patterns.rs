@@ -33,7 +33,7 @@ fn narrowed(pattern: &str) -> String {
 
 /// A pattern whose classes by a letter have what all dialects mean by it.
 fn common(pattern: &str) -> String {
-    replaced(pattern, |found| found.letters, |letter, _| letter.into())
+    replaced(pattern, |found| found.letters, |letter, _| (*letter).to_owned())
 }
 
 /// A pattern with other texts for some of its parts.

@@ -194,4 +194,12 @@ mod tests {
         }
         assert_eq!(index.find("", "#"), Some(&root));
     }
+
+    #[test]
+    fn beside_a_reference_of_an_old_draft_is_no_id() {
+        let root = json!({"$defs": {"a": {"$id": "http://x.example/b/", "$ref": "c"}}});
+        for (hides, base) in [(true, ""), (false, "http://x.example/b/")] {
+            assert_eq!(Index::new(&root, hides).base(&root["$defs"]["a"], ""), base);
+        }
+    }
 }
