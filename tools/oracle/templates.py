@@ -11,17 +11,28 @@ the shapes are written to FILE, which the test `chat_shapes` reads. Ends with 1 
 """
 
 import argparse
+import datetime
 import json
 import pathlib
 import subprocess
 import sys
 
 import jinja2
-from jinja2.ext import loopcontrols
+from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OWN = ROOT / "crates/yirage-model/tests/golden/templates"
+
+
+class Generation(Extension):
+    """`{% generation %}`, by which transformers marks what a model wrote; a rendering shows nothing of it."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        return jinja2.nodes.Scope(parser.parse_statements(["name:endgeneration"], drop_needle=True), lineno=line)
 
 
 def environment():
@@ -31,9 +42,11 @@ def environment():
     def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
         return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
-    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
     env.filters["tojson"] = tojson
     env.globals["raise_exception"] = raise_exception
+    # The example's clock stands at its beginning.
+    env.globals["strftime_now"] = datetime.datetime.fromtimestamp(0, datetime.timezone.utc).strftime
     return env
 
 
@@ -50,7 +63,7 @@ def by_jinja2(env, request):
 def by_yirage(program, requests):
     text = "".join(json.dumps(request) + "\n" for request in requests)
     done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.rstrip("\n").split("\n")]
 
 
 def main():

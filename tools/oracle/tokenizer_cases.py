@@ -328,9 +328,11 @@ def reference(path, texts, dice):
     except Exception:
         return None
     if library.normalizer:
-        # Which of two tokens wins that are one when normalised depends on the library's hashes.
+        # Which of two tokens wins that are one when normalised depends on the library's hashes; one that is nothing then it
+        # finds without end.
         searched = [t.content for t in library.get_added_tokens_decoder().values() if t.normalized]
-        if len({library.normalizer.normalize_str(t) for t in searched}) < len(searched):
+        searched = [library.normalizer.normalize_str(content) for content in searched]
+        if len(set(searched)) < len(searched) or "" in searched:
             return None
     library.no_padding()
     library.no_truncation()

@@ -239,7 +239,9 @@ impl Loader<'_> {
         let name = self.name;
         let unk = self.unk_token.as_ref().and_then(|text| vocab.get(text.as_bytes())).or(self.unk_id);
         let mut steps = parts.splitting.steps;
-        let model = self.model(&vocab, parts.splitting.byte_level)?;
+        // A model that reads bytes does not see what stands for none of the text.
+        let reads_bytes = parts.splitting.byte_level && !normalize::may_insert(&parts.normalizers);
+        let model = self.model(&vocab, reads_bytes)?;
         if parts.splitting.byte_level && !matches!(model, Model::Bpe { alphabet: Alphabet::Bytes(_), .. }) {
             steps.push(Step::Bytes);
         }

@@ -53,7 +53,7 @@ pub use gguf::GgufVocab;
 use added::{Fragment, Leftmost, LongestFirst};
 use framed::PairPart;
 use model::{Model, Scratch};
-use normalize::Normalizer;
+use normalize::{Beginning, Normalizer};
 use split::Step;
 use watch::Watch;
 
@@ -164,7 +164,7 @@ impl Tokenizer {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
-        let (text, same_start) = normalize::apply(&self.normalizers, Cow::Borrowed(text), watch)?;
+        let (text, beginning) = normalize::apply(&self.normalizers, Cow::Borrowed(text), watch)?;
         let fragments = match &self.partition {
             Partition::Leftmost { normalized, .. } => normalized.partition(&text, parse_special, watch)?,
             Partition::LongestFirst { .. } => vec![Fragment::Text(0..text.len())],
@@ -173,8 +173,11 @@ impl Tokenizer {
             match fragment {
                 Fragment::Token(id) => out.push(id),
                 Fragment::Text(range) => {
-                    let first = at_start && same_start && range.start == 0;
-                    let pieces = split::apply(&self.steps, Cow::Borrowed(&text[range]), first, watch)?;
+                    let beginning = Beginning {
+                        same: at_start && beginning.same && range.start == 0,
+                        inserted: beginning.inserted.saturating_sub(range.start),
+                    };
+                    let pieces = split::apply(&self.steps, Cow::Borrowed(&text[range]), beginning, watch)?;
                     for word in pieces.ranges {
                         self.model.encode(&self.tokens, &pieces.text[word], scratch, watch, out)?;
                     }

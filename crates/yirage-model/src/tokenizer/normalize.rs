@@ -48,21 +48,45 @@ pub(super) enum Normalizer {
     Bytes,
 }
 
-/// Applies the rewrites in order. Also whether the text still begins as it did: not where its first character went.
+/// How a text begins, as the one does that it was made from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beginning {
+    /// At the same character.
+    pub(super) same: bool,
+    /// Behind so many bytes that replacements of nothing put there.
+    pub(super) inserted: usize,
+}
+
+/// Applies the rewrites in order. The text does not begin as it did where its first character went.
 pub(super) fn apply<'a>(
     steps: &[Normalizer],
     mut text: Cow<'a, str>,
     watch: &Watch,
-) -> Result<(Cow<'a, str>, bool), TokenizerError> {
-    let mut same_start = true;
+) -> Result<(Cow<'a, str>, Beginning), TokenizerError> {
+    let (mut same, mut inserted) = (true, 0);
     let (times, more) = limits::MAX_GROWTH;
     let longest = text.len().saturating_mul(times).saturating_add(more);
     for step in steps {
-        same_start &= !text.chars().next().is_some_and(|first| drops(step, first));
-        text = one(step, text, longest, watch)?;
+        same &= !text.chars().next().is_some_and(|first| drops(step, first));
+        (text, inserted) = match step {
+            Normalizer::Replace(pattern, content) => replace(pattern, content, (text, inserted), longest, watch)?,
+            Normalizer::Prepend(prefix) if inserted > 0 => (one(step, text, longest), inserted + prefix.len()),
+            _ if inserted == 0 => (one(step, text, longest), 0),
+            // The reference library has no answer where what was inserted is rewritten.
+            _ => {
+                let rewritten = one(step, text.clone(), longest);
+                let kept = if rewritten == text { inserted } else { 0 };
+                (rewritten, kept)
+            }
+        };
         check_length(text.len(), longest)?;
     }
-    Ok((text, same_start))
+    Ok((text, Beginning { same, inserted }))
+}
+
+/// Whether some rewrite may replace nothing by something.
+pub(super) fn may_insert(steps: &[Normalizer]) -> bool {
+    steps.iter().any(|step| matches!(step, Normalizer::Replace(pattern, _) if pattern.may_be_empty()))
 }
 
 /// Whether a rewrite takes away a character that stands in front.
@@ -82,13 +106,9 @@ fn check_length(bytes: usize, limit: usize) -> Result<(), TokenizerError> {
     if bytes > limit { Err(TokenizerError::TextTooLong { bytes, limit }) } else { Ok(()) }
 }
 
-fn one<'a>(
-    step: &Normalizer,
-    text: Cow<'a, str>,
-    longest: usize,
-    watch: &Watch,
-) -> Result<Cow<'a, str>, TokenizerError> {
-    Ok(match step {
+/// One rewrite, other than replacements.
+fn one<'a>(step: &Normalizer, text: Cow<'a, str>, longest: usize) -> Cow<'a, str> {
+    match step {
         Normalizer::Nfc if is_nfc_quick(text.chars()) == IsNormalized::Yes => text,
         Normalizer::Nfc => Cow::Owned(text.nfc().collect()),
         Normalizer::Nfd | Normalizer::SpaceIdeographs | Normalizer::StripMarks if text.is_ascii() => text,
@@ -106,7 +126,7 @@ fn one<'a>(
         }
         Normalizer::Prepend(_) if text.is_empty() => text,
         Normalizer::Prepend(prefix) => Cow::Owned(format!("{prefix}{text}")),
-        Normalizer::Replace(pattern, content) => replace(pattern, content, text, longest, watch)?,
+        Normalizer::Replace(..) => text,
         Normalizer::Clean => Cow::Owned(bert::clean(&text)),
         Normalizer::SpaceIdeographs => Cow::Owned(bert::space_ideographs(&text)),
         Normalizer::StripMarks => Cow::Owned(bert::strip_marks(&text)),
@@ -115,7 +135,7 @@ fn one<'a>(
         Normalizer::Translation => Cow::Owned(text.chars().filter_map(for_translation).collect()),
         Normalizer::Charsmap(table) => Cow::Owned(table.apply(&text, longest)),
         Normalizer::Bytes => Cow::Owned(text.bytes().map(byte_char).collect()),
-    })
+    }
 }
 
 /// What becomes of a character by the rules `nmt_nfkc` of SentencePiece, apart from NFKC.
@@ -128,17 +148,20 @@ fn for_translation(c: char) -> Option<char> {
     }
 }
 
+/// Replaces all matches in a text of which so many bytes were inserted in front.
 fn replace<'a>(
     pattern: &Pattern,
     content: &str,
-    text: Cow<'a, str>,
+    (text, inserted): (Cow<'a, str>, usize),
     longest: usize,
     watch: &Watch,
-) -> Result<Cow<'a, str>, TokenizerError> {
+) -> Result<(Cow<'a, str>, usize), TokenizerError> {
     let mut out = String::new();
     let mut done = 0;
     let mut wanted = 0;
     let mut any = false;
+    // What replaces a part of the inserted text, or the nothing behind it, is inserted too.
+    let (mut front, mut behind, mut within) = (0, 0, true);
     pattern.each(&text, watch, |found| {
         any = true;
         wanted = wanted.max(out.len()) + (found.start - done) + content.len();
@@ -148,11 +171,19 @@ fn replace<'a>(
         out.push_str(&text[done..found.start]);
         out.push_str(content);
         done = found.end;
+        if found.end <= inserted {
+            (front, behind) = (out.len(), found.end);
+        } else if std::mem::take(&mut within) {
+            front += found.start.min(inserted) - behind;
+        }
     })?;
     check_length(wanted, longest)?;
+    if within {
+        front += inserted - behind;
+    }
     if !any {
-        return Ok(text);
+        return Ok((text, inserted));
     }
     out.push_str(&text[done..]);
-    Ok(Cow::Owned(out))
+    Ok((Cow::Owned(out), front))
 }

@@ -70,6 +70,11 @@ impl Pattern {
         })
     }
 
+    /// Whether a match may have no characters, as far as is known.
+    pub(super) fn may_be_empty(&self) -> bool {
+        matches!(self, Self::Linear(_) | Self::Backtracking(_))
+    }
+
     /// Calls `visit` with every match, left to right, not overlapping. An empty match is one unless it stands where the
     /// match before it ends; nothing matches in an empty text.
     pub(super) fn each(

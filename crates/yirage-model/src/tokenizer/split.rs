@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::bert;
 use super::bytes::byte_char;
 use super::error::TokenizerError;
+use super::normalize::Beginning;
 use super::pattern::Pattern;
 use super::scripts::Scripts;
 use super::watch::Watch;
@@ -63,18 +64,18 @@ pub(super) struct Pieces<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) ranges: Vec<Range<usize>>,
     /// The text begins as the caller's text does.
-    at_start: bool,
+    beginning: Beginning,
 }
 
-/// Applies all steps to a fragment; `at_start` is true for the fragment that begins the caller's text.
+/// Applies all steps to a fragment, of which is said how it begins, as the caller's text does.
 pub(super) fn apply<'a>(
     steps: &[Step],
     text: Cow<'a, str>,
-    at_start: bool,
+    beginning: Beginning,
     watch: &Watch,
 ) -> Result<Pieces<'a>, TokenizerError> {
     let whole = 0..text.len();
-    let mut pieces = Pieces { ranges: if text.is_empty() { vec![] } else { vec![whole] }, text, at_start };
+    let mut pieces = Pieces { ranges: if text.is_empty() { vec![] } else { vec![whole] }, text, beginning };
     for step in steps {
         match step {
             Step::Split { pattern, behavior, invert } => split(&mut pieces, pattern, *behavior, *invert, watch)?,
@@ -95,7 +96,16 @@ pub(super) fn apply<'a>(
             Step::Length(length) => narrow(&mut pieces, |piece, cut| {
                 piece.char_indices().step_by(*length).for_each(|(at, _)| cut(at));
             }),
-            Step::Bytes => rebuild(&mut pieces, |piece, _, out| out.extend(piece.bytes().map(byte_char))),
+            Step::Bytes => {
+                let inserted = pieces.beginning.inserted;
+                rebuild(&mut pieces, |piece, offset, out| {
+                    out.extend(piece.bytes().map(byte_char));
+                    // The reference library finds nothing that this replaces, and so keeps both.
+                    if offset + piece.len() <= inserted {
+                        out.push_str(piece);
+                    }
+                });
+            }
         }
     }
     Ok(pieces)
@@ -205,17 +215,22 @@ fn words(pieces: &mut Pieces<'_>) {
 
 fn rebuild(pieces: &mut Pieces<'_>, write: impl Fn(&str, usize, &mut String)) {
     let mut text = String::with_capacity(pieces.text.len() + pieces.ranges.len());
-    pieces.at_start &= pieces.ranges.first().is_some_and(|first| first.start == 0);
+    let before = pieces.beginning;
+    let same = before.same && pieces.ranges.first().is_some_and(|first| first.start == 0);
+    pieces.beginning = Beginning { same, inserted: 0 };
     for range in &mut pieces.ranges {
         let start = text.len();
         write(&pieces.text[range.clone()], range.start, &mut text);
+        if range.end <= before.inserted {
+            pieces.beginning.inserted = text.len();
+        }
         *range = start..text.len();
     }
     pieces.text = Cow::Owned(text);
 }
 
 fn metaspace(pieces: &mut Pieces<'_>, mark: char, prepend: Prepend) {
-    let at_start = pieces.at_start;
+    let at_start = pieces.beginning.same;
     rebuild(pieces, |piece, offset, out| {
         let wanted = match prepend {
             Prepend::Never => false,
@@ -233,9 +248,11 @@ fn metaspace(pieces: &mut Pieces<'_>, mark: char, prepend: Prepend) {
 mod tests {
     use super::*;
 
+    const START: Beginning = Beginning { same: true, inserted: 0 };
+
     fn cut(behavior: Behavior, invert: bool, text: &str) -> Vec<String> {
         let steps = [Step::Split { pattern: Pattern::Literal("-".into()), behavior, invert }];
-        let pieces = apply(&steps, Cow::Borrowed(text), true, &Watch::new(64)).unwrap();
+        let pieces = apply(&steps, Cow::Borrowed(text), START, &Watch::new(64)).unwrap();
         pieces.ranges.iter().map(|r| pieces.text[r.clone()].to_owned()).collect()
     }
 
@@ -252,7 +269,7 @@ mod tests {
 
     #[test]
     fn punctuation_is_cut_off_words() {
-        let pieces = apply(&[Step::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), true, &Watch::new(64)).unwrap();
+        let pieces = apply(&[Step::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), START, &Watch::new(64)).unwrap();
         let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
         assert_eq!(words, ["don", "'", "t", "(", "stop", ")", "ab", "。", "c"]);
     }
@@ -260,9 +277,22 @@ mod tests {
     #[test]
     fn metaspace_marks_words() {
         let steps = [Step::Metaspace { mark: '▁', prepend: Prepend::First, cut: true }];
-        let pieces = apply(&steps, Cow::Borrowed("Hey my  friend"), true, &Watch::new(64)).unwrap();
+        let pieces = apply(&steps, Cow::Borrowed("Hey my  friend"), START, &Watch::new(64)).unwrap();
         let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
         assert_eq!(words, ["▁Hey", "▁my", "▁", "▁friend"]);
-        assert_eq!(apply(&steps, Cow::Borrowed("Hey"), false, &Watch::new(64)).unwrap().text, "Hey");
+        let later = Beginning { same: false, inserted: 0 };
+        assert_eq!(apply(&steps, Cow::Borrowed("Hey"), later, &Watch::new(64)).unwrap().text, "Hey");
+    }
+
+    #[test]
+    fn bytes_of_what_replaced_nothing_stand_beside_it() {
+        let steps = [Step::Split { pattern: Pattern::Char('-'), behavior: Behavior::Isolated, invert: false }, Step::Bytes];
+        let words = |inserted| {
+            let beginning = Beginning { same: true, inserted };
+            let pieces = apply(&steps, Cow::Borrowed("-ä-"), beginning, &Watch::new(64)).unwrap();
+            pieces.ranges.iter().map(|r| pieces.text[r.clone()].to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(words(0), ["-", "Ã¤", "-"]);
+        assert_eq!(words(1), ["--", "Ã¤", "-"]);
     }
 }

@@ -48,9 +48,11 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args
     match name {
         "divisibleby" => {
             let [by] = args.bind(name, ["num"])?;
-            return match (value.as_int(), needed(by, name, "num")?.as_int()) {
-                (Some(value), Some(by)) if by != 0 => Ok(value.checked_rem(by) == Some(0)),
-                _ => Err(Fault::wrong("`divisibleby` takes integers, and not 0")),
+            let by = needed(by, name, "num")?;
+            return match (value.as_int().zip(by.as_int()), value.as_float().zip(by.as_float())) {
+                (Some((value, by)), _) if by != 0 => Ok(value.checked_rem(by) == Some(0)),
+                (None, Some((value, by))) if by != 0.0 => Ok(value % by == 0.0),
+                _ => Err(Fault::wrong("`divisibleby` takes numbers, and not 0")),
             };
         }
         "sameas" => {

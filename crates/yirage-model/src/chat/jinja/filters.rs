@@ -10,7 +10,7 @@ use super::ops;
 use super::python::{self, Layout};
 use super::render::Rendering;
 use super::value::Value;
-use super::{filters_list, filters_text, format};
+use super::{filters_html, filters_list, filters_text, format};
 use crate::chat::limits;
 
 const NAMES: [&str; 12] =
@@ -18,7 +18,8 @@ const NAMES: [&str; 12] =
 
 /// Whether there is such a filter.
 pub(super) fn exists(name: &str) -> bool {
-    NAMES.contains(&name) || filters_list::NAMES.contains(&name) || filters_text::NAMES.contains(&name)
+    let others: [&[&str]; 3] = [&filters_html::NAMES, &filters_list::NAMES, &filters_text::NAMES];
+    NAMES.contains(&name) || others.iter().any(|names| names.contains(&name))
 }
 
 /// `value | name(args)`.
@@ -29,6 +30,9 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
     }
     if filters_text::NAMES.contains(&name) {
         return filters_text::apply(name, value, args, &budget);
+    }
+    if filters_html::NAMES.contains(&name) {
+        return filters_html::apply(name, value, args, &budget);
     }
     match name {
         "default" | "d" => {
@@ -81,9 +85,13 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
         "round" => round(&value, args),
         "format" => {
             let pattern = python::to_text(&value, &budget)?;
-            let values = match args.named.is_empty() {
-                true => Value::list(&budget, args.plain, true)?,
-                false => return Err(Fault::wrong("`format` takes values by their place here")),
+            let values = match (args.plain.is_empty(), args.named.is_empty()) {
+                (_, true) => Value::list(&budget, args.plain, true)?,
+                (true, false) => {
+                    let named = args.named.into_iter().map(|(name, value)| Ok((Value::text(&budget, &name)?, value)));
+                    Value::dict(&budget, named.collect::<Outcome<_>>()?)?
+                }
+                _ => return Err(Fault::wrong("`format` takes values by their place or by their name, not both")),
             };
             format::percent(pattern.as_str().unwrap_or_default(), &values, &budget)
         }
@@ -150,8 +158,21 @@ fn round(value: &Value, args: Args) -> Outcome<Value> {
     };
     match value.as_int() {
         Some(whole) if method == "common" && precision >= 0 => Ok(Value::Int(whole)),
+        Some(whole) if method == "common" => Ok(Value::Int(rounded_to(whole, precision.unsigned_abs()))),
         _ => Ok(Value::Float(rounded)),
     }
+}
+
+/// An integer with so many zeros at its end.
+fn rounded_to(whole: i128, zeros: u32) -> i128 {
+    let Some(unit) = 10i128.checked_pow(zeros) else { return 0 };
+    let (below, part) = (whole.div_euclid(unit), whole.rem_euclid(unit));
+    let up = match part.cmp(&(unit - part)) {
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal => below % 2 != 0,
+        std::cmp::Ordering::Greater => true,
+    };
+    (below + i128::from(up)).checked_mul(unit).unwrap_or(whole)
 }
 
 /// `tojson` as model authors have it: `json.dumps` without HTML escapes.

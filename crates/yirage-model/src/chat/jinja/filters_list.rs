@@ -390,7 +390,11 @@ fn dict_sort(value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
         return Err(Fault::wrong(format!("`dictsort` takes a dict, and not a value of kind {}", value.kind())));
     };
     let case = case.is_some_and(|case| case.is_true());
-    let by_value = by.as_ref().map_or(Ok("key"), |by| text(by, "dictsort"))? == "value";
+    let by_value = match by.as_ref().map_or(Ok("key"), |by| text(by, "dictsort"))? {
+        "key" => false,
+        "value" => true,
+        other => return Err(Fault::wrong(format!("`dictsort` goes by key or value, and not by `{other}`"))),
+    };
     let mut keyed = Vec::new();
     let mut held = budget.hold(0)?;
     for (key, value) in dict.entries() {

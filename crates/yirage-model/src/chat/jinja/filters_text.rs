@@ -6,8 +6,8 @@ use super::args::{Args, int, needed, size, text};
 use super::budget::{Budget, Writer};
 use super::fault::{Fault, Outcome};
 use super::lexer::is_space;
-use super::python;
 use super::value::Value;
+use super::{methods_text, python};
 
 pub(super) const NAMES: [&str; 14] = [
     "capitalize",
@@ -27,8 +27,8 @@ pub(super) const NAMES: [&str; 14] = [
 ];
 
 pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
-    if name == "indent" && value.as_str().is_none() {
-        return Err(Fault::wrong(format!("`indent` takes a string, and not a value of kind {}", value.kind())));
+    if matches!(name, "indent" | "truncate") && value.as_str().is_none() && !value.is_undefined() {
+        return Err(Fault::wrong(format!("`{name}` takes a string, and not a value of kind {}", value.kind())));
     }
     let value = python::to_text(&value, budget)?;
     let this = value.as_str().unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -
         }
         "indent" => indent(this, args, budget),
         "replace" => {
-            let [old, new, count] = args.bind(name, ["s", "new", "count"])?;
+            let [old, new, count] = args.bind(name, ["old", "new", "count"])?;
             let (old, new) = (needed(old, name, "old")?, needed(new, name, "new")?);
             let count = count.filter(|count| !matches!(count, Value::None));
             let (old, new) = (python::to_text(&old, budget)?, python::to_text(&new, budget)?);
@@ -74,7 +74,11 @@ fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
             Ok(Value::Int(words.count() as i128))
         }
         "urlencode" => url_encode(this, budget),
-        _ => escape(this, budget),
+        _ => {
+            let mut out = Writer::new(budget)?;
+            escape(this, &mut out)?;
+            Ok(Value::written(out))
+        }
     }
 }
 
@@ -127,7 +131,11 @@ fn indent(this: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
         other => (" ", size(other.as_ref(), 4, "indent")?),
     };
     let mut out = Writer::new(budget)?;
-    for (at, line) in this.split('\n').enumerate() {
+    let mut whole = Writer::new(budget)?;
+    whole.push_str(this)?;
+    whole.push('\n')?;
+    for (at, line) in methods_text::lines(whole.as_str(), false, budget)?.iterate(budget)?.iter().enumerate() {
+        let line = line.as_str().unwrap_or_default();
         if at > 0 {
             out.push('\n')?;
         }
@@ -178,8 +186,8 @@ fn truncate(this: &str, value: &Value, args: Args, budget: &Rc<Budget>) -> Outco
     Ok(Value::written(out))
 }
 
-fn escape(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
-    let mut out = Writer::new(budget)?;
+/// Writes a text as HTML.
+pub(super) fn escape(this: &str, out: &mut Writer) -> Outcome<()> {
     for c in this.chars() {
         match c {
             '&' => out.push_str("&amp;")?,
@@ -190,7 +198,7 @@ fn escape(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
             c => out.push(c)?,
         }
     }
-    Ok(Value::written(out))
+    Ok(())
 }
 
 fn url_encode(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {

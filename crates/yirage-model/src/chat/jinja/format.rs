@@ -25,6 +25,14 @@ struct Field {
     kind: Option<char>,
 }
 
+impl Field {
+    /// Whether it asks for anything.
+    fn asks(&self) -> bool {
+        let shape = self.fill.or(self.align).or(self.sign).or(self.kind).is_some() || self.precision.is_some();
+        shape || self.alternate || self.zero || self.comma || self.width > 0
+    }
+}
+
 /// Reads a number that bounds a field.
 fn bounded(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Outcome<Option<usize>> {
     let mut value: Option<usize> = None;
@@ -181,10 +189,17 @@ fn spec_of(spec: &str) -> Outcome<Field> {
 
 /// Writes a value into its field.
 fn shown(value: &Value, field: Field, percent: bool, out: &mut Writer) -> Outcome<()> {
-    if let Some(fault) = value.undefined_fault().filter(|_| !matches!(field.kind, None | Some('s' | 'r'))) {
+    if let Some(fault) = value.undefined_fault().filter(|_| !matches!(field.kind, None | Some('s' | 'r' | 'a'))) {
         return Err(fault);
     }
-    let numeric = matches!(value, Value::Int(_) | Value::Float(_)) || percent && matches!(value, Value::Bool(_));
+    let numeric = matches!(value, Value::Int(_) | Value::Float(_))
+        || matches!(value, Value::Bool(_)) && (percent || field.asks());
+    if !percent && !numeric && !matches!(value, Value::Text(_)) && field.asks() {
+        return Err(Fault::wrong(format!("a value of kind {} cannot be formatted in this way", value.kind())));
+    }
+    if !percent && field.kind == Some('s') && !matches!(value, Value::Text(_)) {
+        return Err(Fault::wrong(format!("a value of kind {} cannot be formatted as `s`", value.kind())));
+    }
     let (mut sign, mut body) = (String::new(), Writer::new(out.budget())?);
     match field.kind {
         None | Some('s') if !numeric || field.kind.is_some() => {
@@ -241,8 +256,11 @@ fn number(value: &Value, field: &Field, percent: bool) -> Outcome<(bool, String)
     }
     match kind {
         'd' | 'i' | 'u' | 'x' | 'X' | 'o' | 'b' => {
+            if !percent && field.precision.is_some() {
+                return Err(Fault::wrong("an integer is not formatted with a precision"));
+            }
             let whole = match value {
-                Value::Float(float) if percent && float.is_finite() => *float as i128,
+                Value::Float(float) if percent && matches!(kind, 'd' | 'i' | 'u') && float.is_finite() => *float as i128,
                 other => other.as_int().ok_or_else(wrong)?,
             };
             let size = whole.unsigned_abs();
@@ -262,8 +280,43 @@ fn number(value: &Value, field: &Field, percent: bool) -> Outcome<(bool, String)
             let digits = if field.comma { thousands(&digits) } else { digits };
             Ok((float.is_sign_negative(), if kind == '%' { digits + "%" } else { digits }))
         }
+        'e' | 'E' | 'g' | 'G' if field.kind.is_some() && !field.alternate && !field.comma => {
+            let float = value.as_float().filter(|float| float.is_finite()).ok_or_else(wrong)?;
+            let precision = field.precision.unwrap_or(6);
+            let digits = match kind {
+                'e' | 'E' => scientific(float.abs(), precision),
+                _ => general(float.abs(), precision.max(1)),
+            };
+            Ok((float.is_sign_negative(), if kind.is_uppercase() { digits.to_uppercase() } else { digits }))
+        }
         _ => Err(Fault::wrong(format!("format `{kind}` is not supported"))),
     }
+}
+
+/// One digit, so many behind its point, and an exponent.
+fn scientific(float: f64, precision: usize) -> String {
+    let written = format!("{float:.precision$e}");
+    let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    with_exponent(digits, exponent.parse().unwrap_or(0))
+}
+
+fn with_exponent(digits: &str, exponent: i32) -> String {
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+/// So many digits without zeros at their end, with an exponent where it is shorter so.
+fn general(float: f64, precision: usize) -> String {
+    let written = format!("{float:.*e}", precision - 1);
+    let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let bare = |digits: &str| match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => digits.to_owned(),
+    };
+    if exponent < -4 || exponent >= precision as i32 {
+        return with_exponent(&bare(digits), exponent);
+    }
+    bare(&format!("{float:.*}", (precision as i32 - 1 - exponent).max(0) as usize))
 }
 
 fn thousands(digits: &str) -> String {

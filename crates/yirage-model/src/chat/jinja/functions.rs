@@ -88,6 +88,9 @@ fn pairs(callee: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Vec<(Value, V
     let mut entries = Vec::new();
     match from {
         None => {}
+        Some(missing @ Value::Undefined(_)) => {
+            return Err(missing.undefined_fault().unwrap_or_else(|| Fault::wrong("a value is undefined")));
+        }
         Some(Value::Dict(dict)) => {
             budget.work(dict.entries().len())?;
             entries.extend(dict.entries().iter().cloned());

@@ -8,9 +8,10 @@ use super::fault::{Fault, Outcome};
 use super::filters_text;
 use super::format;
 use super::lexer::is_space;
+use super::python;
 use super::value::{Items, Value};
 
-const NAMES: [&str; 41] = [
+const NAMES: [&str; 42] = [
     "capitalize",
     "casefold",
     "center",
@@ -26,6 +27,7 @@ const NAMES: [&str; 41] = [
     "isdigit",
     "islower",
     "isnumeric",
+    "isprintable",
     "isspace",
     "isupper",
     "join",
@@ -128,6 +130,7 @@ fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
         "isdecimal" | "isdigit" | "isnumeric" => all(char::is_numeric),
         "islower" => cased(char::is_uppercase),
         "isupper" => cased(char::is_lowercase),
+        "isprintable" => this.chars().all(python::is_printable),
         "isspace" => all(is_space),
         "isidentifier" => {
             let first = this.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
@@ -174,15 +177,15 @@ fn search(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Va
     let [part, start, end] = args.bind(name, ["sub", "start", "end"])?;
     let part = needed(part, name, "sub")?;
     let part = text(&part, name)?;
-    let (from, range) = within(this, start, end)?.unwrap_or((0, ""));
+    let range = within(this, start, end)?;
     budget.read(this.len() + part.len())?;
     if name == "count" {
-        let count = if part.is_empty() { range.chars().count() + 1 } else { range.matches(part).count() };
-        return Ok(Value::Int(count as i128));
+        let count = |range: &str| if part.is_empty() { range.chars().count() + 1 } else { range.matches(part).count() };
+        return Ok(Value::Int(range.map_or(0, |(_, range)| count(range)) as i128));
     }
-    let found = if name.starts_with('r') { range.rfind(part) } else { range.find(part) };
-    match found {
-        Some(at) => Ok(Value::Int((from + range[..at].chars().count()) as i128)),
+    let find = |range: &str| if name.starts_with('r') { range.rfind(part) } else { range.find(part) };
+    match range.and_then(|(from, range)| find(range).map(|at| from + range[..at].chars().count())) {
+        Some(at) => Ok(Value::Int(at as i128)),
         None if name.ends_with("find") => Ok(Value::Int(-1)),
         None => Err(Fault::wrong(format!("`{name}`: the string does not contain the part"))),
     }
@@ -242,7 +245,8 @@ fn words(this: &str, most: usize, add: &mut dyn FnMut(&str) -> Outcome<()>) -> O
     while !rest.is_empty() {
         let end = if cuts < most { rest.find(is_space) } else { None };
         let Some(end) = end else {
-            return add(if cuts < most { rest } else { rest.trim_end_matches(is_space) });
+            // White space at the end goes with the last cut alone.
+            return add(rest);
         };
         add(&rest[..end])?;
         rest = rest[end..].trim_start_matches(is_space);
@@ -310,7 +314,8 @@ fn pad(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value
     Ok(Value::written(out))
 }
 
-fn lines(this: &str, keep: bool, budget: &Rc<Budget>) -> Outcome<Value> {
+/// The lines of a text, by all that Python takes for their ends.
+pub(super) fn lines(this: &str, keep: bool, budget: &Rc<Budget>) -> Outcome<Value> {
     let ends =
         |c: char| matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let mut lines = Items::new(budget);

@@ -15,6 +15,7 @@ mod checks;
 mod eval;
 mod fault;
 mod filters;
+mod filters_html;
 mod filters_list;
 mod filters_text;
 mod format;

@@ -92,7 +92,7 @@ fn quote(text: &str, out: &mut Writer) -> Outcome<()> {
 }
 
 /// What `repr` writes as it is: no controls, no spaces but the usual one, nothing invisible or private.
-fn is_printable(c: char) -> bool {
+pub(super) fn is_printable(c: char) -> bool {
     let hidden = matches!(c, '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}'
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e000}'..='\u{f8ff}'
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}');

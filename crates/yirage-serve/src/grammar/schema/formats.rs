@@ -23,7 +23,7 @@ pub(super) fn of_library(format: &str) -> bool {
 pub(super) fn other(format: &str) -> Option<&'static str> {
     Some(match format {
         "json-pointer" => "^(/([^/~]|~[01])*)*$",
-        "relative-json-pointer" => "^(0|[1-9][0-9]{0,8})(#|(/([^/~]|~[01])*)*)$",
+        "relative-json-pointer" => "^(0|[1-9]{1,8}0?)(#|(/([^/~]|~[01])*)*)$",
         "regex" => r"^([A-Za-z0-9 _,;:=<>@%&'/-]|\\[dDwWsS.])*$",
         "idn-email" => r"^[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@[A-Za-z0-9]+(\.[A-Za-z]{2,8})+$",
         "idn-hostname" => "^[a-z0-9]{1,32}(\\.[a-z][a-z0-9]{0,31}){0,4}$",

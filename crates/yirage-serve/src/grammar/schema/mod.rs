@@ -49,9 +49,11 @@ const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
 pub(super) fn of(schema: &Value) -> Result<Value, String> {
     let mut schema = rewrite::whole(schema)?;
     some::only(&mut schema);
+    let mut names = false;
     each(&mut schema, &mut |one| {
         formats::narrow(one);
         patterns::narrow(one);
+        names |= has_names(one);
     });
     let mut map = match schema {
         Value::Object(map) => map,
@@ -59,9 +61,19 @@ pub(super) fn of(schema: &Value) -> Result<Value, String> {
         Value::Bool(false) => Map::from_iter([("enum".to_owned(), json!([]))]),
         _ => Map::new(),
     };
-    let spaces = json!({"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "});
-    map.insert("x-guidance".into(), spaces);
+    let mut written = json!({"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "});
+    if names {
+        // The library takes a name that is written by codes for another one, so that `\u0061` would escape what is said of `a`.
+        written["json_allowed_escapes"] = "nrbtf\\\"".into();
+    }
+    map.insert("x-guidance".into(), written);
     Ok(Value::Object(map))
+}
+
+/// Whether something is said of some names of properties, and others may be there.
+fn has_names(schema: &Map<String, Value>) -> bool {
+    let some = ["properties", "patternProperties", "required"].iter().any(|key| schema.contains_key(*key));
+    some && schema.get("additionalProperties") != Some(&Value::Bool(false))
 }
 
 /// Calls `f` with a schema and all schemas within it, the inner ones first.

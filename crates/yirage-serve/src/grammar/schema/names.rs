@@ -1,12 +1,13 @@
 //! Names of properties by patterns.
 //!
 //! llguidance takes the names that are listed out of those that a pattern gives. Where a pattern has no others, it lets an
-//! answer begin a property that cannot have a name. So patterns of few names become those names, and nothing is additional
-//! beside a pattern that all names fit.
+//! answer begin a property that cannot have a name. So patterns of few names become those names, and what is said of all names
+//! becomes what is said of additional ones. Of two patterns that one name may fit the library takes neither; they become one.
 
-use llguidance::derivre::RegexBuilder;
+use llguidance::derivre::{RegexAst, RegexBuilder};
 use llguidance::regex_to_lark;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
+use serde_json::{Map, Value, json};
 
 /// Names that are listed instead of their pattern.
 const MAX_NAMES: usize = 64;
@@ -75,6 +76,35 @@ fn product(left: &[String], right: &[String]) -> Option<Vec<String>> {
     Some(left.iter().flat_map(|l| right.iter().map(move |r| format!("{l}{r}"))).collect())
 }
 
+/// Patterns of which each two are looked at together.
+const MAX_PATTERNS: usize = 32;
+
+/// Patterns of which no name fits two. Those of which one may are one pattern, whose names have to hold what all of them say.
+pub(super) fn apart(patterns: Map<String, Value>) -> Map<String, Value> {
+    if patterns.len() > MAX_PATTERNS {
+        return patterns;
+    }
+    let mut apart: Vec<(String, Value)> = Vec::with_capacity(patterns.len());
+    for (mut pattern, mut one) in patterns {
+        while let Some(at) = apart.iter().position(|(other, _)| meet(other, &pattern)) {
+            let (other, of) = apart.remove(at);
+            pattern = format!("(?:{other})|(?:{pattern})");
+            one = json!({"allOf": [of, one]});
+        }
+        apart.push((pattern, one));
+    }
+    apart.into_iter().collect()
+}
+
+/// Whether a name may fit both patterns; not where one cannot be read, which the library says.
+fn meet(a: &str, b: &str) -> bool {
+    let mut builder = RegexBuilder::new();
+    let mut read = |pattern: &str| builder.mk_regex_for_serach(&regex_to_lark(pattern, "dw"));
+    let (Ok(a), Ok(b)) = (read(a), read(b)) else { return false };
+    let Ok(both) = builder.mk(&RegexAst::And(vec![RegexAst::ExprRef(a), RegexAst::ExprRef(b)])) else { return false };
+    builder.to_regex_limited(both, FUEL).map_or(true, |mut regex| !regex.always_empty())
+}
+
 /// Whether a pattern is sure to fit each name.
 pub(super) fn fits_all(pattern: &str) -> bool {
     let inner = pattern.strip_prefix('^').unwrap_or(pattern);
@@ -118,6 +148,15 @@ mod tests {
             let names = names.map(|names| names.into_iter().map(str::to_owned).collect());
             assert_eq!(all(pattern), names, "{pattern}");
         }
+    }
+
+    #[test]
+    fn patterns_that_meet_become_one() {
+        let of = |patterns: Value| Value::Object(apart(patterns.as_object().unwrap().clone()));
+        let distinct = json!({"^a": 1, "^b": 2, "(": 3});
+        assert_eq!(of(distinct.clone()), distinct);
+        assert_eq!(of(json!({"^a": 1, "^b": 2, "c$": 3})).as_object().unwrap().len(), 1);
+        assert_eq!(of(json!({"^a": 1, "^ab": 2, "^c": 3})), json!({"(?:^a)|(?:^ab)": {"allOf": [1, 2]}, "^c": 3}));
     }
 
     #[test]

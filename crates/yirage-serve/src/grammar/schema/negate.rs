@@ -63,8 +63,9 @@ impl Rewriter<'_> {
                         ways.push(self.negated(one, &place.at(&["allOf"]), depth + 1)?);
                     }
                 }
-                "anyOf" => {
-                    let all = list()?.iter().map(|one| self.negated(one, &place.at(&["anyOf"]), depth + 1));
+                // What fits several of `oneOf` fits it as little; that is left out.
+                "anyOf" | "oneOf" => {
+                    let all = list()?.iter().map(|one| self.negated(one, &place.at(&[key]), depth + 1));
                     ways.push(json!({"allOf": all.collect::<Result<Vec<_>, _>>()?}));
                 }
                 "not" => ways.push(self.of(value, &place.at(&["not"]))?),

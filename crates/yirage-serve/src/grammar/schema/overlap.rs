@@ -35,12 +35,25 @@ impl Rewriter<'_> {
         }
         // Whoever is both has the property of both.
         let only_objects = objects || kinds_a == ["object"] || kinds_b == ["object"];
-        only_objects
+        let lacks = |a: &Map<String, Value>, b: &Map<String, Value>| required(a).any(|name| forbids(b, name));
+        only_objects && (lacks(a, b) || lacks(b, a))
+            || only_objects
             && required(a).chain(required(b)).any(|name| {
                 let both =
                     a.get("properties").and_then(|p| p.get(name)).zip(b.get("properties").and_then(|p| p.get(name)));
                 both.is_some_and(|(a, b)| self.disjoint((a, &place_a), (b, &place_b), false, depth + 1))
             })
+    }
+
+    /// The values of a schema that has few of them.
+    pub(super) fn listed(&self, schema: &Value, place: &Place) -> Option<Vec<Value>> {
+        let (schema, _) = self.followed((schema, place), 0)?;
+        let map = schema.as_object()?;
+        match (values(map), kinds(map).as_slice()) {
+            (Some(values), _) => Some(values.into_iter().cloned().collect()),
+            (None, ["boolean"]) => Some(vec![false.into(), true.into()]),
+            _ => None,
+        }
     }
 
     /// A schema that is only a reference is what it refers to.
@@ -59,6 +72,14 @@ impl Rewriter<'_> {
 
 fn required(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
     map.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Whether no object of a schema has a property.
+fn forbids(map: &Map<String, Value>, name: &str) -> bool {
+    match map.get("properties").and_then(|properties| properties.get(name)) {
+        Some(one) => one == &Value::Bool(false),
+        None => map.get("additionalProperties") == Some(&Value::Bool(false)) && !map.contains_key("patternProperties"),
+    }
 }
 
 /// The values that a schema lists.

@@ -4,52 +4,124 @@
 //! patterns so for llguidance, takes a class of all control characters for one that has those two as well, so that `[^"]` lets
 //! a quotation mark in. A class without the character of code 0 is written right, and no text of a model needs that
 //! character.
+//!
+//! What `\d`, `\w` and `\s` leave out is not one thing: ECMA-262 means letters and digits of ASCII, Python and Rust those of
+//! all scripts, and white space differs by some characters. A pattern of a text takes what all of them take.
 
 use regex_syntax::ast::parse::Parser;
-use regex_syntax::ast::{Ast, Span, Visitor, visit};
+use regex_syntax::ast::{Ast, ClassPerl, ClassPerlKind, ClassSetItem, Span, Visitor, visit};
 use serde_json::{Map, Value};
 
-/// Takes the character of code 0 out of the classes of a schema's own patterns.
+/// Takes the character of code 0 out of the classes of a schema's own patterns, and what is not the same for all out of those
+/// that have a letter for their name.
 pub(super) fn narrow(schema: &mut Map<String, Value>) {
     if let Some(Value::String(pattern)) = schema.get_mut("pattern") {
-        *pattern = narrowed(pattern);
+        *pattern = narrowed(&common(pattern));
     }
+    // Names that a pattern loses become additional ones, so that it may lose some only where there are none.
+    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
     if let Some(Value::Object(named)) = schema.get_mut("patternProperties") {
-        *named = std::mem::take(named).into_iter().map(|(pattern, value)| (narrowed(&pattern), value)).collect();
+        let of = |pattern: &str| if closed { narrowed(&common(pattern)) } else { narrowed(pattern) };
+        *named = std::mem::take(named).into_iter().map(|(pattern, value)| (of(&pattern), value)).collect();
     }
 }
 
 /// A pattern whose classes lack that character; as it is where it cannot be read, which the library says.
 fn narrowed(pattern: &str) -> String {
+    replaced(pattern, |found| found.classes, |_, class| format!("[{class}&&[^\\x00]]"))
+}
+
+/// A pattern whose classes by a letter have what all dialects mean by it.
+fn common(pattern: &str) -> String {
+    replaced(pattern, |found| found.letters, |letter, _| (*letter).to_owned())
+}
+
+/// A pattern with other texts for some of its parts.
+fn replaced<T>(
+    pattern: &str,
+    which: fn(Found) -> Vec<(Span, T)>,
+    by: impl Fn(&T, &str) -> String,
+) -> String {
     let Ok(ast) = Parser::new().parse(pattern) else { return pattern.to_owned() };
-    let Ok(classes) = visit(&ast, Classes::default());
+    let Ok(found) = visit(&ast, Found::default());
     let (mut made, mut behind) = (String::with_capacity(pattern.len()), 0);
-    for class in classes {
-        let (begin, end) = (class.start.offset, class.end.offset);
-        made.extend([&pattern[behind..begin], "[", &pattern[begin..end], r"&&[^\x00]]"]);
+    for (span, what) in which(found) {
+        let (begin, end) = (span.start.offset, span.end.offset);
+        made.push_str(&pattern[behind..begin]);
+        made.push_str(&by(&what, &pattern[begin..end]));
         behind = end;
     }
     made + &pattern[behind..]
 }
 
-/// Where the classes of a pattern stand, in order; those within others are part of them.
+/// What stands in a pattern, in order.
 #[derive(Default)]
-struct Classes(Vec<Span>);
+struct Found {
+    /// Its classes; those within others are part of them.
+    classes: Vec<(Span, ())>,
+    /// Its classes by a letter that are not the same for all, with one that is.
+    letters: Vec<(Span, &'static str)>,
+    /// The class that is being looked at leaves out what stands in it.
+    leaves_out: bool,
+}
 
-impl Visitor for Classes {
-    type Output = Vec<Span>;
+impl Found {
+    fn letter(&mut self, class: &ClassPerl) {
+        // Within a class that leaves out, more is less.
+        let common = match (&class.kind, class.negated, self.leaves_out) {
+            (ClassPerlKind::Word, true, false) => r"[^\p{Alphabetic}\p{M}\p{N}\p{Pc}\x{200c}\x{200d}]",
+            (ClassPerlKind::Word, false, true) => r"[\p{Alphabetic}\p{M}\p{N}\p{Pc}\x{200c}\x{200d}]",
+            (ClassPerlKind::Digit, true, false) => r"[^\p{Nd}]",
+            (ClassPerlKind::Digit, false, true) => r"[\p{Nd}]",
+            (ClassPerlKind::Space, true, false) => r"[^\s\x1c-\x1f\x{feff}]",
+            (ClassPerlKind::Space, false, true) => r"[\s\x1c-\x1f\x{feff}]",
+            (ClassPerlKind::Space, true, true) => r"[\S\x{85}]",
+            (ClassPerlKind::Space, false, false) => r"[\s&&[^\x{85}]]",
+            // The library takes those of ASCII.
+            (ClassPerlKind::Word | ClassPerlKind::Digit, ..) => return,
+        };
+        self.letters.push((class.span, common));
+    }
+}
+
+impl Visitor for Found {
+    type Output = Found;
     type Err = std::convert::Infallible;
 
-    fn finish(self) -> Result<Vec<Span>, Self::Err> {
-        Ok(self.0)
+    fn finish(self) -> Result<Found, Self::Err> {
+        Ok(self)
     }
 
     fn visit_pre(&mut self, ast: &Ast) -> Result<(), Self::Err> {
         match ast {
-            Ast::ClassBracketed(class) => self.0.push(class.span),
-            Ast::ClassUnicode(class) => self.0.push(class.span),
-            // What these leave out is neither of the two characters.
+            Ast::ClassBracketed(class) => {
+                self.classes.push((class.span, ()));
+                self.leaves_out = class.negated;
+            }
+            Ast::ClassUnicode(class) => self.classes.push((class.span, ())),
+            Ast::ClassPerl(class) => self.letter(class),
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn visit_post(&mut self, _: &Ast) -> Result<(), Self::Err> {
+        self.leaves_out = false;
+        Ok(())
+    }
+
+    fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Self::Err> {
+        match item {
+            ClassSetItem::Perl(class) => self.letter(class),
+            ClassSetItem::Bracketed(class) => self.leaves_out ^= class.negated,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn visit_class_set_item_post(&mut self, item: &ClassSetItem) -> Result<(), Self::Err> {
+        if let ClassSetItem::Bracketed(class) = item {
+            self.leaves_out ^= class.negated;
         }
         Ok(())
     }
@@ -75,6 +147,35 @@ mod tests {
             narrow(schema.as_object_mut().unwrap());
             assert_eq!(schema, json!({"pattern": wanted, "patternProperties": {wanted: true}}));
         }
+    }
+
+    #[test]
+    fn classes_by_a_letter_are_what_all_mean_by_it() {
+        for (pattern, text, wanted) in [
+            (r"^\W$", r#""é""#, false),
+            (r"^\W$", r#""-""#, true),
+            (r"^[\W_]$", r#""½""#, false),
+            (r"^[\W_]$", r#""_""#, true),
+            (r"^\D$", r#""٣""#, false),
+            (r"^\D$", r#""a""#, true),
+            (r"^[^\d]$", r#""٣""#, false),
+            (r"^[^\W]$", r#""é""#, false),
+            (r"^[^\W]$", r#""e""#, true),
+            (r"^[^a\s]$", "\"\u{feff}\"", false),
+            (r"^[^a[^\s]]$", "\"\u{85}\"", false),
+            (r"^\S$", "\"\u{feff}\"", false),
+            (r"^\S$", r#""é""#, true),
+            (r"^\s$", "\"\u{85}\"", false),
+            (r"^\w$", r#""é""#, false),
+        ] {
+            assert_eq!(takes(json!({"type": "string", "pattern": pattern}), text), wanted, "{pattern}: {text}");
+        }
+        let closed = |additional: bool| {
+            let mut schema = json!({"patternProperties": {r"^\S$": true}, "additionalProperties": additional});
+            narrow(schema.as_object_mut().unwrap());
+            schema["patternProperties"].get(r"^\S$").is_none()
+        };
+        assert!(closed(false) && !closed(true));
     }
 
     /// Whether a text, byte by byte, is what a schema takes.

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 /// The schemas of a document by what they may be called.
 pub(super) struct Index<'a> {
     root: &'a Value,
+    /// A reference is all of its schema, as drafts up to 7 have it: what stands beside it names nothing.
+    hides: bool,
     /// By address, without a `#` where there is nothing behind it.
     named: HashMap<String, &'a Value>,
     /// The address that references in a schema are relative to, by where the schema is in memory.
@@ -21,9 +23,9 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn new(root: &'a Value) -> Index<'a> {
+    pub(super) fn new(root: &'a Value, hides: bool) -> Index<'a> {
         let named = HashMap::from([(String::new(), root)]);
-        let mut index = Index { root, named, bases: HashMap::new(), dynamic: HashMap::new(), recursive: false };
+        let mut index = Index { root, hides, named, bases: HashMap::new(), dynamic: HashMap::new(), recursive: false };
         index.add(root, "");
         index
     }
@@ -34,7 +36,8 @@ impl<'a> Index<'a> {
             Value::Array(list) => return list.iter().for_each(|one| self.add(one, base)),
             _ => return,
         };
-        let text = |key: &str| map.get(key).and_then(Value::as_str);
+        let hidden = self.hides && map.contains_key("$ref");
+        let text = |key: &str| map.get(key).filter(|_| !hidden).and_then(Value::as_str);
         // Draft 4 has `id`; a plain name behind `#` is an anchor there.
         let id = text("$id").or_else(|| text("id")).unwrap_or_default();
         let (address, fragment) = id.split_once('#').unwrap_or((id, ""));
@@ -166,7 +169,7 @@ mod tests {
             },
             "enum": [{"$anchor": "no"}], "list": [{"title": "listed"}],
         });
-        let index = Index::new(&root);
+        let index = Index::new(&root, false);
         for (base, reference, title) in [
             ("", "#/$defs/a%20b", "space"),
             ("", "#/$defs/a b", "space"),
@@ -190,5 +193,13 @@ mod tests {
             assert_eq!(index.find("", reference), None, "{reference}");
         }
         assert_eq!(index.find("", "#"), Some(&root));
+    }
+
+    #[test]
+    fn beside_a_reference_of_an_old_draft_is_no_id() {
+        let root = json!({"$defs": {"a": {"$id": "http://x.example/b/", "$ref": "c"}}});
+        for (hides, base) in [(true, ""), (false, "http://x.example/b/")] {
+            assert_eq!(Index::new(&root, hides).base(&root["$defs"]["a"], ""), base);
+        }
     }
 }

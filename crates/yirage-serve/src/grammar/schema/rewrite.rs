@@ -5,7 +5,7 @@ use super::refs::Index;
 use super::words::says_nothing;
 use super::{MAX_DEFINITIONS, MAX_LEAST, MAX_PROPERTIES, MAX_SCHEMAS, MAX_TEXT, formats, numbers};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The types that a value has one of, but for integers.
 pub(super) const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
@@ -56,7 +56,7 @@ pub(super) struct Rewriter<'a> {
 pub(super) fn whole(schema: &Value) -> Result<Value, String> {
     let draft = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let hides = ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|old| draft.contains(old));
-    let index = Index::new(schema);
+    let index = Index::new(schema, hides);
     let mut rewriter =
         Rewriter { index, hides, definitions: HashMap::new(), waiting: Vec::new(), written: 0, multiple: None };
     let mut out = rewriter.of(schema, &Place { base: String::new(), path: "#".into() })?;
@@ -282,7 +282,7 @@ impl<'a> Rewriter<'a> {
         }
         match map.get("uniqueItems") {
             None | Some(Value::Bool(false)) => {}
-            Some(Value::Bool(true)) => self.unique(out, also, place)?,
+            Some(Value::Bool(true)) => self.unique(map.get(rest), out, also, place)?,
             Some(_) => return Err(place.says("`uniqueItems` has to be a truth value")),
         }
         match map.get("contains") {
@@ -292,19 +292,24 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Items that differ: where they are few, or of few values, which come in their order then.
-    fn unique(&mut self, out: &Map<String, Value>, also: &mut Vec<Value>, place: &Place) -> Result<(), String> {
+    fn unique(
+        &mut self,
+        items: Option<&Value>,
+        out: &Map<String, Value>,
+        also: &mut Vec<Value>,
+        place: &Place,
+    ) -> Result<(), String> {
         /// Values of which each set is written out.
         const MAX_VALUES: usize = 8;
         if out.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1) {
             return Ok(());
         }
         let refused = || place.says("`uniqueItems` can be enforced where `items` lists eight values at most");
-        let listed = out.get("items").and_then(|items| items.get("enum")).and_then(Value::as_array);
-        let listed = listed.filter(|list| list.len() <= MAX_VALUES && !out.contains_key("prefixItems"));
-        let mut values: Vec<&Value> = Vec::new();
-        for value in listed.ok_or_else(refused)? {
-            if !values.iter().any(|other| super::values::same(value, other)) {
-                values.push(value);
+        let listed = items.filter(|_| !out.contains_key("prefixItems")).and_then(|items| self.listed(items, place));
+        let mut values: Vec<Value> = Vec::new();
+        for value in listed.filter(|list| list.len() <= MAX_VALUES).ok_or_else(refused)? {
+            if !values.iter().any(|other| super::values::same(&value, other)) {
+                values.push(numbers::constant(&value).map_err(|why| place.says(&why))?);
             }
         }
         let mut sets: Vec<Value> = Vec::new();
@@ -371,6 +376,7 @@ impl<'a> Rewriter<'a> {
             Some(one) => Some(self.of(one, &place.at(&["additionalProperties"]))?),
             None => self.unevaluated(map, &mut properties, place)?,
         };
+        let mut everywhere: Option<Value> = None;
         for (pattern, one) in patterns {
             match names::all(&pattern) {
                 Some(names) => {
@@ -378,13 +384,19 @@ impl<'a> Rewriter<'a> {
                         join(&mut properties, name, &one);
                     }
                 }
-                None => {
-                    if names::fits_all(&pattern) {
-                        additional = Some(Value::Bool(false));
-                    }
-                    kept.insert(pattern_of(&pattern, place)?, one);
+                None if names::fits_all(&pattern) => {
+                    everywhere = Some(everywhere.map_or(one.clone(), |other| json!({"allOf": [other, one]})));
                 }
+                None => drop(kept.insert(pattern_of(&pattern, place)?, one)),
             }
+        }
+        let mut kept = names::apart(kept);
+        if let Some(one) = everywhere {
+            for own in properties.values_mut().chain(kept.values_mut()) {
+                *own = json!({"allOf": [own.take(), one]});
+            }
+            // No name is left for what is said of others.
+            additional = Some(one);
         }
         if let Some(one) = map.get("propertyNames") {
             let at = place.at(&["propertyNames"]);
@@ -396,7 +408,31 @@ impl<'a> Rewriter<'a> {
             }
         }
         additional.map(|one| out.insert("additionalProperties".into(), one));
+        self.some_property(out, also, place)?;
         self.dependent(map, also, place)
+    }
+
+    /// At least one property, in words of which the library knows more: one of those that are listed is there.
+    fn some_property(&mut self, out: &mut Map<String, Value>, also: &mut Vec<Value>, place: &Place) -> Result<(), String> {
+        /// Properties that may be that one.
+        const MAX_NAMES: usize = 64;
+        let required = out.get("required").and_then(Value::as_array);
+        let required: HashSet<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        let Some(least) = out.get("minProperties").and_then(Value::as_u64) else { return Ok(()) };
+        let names = out.get("properties").and_then(Value::as_object).map(|named| named.keys().cloned().collect::<Vec<_>>());
+        let names = names.filter(|names| least == 1 && names.len() <= MAX_NAMES && !out.contains_key("maxProperties"));
+        if least <= required.len() as u64 {
+            out.remove("minProperties");
+        } else if let Some(names) = names {
+            let mut ways = vec![json!({"type": ["null", "boolean", "number", "string", "array"]})];
+            for name in names {
+                self.counts(place)?;
+                ways.push(json!({"required": [name]}));
+            }
+            out.remove("minProperties");
+            also.push(json!({"anyOf": ways}));
+        }
+        Ok(())
     }
 
     fn named(&mut self, map: &Map<String, Value>, key: &str, place: &Place) -> Result<Map<String, Value>, String> {
