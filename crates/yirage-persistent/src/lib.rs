@@ -14,6 +14,7 @@
 
 mod builder;
 mod bytes;
+mod caches;
 mod choice;
 mod config;
 mod declared;
@@ -40,6 +41,7 @@ mod wire;
 
 pub use builder::KernelBuilder;
 pub use bytes::{Bytes, Owner};
+pub use caches::Appended;
 pub use config::{KernelConfig, KernelMode, PromptLookup};
 pub use elements::Elements;
 pub use error::PersistentError;
@@ -51,4 +53,4 @@ pub use meta::{MetaData, MetaTensor, MetaTensors};
 pub use notice::KernelNotice;
 pub use ranks::name_of_rank;
 pub use tensor::{KernelTensor, TensorId};
-pub use test_mode::{TestOutput, TestValues};
+pub use test_mode::{TestOutput, TestPass, TestValues};

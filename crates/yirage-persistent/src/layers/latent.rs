@@ -11,7 +11,6 @@ use crate::emit::{Emit, Made};
 use crate::error::PersistentError;
 use crate::grid::Launch;
 use crate::layer::Layer;
-use crate::notice::KernelNotice;
 use crate::tensor::TensorId;
 use yirage_ir::op::{Attention, BLOCK, ConcatHeads, KvAppend, Rope};
 use yirage_ir::{DType, F32, Format, Type, ValueId};
@@ -46,6 +45,7 @@ pub struct LatentAttention {
 #[derive(Debug)]
 struct Gather {
     method: &'static str,
+    cache: TensorId,
     rank: u32,
     rope: u32,
     format: Format,
@@ -134,7 +134,7 @@ impl KernelBuilder {
             return wrong(format!("`{}` is {}, a cache of floats is wanted", of.name, of.given.elements));
         };
         self.take_cache(method, cache)?;
-        let layer = Gather { method, rank, rope, format, outputs: writes.len() };
+        let layer = Gather { method, cache, rank, rope, format, outputs: writes.len() };
         self.record_of(layer, launch, &rows, writes, &rows)
     }
 
@@ -335,7 +335,6 @@ impl KernelBuilder {
             let why = format!("`{}` is the cache of layer {other} already", self.of(cache)?.name);
             return Err(PersistentError::Layer { layer, why });
         }
-        self.notices.tell(KernelNotice::Caches);
         Ok(())
     }
 }
@@ -351,7 +350,8 @@ impl Layer for Gather {
         let width = self.rank + self.rope;
         let group = CacheGroup::Latent { rank: self.rank, rope: self.rope };
         let block = Type::new(DType::Stored(self.format), [BLOCK as u32, 1, width]);
-        let [state, slots, table] = e.state(group, block)?;
+        let [state, slots, table] = e.state(group, block.clone())?;
+        e.keep(1, block, &[(self.cache, key)])?;
         let kv = e.op("kv", KvAppend { kv_heads: 1 }, &[state, key, slots])?;
         Ok(vec![Made::Cached { kv, table }; self.outputs])
     }

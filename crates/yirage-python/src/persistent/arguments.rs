@@ -6,7 +6,7 @@ use crate::backends::{self, Chosen, wanted};
 use crate::failure::{Failure, Outcome};
 use crate::llm::SamplingParams;
 use crate::log::{Level, say};
-use crate::others::{self, OF_MIRAGE};
+use crate::others::{self, OF_MIRAGE, OF_YIRAGE};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
@@ -156,10 +156,10 @@ pub(super) fn kernel(
     let buffers = buffers.map_or_else(|| MetaBuffers::fresh(py, config.max_seq_length), Ok)?;
     let test_mode = given.flag("test_mode")?.unwrap_or(false);
     let tensor = given.object("profiler_tensor")?.map(|tensor| profile_of(&tensor)).transpose()?;
-    let trace_name = given.text("trace_name")?;
+    let trace_name = given.text("trace_name")?.map(trace).transpose()?;
     let profiled = (tensor.is_some() || trace_name.is_some()).then_some(Profiled { tensor, trace_name });
     let (backend, number) = (given.object("backend")?, given.number("device_id")?.unwrap_or(0));
-    others::take(py, "PersistentKernel", &[OF_MIRAGE], Some(&given.0))?;
+    others::take(py, "PersistentKernel", &[OF_MIRAGE, OF_YIRAGE], Some(&given.0))?;
     let device = device(py, backend, number, config.num_workers, profiled.is_some())?;
     let config = match &profiled {
         None => config,
@@ -221,6 +221,14 @@ fn config(py: Python<'_>, given: &Given<'_>, sizes: Option<(usize, usize)>) -> O
         executor,
         profiler_spans: None,
     })
+}
+
+/// The name of a trace, to which an ending is added: one without a last part would be that of a hidden file.
+fn trace(name: String) -> Outcome<String> {
+    if name.is_empty() || name.ends_with(std::path::is_separator) || name.contains('\0') {
+        return Err(Failure::option(format!("trace_name={name:?}: a file's name, or None for no trace, is wanted")));
+    }
+    Ok(name)
 }
 
 /// The array that times are written into.

@@ -73,16 +73,6 @@ fn bytes(array: &Arc<InPlace>) -> Bytes {
     }
 }
 
-/// The name of a type of elements, as NumPy, PyTorch or yirage has it.
-pub(super) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<String> {
-    let attribute = |name| dtype.getattr(name).and_then(|value| value.extract::<String>()).ok();
-    let texts = [dtype.extract::<String>().ok(), attribute("value"), attribute("name"), attribute("__name__")];
-    match texts.into_iter().flatten().next() {
-        Some(text) => Ok(text),
-        None => Ok(dtype.str()?.to_string()),
-    }
-}
-
 /// An array as a tensor of a kernel, of the type that its elements have or stand for.
 pub(super) fn tensor(array: &Arc<InPlace>, name: &str, stands: Option<Elements>) -> Outcome<KernelTensor> {
     let dims: Option<Vec<u32>> = array.shape().iter().map(|&n| u32::try_from(n).ok()).collect();
