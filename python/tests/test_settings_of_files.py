@@ -34,7 +34,7 @@ def test_a_kernel_takes_what_a_file_of_settings_has(yr, tmp_path, caplog):
         yr.PersistentKernel(use_openmpi=True)
 
 
-@pytest.mark.parametrize("name", ["", "/", "traces/", "a\0b"])
+@pytest.mark.parametrize("name", ["", "/", "traces/", ".", "..", "traces/.", "a\0b"])
 def test_a_trace_without_a_name_is_refused(yr, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for make in [yr.PersistentKernel, lambda **named: yr.MPK(yr.MPKMetadata(model_path=str(tmp_path), **named))]:

@@ -108,7 +108,7 @@ const fn row(
     Row { element, name, code, bits, format }
 }
 
-const ROWS: [Row; 14] = [
+static ROWS: [Row; 14] = [
     row(Element::Known(DType::F32), "float32", FLOAT, 32, Some(c"f")),
     row(Element::Known(DType::Stored(Format::F16)), "float16", FLOAT, 16, Some(c"e")),
     row(Element::Known(DType::Stored(Format::BF16)), "bfloat16", BFLOAT, 16, None),
@@ -139,7 +139,7 @@ pub(crate) fn names() -> String {
 
 /// The names of all types that are stored, for messages.
 pub(crate) fn stored_names() -> String {
-    ROWS.map(|row| row.name).join(", ")
+    ROWS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
 }
 
 /// The name that NumPy and PyTorch have for a type of elements; none where they have no such type.

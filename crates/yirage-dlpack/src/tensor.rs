@@ -67,8 +67,8 @@ impl Tensor {
         };
         let bytes = counted(found.shape.iter().map(|&n| usize::try_from(n).ok()), element);
         let bytes = bytes.ok_or_else(|| wrong("its sizes are no number of elements"))?;
-        let lies = found.shape.iter().zip(&found.strides).zip(row_major(&found.shape));
-        if bytes > 0 && !lies.into_iter().all(|((n, s), r)| *n == 1 || *s == r) {
+        let mut lies = found.shape.iter().zip(&found.strides).zip(row_major(&found.shape));
+        if bytes > 0 && !lies.all(|((n, s), r)| *n == 1 || *s == r) {
             return Err(wrong("dense row-major elements are copied: make it contiguous"));
         }
         let copy = match bytes {

@@ -158,7 +158,7 @@ fn rows_name(at: usize) -> String {
 
 /// A graph that appends rows of these widths to the state of a cache.
 fn filling(cache: &Cache, widths: &[u32]) -> Result<Graph, PersistentError> {
-    let mut b = GraphBuilder::new("earlier positions");
+    let mut b = GraphBuilder::new("earlier");
     let mut ins = vec![b.state(&cache.state, cache.block.clone())?];
     for (at, &width) in widths.iter().enumerate() {
         ins.push(b.slot(&rows_name(at), Type::new(DType::F32, [Dim::Sym(Sym::Tokens), Dim::Const(width)]))?);

@@ -123,8 +123,7 @@ impl KernelBuilder {
         if inputs.q_norm.is_some() != inputs.k_norm.is_some() {
             return wrong("one of q_norm and k_norm is given, both or none are wanted".into());
         }
-        self.take_cache(method, inputs.k_cache)?;
-        self.take_cache(method, inputs.v_cache)?;
+        self.take_cache(method, &[inputs.k_cache, inputs.v_cache])?;
         self.record(AttentionLayer { method, inputs, heads, kv_heads, width, format }, launch, &[input], &[output])
     }
 }

@@ -133,7 +133,7 @@ impl KernelBuilder {
         let Elements::Floats(format) = of.given.elements else {
             return wrong(format!("`{}` is {}, a cache of floats is wanted", of.name, of.given.elements));
         };
-        self.take_cache(method, cache)?;
+        self.take_cache(method, &[cache])?;
         let layer = Gather { method, cache, rank, rope, format, outputs: writes.len() };
         self.record_of(layer, launch, &rows, writes, &rows)
     }
@@ -329,12 +329,14 @@ impl KernelBuilder {
         self.record(RopeLayer { tables, width, interleaved }, launch, &[input], &[output])
     }
 
-    /// Notes that a layer has this cache.
-    pub(super) fn take_cache(&mut self, layer: &'static str, cache: TensorId) -> Result<(), PersistentError> {
-        if let Some(other) = self.caches.insert(cache, self.layers()) {
-            let why = format!("`{}` is the cache of layer {other} already", self.of(cache)?.name);
+    /// Notes that a layer has the cache of these tensors.
+    pub(super) fn take_cache(&mut self, layer: &'static str, cache: &[TensorId]) -> Result<(), PersistentError> {
+        if let Some((&tensor, other)) = cache.iter().find_map(|id| Some((id, self.caches.get(id)?))) {
+            let why = format!("`{}` is the cache of layer {other} already", self.of(tensor)?.name);
             return Err(PersistentError::Layer { layer, why });
         }
+        let at = self.layers();
+        self.caches.extend(cache.iter().map(|&id| (id, at)));
         Ok(())
     }
 }

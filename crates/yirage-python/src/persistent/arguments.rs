@@ -223,9 +223,10 @@ fn config(py: Python<'_>, given: &Given<'_>, sizes: Option<(usize, usize)>) -> O
     })
 }
 
-/// The name of a trace, to which an ending is added: one without a last part would be that of a hidden file.
+/// The name of a trace, to which an ending is added: without a last part it would be that of a hidden file.
 fn trace(name: String) -> Outcome<String> {
-    if name.is_empty() || name.ends_with(std::path::is_separator) || name.contains('\0') {
+    let last = name.rsplit(std::path::is_separator).next().unwrap_or_default();
+    if last.trim_matches('.').is_empty() || name.contains('\0') {
         return Err(Failure::option(format!("trace_name={name:?}: a file's name, or None for no trace, is wanted")));
     }
     Ok(name)
