@@ -160,7 +160,7 @@ def test_latent_caches_are_read_and_written_as_well(yr):
 def test_caches_that_do_not_serve_are_refused_with_names_and_numbers(yr):
     small = [np.zeros((1, 4, KV, D), np.float32) for _ in "kv"]
     kernel, _ = attention(yr, METHODS[2], ROWS, small, None)
-    with pytest.raises(yr.KernelError, match="`k_cache`: it has 1 pages of 4 positions, and the requests of the pass take 2"):
+    with pytest.raises(yr.ArrayError, match="`k_cache`: it has 1 pages of 4 positions, and the requests of the pass take 2"):
         kernel.run_test_mode()
     locked = [np.zeros((1, 64, KV, D), np.float32) for _ in "kv"]
     locked[1].flags.writeable = False
@@ -171,7 +171,7 @@ def test_caches_that_do_not_serve_are_refused_with_names_and_numbers(yr):
     k_cache, v_cache = (kernel.new_tensor((1, 64, KV, D), dtype="float32", name=name) for name in "kv")
     x, out = kernel.attach_input(inputs(ROWS), "x"), kernel.new_tensor((ROWS, KV * GROUP * D), dtype="float32", name="out")
     kernel.attention_layer(x, k_cache, v_cache, None, None, None, None, out)
-    with pytest.raises(yr.KernelError, match="`k`: `step` says that the pass begins behind position 0"):
+    with pytest.raises(yr.ArrayError, match="`k`: `step` says that the pass begins behind position 0"):
         kernel.run_test_mode()
     another = kernel.new_tensor((1, 64, KV, D), dtype="float32", name="another")
     with pytest.raises(yr.KernelError, match="`v` is the cache of layer 0 already"):

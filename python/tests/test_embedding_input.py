@@ -86,7 +86,7 @@ def test_ids_that_a_layer_chose_are_embedded(yr):
 def test_ids_that_are_none_are_refused_by_name(yr, ids, part):
     b = Bench(yr)
     embedded(b, ids)
-    with pytest.raises(yr.KernelError, match=part):
+    with pytest.raises((yr.KernelError, yr.ArrayError), match=part):
         b.out()
 
 
@@ -122,5 +122,5 @@ def test_guesses_are_made_of_the_tokens_that_are_given(yr):
     assert b.kernel.run_test_mode()["spec_tokens"].tolist() == [[6, 7, 5, 6], [3, -1, -1, -1]]
     short = Bench(yr, meta_tensors=[step, meta])
     short.kernel.prompt_lookup_spec_handler(yr.PromptLookupConfig(2, 3), short.kernel.attach_input(tokens[:, :4].copy(), "given"))
-    with pytest.raises(yr.KernelError, match=r"`given`: it is int32 \[2, 4\], and request 0 of 2 has 5 tokens"):
+    with pytest.raises(yr.ArrayError, match=r"`given`: it is int32 \[2, 4\], and request 0 of 2 has 5 tokens"):
         short.kernel.run_test_mode()

@@ -40,6 +40,20 @@ def test_a_trace_without_a_name_is_refused(yr, name, tmp_path, monkeypatch):
     for make in [yr.PersistentKernel, lambda **named: yr.MPK(yr.MPKMetadata(model_path=str(tmp_path), **named))]:
         with pytest.raises(yr.OptionError, match=re.escape("trace_name=")):
             make(trace_name=name)
+    graph = yr.new_kernel_graph()
+    graph.mark_output(graph.exp(graph.new_input([4], dtype="float32")))
+    if "\0" not in name:
+        with pytest.raises(yr.OptionError, match=re.escape("file_name=")):
+            graph.visualize(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kernel_is_saved_in_a_folder_that_has_a_name(yr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kernel = yr.PersistentKernel()
+    for call in [kernel.compile, kernel.save]:
+        with pytest.raises(yr.OptionError, match="output_dir='': the name of a folder"):
+            call("")
     assert list(tmp_path.iterdir()) == []
 
 

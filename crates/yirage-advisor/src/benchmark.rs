@@ -192,7 +192,8 @@ mod tests {
     fn whoever_watches_stops_it_before_any_op_and_step() {
         let all = ["reference", "reference"];
         let shown = |results: &[OfBackend]| {
-            let ops = |of: &OfBackend| of.outcome.as_ref().unwrap().ops.iter().map(OfOp::is_stopped).collect::<Vec<_>>();
+            let ops =
+                |of: &OfBackend| of.outcome.as_ref().unwrap().ops.iter().map(OfOp::is_stopped).collect::<Vec<_>>();
             results.iter().map(ops).collect::<Vec<_>>()
         };
         let mut op = 0;

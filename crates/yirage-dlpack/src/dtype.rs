@@ -98,13 +98,7 @@ const KINDS: [&str; 7] = ["int", "uint", "float", "", "bfloat", "complex", "bool
 /// The characters of types that nothing here takes: NumPy's two for complex numbers, and `struct`'s for objects.
 const FORMATS: [(&[u8], &str); 3] = [(b"Zf", "complex64"), (b"Zd", "complex128"), (b"O", "object")];
 
-const fn row(
-    element: Element,
-    name: &'static str,
-    code: u8,
-    bits: u8,
-    format: Option<&'static CStr>,
-) -> Row {
+const fn row(element: Element, name: &'static str, code: u8, bits: u8, format: Option<&'static CStr>) -> Row {
     Row { element, name, code, bits, format }
 }
 

@@ -134,7 +134,10 @@ fn of_dlpack_object(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, Arra
         Ok(capsule) => of_capsule(&capsule, what),
         Err(error) => match bytes_of_torch(object) {
             // Bytes are shared, so that this is asked once.
-            Some(bytes) => Ok(Found { element: FoundElement::Is(Element::Stored(Stored::F8E4M3)), ..of_dlpack_object(&bytes, what)? }),
+            Some(bytes) => Ok(Found {
+                element: FoundElement::Is(Element::Stored(Stored::F8E4M3)),
+                ..of_dlpack_object(&bytes, what)?
+            }),
             None => Err(raised(what, error)),
         },
     }

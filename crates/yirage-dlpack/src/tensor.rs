@@ -85,8 +85,7 @@ impl Tensor {
     /// [`ArrayError`]: a type that is not stored, more elements than memory has.
     pub fn zeros(shape: &[u32], dtype: &str, what: &str) -> Result<Tensor, ArrayError> {
         let element = Element::named(dtype);
-        let element =
-            element.ok_or_else(|| ArrayError::Stored { what: what.to_owned(), given: dtype.to_owned() })?;
+        let element = element.ok_or_else(|| ArrayError::Stored { what: what.to_owned(), given: dtype.to_owned() })?;
         let none = || ArrayError::Memory { what: what.to_owned(), shape: shape.to_vec(), dtype: element.name() };
         let bytes = counted(shape.iter().map(|&n| usize::try_from(n).ok()), element).ok_or_else(none)?;
         let memory = Owned::zeroed(bytes).ok_or_else(none)?;
@@ -336,7 +335,8 @@ impl Tensor {
     /// Python calls it with a view to fill.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let this = slf.get();
-        let why = || format!("{} is no type of PEP 3118: use __dlpack__, or numpy() with ml_dtypes", this.element.name());
+        let why =
+            || format!("{} is no type of PEP 3118: use __dlpack__, or numpy() with ml_dtypes", this.element.name());
         let format = this.element.format().ok_or_else(|| PyBufferError::new_err(why()))?;
         // SAFETY: the caller's view; the tensor keeps what it will point to.
         unsafe { fill(view, flags, this, format.as_ptr().cast_mut(), slf.clone().into_any()) }

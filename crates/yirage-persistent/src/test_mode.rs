@@ -265,8 +265,10 @@ impl KernelBuilder {
         for looked_up in emitted.looked_up.iter().filter(|of| of.ids == given) {
             let outside = |id: i64| !u32::try_from(id).is_ok_and(|id| id < looked_up.rows);
             let Some(at) = ids.iter().position(|&id| outside(id)) else { continue };
-            let why = format!("row {at} of the pass has the id {}, and `{}` has {} rows, counted from 0", ids[at],
-                looked_up.table, looked_up.rows);
+            let why = format!(
+                "row {at} of the pass has the id {}, and `{}` has {} rows, counted from 0",
+                ids[at], looked_up.table, looked_up.rows
+            );
             return Err(match given {
                 None => PersistentError::Meta { name: "tokens".into(), why },
                 Some(tensor) => PersistentError::Tensor { name: self.of(tensor)?.name.clone(), why },

@@ -9,6 +9,7 @@ use super::values::DTensor;
 use crate::backends::{self, Chosen, wanted};
 use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
+use crate::files;
 use crate::kind::Kind;
 use crate::log::{Level, say};
 use crate::numbers::{items, maybe, maybe_strides, maybe_whole, maybe_wholes, whole, wholes};
@@ -672,6 +673,7 @@ impl KNGraph {
 
     /// Writes pictures of the graph, ``file_name.dot`` for graphviz and ``file_name.svg``; neither needs graphviz.
     fn visualize(&self, file_name: PathBuf) -> Outcome<()> {
+        files::stem(&file_name, "file_name")?;
         let graph = self.graph()?;
         let svg = picture(&graph)?;
         for (ending, text) in [("dot", yirage_graph::dot(&graph)), ("svg", svg)] {

@@ -4,6 +4,7 @@ use super::buffers::MetaBuffers;
 use super::shared::{Profiled, Shared, tell};
 use crate::backends::{self, Chosen, wanted};
 use crate::failure::{Failure, Outcome};
+use crate::files;
 use crate::llm::SamplingParams;
 use crate::log::{Level, say};
 use crate::others::{self, OF_MIRAGE, OF_YIRAGE};
@@ -156,7 +157,8 @@ pub(super) fn kernel(
     let buffers = buffers.map_or_else(|| MetaBuffers::fresh(py, config.max_seq_length), Ok)?;
     let test_mode = given.flag("test_mode")?.unwrap_or(false);
     let tensor = given.object("profiler_tensor")?.map(|tensor| profile_of(&tensor)).transpose()?;
-    let trace_name = given.text("trace_name")?.map(trace).transpose()?;
+    let trace_name = given.text("trace_name")?;
+    trace_name.as_ref().map_or(Ok(()), |name| files::stem(name.as_ref(), "trace_name"))?;
     let profiled = (tensor.is_some() || trace_name.is_some()).then_some(Profiled { tensor, trace_name });
     let (backend, number) = (given.object("backend")?, given.number("device_id")?.unwrap_or(0));
     others::take(py, "PersistentKernel", &[OF_MIRAGE, OF_YIRAGE], Some(&given.0))?;
@@ -221,15 +223,6 @@ fn config(py: Python<'_>, given: &Given<'_>, sizes: Option<(usize, usize)>) -> O
         executor,
         profiler_spans: None,
     })
-}
-
-/// The name of a trace, to which an ending is added: without a last part it would be that of a hidden file.
-fn trace(name: String) -> Outcome<String> {
-    let last = name.rsplit(std::path::is_separator).next().unwrap_or_default();
-    if last.trim_matches('.').is_empty() || name.contains('\0') {
-        return Err(Failure::option(format!("trace_name={name:?}: a file's name, or None for no trace, is wanted")));
-    }
-    Ok(name)
 }
 
 /// The array that times are written into.

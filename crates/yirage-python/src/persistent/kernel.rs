@@ -13,6 +13,7 @@ use super::tensor::KernelTensor;
 use super::tested;
 use crate::dtype;
 use crate::failure::{Failure, Outcome};
+use crate::files;
 use crate::log::{Level, say};
 use crate::numbers::{maybe_strides, maybe_whole, whole, wholes};
 use crate::others::{self, OF_LAUNCH};
@@ -283,6 +284,7 @@ impl PersistentKernel {
         output_dir: Option<PathBuf>,
         eos_token_id: Option<Bound<'_, PyAny>>,
     ) -> Outcome<()> {
+        output_dir.as_deref().map_or(Ok(()), |folder| files::folder(folder, "output_dir"))?;
         let ends = eos_token_id.map(|value| end(&value)).transpose()?;
         let (device, test_mode) = (shared(slf).device.clone(), shared(slf).test_mode);
         become_ready(slf, "compile", |builder| {
@@ -311,6 +313,7 @@ impl PersistentKernel {
 
     /// Saves what the kernel is, without its plans, for ``load_mpk_kernel``.
     fn save(slf: &Bound<'_, Self>, output_dir: PathBuf) -> Outcome<()> {
+        files::folder(&output_dir, "output_dir")?;
         with(slf, "save", |kernel| Ok(kernel.save(&output_dir)?))
     }
 

@@ -29,9 +29,8 @@ pub(super) fn run(shared: &Shared, builder: &mut KernelBuilder) -> Outcome<Vec<(
 /// Writes rows into a cache, each at its place.
 fn append(array: &InPlace, rows: &Appended) -> Outcome<()> {
     let mut all = rows.places.iter().zip(rows.values.chunks_exact(rows.width.max(1)));
-    let took = all.all(|(place, row)| {
-        row.iter().enumerate().all(|(at, &value)| array.set_float(place * rows.width + at, value))
-    });
+    let took = all
+        .all(|(place, row)| row.iter().enumerate().all(|(at, &value)| array.set_float(place * rows.width + at, value)));
     if took {
         return Ok(());
     }
