@@ -5,7 +5,6 @@ use crate::dtype::{Element, FoundElement, Stored};
 use crate::error::ArrayError;
 use crate::export::Export;
 use crate::found::{Found, row_major};
-use crate::import::found;
 use crate::memory::{Keeper, Owned};
 use half::{bf16, f16};
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -45,40 +44,6 @@ impl Tensor {
         Ok(Tensor::placed(Element::Known(ty.dtype), shape, memory))
     }
 
-    /// A copy of a dense array of any type that is stored; `what` says in errors which argument it is.
-    ///
-    /// # Errors
-    /// [`ArrayError`]: an object that is no array, elements of another type, memory of a device, and elements that lie
-    /// otherwise.
-    pub fn copied(object: &Bound<'_, PyAny>, what: &str) -> Result<Tensor, ArrayError> {
-        let found = match object.cast::<Tensor>() {
-            Ok(tensor) => tensor.get().found(),
-            Err(_) => found(object, what)?,
-        };
-        let element = match found.element {
-            FoundElement::Is(element) => element,
-            FoundElement::Other(given) => return Err(ArrayError::Stored { what: what.to_owned(), given }),
-        };
-        let wrong = |why| ArrayError::Places {
-            what: what.to_owned(),
-            shape: found.shape.clone(),
-            strides: found.strides.clone(),
-            why,
-        };
-        let bytes = counted(found.shape.iter().map(|&n| usize::try_from(n).ok()), element);
-        let bytes = bytes.ok_or_else(|| wrong("its sizes are no number of elements"))?;
-        let mut lies = found.shape.iter().zip(&found.strides).zip(row_major(&found.shape));
-        if bytes > 0 && !lies.all(|((n, s), r)| *n == 1 || *s == r) {
-            return Err(wrong("dense row-major elements are copied: make it contiguous"));
-        }
-        let copy = match bytes {
-            0 => Owned::of(&[]),
-            // SAFETY: the elements lie without gaps from here on, as many as the sizes say, and the keeper keeps them.
-            _ => Owned::of(unsafe { std::slice::from_raw_parts(found.at, bytes) }),
-        };
-        Ok(Tensor::placed(element, found.shape.iter().map(|&n| n as isize).collect(), Arc::new(copy)))
-    }
-
     /// Zeros of a type that NumPy and PyTorch call `dtype`; `what` says in errors who wants them.
     ///
     /// # Errors
@@ -93,7 +58,7 @@ impl Tensor {
     }
 
     /// Elements that lie densely in this memory.
-    fn placed(element: Element, shape: Vec<isize>, memory: Arc<Owned>) -> Tensor {
+    pub(crate) fn placed(element: Element, shape: Vec<isize>, memory: Arc<Owned>) -> Tensor {
         let mut strides = vec![element.bytes() as isize; shape.len()];
         for dim in (1..shape.len()).rev() {
             strides[dim - 1] = strides[dim].saturating_mul(shape[dim].max(1));
@@ -187,7 +152,7 @@ impl Tensor {
 }
 
 /// Bytes of so many elements; none where that is no number.
-fn counted(mut sizes: impl Iterator<Item = Option<usize>>, element: Element) -> Option<usize> {
+pub(crate) fn counted(mut sizes: impl Iterator<Item = Option<usize>>, element: Element) -> Option<usize> {
     sizes.try_fold(element.bytes(), |n, size| n.checked_mul(size?)).filter(|&n| isize::try_from(n).is_ok())
 }
 

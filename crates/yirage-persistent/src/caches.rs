@@ -6,35 +6,15 @@
 
 use crate::builder::KernelBuilder;
 use crate::elements::Elements;
-use crate::emit::Emitted;
+use crate::emit::{Cache, Emitted};
 use crate::error::PersistentError;
+use crate::pass::{Pass, TestValues};
 use crate::tensor::TensorId;
-use crate::test_mode::{Pass, TestValues};
 use std::collections::HashMap;
 use yirage_compile::{Options, compile, plan_weights};
-use yirage_engine::limits::BLOCK;
 use yirage_hal::{Bindings, Device, Executor};
 use yirage_ir::op::KvAppend;
 use yirage_ir::{DType, Dim, Dims, Graph, GraphBuilder, Sym, Type, ValueId};
-
-/// The cache of a layer: the state that has it in a graph, and the tensors that are attached for it.
-#[derive(Clone, Debug)]
-pub(crate) struct Cache {
-    pub(crate) state: String,
-    /// A block of the state.
-    pub(crate) block: Type,
-    pub(crate) kv_heads: u32,
-    /// Keys and values, or both as one row.
-    pub(crate) parts: Vec<CachePart>,
-}
-
-/// A tensor of a cache.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CachePart {
-    pub(crate) tensor: TensorId,
-    /// The rows that a pass appends, where it has elements to write them into.
-    pub(crate) appended: Option<ValueId>,
-}
 
 /// Rows that a pass appended to a cache that is attached.
 #[derive(Clone, PartialEq, Debug)]
@@ -167,21 +147,4 @@ fn filling(cache: &Cache, widths: &[u32]) -> Result<Graph, PersistentError> {
     let filled = b.op("filled", KvAppend { kv_heads: cache.kv_heads }, &ins)?;
     b.output(filled);
     Ok(b.finish())
-}
-
-impl Pass {
-    /// Request and position of all that stands before the pass.
-    fn earlier(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.first.iter().enumerate().flat_map(|(seq, &first)| (0..first).map(move |position| (seq, position)))
-    }
-
-    /// How many positions each request has behind the pass.
-    fn ends(&self) -> impl Iterator<Item = usize> {
-        self.first.iter().zip(&self.lengths).map(|(first, length)| first + length)
-    }
-
-    /// Where a position lies in the blocks of a state.
-    pub(crate) fn slot(&self, seq: usize, position: usize) -> i32 {
-        (seq * self.dims.blocks as usize * BLOCK + position) as i32
-    }
 }

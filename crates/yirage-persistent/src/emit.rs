@@ -2,7 +2,6 @@
 //!
 //! In a step's graph the last layers before the logits are computed of the wanted rows alone; in test mode every row is.
 
-use crate::caches::{Cache, CachePart};
 use crate::choice::Choice;
 use crate::config::PromptLookup;
 use crate::declared::Declared;
@@ -64,6 +63,25 @@ struct Group {
     group: CacheGroup,
     slots: ValueId,
     table: ValueId,
+}
+
+/// The cache of a layer: the state that has it in a graph, and the tensors that are attached for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    pub(crate) state: String,
+    /// A block of the state.
+    pub(crate) block: Type,
+    pub(crate) kv_heads: u32,
+    /// Keys and values, or both as one row.
+    pub(crate) parts: Vec<CachePart>,
+}
+
+/// A tensor of a cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachePart {
+    pub(crate) tensor: TensorId,
+    /// The rows that a pass appends, where it has elements to write them into.
+    pub(crate) appended: Option<ValueId>,
 }
 
 /// A table whose rows stand for ids: those of a tensor, or the tokens of the step.

@@ -10,6 +10,7 @@ use crate::elements::Elements;
 use crate::emit::{Emitted, Hosted, Made, Purpose};
 use crate::error::PersistentError;
 use crate::lookup::{find_ngram, verify_greedy};
+use crate::pass::{Pass, TestValues};
 use crate::tensor::TensorId;
 use crate::wire::Read;
 use std::collections::HashMap;
@@ -32,15 +33,6 @@ pub struct TestOutput {
     pub values: TestValues,
 }
 
-/// Elements of an output.
-#[derive(Clone, PartialEq, Debug)]
-pub enum TestValues {
-    /// Numbers.
-    Floats(Vec<f32>),
-    /// Tokens, indices and counts.
-    Ints(Vec<i64>),
-}
-
 /// What one pass of test mode gave.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TestPass {
@@ -48,15 +40,6 @@ pub struct TestPass {
     pub outputs: Vec<TestOutput>,
     /// What was appended to each cache that is attached.
     pub appended: Vec<Appended>,
-}
-
-/// The tokens of one pass, by request.
-pub(crate) struct Pass {
-    /// The position of each request's first token.
-    pub(crate) first: Vec<usize>,
-    /// Tokens of each request.
-    pub(crate) lengths: Vec<usize>,
-    pub(crate) dims: Dims,
 }
 
 impl KernelBuilder {
@@ -422,30 +405,5 @@ impl Results<'_> {
             Ok(i64::from(sampled.token))
         };
         all.chunks_exact(width.max(1)).zip(self.pass.each()).map(draw).collect()
-    }
-}
-
-impl Pass {
-    /// Request and position of each token.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (usize, usize)> {
-        let requests = self.first.iter().zip(&self.lengths).enumerate();
-        requests.flat_map(|(seq, (&first, &length))| (first..first + length).map(move |position| (seq, position)))
-    }
-
-    fn positions(&self) -> impl Iterator<Item = usize> {
-        self.each().map(|(_, position)| position)
-    }
-
-    /// Blocks of the cache: as many for each request as the longest needs.
-    fn blocks(&self) -> usize {
-        self.lengths.len() * self.dims.blocks as usize
-    }
-
-    fn slots(&self) -> impl Iterator<Item = i32> {
-        self.each().map(|(seq, position)| self.slot(seq, position))
-    }
-
-    fn table(&self) -> impl Iterator<Item = i32> {
-        0..self.blocks() as i32
     }
 }

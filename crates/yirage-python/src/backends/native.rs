@@ -9,7 +9,7 @@ use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicU32, Ordering};
-use yirage_dlpack::Tensor;
+use yirage_dlpack::{Tensor, copied};
 use yirage_hal::DeviceInfo;
 
 /// A backend that yirage brings: what ``get_backend()`` gives, and a ``HardwareBackend``.
@@ -174,7 +174,7 @@ impl NativeBackend {
         // Copies are done when the call returns, which is what blocking means.
         let _ = non_blocking;
         self.host_alone(py, device_id, "copy_to_device")?;
-        Ok(Tensor::copied(tensor, "tensor")?)
+        Ok(copied(tensor, "tensor")?)
     }
 
     /// A copy of a device's tensor in the host's memory.
@@ -182,7 +182,7 @@ impl NativeBackend {
     fn copy_to_host(&self, py: Python<'_>, tensor: &Bound<'_, PyAny>, non_blocking: bool) -> Outcome<Tensor> {
         let _ = non_blocking;
         self.host_alone(py, self.current_device(), "copy_to_host")?;
-        Ok(Tensor::copied(tensor, "tensor")?)
+        Ok(copied(tensor, "tensor")?)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
