@@ -178,6 +178,18 @@ def test_caches_that_do_not_serve_are_refused_with_names_and_numbers(yr):
         kernel.attention_layer(x, another, v_cache, None, None, None, None, out)
 
 
+def test_a_table_of_pages_that_is_not_read_is_told(yr, caplog):
+    caplog.set_level(logging.INFO, logger="yirage")
+    meta = {"step": np.zeros(1, np.int32), "tokens": np.zeros((1, 64), np.int64)}
+    for pages in [None, np.array([1], np.int32)]:
+        caches = [np.zeros((2, 64, KV, D), np.float32) for _ in "kv"]
+        kernel, _ = attention(yr, METHODS[2], ROWS, caches, meta | {"paged_kv_indices_buffer": pages})
+        ran(kernel)
+        ran(kernel)
+        told = [record for record in caplog.records if "paged_kv_indices_buffer is not read" in record.getMessage()]
+        assert len(told) == (pages is not None)
+
+
 def test_a_compiled_kernel_warns_that_its_caches_are_its_own(yr, caplog):
     caplog.set_level(logging.WARNING, logger="yirage")
     made(yr, "llama", [golden("llama")["cases"][0]["ids"]], 12, max_num_batched_tokens=16)

@@ -402,6 +402,11 @@ impl PersistentKernel {
     fn run_test_mode<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyDict>> {
         let (py, shared) = (slf.py(), shared(slf));
         process::check()?;
+        if shared.buffers.has_pages(py)? {
+            let text = "run_test_mode: paged_kv_indices_buffer is not read: the pages of a request stand behind those of the one \
+                        before it";
+            shared.tell_once(py, text)?;
+        }
         let outputs = py.detach(|| match &mut *shared.alone() {
             State::Building(builder) => {
                 builder.set_meta(shared.buffers.read()?)?;
