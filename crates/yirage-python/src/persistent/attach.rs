@@ -4,7 +4,6 @@ use super::shared::wrong;
 use crate::failure::{Failure, Outcome};
 use crate::others::{Answer, Foreign, Value};
 use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 use std::sync::Arc;
 use yirage_dlpack::{InPlace, Number};
 use yirage_ir::Format;
