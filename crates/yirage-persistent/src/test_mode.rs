@@ -110,7 +110,7 @@ impl KernelBuilder {
             let written = wire.writes.iter().zip(made).filter(|(_, made)| {
                 !matches!(
                     made,
-                    Made::Host(Hosted::Guesses(_) | Hosted::Verified { .. })
+                    Made::Host(Hosted::Guesses { .. } | Hosted::Verified { .. })
                         | Made::Engine
                         | Made::Cached { .. }
                         | Made::Attended(_)
