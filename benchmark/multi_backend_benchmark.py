@@ -11,7 +11,12 @@ import statistics
 import sys
 import time
 
-import yirage as yr
+try:
+    import yirage as yr
+except ModuleNotFoundError as missing:
+    if missing.name != "yirage":
+        raise
+    sys.exit("multi_backend_benchmark.py: the package yirage is not installed: run `pip install .` in the folder of its repository")
 
 
 def graphs(asked, backend):

@@ -5,7 +5,12 @@ import argparse
 import json
 import sys
 
-import yirage as yr
+try:
+    import yirage as yr
+except ModuleNotFoundError as missing:
+    if missing.name != "yirage":
+        raise
+    sys.exit("backend_templates.py: the package yirage is not installed: run `pip install .` in the folder of its repository")
 
 
 def changes(words):

@@ -9,7 +9,12 @@ import statistics
 import sys
 import time
 
-import yirage as yr
+try:
+    import yirage as yr
+except ModuleNotFoundError as missing:
+    if missing.name != "yirage":
+        raise
+    sys.exit("demo_multi_backend.py: the package yirage is not installed: run `pip install .` in the folder of its repository")
 
 ROWS, WIDTH = 64, 256
 

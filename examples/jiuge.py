@@ -6,8 +6,13 @@ import os
 import sys
 import time
 
-import yirage as yr
-from yirage import command
+try:
+    import yirage as yr
+    from yirage import command
+except ModuleNotFoundError as missing:
+    if missing.name != "yirage":
+        raise
+    sys.exit("jiuge.py: the package yirage is not installed: run `pip install .` in the folder of its repository")
 
 DEVICES = ["cpu", "nvidia", "metax", "moore", "iluvatar", "cambricon", "ascend", "kunlun", "hygon", "qy", "ali"]
 

@@ -9,7 +9,12 @@ import pathlib
 import sys
 import time
 
-import yirage as yr
+try:
+    import yirage as yr
+except ModuleNotFoundError as missing:
+    if missing.name != "yirage":
+        raise
+    sys.exit("llm_inference_multi_backend.py: the package yirage is not installed: run `pip install .` in the folder of its repository")
 
 STORIES = pathlib.Path(__file__).resolve().parents[1] / "crates/yirage-testkit/fixtures/bedtime/bedtime-q8_0.gguf"
 

@@ -4,7 +4,12 @@
 import sys
 import unittest
 
-import yirage as yr
+try:
+    import yirage as yr
+except ModuleNotFoundError as missing:
+    if missing.name != "yirage":
+        raise
+    sys.exit("test_multi_backend.py: the package yirage is not installed: run `pip install .` in the folder of its repository")
 
 
 class TestBackends(unittest.TestCase):

@@ -4,8 +4,13 @@
 import argparse
 import sys
 
-import yirage as yr
-from yirage import command
+try:
+    import yirage as yr
+    from yirage import command
+except ModuleNotFoundError as missing:
+    if missing.name != "yirage":
+        raise
+    sys.exit("yirage_backend_manager.py: the package yirage is not installed: run `pip install .` in the folder of its repository")
 
 
 def arguments(given):

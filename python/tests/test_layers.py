@@ -80,7 +80,7 @@ def test_embedding_reads_the_tokens_of_the_pass(yr):
     tokens = np.zeros((1, 64), np.int64)
     b = Bench(yr, meta_tensors=[np.zeros(1, np.int32), tokens])
     table, values = b.given("table", 20, 12)
-    b.kernel.embed_layer(b.kernel.attach_input(np.zeros((ROWS, 1), np.int64), "ids"), table, b.new("out", 12))
+    b.kernel.embed_layer(b.kernel.attach_input(tokens, "ids"), table, b.new("out", 12))
     for first in [1, 9]:
         tokens[0, :ROWS] = np.arange(first, first + ROWS)
         np.testing.assert_array_equal(b.out(), values[first : first + ROWS].astype(np.float32))

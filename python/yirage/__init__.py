@@ -6,7 +6,7 @@
     >>> graph.mark_output(graph.silu(x))
     >>> (y,) = graph(inputs=[array])
 
-    >>> llm = yr.LLM("qwen2.5:0.5b")
+    >>> llm = yr.LLM("smollm2-135m-instruct")
     >>> llm.generate("Once upon a time", yr.SamplingParams(max_tokens=32))[0].outputs[0].text
 """
 

@@ -106,7 +106,18 @@ class DTensor:
     def num_dims(self) -> int: ...
     def dim(self, dim: int) -> int: ...
 
-class STensor: ...
+class STensor:
+    @property
+    def dims(self) -> tuple[int, ...]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def num_dims(self) -> int: ...
+    def dim(self, dim: int) -> int: ...
 
 class Handle:
     def wait(self) -> None: ...
@@ -797,6 +808,13 @@ class PersistentKernel(LatentLayers):
         sampling_params: SamplingParams | None = None,
         precision: str | None = "fast",
         executor: str | None = None,
+        memory_pool_size_mb: int | None = None,
+        use_mixed_precision: bool | None = None,
+        optimize_for_inference: bool | None = None,
+        use_unified_memory: bool | None = None,
+        use_openmp: bool | None = None,
+        openmp_threads: int | None = None,
+        use_blas: bool | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -826,6 +844,13 @@ class PersistentKernel(LatentLayers):
         sampling_params: SamplingParams | None = None,
         precision: str | None = "fast",
         executor: str | None = None,
+        memory_pool_size_mb: int | None = None,
+        use_mixed_precision: bool | None = None,
+        optimize_for_inference: bool | None = None,
+        use_unified_memory: bool | None = None,
+        use_openmp: bool | None = None,
+        openmp_threads: int | None = None,
+        use_blas: bool | None = None,
     ) -> None: ...
     @staticmethod
     def ranks(kernels: Sequence[PersistentKernel]) -> PersistentKernel: ...

@@ -3,11 +3,24 @@
 use crate::error::AdvisorError;
 use crate::loaded::{Rates, Running};
 use crate::workload::{ALL, Make, Sizes};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use yirage_hal::{Device, OpenOptions};
 use yirage_registry::Registry;
-use yirage_tune::Timing;
+use yirage_tune::{Step, Timing};
+
+/// What is about to happen, told to whoever watches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next<'a> {
+    /// An op is timed: its backend, its name and its sizes in words.
+    Op(&'a str),
+    /// One of its steps runs.
+    Step,
+}
+
+/// Hears what happens next, and says whether it shall.
+pub type Watch<'a> = dyn FnMut(Next<'_>) -> ControlFlow<()> + 'a;
 
 /// What became of one backend.
 #[derive(Debug)]
@@ -41,26 +54,32 @@ pub struct OfOp {
 }
 
 /// Times every op on the first device of each backend of `names`. All steps together take `time`, in equal parts, and one
-/// step of each op more; beside that, ops are compiled and loaded. `progress` hears what is timed next.
+/// step of each op more; beside that, ops are compiled and loaded. Where `watch` breaks, what was timed until then is given,
+/// and the op that was stopped has [`AdvisorError::Stopped`].
 pub fn benchmark(
     registry: &Registry,
     names: &[&str],
     options: &OpenOptions,
     sizes: &Sizes,
     time: Duration,
-    progress: &mut dyn FnMut(&str),
+    watch: &mut Watch<'_>,
 ) -> Vec<OfBackend> {
     let parts = u32::try_from(names.len() * ALL.len()).unwrap_or(u32::MAX).max(1);
     let each = time / parts;
-    let of_backend = |&name: &&str| OfBackend {
-        backend: name.to_owned(),
-        outcome: open(registry, name, options).map(|(device, notes)| OfDevice {
+    let mut results = Vec::with_capacity(names.len());
+    for &name in names {
+        let outcome = open(registry, name, options).map(|(device, notes)| OfDevice {
             name: device.info().name.clone(),
             notes,
-            ops: on_device(&*device, name, sizes, each, progress),
-        }),
-    };
-    names.iter().map(of_backend).collect()
+            ops: on_device(&*device, name, sizes, each, watch),
+        });
+        let stopped = outcome.as_ref().is_ok_and(|device| device.ops.last().is_some_and(OfOp::is_stopped));
+        results.push(OfBackend { backend: name.to_owned(), outcome });
+        if stopped {
+            break;
+        }
+    }
+    results
 }
 
 /// An open device, and what the user should know of it.
@@ -70,27 +89,63 @@ fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Opened
     Ok(registry.select(name)?.open(0, options)?)
 }
 
-fn on_device(
+fn on_device(device: &dyn Device, name: &str, sizes: &Sizes, time: Duration, watch: &mut Watch<'_>) -> Vec<OfOp> {
+    let mut ops = Vec::with_capacity(ALL.len());
+    for (op, make) in ALL {
+        let of_op = timed(device, name, (op, make), sizes, time, watch);
+        let stopped = of_op.is_stopped();
+        ops.push(of_op);
+        if stopped {
+            break;
+        }
+    }
+    ops
+}
+
+fn timed(
     device: &dyn Device,
     name: &str,
+    (op, make): (&'static str, Make),
     sizes: &Sizes,
     time: Duration,
-    progress: &mut dyn FnMut(&str),
-) -> Vec<OfOp> {
-    let mut of_op = |(op, make): (&'static str, Make)| {
-        let workload = match make(sizes) {
-            Ok(workload) => workload,
-            Err(error) => return OfOp { op, shape: String::new(), outcome: Err(error) },
-        };
-        let shape = workload.shape.clone();
-        progress(&format!("{name}: {op} {shape}"));
-        let outcome = Running::new(device, workload).and_then(|mut loaded| {
-            let work = loaded.work();
-            Ok(Rates::new(Timing::for_time(time, &mut loaded)?, work))
-        });
-        OfOp { op, shape, outcome }
+    watch: &mut Watch<'_>,
+) -> OfOp {
+    let workload = match make(sizes) {
+        Ok(workload) => workload,
+        Err(error) => return OfOp { op, shape: String::new(), outcome: Err(error) },
     };
-    ALL.into_iter().map(&mut of_op).collect()
+    let shape = workload.shape.clone();
+    if watch(Next::Op(&format!("{name}: {op} {shape}"))).is_break() {
+        return OfOp { op, shape, outcome: Err(AdvisorError::Stopped) };
+    }
+    let outcome = Running::new(device, workload).and_then(|running| {
+        let work = running.work();
+        Ok(Rates::new(Timing::for_time(time, &mut Watched { running, watch })?, work))
+    });
+    OfOp { op, shape, outcome }
+}
+
+/// A workload that is stopped between two steps.
+struct Watched<'a, 'b> {
+    running: Running,
+    watch: &'a mut Watch<'b>,
+}
+
+impl Step for Watched<'_, '_> {
+    type Error = AdvisorError;
+
+    fn step(&mut self) -> Result<(), AdvisorError> {
+        match (self.watch)(Next::Step) {
+            ControlFlow::Continue(()) => self.running.step(),
+            ControlFlow::Break(()) => Err(AdvisorError::Stopped),
+        }
+    }
+}
+
+impl OfOp {
+    fn is_stopped(&self) -> bool {
+        matches!(self.outcome, Err(AdvisorError::Stopped))
+    }
 }
 
 #[cfg(test)]
@@ -116,13 +171,43 @@ mod tests {
         }
     }
 
-    fn timed(names: &[&str]) -> (Vec<OfBackend>, Vec<String>) {
+    fn watched(names: &[&str], watch: &mut Watch<'_>) -> Vec<OfBackend> {
         let mut registry = Registry::new(Surroundings::of_this_process());
         registry.register(Arc::new(Broken));
+        benchmark(&registry, names, &OpenOptions::default(), &SMALL, Duration::from_millis(6), watch)
+    }
+
+    fn timed(names: &[&str]) -> (Vec<OfBackend>, Vec<String>) {
         let mut said = Vec::new();
-        let mut say = |text: &str| said.push(text.to_owned());
-        let options = OpenOptions::default();
-        (benchmark(&registry, names, &options, &SMALL, Duration::from_millis(6), &mut say), said)
+        let mut say = |next: Next<'_>| {
+            if let Next::Op(text) = next {
+                said.push(text.to_owned());
+            }
+            ControlFlow::Continue(())
+        };
+        (watched(names, &mut say), said)
+    }
+
+    #[test]
+    fn whoever_watches_stops_it_before_any_op_and_step() {
+        let all = ["reference", "reference"];
+        let shown = |results: &[OfBackend]| {
+            let ops =
+                |of: &OfBackend| of.outcome.as_ref().unwrap().ops.iter().map(OfOp::is_stopped).collect::<Vec<_>>();
+            results.iter().map(ops).collect::<Vec<_>>()
+        };
+        let mut op = 0;
+        let results = watched(&all, &mut |next| {
+            op += usize::from(next != Next::Step);
+            if op == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(shown(&results), [[false, true]], "the second op is not begun");
+        let mut steps = 0;
+        let results = watched(&all, &mut |next| {
+            steps += usize::from(next == Next::Step);
+            if steps == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!((shown(&results), steps), (vec![vec![true]], 2), "the second step of the first op does not run");
     }
 
     #[test]

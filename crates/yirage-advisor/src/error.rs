@@ -25,6 +25,9 @@ pub enum AdvisorError {
     /// Weights of this format cannot be made from numbers.
     #[error("weights of {} cannot be made here: the format is only decoded", .0.info().name)]
     NoEncoder(Format),
+    /// Whoever watched it did not want it to go on.
+    #[error("it was stopped")]
+    Stopped,
     /// What else kept the op from being timed.
     #[error(transparent)]
     Run(TuneError),

@@ -19,7 +19,7 @@ mod workers;
 mod workload;
 
 pub use advice::{Advice, Setting, advise};
-pub use benchmark::{OfBackend, OfDevice, OfOp, benchmark};
+pub use benchmark::{Next, OfBackend, OfDevice, OfOp, Watch, benchmark};
 pub use error::AdvisorError;
 pub use hardware::Hardware;
 pub use loaded::Rates;

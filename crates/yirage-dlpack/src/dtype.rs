@@ -1,12 +1,12 @@
-//! The element types that both sides have, under each protocol's name for them: one row a type. Whole numbers of 8 bytes
-//! and elements of one byte, with which no graph computes, have names of their own.
+//! The element types that both sides have, under each protocol's name for them: one row a type. Those with which no graph
+//! computes are rows as well: they are copied, and some are read and written number by number.
 
 use crate::abi::ElementType;
 use std::ffi::CStr;
 use yirage_ir::{DType, Format};
 
 struct Row {
-    dtype: DType,
+    element: Element,
     /// As NumPy and PyTorch call it.
     name: &'static str,
     /// DLPack's code and bits.
@@ -16,51 +16,73 @@ struct Row {
     format: Option<&'static CStr>,
 }
 
-/// Whole numbers of 8 bytes.
+/// Numbers with which no graph computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wide {
+pub(crate) enum Stored {
+    I8,
+    I16,
     I64,
-    U64,
-}
-
-/// Elements of one byte.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Narrow {
     U8,
+    U16,
+    U64,
+    F64,
     /// Floats E4M3 of the OCP 8-bit floating point specification.
     F8E4M3,
-}
-
-impl Wide {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Wide::I64 => "int64",
-            Wide::U64 => "uint64",
-        }
-    }
-}
-
-impl Narrow {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Narrow::U8 => "uint8",
-            Narrow::F8E4M3 => FLOAT8_E4M3FN,
-        }
-    }
 }
 
 /// What `ml_dtypes` and PyTorch call 8-bit floats E4M3 without infinities.
 pub(crate) const FLOAT8_E4M3FN: &str = "float8_e4m3fn";
 
-/// The type of elements as it was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A type of elements that has a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Element {
     /// One that graphs compute with.
     Known(DType),
-    Wide(Wide),
-    Narrow(Narrow),
-    /// Any other, as its protocol says it.
+    Stored(Stored),
+}
+
+/// The type of elements as it was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum FoundElement {
+    Is(Element),
+    /// One without a row, as its protocol says it.
     Other(String),
+}
+
+impl Element {
+    fn row(self) -> &'static Row {
+        let Some(row) = ROWS.iter().find(|row| row.element == self) else {
+            unreachable!("{self:?} has no row: plain types of graphs and stored numbers have one each")
+        };
+        row
+    }
+
+    /// As NumPy and PyTorch call it.
+    pub(crate) fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Bytes of one.
+    pub(crate) fn bytes(self) -> usize {
+        usize::from(self.row().bits / 8)
+    }
+
+    pub(crate) fn dlpack(self) -> ElementType {
+        let Row { code, bits, .. } = *self.row();
+        ElementType { code, bits, lanes: 1 }
+    }
+
+    /// The character of `struct`; none where PEP 3118 has no such type.
+    pub(crate) fn format(self) -> Option<&'static CStr> {
+        self.row().format
+    }
+
+    /// The type that NumPy and PyTorch call `name`, with or without `torch.` before it; Mirage's `fp8_e4m3` as well.
+    pub(crate) fn named(name: &str) -> Option<Element> {
+        let name = name.strip_prefix("torch.").unwrap_or(name);
+        let name = if name == "fp8_e4m3" { FLOAT8_E4M3FN } else { name };
+        ROWS.iter().find(|row| row.name == name).map(|row| row.element)
+    }
 }
 
 const SIGNED: u8 = 0;
@@ -73,65 +95,75 @@ const FLOAT8_E4M3FN_CODE: u8 = 10;
 /// The words for DLPack's codes, before the number of bits; none for handles.
 const KINDS: [&str; 7] = ["int", "uint", "float", "", "bfloat", "complex", "bool"];
 
-/// Characters of `struct`, and NumPy's two for complex numbers, of types that nothing here computes with.
-const FORMATS: [(&[u8], &str); 7] = [
-    (b"b", "int8"),
-    (b"h", "int16"),
-    (b"H", "uint16"),
-    (b"d", "float64"),
-    (b"Zf", "complex64"),
-    (b"Zd", "complex128"),
-    (b"O", "object"),
+/// The characters of types that nothing here takes: NumPy's two for complex numbers, and `struct`'s for objects.
+const FORMATS: [(&[u8], &str); 3] = [(b"Zf", "complex64"), (b"Zd", "complex128"), (b"O", "object")];
+
+const fn row(element: Element, name: &'static str, code: u8, bits: u8, format: Option<&'static CStr>) -> Row {
+    Row { element, name, code, bits, format }
+}
+
+static ROWS: [Row; 14] = [
+    row(Element::Known(DType::F32), "float32", FLOAT, 32, Some(c"f")),
+    row(Element::Known(DType::Stored(Format::F16)), "float16", FLOAT, 16, Some(c"e")),
+    row(Element::Known(DType::Stored(Format::BF16)), "bfloat16", BFLOAT, 16, None),
+    row(Element::Known(DType::I32), "int32", SIGNED, 32, Some(c"i")),
+    row(Element::Known(DType::U32), "uint32", UNSIGNED, 32, Some(c"I")),
+    row(Element::Known(DType::Bool), "bool", BOOL, 8, Some(c"?")),
+    row(Element::Stored(Stored::I64), "int64", SIGNED, 64, Some(c"q")),
+    row(Element::Stored(Stored::U64), "uint64", UNSIGNED, 64, Some(c"Q")),
+    row(Element::Stored(Stored::F64), "float64", FLOAT, 64, Some(c"d")),
+    row(Element::Stored(Stored::I8), "int8", SIGNED, 8, Some(c"b")),
+    row(Element::Stored(Stored::U8), "uint8", UNSIGNED, 8, Some(c"B")),
+    row(Element::Stored(Stored::I16), "int16", SIGNED, 16, Some(c"h")),
+    row(Element::Stored(Stored::U16), "uint16", UNSIGNED, 16, Some(c"H")),
+    row(Element::Stored(Stored::F8E4M3), FLOAT8_E4M3FN, FLOAT8_E4M3FN_CODE, 8, None),
 ];
 
-const ROWS: [Row; 6] = [
-    Row { dtype: DType::F32, name: "float32", code: FLOAT, bits: 32, format: Some(c"f") },
-    Row { dtype: DType::Stored(Format::F16), name: "float16", code: FLOAT, bits: 16, format: Some(c"e") },
-    Row { dtype: DType::Stored(Format::BF16), name: "bfloat16", code: BFLOAT, bits: 16, format: None },
-    Row { dtype: DType::I32, name: "int32", code: SIGNED, bits: 32, format: Some(c"i") },
-    Row { dtype: DType::U32, name: "uint32", code: UNSIGNED, bits: 32, format: Some(c"I") },
-    Row { dtype: DType::Bool, name: "bool", code: BOOL, bits: 8, format: Some(c"?") },
-];
+fn computed() -> impl Iterator<Item = (DType, &'static Row)> {
+    ROWS.iter().filter_map(|row| match row.element {
+        Element::Known(dtype) => Some((dtype, row)),
+        Element::Stored(_) => None,
+    })
+}
 
-/// The names that are taken, for messages.
+/// The names of the types that graphs compute with, for messages.
 pub(crate) fn names() -> String {
-    ROWS.map(|row| row.name).join(", ")
+    computed().map(|(_, row)| row.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of all types that are stored, for messages.
+pub(crate) fn stored_names() -> String {
+    ROWS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
 }
 
 /// The name that NumPy and PyTorch have for a type of elements; none where they have no such type.
 pub fn name_of(dtype: DType) -> Option<&'static str> {
-    ROWS.iter().find(|row| row.dtype == dtype).map(|row| row.name)
+    computed().find(|(of, _)| *of == dtype).map(|(_, row)| row.name)
 }
 
-/// The type of elements that NumPy and PyTorch call `name`, with or without `torch.` before it; none where there is none
-/// here.
+/// The type of elements that NumPy and PyTorch call `name`, with or without `torch.` before it; none where graphs compute with
+/// no such type.
 pub fn parse(name: &str) -> Option<DType> {
-    let name = name.strip_prefix("torch.").unwrap_or(name);
-    ROWS.iter().find(|row| row.name == name).map(|row| row.dtype)
-}
-
-pub(crate) fn of_dlpack(given: ElementType) -> Element {
-    let is = |row: &&Row| given == ElementType { code: row.code, bits: row.bits, lanes: 1 };
-    match (ROWS.iter().find(is), given) {
-        (Some(row), _) => Element::Known(row.dtype),
-        (None, ElementType { code: SIGNED, bits: 64, lanes: 1 }) => Element::Wide(Wide::I64),
-        (None, ElementType { code: UNSIGNED, bits: 64, lanes: 1 }) => Element::Wide(Wide::U64),
-        (None, ElementType { code: UNSIGNED, bits: 8, lanes: 1 }) => Element::Narrow(Narrow::U8),
-        (None, ElementType { code: FLOAT8_E4M3FN_CODE, bits: 8, lanes: 1 }) => Element::Narrow(Narrow::F8E4M3),
-        (None, ElementType { code, bits, lanes }) => Element::Other(match KINDS.get(usize::from(code)) {
-            Some(kind) if lanes == 1 && !kind.is_empty() => format!("{kind}{bits}"),
-            _ => format!("code {code}, {bits} bits, {lanes} lanes (DLPack)"),
-        }),
+    match Element::named(name)? {
+        Element::Known(dtype) => Some(dtype),
+        Element::Stored(_) => None,
     }
 }
 
-pub(crate) fn to_dlpack(dtype: DType) -> Option<ElementType> {
-    let row = ROWS.iter().find(|row| row.dtype == dtype)?;
-    Some(ElementType { code: row.code, bits: row.bits, lanes: 1 })
+pub(crate) fn of_dlpack(given: ElementType) -> FoundElement {
+    let is = |row: &&Row| given == ElementType { code: row.code, bits: row.bits, lanes: 1 };
+    if let Some(row) = ROWS.iter().find(is) {
+        return FoundElement::Is(row.element);
+    }
+    let ElementType { code, bits, lanes } = given;
+    FoundElement::Other(match KINDS.get(usize::from(code)) {
+        Some(kind) if lanes == 1 && !kind.is_empty() => format!("{kind}{bits}"),
+        _ => format!("code {code}, {bits} bits, {lanes} lanes (DLPack)"),
+    })
 }
 
 /// The type of a buffer's elements: what stands behind the mark of native order; `l` has as many bytes as the items.
-pub(crate) fn of_format(format: &CStr, bytes: usize) -> Element {
+pub(crate) fn of_format(format: &CStr, bytes: usize) -> FoundElement {
     let text = format.to_bytes();
     let text = match text {
         [b'@' | b'=', rest @ ..] => rest,
@@ -139,21 +171,17 @@ pub(crate) fn of_format(format: &CStr, bytes: usize) -> Element {
         [b'>', rest @ ..] if cfg!(target_endian = "big") => rest,
         all => all,
     };
-    match (text, bytes) {
-        (b"l", 4) => Element::Known(DType::I32),
-        (b"L", 4) => Element::Known(DType::U32),
-        (b"l" | b"q", 8) => Element::Wide(Wide::I64),
-        (b"L" | b"Q", 8) => Element::Wide(Wide::U64),
-        (b"B", 1) => Element::Narrow(Narrow::U8),
-        _ => {
-            let is = |row: &&Row| row.format.is_some_and(|f| f.to_bytes() == text) && row.bits as usize == bytes * 8;
-            let known = ROWS.iter().find(is).map(|row| Element::Known(row.dtype));
-            let other = FORMATS.iter().find(|(of, _)| *of == text).map(|(_, name)| (*name).to_owned());
-            known.unwrap_or_else(|| Element::Other(other.unwrap_or_else(|| format.to_string_lossy().into_owned())))
-        }
+    let text: &[u8] = match (text, bytes) {
+        (b"l", 4) => b"i",
+        (b"L", 4) => b"I",
+        (b"l", 8) => b"q",
+        (b"L", 8) => b"Q",
+        _ => text,
+    };
+    let is = |row: &&Row| row.format.is_some_and(|f| f.to_bytes() == text) && usize::from(row.bits) == bytes * 8;
+    if let Some(row) = ROWS.iter().find(is) {
+        return FoundElement::Is(row.element);
     }
-}
-
-pub(crate) fn to_format(dtype: DType) -> Option<&'static CStr> {
-    ROWS.iter().find(|row| row.dtype == dtype)?.format
+    let other = FORMATS.iter().find(|(of, _)| *of == text).map(|(_, name)| (*name).to_owned());
+    FoundElement::Other(other.unwrap_or_else(|| format.to_string_lossy().into_owned()))
 }

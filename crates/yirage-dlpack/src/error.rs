@@ -1,6 +1,6 @@
 //! Why an object is no array of ours.
 
-use crate::dtype::names;
+use crate::dtype::{names, stored_names};
 use pyo3::PyErr;
 use thiserror::Error;
 use yirage_call::CallError;
@@ -25,6 +25,24 @@ pub enum ArrayError {
         what: String,
         /// The type as the protocol has it.
         given: String,
+    },
+    /// Elements that are not stored.
+    #[error("{what} has elements of type {given}, and {} are stored: convert it", stored_names())]
+    Stored {
+        /// Which argument.
+        what: String,
+        /// The type as the protocol has it.
+        given: String,
+    },
+    /// More elements than memory has.
+    #[error("{what} of {shape:?} elements of {dtype}: there is no memory for them")]
+    Memory {
+        /// Who wants them.
+        what: String,
+        /// The sizes.
+        shape: Vec<u32>,
+        /// The type.
+        dtype: &'static str,
     },
     /// Elements that are no numbers of a kernel's tensors.
     #[error(

@@ -1,12 +1,12 @@
 //! Elements as a protocol says that they lie.
 
-use crate::dtype::Element;
+use crate::dtype::FoundElement;
 use crate::memory::Keeper;
 
 /// Elements of another library, where they lie: as many as sizes and strides say, for as long as `keeper` lives.
 pub(crate) struct Found {
     pub(crate) at: *const u8,
-    pub(crate) element: Element,
+    pub(crate) element: FoundElement,
     pub(crate) shape: Vec<i64>,
     /// In elements.
     pub(crate) strides: Vec<i64>,

@@ -1,7 +1,7 @@
 //! From an object of Python to elements that are read where they lie.
 
 use crate::abi::{self, Managed, Versioned, View};
-use crate::dtype::{Element, FLOAT8_E4M3FN, Narrow, of_dlpack, of_format};
+use crate::dtype::{Element, FLOAT8_E4M3FN, FoundElement, Stored, of_dlpack, of_format};
 use crate::error::ArrayError;
 use crate::found::{Found, row_major};
 use crate::memory::{Foreign, Keeper};
@@ -25,16 +25,16 @@ use yirage_ir::{DType, Dim, Dims, Format, Type};
 /// [`ArrayError`]: an object that is no array, elements of another type, memory of a device, sizes of 2^32 or more, and
 /// strides that are negative.
 pub fn taken(object: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayError> {
+    let other = |given: String| ArrayError::DType { what: what.to_owned(), given };
     if let Ok(tensor) = object.cast::<Tensor>() {
-        return Ok(tensor.get().array().clone());
+        let tensor = tensor.get();
+        return tensor.array()?.ok_or_else(|| other(tensor.element().name().into()));
     }
     let found = found(object, what)?;
-    let other = |given: String| ArrayError::DType { what: what.to_owned(), given };
     let dtype = match found.element {
-        Element::Known(dtype) => dtype,
-        Element::Wide(wide) => return Err(other(wide.name().into())),
-        Element::Narrow(narrow) => return Err(other(narrow.name().into())),
-        Element::Other(given) => return Err(other(given)),
+        FoundElement::Is(Element::Known(dtype)) => dtype,
+        FoundElement::Is(element) => return Err(other(element.name().into())),
+        FoundElement::Other(given) => return Err(other(given)),
     };
     let ty = placed(dtype, &found.shape, &found.strides).map_err(|why| ArrayError::Places {
         what: what.to_owned(),
@@ -79,7 +79,7 @@ fn of_ml_dtypes(object: &Bound<'_, PyAny>) -> Option<(Element, &'static str)> {
     let name = object.getattr(intern!(py, "dtype")).and_then(|dtype| dtype.getattr(intern!(py, "name"))).ok()?;
     match name.extract::<String>().ok()?.as_str() {
         "bfloat16" => Some((Element::Known(DType::Stored(Format::BF16)), "uint16")),
-        FLOAT8_E4M3FN => Some((Element::Narrow(Narrow::F8E4M3), "uint8")),
+        FLOAT8_E4M3FN => Some((Element::Stored(Stored::F8E4M3), "uint8")),
         _ => None,
     }
 }
@@ -107,7 +107,7 @@ fn of_buffer(buffer: PyUntypedBuffer, element: Option<Element>, what: &str) -> R
     if size == 0 || bytes.iter().any(|s| s % size as i64 != 0) {
         return Err(wrong("its neighbours are no whole number of elements apart"));
     }
-    let element = element.unwrap_or_else(|| of_format(buffer.format(), size));
+    let element = element.map_or_else(|| of_format(buffer.format(), size), FoundElement::Is);
     let (at, writable) = (buffer.buf_ptr().cast_const().cast(), !buffer.readonly());
     Ok(Found { at, element, shape, strides, writable, keeper: Keeper::Buffer(buffer) })
 }
@@ -134,7 +134,10 @@ fn of_dlpack_object(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, Arra
         Ok(capsule) => of_capsule(&capsule, what),
         Err(error) => match bytes_of_torch(object) {
             // Bytes are shared, so that this is asked once.
-            Some(bytes) => Ok(Found { element: Element::Narrow(Narrow::F8E4M3), ..of_dlpack_object(&bytes, what)? }),
+            Some(bytes) => Ok(Found {
+                element: FoundElement::Is(Element::Stored(Stored::F8E4M3)),
+                ..of_dlpack_object(&bytes, what)?
+            }),
             None => Err(raised(what, error)),
         },
     }

@@ -1,6 +1,6 @@
 //! Elements of others that are read and written where they lie: numbers one by one, whatever their strides.
 
-use crate::dtype::{Element, Narrow, Wide};
+use crate::dtype::{Element, FoundElement, Stored};
 use crate::error::ArrayError;
 use crate::found::{Found, row_major};
 use crate::import::found;
@@ -34,15 +34,19 @@ pub enum Number {
 impl Number {
     /// As NumPy and PyTorch call it.
     pub fn name(self) -> &'static str {
+        self.element().name()
+    }
+
+    fn element(self) -> Element {
         match self {
-            Number::F32 => "float32",
-            Number::F16 => "float16",
-            Number::BF16 => "bfloat16",
-            Number::I32 => "int32",
-            Number::I64 => Wide::I64.name(),
-            Number::U64 => Wide::U64.name(),
-            Number::U8 => Narrow::U8.name(),
-            Number::F8E4M3 => Narrow::F8E4M3.name(),
+            Number::F32 => Element::Known(DType::F32),
+            Number::F16 => Element::Known(DType::Stored(Format::F16)),
+            Number::BF16 => Element::Known(DType::Stored(Format::BF16)),
+            Number::I32 => Element::Known(DType::I32),
+            Number::I64 => Element::Stored(Stored::I64),
+            Number::U64 => Element::Stored(Stored::U64),
+            Number::U8 => Element::Stored(Stored::U8),
+            Number::F8E4M3 => Element::Stored(Stored::F8E4M3),
         }
     }
 
@@ -52,12 +56,7 @@ impl Number {
     }
 
     fn bytes(self) -> usize {
-        match self {
-            Number::U8 | Number::F8E4M3 => 1,
-            Number::F16 | Number::BF16 => 2,
-            Number::F32 | Number::I32 => 4,
-            Number::I64 | Number::U64 => 8,
-        }
+        self.element().bytes()
     }
 }
 
@@ -99,16 +98,17 @@ impl InPlace {
         let Found { at, element, shape: sizes, strides, writable, keeper } = found;
         let other = |given: String| ArrayError::Number { what: what.to_owned(), given };
         let number = match element {
-            Element::Known(DType::F32) => Number::F32,
-            Element::Known(DType::Stored(Format::F16)) => Number::F16,
-            Element::Known(DType::Stored(Format::BF16)) => Number::BF16,
-            Element::Known(DType::I32) => Number::I32,
-            Element::Known(dtype) => return Err(other(dtype.to_string())),
-            Element::Wide(Wide::I64) => Number::I64,
-            Element::Wide(Wide::U64) => Number::U64,
-            Element::Narrow(Narrow::U8) => Number::U8,
-            Element::Narrow(Narrow::F8E4M3) => Number::F8E4M3,
-            Element::Other(given) => return Err(other(given)),
+            FoundElement::Is(Element::Known(DType::F32)) => Number::F32,
+            FoundElement::Is(Element::Known(DType::Stored(Format::F16))) => Number::F16,
+            FoundElement::Is(Element::Known(DType::Stored(Format::BF16))) => Number::BF16,
+            FoundElement::Is(Element::Known(DType::I32)) => Number::I32,
+            FoundElement::Is(Element::Known(dtype)) => return Err(other(dtype.to_string())),
+            FoundElement::Is(Element::Stored(Stored::I64)) => Number::I64,
+            FoundElement::Is(Element::Stored(Stored::U64)) => Number::U64,
+            FoundElement::Is(Element::Stored(Stored::U8)) => Number::U8,
+            FoundElement::Is(Element::Stored(Stored::F8E4M3)) => Number::F8E4M3,
+            FoundElement::Is(element) => return Err(other(element.name().into())),
+            FoundElement::Other(given) => return Err(other(given)),
         };
         let places =
             |why| ArrayError::Places { what: what.to_owned(), shape: sizes.clone(), strides: strides.clone(), why };

@@ -26,16 +26,21 @@ unsafe impl Sync for Owned {}
 impl Owned {
     /// A copy of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Owned {
-        let size = bytes.len().max(1);
-        let Ok(layout) = Layout::from_size_align(size, ALIGN) else {
-            unreachable!("{size} bytes lie in memory already, so there is a layout of as many");
+        let Some(owned) = Owned::zeroed(bytes.len()) else {
+            let layout = Layout::from_size_align(bytes.len().max(1), ALIGN);
+            handle_alloc_error(layout.unwrap_or(Layout::new::<u8>()))
         };
-        // SAFETY: the layout has a size above 0.
-        let at = unsafe { alloc_zeroed(layout) };
-        let Some(at) = NonNull::new(at) else { handle_alloc_error(layout) };
         // SAFETY: both are `bytes.len()` bytes long, and the new memory is nobody else's yet.
-        unsafe { at.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        Owned { at, layout, bytes: bytes.len() }
+        unsafe { owned.at.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        owned
+    }
+
+    /// So many bytes of zeros; none where there is no memory for them.
+    pub(crate) fn zeroed(bytes: usize) -> Option<Owned> {
+        let layout = Layout::from_size_align(bytes.max(1), ALIGN).ok()?;
+        // SAFETY: the layout has a size above 0.
+        let at = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Owned { at, layout, bytes })
     }
 
     /// Where it begins.

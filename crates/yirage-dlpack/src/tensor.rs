@@ -1,7 +1,7 @@
 //! A Python object that owns its elements.
 
 use crate::abi;
-use crate::dtype::{Element, name_of, to_dlpack, to_format};
+use crate::dtype::{Element, FoundElement, Stored};
 use crate::error::ArrayError;
 use crate::export::Export;
 use crate::found::{Found, row_major};
@@ -18,13 +18,14 @@ use yirage_call::Array;
 use yirage_hal::HostMemory;
 use yirage_ir::{DType, Dim, Format, Type};
 
-/// Elements that a graph computed, in memory of their own: dense, row-major, at an address that is a multiple of 64.
+/// Elements that a graph computed or that were copied, in memory of their own: dense, row-major, at an address that is a
+/// multiple of 64.
 ///
 /// NumPy, PyTorch and others read and write them where they lie, by ``__dlpack__`` or as a buffer. They stay alive as long
 /// as anybody has them.
 #[pyclass(frozen, module = "yirage")]
 pub struct Tensor {
-    array: Array,
+    element: Element,
     memory: Arc<Owned>,
     shape: Vec<isize>,
     /// In bytes.
@@ -38,18 +39,46 @@ impl Tensor {
     /// [`ArrayError::Array`]: another number of bytes than the type needs, or elements that are not plain numbers.
     pub fn of(ty: &Type, bytes: &[u8]) -> Result<Tensor, ArrayError> {
         let memory = Arc::new(Owned::of(bytes));
-        let array = Array::of(ty.dense(), memory.clone())?;
-        let shape: Vec<isize> = ty.shape.iter().map(|dim| size(dim) as isize).collect();
-        let mut strides = vec![ty.dtype.row_bytes(1) as isize; shape.len()];
+        Array::of(ty.dense(), memory.clone())?;
+        let shape = ty.shape.iter().map(|dim| size(dim) as isize).collect();
+        Ok(Tensor::placed(Element::Known(ty.dtype), shape, memory))
+    }
+
+    /// Zeros of a type that NumPy and PyTorch call `dtype`; `what` says in errors who wants them.
+    ///
+    /// # Errors
+    /// [`ArrayError`]: a type that is not stored, more elements than memory has.
+    pub fn zeros(shape: &[u32], dtype: &str, what: &str) -> Result<Tensor, ArrayError> {
+        let element = Element::named(dtype);
+        let element = element.ok_or_else(|| ArrayError::Stored { what: what.to_owned(), given: dtype.to_owned() })?;
+        let none = || ArrayError::Memory { what: what.to_owned(), shape: shape.to_vec(), dtype: element.name() };
+        let bytes = counted(shape.iter().map(|&n| usize::try_from(n).ok()), element).ok_or_else(none)?;
+        let memory = Owned::zeroed(bytes).ok_or_else(none)?;
+        Ok(Tensor::placed(element, shape.iter().map(|&n| n as isize).collect(), Arc::new(memory)))
+    }
+
+    /// Elements that lie densely in this memory.
+    pub(crate) fn placed(element: Element, shape: Vec<isize>, memory: Arc<Owned>) -> Tensor {
+        let mut strides = vec![element.bytes() as isize; shape.len()];
         for dim in (1..shape.len()).rev() {
             strides[dim - 1] = strides[dim].saturating_mul(shape[dim].max(1));
         }
-        Ok(Tensor { array, memory, shape, strides })
+        Tensor { element, memory, shape, strides }
     }
 
-    /// The elements as graphs are called with them.
-    pub fn array(&self) -> &Array {
-        &self.array
+    /// The type of the elements.
+    pub(crate) fn element(&self) -> Element {
+        self.element
+    }
+
+    /// The elements as graphs are called with them; none where no graph computes with their type.
+    ///
+    /// # Errors
+    /// [`ArrayError::Array`]: sizes that no graph has.
+    pub(crate) fn array(&self) -> Result<Option<Array>, ArrayError> {
+        let Element::Known(dtype) = self.element else { return Ok(None) };
+        let ty = Type::new(dtype, self.shape.iter().map(|&n| Dim::Const(u32::try_from(n).unwrap_or(u32::MAX))));
+        Ok(Some(Array::of(ty, self.memory.clone())?))
     }
 
     /// The elements as those of others are found.
@@ -57,7 +86,7 @@ impl Tensor {
         let shape: Vec<i64> = self.shape.iter().map(|&n| n as i64).collect();
         Found {
             at: self.memory.address().cast_const(),
-            element: Element::Known(self.array.ty().dtype),
+            element: FoundElement::Is(self.element),
             strides: row_major(&shape),
             shape,
             writable: true,
@@ -66,41 +95,51 @@ impl Tensor {
     }
 
     fn item_size(&self) -> usize {
-        self.array.ty().dtype.row_bytes(1)
+        self.element.bytes()
     }
 
-    fn export(&self, copied: bool) -> PyResult<Export> {
-        let dtype = self.array.ty().dtype;
-        let element = to_dlpack(dtype);
-        let element =
-            element.ok_or_else(|| PyBufferError::new_err(format!("DLPack has no elements of type {dtype}")))?;
+    fn export(&self, copied: bool) -> Export {
         let memory = if copied { Arc::new(Owned::of(self.memory.bytes())) } else { self.memory.clone() };
         let size = self.item_size().max(1) as isize;
         let strides = self.strides.iter().map(|&s| (s / size) as i64).collect();
-        Ok(Export { memory, shape: self.shape.iter().map(|&n| n as i64).collect(), strides, dtype: element, copied })
+        let shape = self.shape.iter().map(|&n| n as i64).collect();
+        Export { memory, shape, strides, dtype: self.element.dlpack(), copied }
     }
 
     /// A capsule of DLPack for whoever takes it at once: without a version, which every library reads.
     ///
     /// # Errors
-    /// `BufferError` where DLPack has no such elements.
+    /// What Python raises where it has no memory for it.
     pub fn capsule<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.export(false)?.plain(py)
+        self.export(false).plain(py)
     }
 
     /// An element as a Python number.
     fn number<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
         let size = self.item_size();
         let bytes = &self.memory.bytes()[at * size..(at + 1) * size];
-        let word = |bytes: &[u8]| bytes.iter().rev().fold(0u32, |word, &b| word << 8 | u32::from(b));
-        let word = if cfg!(target_endian = "little") { word(bytes) } else { word(bytes).swap_bytes() };
-        match self.array.ty().dtype {
-            DType::I32 => Ok((word as i32).into_pyobject(py)?.into_any()),
-            DType::U32 => Ok(word.into_pyobject(py)?.into_any()),
-            DType::Bool => Ok((word != 0).into_pyobject(py)?.to_owned().into_any()),
-            DType::Stored(Format::F16) => Ok(f16::from_bits(word as u16).to_f32().into_pyobject(py)?.into_any()),
-            DType::Stored(Format::BF16) => Ok(bf16::from_bits(word as u16).to_f32().into_pyobject(py)?.into_any()),
-            _ => Ok(f32::from_bits(word).into_pyobject(py)?.into_any()),
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, &b| word << 8 | u64::from(b));
+        let word = if cfg!(target_endian = "little") {
+            word(bytes)
+        } else {
+            word(&bytes.iter().rev().copied().collect::<Vec<u8>>())
+        };
+        let whole = |n: i64| Ok(n.into_pyobject(py)?.into_any());
+        let float = |x: f64| Ok(x.into_pyobject(py)?.into_any());
+        match self.element {
+            Element::Known(DType::I32) => whole(i64::from(word as i32)),
+            Element::Known(DType::U32) | Element::Stored(Stored::U8 | Stored::U16 | Stored::U64) => {
+                Ok(word.into_pyobject(py)?.into_any())
+            }
+            Element::Known(DType::Bool) => Ok((word != 0).into_pyobject(py)?.to_owned().into_any()),
+            Element::Known(DType::Stored(Format::F16)) => float(f16::from_bits(word as u16).to_f64()),
+            Element::Known(DType::Stored(Format::BF16)) => float(bf16::from_bits(word as u16).to_f64()),
+            Element::Known(_) => float(f64::from(f32::from_bits(word as u32))),
+            Element::Stored(Stored::I8) => whole(i64::from(word as i8)),
+            Element::Stored(Stored::I16) => whole(i64::from(word as i16)),
+            Element::Stored(Stored::I64) => whole(word as i64),
+            Element::Stored(Stored::F64) => float(f64::from_bits(word)),
+            Element::Stored(Stored::F8E4M3) => float(e4m3(word as u8)),
         }
     }
 
@@ -110,6 +149,22 @@ impl Tensor {
         let rows = (0..size as usize).map(|i| self.list(py, dim + 1, at + i * step)).collect::<PyResult<Vec<_>>>()?;
         Ok(PyList::new(py, rows)?.into_any())
     }
+}
+
+/// Bytes of so many elements; none where that is no number.
+pub(crate) fn counted(mut sizes: impl Iterator<Item = Option<usize>>, element: Element) -> Option<usize> {
+    sizes.try_fold(element.bytes(), |n, size| n.checked_mul(size?)).filter(|&n| isize::try_from(n).is_ok())
+}
+
+/// The number that an 8-bit float E4M3 without infinities stands for.
+fn e4m3(bits: u8) -> f64 {
+    let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f64::from(bits & 7));
+    let size = match (exponent, bits & 7) {
+        (15, 7) => f64::NAN,
+        (0, _) => mantissa / 8.0 * 2f64.powi(-6),
+        _ => (1.0 + mantissa / 8.0) * 2f64.powi(exponent - 7),
+    };
+    if bits & 0x80 == 0 { size } else { -size }
 }
 
 fn size(dim: &Dim) -> usize {
@@ -133,9 +188,8 @@ impl Tensor {
 
     /// The type of the elements, as NumPy and PyTorch call it.
     #[getter]
-    fn dtype(&self) -> String {
-        let dtype = self.array.ty().dtype;
-        name_of(dtype).map_or_else(|| dtype.to_string(), str::to_owned)
+    fn dtype(&self) -> &'static str {
+        self.element.name()
     }
 
     /// How many dimensions there are.
@@ -172,7 +226,7 @@ impl Tensor {
         self.number(py, 0)
     }
 
-    /// The elements as a NumPy array, where they lie; of bfloat16 as one of ``ml_dtypes``.
+    /// The elements as a NumPy array, where they lie; of bfloat16 and float8_e4m3fn as one of ``ml_dtypes``.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("numpy")?.call_method1("asarray", (slf,))
     }
@@ -198,7 +252,7 @@ impl Tensor {
         if let Some((kind, id)) = dl_device.filter(|&device| device != (abi::CPU, 0)) {
             return Err(PyBufferError::new_err(format!("dl_device=({kind}, {id}): the elements lie on (1, 0)")));
         }
-        let export = self.export(copy == Some(true))?;
+        let export = self.export(copy == Some(true));
         match max_version {
             Some((major, _)) if major >= abi::VERSION.major => export.versioned(py),
             _ => export.plain(py),
@@ -219,10 +273,10 @@ impl Tensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let numpy = py.import("numpy")?;
-        let made = if to_format(this.array.ty().dtype).is_some() {
+        let made = if this.element.format().is_some() {
             numpy.call_method1("asarray", (PyMemoryView::from(slf.as_any())?,))?
         } else {
-            let of = py.import("ml_dtypes")?.getattr("bfloat16")?;
+            let of = py.import("ml_dtypes")?.getattr(this.element.name())?;
             let bits = Bound::new(py, Bits(slf.clone().unbind()))?;
             numpy.call_method1("asarray", (bits,))?.call_method1("view", (of,))?
         };
@@ -246,14 +300,15 @@ impl Tensor {
     /// Python calls it with a view to fill.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let this = slf.get();
-        let why = "bfloat16 is no type of PEP 3118: use __dlpack__, or numpy() with ml_dtypes";
-        let format = to_format(this.array.ty().dtype).ok_or_else(|| PyBufferError::new_err(why))?;
+        let why =
+            || format!("{} is no type of PEP 3118: use __dlpack__, or numpy() with ml_dtypes", this.element.name());
+        let format = this.element.format().ok_or_else(|| PyBufferError::new_err(why()))?;
         // SAFETY: the caller's view; the tensor keeps what it will point to.
         unsafe { fill(view, flags, this, format.as_ptr().cast_mut(), slf.clone().into_any()) }
     }
 }
 
-/// The elements of a tensor as whole numbers of 16 bits: bfloat16, for whoever knows.
+/// The elements of a tensor as whole numbers of as many bits: bfloat16 and float8_e4m3fn, for whoever knows.
 #[pyclass(frozen, module = "yirage")]
 struct Bits(Py<Tensor>);
 
@@ -263,8 +318,9 @@ impl Bits {
     /// Python calls it with a view to fill.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let tensor = slf.get().0.get();
+        let format = if tensor.item_size() == 1 { c"B" } else { c"H" };
         // SAFETY: the caller's view; this object keeps the tensor, which keeps what it will point to.
-        unsafe { fill(view, flags, tensor, c"H".as_ptr().cast_mut(), slf.clone().into_any()) }
+        unsafe { fill(view, flags, tensor, format.as_ptr().cast_mut(), slf.clone().into_any()) }
     }
 }
 

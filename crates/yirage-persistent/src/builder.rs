@@ -1,5 +1,6 @@
 //! Tensors and layers of a kernel, as they are declared: names, sizes and order are checked with each; and their graph.
 
+use crate::bytes::Bytes;
 use crate::config::KernelConfig;
 use crate::declared::Declared;
 use crate::elements::Elements;
@@ -23,7 +24,7 @@ pub struct KernelBuilder {
     pub(crate) layers: Vec<Recorded>,
     /// The layer that wrote a tensor last.
     written: HashMap<TensorId, usize>,
-    /// The layer that has a cache, by its keys.
+    /// The layer that has a cache, by its tensors.
     pub(crate) caches: HashMap<TensorId, usize>,
     /// Ranks whose layers it has.
     pub(crate) ranks: u32,
@@ -68,6 +69,14 @@ impl KernelBuilder {
     /// [`PersistentError::Tensor`] for a name that is taken and elements that do not fit the sizes.
     pub fn attach_input(&mut self, tensor: KernelTensor, name: &str) -> Result<TensorId, PersistentError> {
         self.declared.add(name, tensor, Kind::Attached)
+    }
+
+    /// Takes the elements of an attached tensor as its owner has them now, as many as there were.
+    ///
+    /// # Errors
+    /// [`PersistentError::Tensor`] for another number of elements.
+    pub fn set_elements(&mut self, id: TensorId, data: Bytes) -> Result<(), PersistentError> {
+        self.declared.set_elements(id, data)
     }
 
     /// A tensor that a layer writes.

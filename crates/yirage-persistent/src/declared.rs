@@ -1,5 +1,6 @@
 //! What a kernel has before its layers: options, metadata, tensors by their names.
 
+use crate::bytes::Bytes;
 use crate::config::KernelConfig;
 use crate::error::PersistentError;
 use crate::limits::MAX_TENSORS;
@@ -59,6 +60,18 @@ impl Declared {
         self.tensors.push(Tensor { name: name.to_owned(), given, kind });
         self.names.insert(name.to_owned(), id);
         Ok(id)
+    }
+
+    /// Other elements of a tensor.
+    ///
+    /// # Errors
+    /// [`PersistentError::Tensor`] for another number of them, [`PersistentError::UnknownTensor`].
+    pub(crate) fn set_elements(&mut self, id: TensorId, data: Bytes) -> Result<(), PersistentError> {
+        let Some(of) = self.tensors.get_mut(id.0 as usize) else { return Err(PersistentError::UnknownTensor(id.0)) };
+        let given = KernelTensor { data: Some(data), ..of.given.clone() };
+        given.check(&of.name)?;
+        of.given = given;
+        Ok(())
     }
 
     /// A tensor by its name.

@@ -41,8 +41,8 @@ pub(crate) enum Made {
 /// What the host makes of a layer in test mode.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Hosted {
-    /// Guesses of each request.
-    Guesses(PromptLookup),
+    /// Guesses of each request from these tokens.
+    Guesses { lookup: PromptLookup, tokens: TensorId },
     /// What of guesses is right.
     Verified { guesses: Read, targets: Read },
     /// Draws from rows of logits.
@@ -65,6 +65,32 @@ struct Group {
     table: ValueId,
 }
 
+/// The cache of a layer: the state that has it in a graph, and the tensors that are attached for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    pub(crate) state: String,
+    /// A block of the state.
+    pub(crate) block: Type,
+    pub(crate) kv_heads: u32,
+    /// Keys and values, or both as one row.
+    pub(crate) parts: Vec<CachePart>,
+}
+
+/// A tensor of a cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachePart {
+    pub(crate) tensor: TensorId,
+    /// The rows that a pass appends, where it has elements to write them into.
+    pub(crate) appended: Option<ValueId>,
+}
+
+/// A table whose rows stand for ids: those of a tensor, or the tokens of the step.
+pub(crate) struct LookedUp {
+    pub(crate) ids: Option<TensorId>,
+    pub(crate) table: String,
+    pub(crate) rows: u32,
+}
+
 /// A graph under construction.
 pub(crate) struct Emit<'a> {
     pub(crate) declared: &'a Declared,
@@ -84,6 +110,9 @@ pub(crate) struct Emit<'a> {
     weights: HashMap<String, Arc<[u8]>>,
     groups: Vec<Group>,
     state_group: Vec<(String, usize)>,
+    caches: Vec<Cache>,
+    looked_up: Vec<LookedUp>,
+    shortest_table: Option<(String, usize)>,
     embedded: Option<(String, u32)>,
     logits: Option<ValueId>,
     choice: Option<Choice>,
@@ -98,6 +127,12 @@ pub(crate) struct Emitted {
     pub(crate) weights: HashMap<String, Arc<[u8]>>,
     pub(crate) groups: Vec<CacheGroup>,
     pub(crate) state_group: Vec<(String, usize)>,
+    /// The cache of each layer that has one.
+    pub(crate) caches: Vec<Cache>,
+    /// What is read by ids.
+    pub(crate) looked_up: Vec<LookedUp>,
+    /// The table of a rotary embedding that has the fewest positions.
+    pub(crate) shortest_table: Option<(String, usize)>,
     /// The table of the embedding, and its rows.
     pub(crate) embedded: Option<(String, u32)>,
     pub(crate) logits: Option<ValueId>,
@@ -128,6 +163,9 @@ impl<'a> Emit<'a> {
             weights: HashMap::new(),
             groups: Vec::new(),
             state_group: Vec::new(),
+            caches: Vec::new(),
+            looked_up: Vec::new(),
+            shortest_table: None,
             embedded: None,
             logits: None,
             choice: None,
@@ -140,7 +178,8 @@ impl<'a> Emit<'a> {
         self.declared.of(self.own(id))
     }
 
-    fn own(&self, id: TensorId) -> TensorId {
+    /// The number of a tensor in the kernel.
+    pub(crate) fn own(&self, id: TensorId) -> TensorId {
         TensorId(id.0 + self.base)
     }
 
@@ -165,6 +204,9 @@ impl<'a> Emit<'a> {
             weights: self.weights,
             groups: self.groups.into_iter().map(|g| g.group).collect(),
             state_group: self.state_group,
+            caches: self.caches,
+            looked_up: self.looked_up,
+            shortest_table: self.shortest_table,
             embedded: self.embedded,
             logits: self.logits,
             choice: self.choice,
@@ -374,6 +416,80 @@ impl Emit<'_> {
         self.per_token("ids")
     }
 
+    /// The ids by which a layer of so many rows reads those of a table: in test mode the ones that its `input` has, where it
+    /// has any, and the tokens of the step otherwise.
+    pub(crate) fn ids_of(&mut self, input: TensorId, rows: u32, table: TensorId) -> Result<ValueId, PersistentError> {
+        let of = self.of(input)?;
+        if self.reads() > 0 {
+            let made = self.made(0)?;
+            if self.purpose == Purpose::Steps {
+                // Guesses are among the tokens of a step.
+                return match made {
+                    Made::Host(Hosted::Guesses { .. }) | Made::Engine | Made::Tokens => self.ids(),
+                    _ => self.wrong(format!(
+                        "`{}` is written by a layer, and the ids of a step are its tokens: only test mode reads others",
+                        of.name
+                    )),
+                };
+            }
+            let x = self.joined(made)?;
+            let ty = self.graph.ty(x).clone();
+            if ty.dtype != DType::I32 || self.width_of(x) != 1 {
+                return self.wrong(format!("`{}` is {ty}: an id for each row is wanted", of.name));
+            }
+            return self.reshaped(x, vec![ty.shape[0]]);
+        }
+        let reads = self.purpose == Purpose::Test && of.given.data.is_some();
+        if reads {
+            self.check_ids(of, rows)?;
+        }
+        let ids = reads.then(|| self.own(input));
+        let table = self.of(table)?;
+        self.looked_up.push(LookedUp { ids, table: table.name.clone(), rows: table.rows() });
+        match ids {
+            None => self.ids(),
+            Some(own) => self.per_token(&format!("ids.{}", own.0)),
+        }
+    }
+
+    /// Whether attached ids say which row each of so many rows is.
+    fn check_ids(&self, of: &Tensor, rows: u32) -> Result<(), PersistentError> {
+        let (dims, meta) = (&of.given.dims, &self.declared.meta);
+        let (requests, positions) = (meta.requests(), meta.max_seq_length());
+        let count = dims.iter().try_fold(1u32, |n, &m| n.checked_mul(m));
+        let tokens = dims.iter().map(|&n| n as usize).eq([requests, positions]);
+        let whole = matches!(of.given.elements, Elements::Int32 | Elements::Int64);
+        if whole && (count == Some(rows) || tokens) {
+            return Ok(());
+        }
+        self.wrong(format!(
+            "`{}` is {} {dims:?}: int32 or int64 with an id for each of {rows} rows, or [{requests}, {positions}] tokens, are \
+             wanted",
+            of.name, of.given.elements
+        ))
+    }
+
+    /// Says that the state that was asked for last is the cache that these tensors are attached for, to which these rows are
+    /// appended.
+    pub(crate) fn keep(
+        &mut self,
+        kv_heads: u32,
+        block: Type,
+        rows: &[(TensorId, ValueId)],
+    ) -> Result<(), PersistentError> {
+        let mut parts = Vec::with_capacity(rows.len());
+        for &(tensor, value) in rows {
+            let tensor = self.own(tensor);
+            let written = self.purpose == Purpose::Test && self.declared.of(tensor)?.given.data.is_some();
+            // A value of its own: what else reads the rows is computed as without it.
+            let appended = if written { Some(self.op("kept", Map::scale(1.0), &[value])?) } else { None };
+            parts.push(CachePart { tensor, appended });
+        }
+        let Some((state, _)) = self.state_group.last() else { return self.wrong("it has no cache".into()) };
+        self.caches.push(Cache { state: state.clone(), block, kv_heads, parts });
+        Ok(())
+    }
+
     /// Their positions.
     pub(crate) fn positions(&mut self) -> Result<ValueId, PersistentError> {
         self.per_token("positions")
@@ -431,6 +547,9 @@ impl Emit<'_> {
             let name = self.of(id)?.name.clone();
             return self
                 .wrong(format!("`{name}` has {rows} positions, max_seq_length is {wanted}: as many are wanted"));
+        }
+        if self.shortest_table.as_ref().is_none_or(|(_, known)| rows < *known) {
+            self.shortest_table = Some((self.of(id)?.name.clone(), rows));
         }
         Ok(table)
     }

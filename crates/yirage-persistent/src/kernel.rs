@@ -95,7 +95,9 @@ impl KernelBuilder {
         if let Some(folder) = folder {
             parts.saved.write(folder)?;
         }
-        PersistentKernel::start(self.declared.clone(), self.notices.clone(), parts, device, folder)
+        let mut notices = self.notices.clone();
+        notices.tell(KernelNotice::Caches);
+        PersistentKernel::start(self.declared.clone(), notices, parts, device, folder)
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod builder;
 mod bytes;
+mod caches;
 mod choice;
 mod config;
 mod declared;
@@ -32,6 +33,7 @@ mod meta;
 mod models;
 mod notice;
 mod origin;
+mod pass;
 mod ranks;
 mod saved;
 mod tensor;
@@ -40,6 +42,7 @@ mod wire;
 
 pub use builder::KernelBuilder;
 pub use bytes::{Bytes, Owner};
+pub use caches::Appended;
 pub use config::{KernelConfig, KernelMode, PromptLookup};
 pub use elements::Elements;
 pub use error::PersistentError;
@@ -49,6 +52,7 @@ pub use layers::{AttentionInputs, LatentAttention, Routing, missing_layer};
 pub use lookup::{find_ngram, verify_greedy};
 pub use meta::{MetaData, MetaTensor, MetaTensors};
 pub use notice::KernelNotice;
+pub use pass::TestValues;
 pub use ranks::name_of_rank;
 pub use tensor::{KernelTensor, TensorId};
-pub use test_mode::{TestOutput, TestValues};
+pub use test_mode::{TestOutput, TestPass};

@@ -22,7 +22,7 @@ pub enum KernelNotice {
     Float8,
     /// All ranks run in this process.
     Ranks(u32),
-    /// Keys and values lie in the engine's blocks; the attached caches are neither read nor written.
+    /// Keys and values of a compiled kernel lie in the engine's blocks; the attached caches are neither read nor written.
     Caches,
     /// A step has too few tokens for all drafts of all requests at once.
     FewDrafts {
@@ -63,7 +63,8 @@ impl fmt::Display for KernelNotice {
                 "the {count} ranks run in one process on one device: they compute what they would and are no faster for it"
             ),
             KernelNotice::Caches => f.write_str(
-                "keys and values lie in blocks of the kernel's own; the attached caches are neither read nor written",
+                "keys and values of a compiled kernel lie in blocks of its own, and its attached caches are neither read nor \
+                 written: test mode does both",
             ),
             KernelNotice::FewDrafts { tokens, wanted } => write!(
                 f,

@@ -1,12 +1,16 @@
 //! Test mode: all layers once, on a device, with what they wrote. For tests of single layers and of shapes of graphs.
 //!
-//! There is no engine: the rows of the tensors are the tokens of one pass, and the cache is empty before it.
+//! There is no engine: the rows of the tensors are the tokens of one pass. The last of them stands at `step`; what is before
+//! the first is read from the caches that are attached.
 
 use crate::builder::KernelBuilder;
+use crate::caches::Appended;
+use crate::config::PromptLookup;
 use crate::elements::Elements;
 use crate::emit::{Emitted, Hosted, Made, Purpose};
 use crate::error::PersistentError;
 use crate::lookup::{find_ngram, verify_greedy};
+use crate::pass::{Pass, TestValues};
 use crate::tensor::TensorId;
 use crate::wire::Read;
 use std::collections::HashMap;
@@ -29,31 +33,34 @@ pub struct TestOutput {
     pub values: TestValues,
 }
 
-/// Elements of an output.
+/// What one pass of test mode gave.
 #[derive(Clone, PartialEq, Debug)]
-pub enum TestValues {
-    /// Numbers.
-    Floats(Vec<f32>),
-    /// Tokens, indices and counts.
-    Ints(Vec<i64>),
-}
-
-/// The tokens of one pass, by request.
-struct Pass {
-    /// Tokens of each request.
-    lengths: Vec<usize>,
-    dims: Dims,
+pub struct TestPass {
+    /// Every tensor that a layer wrote, as it is after the last one.
+    pub outputs: Vec<TestOutput>,
+    /// What was appended to each cache that is attached.
+    pub appended: Vec<Appended>,
 }
 
 impl KernelBuilder {
-    /// Runs all layers once and gives every tensor that a layer wrote, as it is after the last one. Attached tensors that
-    /// layers read are given to them. The tokens are those of `num_new_tokens` of each request from its first on, or, where
-    /// that metadata is absent, as many of the first request as the tensors have rows. A tensor that only a second half
-    /// reads, such as those of `argmax_partial_layer`, is not among the outputs.
+    /// What [`KernelBuilder::run_test_pass`] gives of tensors that layers write.
     ///
     /// # Errors
-    /// Layers that do not fit each other, tensors with different numbers of rows, and what compiler and device say.
+    /// As [`KernelBuilder::run_test_pass`].
     pub fn run_test_mode(&self, device: &Arc<dyn Device>) -> Result<Vec<TestOutput>, PersistentError> {
+        Ok(self.run_test_pass(device)?.outputs)
+    }
+
+    /// Runs all layers once and gives every tensor that a layer wrote, as it is after the last one. Attached tensors that
+    /// layers read are given to them. The tokens are those of `num_new_tokens` of each request, or, where that metadata is
+    /// absent, as many of the first request as the tensors have rows. The last of them stands at the request's `step`; where
+    /// that is less than their number, the first stands at 0. A tensor that only a second half reads, such as those of
+    /// `argmax_partial_layer`, is not among the outputs.
+    ///
+    /// # Errors
+    /// Layers that do not fit each other, tensors with different numbers of rows, caches that are too small, and what compiler
+    /// and device say.
+    pub fn run_test_pass(&self, device: &Arc<dyn Device>) -> Result<TestPass, PersistentError> {
         let mut emitted = self.emit(Purpose::Test)?;
         let last = self.last_writes();
         let mut wanted: Vec<ValueId> = Vec::new();
@@ -65,6 +72,7 @@ impl KernelBuilder {
                 _ => {}
             }
         }
+        wanted.extend(emitted.caches.iter().flat_map(|cache| &cache.parts).filter_map(|part| part.appended));
         let pass = self.pass(&emitted)?;
         let mut graph = std::mem::take(&mut emitted.graph);
         wanted.iter().for_each(|&value| graph.output(value));
@@ -81,7 +89,8 @@ impl KernelBuilder {
             let of = self.of(tensor)?;
             outputs.push(TestOutput { name: of.name.clone(), dims: of.given.dims.clone(), values });
         }
-        Ok(outputs)
+        let appended = self.appended(&emitted, &results.computed, &pass)?;
+        Ok(TestPass { outputs, appended })
     }
 
     /// For each tensor that layers write: the last of them, and which of its outputs.
@@ -101,7 +110,7 @@ impl KernelBuilder {
             let written = wire.writes.iter().zip(made).filter(|(_, made)| {
                 !matches!(
                     made,
-                    Made::Host(Hosted::Guesses(_) | Hosted::Verified { .. })
+                    Made::Host(Hosted::Guesses { .. } | Hosted::Verified { .. })
                         | Made::Engine
                         | Made::Cached { .. }
                         | Made::Attended(_)
@@ -130,7 +139,9 @@ impl KernelBuilder {
             let why = format!("{sum} tokens in all, and the tensors have {tokens} rows");
             return Err(PersistentError::Meta { name: "num_new_tokens".into(), why });
         }
-        let longest = lengths.iter().copied().max().unwrap_or(1);
+        let steps = self.declared.meta.step().iter().map(|&step| usize::try_from(step).unwrap_or(0) + 1);
+        let first: Vec<usize> = steps.zip(&lengths).map(|(known, &length)| known.saturating_sub(length)).collect();
+        let longest = first.iter().zip(&lengths).map(|(first, length)| first + length).max().unwrap_or(1);
         if longest > self.declared.meta.max_seq_length() {
             let why = format!(
                 "a pass of {longest} tokens of one request, whose row has {}",
@@ -138,9 +149,13 @@ impl KernelBuilder {
             );
             return Err(PersistentError::Meta { name: "tokens".into(), why });
         }
+        if let Some((name, rows)) = emitted.shortest_table.as_ref().filter(|(_, rows)| *rows < longest) {
+            let why = format!("it has {rows} positions, and the pass ends at {longest}: as many are wanted");
+            return Err(PersistentError::Tensor { name: name.clone(), why });
+        }
         let blocks = longest.div_ceil(BLOCK).max(1) as u32;
         let dims = Dims { tokens, seqs: lengths.len() as u32, blocks, rows: tokens };
-        Ok(Pass { lengths, dims })
+        Ok(Pass { first, lengths, dims })
     }
 
     fn execute(
@@ -166,12 +181,13 @@ impl KernelBuilder {
                 bindings.states.insert(name.clone(), device.state(graph.ty(id), k_width, pass.blocks())?);
             }
         }
+        self.fill_caches(emitted, pass, device, &bindings)?;
         let plan = compile(graph, pass.dims, &target, &weights, &Options::new(self.declared.config.precision))?;
         let mut executor = Executor::new(device, &plan, &bindings)?;
         if let Some(kind) = self.declared.config.executor {
             executor.force(kind)?;
         }
-        self.fill(&mut executor, graph, emitted.groups.len(), pass)?;
+        self.fill(&mut executor, graph, emitted, pass)?;
         let outputs = executor.run(&pass.dims)?;
         let read = |index| {
             Ok(match outputs.tensor(index)?.data {
@@ -186,23 +202,26 @@ impl KernelBuilder {
         (0..graph.outputs.len()).map(read).collect()
     }
 
-    fn fill(&self, executor: &mut Executor, graph: &Graph, groups: usize, pass: &Pass) -> Result<(), PersistentError> {
-        let mut ids = Vec::new();
-        for (row, &length) in pass.lengths.iter().enumerate() {
-            let first = row * self.declared.meta.max_seq_length();
-            let tokens = &self.declared.meta.tokens()[first..first + length];
-            // What is no id is outside of every table, which gives no number and no other memory.
-            ids.extend(tokens.iter().map(|&id| i32::try_from(id).unwrap_or(-1)));
-        }
-        executor.set("ids", ids);
+    fn fill(
+        &self,
+        executor: &mut Executor,
+        graph: &Graph,
+        emitted: &Emitted,
+        pass: &Pass,
+    ) -> Result<(), PersistentError> {
+        executor.set("ids", self.ids(None, emitted, pass)?);
         executor.set("positions", pass.positions().map(|p| p as i32));
         executor.set("seqs", pass.each().map(|(seq, _)| seq as i32));
-        for group in 0..groups {
+        for group in 0..emitted.groups.len() {
             executor.set(&format!("slots.{group}"), pass.slots());
             executor.set(&format!("table.{group}"), pass.table());
         }
         for id in graph.inputs_of(Source::Slot) {
             let name = &graph.value(id).name;
+            if let Some(tensor) = name.strip_prefix("ids.").and_then(|n| n.parse().ok()).map(TensorId) {
+                executor.set(name, self.ids(Some(tensor), emitted, pass)?);
+                continue;
+            }
             let number = name.strip_prefix("in.").and_then(|n| n.parse().ok());
             let Some(tensor) = number.map(TensorId) else { continue };
             match self.attached(tensor)? {
@@ -211,6 +230,35 @@ impl KernelBuilder {
             }
         }
         Ok(())
+    }
+
+    /// The ids of the pass: those that an attached tensor has, one for each row or by request and position, else the tokens
+    /// of the metadata. Where a table is read by them, each has a row there.
+    fn ids(&self, given: Option<TensorId>, emitted: &Emitted, pass: &Pass) -> Result<Vec<i32>, PersistentError> {
+        let width = self.declared.meta.max_seq_length();
+        let by_position = |all: &[i64]| pass.each().map(|(seq, position)| all[seq * width + position]).collect();
+        let ids: Vec<i64> = match given {
+            None => by_position(self.declared.meta.tokens()),
+            Some(tensor) => match self.attached(tensor)? {
+                TestValues::Ints(all) if all.len() == pass.dims.tokens as usize => all,
+                TestValues::Ints(all) => by_position(&all),
+                TestValues::Floats(_) => Vec::new(),
+            },
+        };
+        for looked_up in emitted.looked_up.iter().filter(|of| of.ids == given) {
+            let outside = |id: i64| !u32::try_from(id).is_ok_and(|id| id < looked_up.rows);
+            let Some(at) = ids.iter().position(|&id| outside(id)) else { continue };
+            let why = format!(
+                "row {at} of the pass has the id {}, and `{}` has {} rows, counted from 0",
+                ids[at], looked_up.table, looked_up.rows
+            );
+            return Err(match given {
+                None => PersistentError::Meta { name: "tokens".into(), why },
+                Some(tensor) => PersistentError::Tensor { name: self.of(tensor)?.name.clone(), why },
+            });
+        }
+        // What is no id of a table is read by nothing.
+        Ok(ids.into_iter().map(|id| i32::try_from(id).unwrap_or(-1)).collect())
     }
 
     /// The elements of an attached tensor.
@@ -265,12 +313,7 @@ impl Results<'_> {
 
     fn hosted(&self, hosted: &Hosted, device: &Arc<dyn Device>) -> Result<Vec<i64>, PersistentError> {
         match hosted {
-            Hosted::Guesses(lookup) => {
-                let meta = &self.builder.declared.meta;
-                let (ngram, spec) = (lookup.ngram_size as usize, lookup.spec_length as usize);
-                let guesses = (0..meta.requests()).map(|row| Ok(find_ngram(meta.known(row)?, ngram, spec)));
-                Ok(guesses.collect::<Result<Vec<_>, PersistentError>>()?.concat())
-            }
+            Hosted::Guesses { lookup, tokens } => self.guesses(*lookup, *tokens),
             Hosted::Verified { guesses, targets } => {
                 let (rows, width) = self.rows(*guesses)?;
                 let (guesses, targets) = (self.ints(*guesses, device)?, self.ints(*targets, device)?);
@@ -286,6 +329,40 @@ impl Results<'_> {
             }
             Hosted::Drawn { logits, params } => self.drawn(*logits, params, device),
         }
+    }
+
+    /// Guesses from the tokens that are attached, up to each request's last known one; from those of the metadata where what
+    /// is given has no elements.
+    fn guesses(&self, lookup: PromptLookup, tokens: TensorId) -> Result<Vec<i64>, PersistentError> {
+        let meta = &self.builder.declared.meta;
+        let of = self.builder.of(tokens)?;
+        let given = match of.given.data {
+            Some(_) => Some(self.builder.attached(tokens)?),
+            None => None,
+        };
+        let (rows, width) = (of.rows() as usize, of.width() as usize);
+        let wrong = |why: String| PersistentError::Tensor { name: of.name.clone(), why };
+        let mut guesses = Vec::new();
+        for row in 0..meta.requests() {
+            let known = meta.known(row)?;
+            let known = match &given {
+                None => known,
+                Some(TestValues::Ints(all)) if rows == meta.requests() && known.len() <= width => {
+                    &all[row * width..][..known.len()]
+                }
+                Some(_) => {
+                    let (count, dims) = (meta.requests(), &of.given.dims);
+                    return Err(wrong(format!(
+                        "it is {} {dims:?}, and request {row} of {count} has {} tokens: whole numbers [{count}, positions] \
+                         are wanted",
+                        of.given.elements,
+                        known.len()
+                    )));
+                }
+            };
+            guesses.extend(find_ngram(known, lookup.ngram_size as usize, lookup.spec_length as usize));
+        }
+        Ok(guesses)
     }
 
     fn rows(&self, read: Read) -> Result<(usize, usize), PersistentError> {
@@ -328,30 +405,5 @@ impl Results<'_> {
             Ok(i64::from(sampled.token))
         };
         all.chunks_exact(width.max(1)).zip(self.pass.each()).map(draw).collect()
-    }
-}
-
-impl Pass {
-    /// Request and position of each token.
-    fn each(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.lengths.iter().enumerate().flat_map(|(seq, &length)| (0..length).map(move |position| (seq, position)))
-    }
-
-    fn positions(&self) -> impl Iterator<Item = usize> {
-        self.each().map(|(_, position)| position)
-    }
-
-    /// Blocks of the cache: as many for each request as the longest needs.
-    fn blocks(&self) -> usize {
-        self.lengths.len() * self.dims.blocks as usize
-    }
-
-    fn slots(&self) -> impl Iterator<Item = i32> {
-        let blocks = self.dims.blocks as usize;
-        self.each().map(move |(seq, position)| (seq * blocks * BLOCK + position) as i32)
-    }
-
-    fn table(&self) -> impl Iterator<Item = i32> {
-        0..self.blocks() as i32
     }
 }

@@ -5,17 +5,22 @@ use pyo3::prelude::*;
 use yirage_dlpack::parse;
 use yirage_ir::{DType, Format};
 
-/// The element type that an object of Python means: a name, one of `yirage`'s, NumPy's or PyTorch's types.
+/// The name of a type of elements: a text, or one of `yirage`'s, NumPy's or PyTorch's types.
+pub(crate) fn named(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let attribute = |name| object.getattr(name).and_then(|value| value.extract::<String>()).ok();
+    let texts = [object.extract::<String>().ok(), attribute("value"), attribute("name"), attribute("__name__")];
+    match texts.into_iter().flatten().next() {
+        Some(text) => Ok(text),
+        None => Ok(object.str()?.to_string()),
+    }
+}
+
+/// The element type that an object of Python means, as [`named`] has it.
 ///
 /// # Errors
 /// A `GraphError` that says what is taken.
 pub(crate) fn of(object: &Bound<'_, PyAny>) -> Outcome<DType> {
-    let attribute = |name| object.getattr(name).and_then(|value| value.extract::<String>()).ok();
-    let texts = [object.extract::<String>().ok(), attribute("value"), attribute("name"), attribute("__name__")];
-    let text = match texts.into_iter().flatten().next() {
-        Some(text) => text,
-        None => object.str()?.to_string(),
-    };
+    let text = named(object)?;
     parse(&text).ok_or_else(|| {
         let taken = "float32, float16, bfloat16 (and int32, uint32, bool for inputs that are no floats)";
         Failure::Ours(Class::Graph, format!("dtype {text}: no graph computes with it; {taken} are taken"))

@@ -243,6 +243,7 @@ impl From<ArrayError> for Failure {
             ArrayError::Raised { what, source } => {
                 Failure::Ours(Class::Array, format!("{what} cannot be shared: {source}"))
             }
+            memory @ ArrayError::Memory { .. } => Failure::Ours(Class::Device, memory.to_string()),
             error => Failure::Ours(Class::Array, error.to_string()),
         }
     }

@@ -10,6 +10,7 @@ mod backends;
 mod command;
 mod dtype;
 mod failure;
+mod files;
 mod fusion;
 mod graphs;
 mod infer;

@@ -76,6 +76,21 @@ pub(crate) fn maybe_wholes<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Optio
     maybe(given, wholes)
 }
 
+/// Strides in elements, or none. Their errors say that it is strides that are wrong.
+pub(crate) fn maybe_strides(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
+    maybe(given, |given| {
+        let items = items(given, "whole numbers")?;
+        let shown = || given.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+        let strides = items.iter().map(|item| match within(item, Class::Option) {
+            Err(error) if !error.is_instance_of::<PyTypeError>(given.py()) => {
+                Err(Failure::option(format!("strides {}: {}", shown(), error.value(given.py()))).into())
+            }
+            read => read,
+        });
+        strides.collect()
+    })
+}
+
 /// What a list or tuple holds.
 pub(crate) fn items<'py>(given: &Bound<'py, PyAny>, of: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let wrong = |_| PyTypeError::new_err(format!("a `{}` is given: a list of {of} is wanted", kind(given)));

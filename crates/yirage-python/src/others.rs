@@ -237,7 +237,23 @@ pub(crate) const OF_MIRAGE: &[Foreign] = &[Foreign {
     answer: Reported("kernels are the device's own, chosen by the compiler"),
 }];
 
-/// Those of its call.
+const MEMORY: &str = "memory is taken as weights, cache and plans need it; max_num_pages says how much the cache has";
+const THREADS: &str = "num_workers says how many threads of a CPU there are";
+const PRECISION: &str = "precision says how products are computed, 'fast' or 'exact'";
+const SAME_KERNELS: &str = "kernels are the device's own, which a compiled kernel always has";
+
+/// Those of the settings that YiRage's `backend_utils` makes and its files have.
+pub(crate) const OF_YIRAGE: &[Foreign] = &[
+    Foreign { name: "memory_pool_size_mb", neutral: &[Nothing], answer: Reported(MEMORY) },
+    Foreign { name: "use_mixed_precision", neutral: &[Nothing], answer: Reported(PRECISION) },
+    Foreign { name: "optimize_for_inference", neutral: &[Nothing, Flag(true)], answer: Reported(SAME_KERNELS) },
+    Foreign { name: "use_unified_memory", neutral: &[Nothing], answer: Reported(MEMORY) },
+    Foreign { name: "use_openmp", neutral: &[Nothing], answer: Reported(THREADS) },
+    Foreign { name: "openmp_threads", neutral: &[Nothing], answer: Reported(THREADS) },
+    Foreign { name: "use_blas", neutral: &[Nothing], answer: Reported(SAME_KERNELS) },
+];
+
+/// Those of the call of Mirage's `PersistentKernel`.
 pub(crate) const OF_LAUNCH: &[Foreign] = &[
     Foreign { name: "stream", neutral: &[Nothing], answer: Reported(NO_STREAMS) },
     Foreign { name: "default_stream", neutral: &[Nothing], answer: Reported(NO_STREAMS) },

@@ -93,18 +93,11 @@ impl KernelGraph {
                 why: "a graph gives back what it computes, and the caller has this value already".into(),
             });
         }
-        let ty = value.ty.clone();
-        let dense = row_major(&sizes(&ty));
-        match strides {
-            Some(given) if dense.as_deref() != Some(given) => Err(GraphError::Unsupported {
-                what: format!("mark_output of {ty} with strides {given:?}"),
-                why: "results lie dense in row-major order; mark a permuted view of the value instead".into(),
-            }),
-            _ => {
-                self.builder.output(a);
-                Ok(())
-            }
+        if let Some(given) = strides {
+            dense_strides(&value.ty, given)?;
         }
+        self.builder.output(a);
+        Ok(())
     }
 
     /// [`KernelGraph::mark_output`] of a value that the finished graph calls `name`.
@@ -338,6 +331,28 @@ fn strides_of(dims: &[u32], given: Option<&[u32]>) -> Result<Option<Vec<u32>>, G
             Err(GraphError::Strides { dims: dims.to_vec(), given: given.to_vec(), wanted })
         }
     }
+}
+
+/// Whether these are the strides that a result of this type has.
+fn dense_strides(ty: &Type, given: &[u32]) -> Result<(), GraphError> {
+    let rank = ty.shape.len();
+    if given.len() != rank {
+        let (what, argument) = ("mark_output", "strides");
+        let given = format!("{given:?} for {rank} dimensions");
+        return Err(GraphError::Argument { what, argument, given, wanted: "a stride for each dimension" });
+    }
+    let possible = row_major(&sizes(ty));
+    if possible.as_deref() == Some(given) {
+        return Ok(());
+    }
+    Err(GraphError::Unsupported {
+        what: format!("mark_output of {ty} with strides {given:?}"),
+        why: format!(
+            "results lie dense in row-major order: strides {:?} are possible; mark `permute` of the value for another order, and \
+             copy the result into a padded array",
+            possible.unwrap_or_default()
+        ),
+    })
 }
 
 /// None where a stride is no number.

@@ -123,7 +123,7 @@ impl KernelBuilder {
         if inputs.q_norm.is_some() != inputs.k_norm.is_some() {
             return wrong("one of q_norm and k_norm is given, both or none are wanted".into());
         }
-        self.take_cache(method, inputs.k_cache)?;
+        self.take_cache(method, &[inputs.k_cache, inputs.v_cache])?;
         self.record(AttentionLayer { method, inputs, heads, kv_heads, width, format }, launch, &[input], &[output])
     }
 }
@@ -157,7 +157,8 @@ impl Layer for AttentionLayer {
         let (q, k) = (self.rotated(e, q)?, self.rotated(e, k)?);
         let group = CacheGroup::Paged { kv_heads, k_width: width, v_width: width, window: None };
         let block = Type::new(DType::Stored(self.format), [BLOCK as u32, kv_heads, 2 * width]);
-        let [state, slots, table] = e.state(group, block)?;
+        let [state, slots, table] = e.state(group, block.clone())?;
+        e.keep(kv_heads, block, &[(self.inputs.k_cache, k), (self.inputs.v_cache, v)])?;
         let kv = e.op("kv", KvAppend { kv_heads }, &[state, k, v, slots])?;
         let op = Attention {
             heads,

@@ -13,13 +13,16 @@ const EMBED: &str = "embed_layer";
 
 #[derive(Debug)]
 struct EmbedLayer {
+    input: TensorId,
     weight: TensorId,
+    rows: u32,
 }
 
 impl KernelBuilder {
-    /// `output[t] = weight[id]`: `weight` is `[vocabulary, width]`, `output` `[rows, width]`. The ids are the tokens of the
-    /// step, in test mode those of `input`. `input_source` is 0 for `tokens` at `step` and 1 for `input_tokens`; both are
-    /// the tokens of the step here.
+    /// `output[t] = weight[id]`: `weight` is `[vocabulary, width]`, `output` `[rows, width]`. The ids of a compiled kernel are
+    /// the tokens of the step. In test mode they are those that `input` has: an id for each row, `[requests, max_seq_length]`
+    /// tokens of which those of the pass are taken, or what a layer wrote; an `input` without elements stands for the tokens
+    /// of the metadata. `input_source` is 0 for `tokens` at `step` and 1 for `input_tokens`: the same here.
     ///
     /// # Errors
     /// [`PersistentError::Layer`] for sizes that do not fit and another source.
@@ -40,8 +43,9 @@ impl KernelBuilder {
             return wrong(format!("rows of {width} elements do not fill an output of {}", self.width(output)?));
         }
         self.of(input)?;
-        // What is read is the step's own, so the input is no tensor that a layer must have written.
-        self.record(EmbedLayer { weight }, launch, &[], &[output])
+        // What no layer wrote is read in test mode alone: the ids of a step are the engine's.
+        let read = if self.writer(input).is_some() { vec![input] } else { Vec::new() };
+        self.record_of(EmbedLayer { input, weight, rows: self.of(output)?.rows() }, launch, &read, &[output], &[output])
     }
 }
 
@@ -51,7 +55,7 @@ impl Layer for EmbedLayer {
     }
 
     fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        let (table, ids) = (e.weight(self.weight)?, e.ids()?);
+        let (table, ids) = (e.weight(self.weight)?, e.ids_of(self.input, self.rows, self.weight)?);
         e.embeds(self.weight)?;
         Ok(vec![Made::One(e.op("embed", Embed { scale: F32(1.0) }, &[table, ids])?)])
     }

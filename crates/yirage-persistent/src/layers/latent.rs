@@ -11,7 +11,6 @@ use crate::emit::{Emit, Made};
 use crate::error::PersistentError;
 use crate::grid::Launch;
 use crate::layer::Layer;
-use crate::notice::KernelNotice;
 use crate::tensor::TensorId;
 use yirage_ir::op::{Attention, BLOCK, ConcatHeads, KvAppend, Rope};
 use yirage_ir::{DType, F32, Format, Type, ValueId};
@@ -46,6 +45,7 @@ pub struct LatentAttention {
 #[derive(Debug)]
 struct Gather {
     method: &'static str,
+    cache: TensorId,
     rank: u32,
     rope: u32,
     format: Format,
@@ -133,8 +133,8 @@ impl KernelBuilder {
         let Elements::Floats(format) = of.given.elements else {
             return wrong(format!("`{}` is {}, a cache of floats is wanted", of.name, of.given.elements));
         };
-        self.take_cache(method, cache)?;
-        let layer = Gather { method, rank, rope, format, outputs: writes.len() };
+        self.take_cache(method, &[cache])?;
+        let layer = Gather { method, cache, rank, rope, format, outputs: writes.len() };
         self.record_of(layer, launch, &rows, writes, &rows)
     }
 
@@ -329,13 +329,14 @@ impl KernelBuilder {
         self.record(RopeLayer { tables, width, interleaved }, launch, &[input], &[output])
     }
 
-    /// Notes that a layer has this cache.
-    pub(super) fn take_cache(&mut self, layer: &'static str, cache: TensorId) -> Result<(), PersistentError> {
-        if let Some(other) = self.caches.insert(cache, self.layers()) {
-            let why = format!("`{}` is the cache of layer {other} already", self.of(cache)?.name);
+    /// Notes that a layer has the cache of these tensors.
+    pub(super) fn take_cache(&mut self, layer: &'static str, cache: &[TensorId]) -> Result<(), PersistentError> {
+        if let Some((&tensor, other)) = cache.iter().find_map(|id| Some((id, self.caches.get(id)?))) {
+            let why = format!("`{}` is the cache of layer {other} already", self.of(tensor)?.name);
             return Err(PersistentError::Layer { layer, why });
         }
-        self.notices.tell(KernelNotice::Caches);
+        let at = self.layers();
+        self.caches.extend(cache.iter().map(|&id| (id, at)));
         Ok(())
     }
 }
@@ -351,7 +352,8 @@ impl Layer for Gather {
         let width = self.rank + self.rope;
         let group = CacheGroup::Latent { rank: self.rank, rope: self.rope };
         let block = Type::new(DType::Stored(self.format), [BLOCK as u32, 1, width]);
-        let [state, slots, table] = e.state(group, block)?;
+        let [state, slots, table] = e.state(group, block.clone())?;
+        e.keep(1, block, &[(self.cache, key)])?;
         let kv = e.op("kv", KvAppend { kv_heads: 1 }, &[state, key, slots])?;
         Ok(vec![Made::Cached { kv, table }; self.outputs])
     }

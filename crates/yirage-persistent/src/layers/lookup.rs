@@ -21,6 +21,7 @@ struct FindPartial;
 #[derive(Debug)]
 struct Find {
     lookup: PromptLookup,
+    tokens: TensorId,
 }
 
 #[derive(Debug)]
@@ -48,7 +49,8 @@ impl KernelBuilder {
     }
 
     /// Guesses: `output` is `[requests, spec_length + 1]`, the last token and what followed the first earlier place of the
-    /// last `ngram_size` tokens of each request, -1 where there is none. A compiled kernel then guesses in each step.
+    /// last `ngram_size` tokens of each request, -1 where there is none. A compiled kernel then guesses in each step, from the
+    /// tokens of its metadata; test mode does from those that `input` has, `[requests, positions]`.
     ///
     /// # Errors
     /// [`PersistentError::Option`] for sizes out of range, [`PersistentError::Layer`] for an output that does not fit.
@@ -64,7 +66,7 @@ impl KernelBuilder {
         lookup.check()?;
         self.of(input)?;
         self.check_width(FIND, output, spec_length + 1)?;
-        self.record(Find { lookup }, launch, &[], &[output])
+        self.record(Find { lookup, tokens: input }, launch, &[], &[output])
     }
 
     /// The guesses of a [`PromptLookup`], as Mirage's handler makes them of two layers: the tensor `spec_tokens`.
@@ -139,7 +141,7 @@ impl Layer for Find {
 
     fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
         e.look_up(self.lookup);
-        Ok(vec![Made::Host(Hosted::Guesses(self.lookup))])
+        Ok(vec![Made::Host(Hosted::Guesses { lookup: self.lookup, tokens: e.own(self.tokens) })])
     }
 }
 

@@ -6,8 +6,9 @@ use crate::failure::{Class, Failure, Outcome};
 use crate::log::{Level, say};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use yirage_advisor::{Hardware, OfDevice, Sizes, advise, workers, workers_of_multiprocessors};
 use yirage_hal::{DeviceInfo, OpenOptions};
 
@@ -170,7 +171,10 @@ pub(crate) fn get_backend_info<'py>(
     Ok(found)
 }
 
-/// Ops of yirage, timed on every available backend, or on those that are named, for so many seconds in all.
+/// How often Ctrl-C is looked for.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// Ops of yirage, timed on every available backend, or on those that are named, for so many seconds in all. Ctrl-C ends it.
 ///
 /// Returns:
 ///     a ``dict`` from backend to the median milliseconds of its product of two matrices, a ``BenchmarkResults``: its
@@ -190,8 +194,18 @@ pub(crate) fn benchmark_backends<'py>(
     };
     let (registry, options) = (table::registry(), OpenOptions::default());
     let listed: Vec<&str> = names.iter().map(String::as_str).collect();
-    let found = py.detach(|| yirage_advisor::benchmark(&registry, &listed, &options, &Sizes::MODEL, time, &mut |_| {}));
+    let (mut raised, mut looked) = (Ok(()), Instant::now());
+    let found = py.detach(|| {
+        yirage_advisor::benchmark(&registry, &listed, &options, &Sizes::MODEL, time, &mut |_| {
+            if looked.elapsed() >= LOOK_UP {
+                looked = Instant::now();
+                raised = Python::attach(|py| py.check_signals());
+            }
+            if raised.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })
+    });
     crate::process::own();
+    raised?;
     let results = py.import("yirage.backends")?.getattr("BenchmarkResults")?.call0()?;
     let (details, errors) = (results.getattr("details")?, results.getattr("errors")?);
     for of in found {

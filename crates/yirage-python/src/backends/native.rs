@@ -4,14 +4,13 @@ use super::facts::{capabilities, info, member, memory, name_in};
 use super::table;
 use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
-use crate::numbers::{device_number, maybe_device_number};
+use crate::numbers::{device_number, maybe_device_number, wholes};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicU32, Ordering};
-use yirage_dlpack::{Tensor, taken};
+use yirage_dlpack::{Tensor, copied};
 use yirage_hal::DeviceInfo;
-use yirage_ir::{Dim, Dims, Type};
 
 /// A backend that yirage brings: what ``get_backend()`` gives, and a ``HardwareBackend``.
 #[pyclass(frozen, module = "yirage")]
@@ -153,24 +152,17 @@ impl NativeBackend {
     fn allocate_tensor(
         &self,
         py: Python<'_>,
-        shape: Vec<u32>,
+        #[pyo3(from_py_with = wholes)] shape: Vec<u32>,
         dtype: Option<Bound<'_, PyAny>>,
         #[pyo3(from_py_with = device_number)] device_id: u32,
     ) -> Outcome<Tensor> {
         process::check()?;
         self.host_alone(py, device_id, "allocate_tensor")?;
-        let dtype = dtype.map_or(Ok(yirage_ir::DType::F32), |dtype| dtype::of(&dtype))?;
-        let ty = Type::new(dtype, shape.into_iter().map(Dim::Const));
-        ty.check().map_err(|e| Failure::Ours(Class::Array, format!("allocate_tensor: {e}")))?;
-        let bytes = ty.bytes(&Dims::default());
-        let mut zeros = Vec::new();
-        let room = zeros.try_reserve_exact(bytes);
-        room.map_err(|e| Failure::Ours(Class::Device, format!("allocate_tensor of {bytes} bytes: {e}")))?;
-        zeros.resize(bytes, 0u8);
-        Ok(Tensor::of(&ty, &zeros)?)
+        let dtype = dtype.map_or_else(|| Ok("float32".to_owned()), |dtype| dtype::named(&dtype))?;
+        Ok(Tensor::zeros(&shape, &dtype, "allocate_tensor")?)
     }
 
-    /// A copy of a dense array on a device.
+    /// A copy of a dense array on a device: of whole numbers, floats or truth values, whether graphs compute with them or not.
     #[pyo3(signature = (tensor, device_id = 0, non_blocking = true))]
     fn copy_to_device(
         &self,
@@ -182,7 +174,7 @@ impl NativeBackend {
         // Copies are done when the call returns, which is what blocking means.
         let _ = non_blocking;
         self.host_alone(py, device_id, "copy_to_device")?;
-        copied(tensor)
+        Ok(copied(tensor, "tensor")?)
     }
 
     /// A copy of a device's tensor in the host's memory.
@@ -190,7 +182,7 @@ impl NativeBackend {
     fn copy_to_host(&self, py: Python<'_>, tensor: &Bound<'_, PyAny>, non_blocking: bool) -> Outcome<Tensor> {
         let _ = non_blocking;
         self.host_alone(py, self.current_device(), "copy_to_host")?;
-        copied(tensor)
+        Ok(copied(tensor, "tensor")?)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -220,13 +212,4 @@ impl NativeBackend {
         let why = "tensors of Python lie in the host's memory, and graphs bring them to the device";
         Err(Failure::unsupported(format!("{what} on {}", self.name), why))
     }
-}
-
-fn copied(tensor: &Bound<'_, PyAny>) -> Outcome<Tensor> {
-    let array = taken(tensor, "tensor")?;
-    if array.ty().strides.is_some() {
-        let text = format!("tensor is {}: dense row-major elements are copied; make it contiguous", array.ty());
-        return Err(Failure::Ours(Class::Array, text));
-    }
-    Ok(Tensor::of(array.ty(), array.bytes())?)
 }

@@ -52,7 +52,7 @@ impl TBGraph {
             block.operators.push(what.to_owned());
             Ok::<_, GraphError>(made)
         })?;
-        Ok(STensor { graph: slf.get().0.clone(), value })
+        STensor::shown(&slf.get().0, value)
     }
 }
 
@@ -110,7 +110,7 @@ impl TBGraph {
     }
 
     /// A tile of a value of a kernel graph: ``input_map`` names the dimension that each axis of the grid cuts and
-    /// ``forloop_dim`` the one that the loop cuts, each -1 for none.
+    /// ``forloop_dim`` the one that the loop cuts, each -1 for none: then each iteration reads the same.
     #[pyo3(signature = (dtensor, input_map, forloop_dim, store_in_dmem = false))]
     fn new_input(
         slf: &Bound<'_, Self>,
@@ -127,7 +127,7 @@ impl TBGraph {
             block.operators.push("new_input".to_owned());
             Ok::<_, GraphError>(made)
         })?;
-        Ok(STensor { graph: slf.get().0.clone(), value })
+        STensor::shown(&slf.get().0, value)
     }
 
     /// Declares that each block gives a tile, laid out along the dimensions that ``output_map`` names, -1 for none.
@@ -246,7 +246,7 @@ impl TBGraph {
         })?;
         let missing = || Failure::Ours(Class::Graph, "reduction_max gave one value; please report this".into());
         let value = grown.ok_or_else(missing)?;
-        Ok((largest, STensor { graph: slf.get().0.clone(), value }))
+        Ok((largest, STensor::shown(&slf.get().0, value)?))
     }
 
     /// ``A / sqrt(mean(A**2))`` along the last dimension.

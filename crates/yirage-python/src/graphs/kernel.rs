@@ -9,9 +9,10 @@ use super::values::DTensor;
 use crate::backends::{self, Chosen, wanted};
 use crate::dtype;
 use crate::failure::{Class, Failure, Outcome};
+use crate::files;
 use crate::kind::Kind;
 use crate::log::{Level, say};
-use crate::numbers::{items, maybe, maybe_whole, maybe_wholes, whole, wholes};
+use crate::numbers::{items, maybe, maybe_strides, maybe_whole, maybe_wholes, whole, wholes};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -184,17 +185,26 @@ impl KNGraph {
     fn new_input(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = wholes)] dims: Vec<u32>,
-        #[pyo3(from_py_with = maybe_wholes)] strides: Option<Vec<u32>>,
+        #[pyo3(from_py_with = maybe_strides)] strides: Option<Vec<u32>>,
         dtype: Option<Bound<'_, PyAny>>,
     ) -> Outcome<DTensor> {
         let dtype = dtype.map_or(Ok(DType::Stored(Format::F16)), |dtype| dtype::of(&dtype))?;
         KNGraph::made(slf, "new_input", &[], |g, _| g.new_input(&dims, strides.as_deref(), dtype))
     }
 
-    /// Declares that the graph gives ``A`` back. Results come in the order in which they are marked.
+    /// Declares that the graph gives ``A`` back. Results come in the order in which they are marked. ``strides``, in elements,
+    /// are those of row-major order, in which results lie.
+    ///
+    /// Raises:
+    ///     OptionError: strides out of range.
+    ///     Unsupported: other strides, which a copy of the result or ``permute`` has.
     #[pyo3(signature = (A, strides = None))]
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn mark_output(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, strides: Option<Vec<u32>>) -> Outcome<()> {
+    fn mark_output(
+        slf: &Bound<'_, Self>,
+        A: &Bound<'_, DTensor>,
+        #[pyo3(from_py_with = maybe_strides)] strides: Option<Vec<u32>>,
+    ) -> Outcome<()> {
         let id = A.get().of(&slf.get().content, "mark_output")?;
         Ok(slf.get().content().builder("mark_output")?.mark_output(id, strides.as_deref())?)
     }
@@ -663,6 +673,7 @@ impl KNGraph {
 
     /// Writes pictures of the graph, ``file_name.dot`` for graphviz and ``file_name.svg``; neither needs graphviz.
     fn visualize(&self, file_name: PathBuf) -> Outcome<()> {
+        files::stem(&file_name, "file_name")?;
         let graph = self.graph()?;
         let svg = picture(&graph)?;
         for (ending, text) in [("dot", yirage_graph::dot(&graph)), ("svg", svg)] {

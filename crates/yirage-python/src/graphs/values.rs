@@ -77,12 +77,61 @@ impl DTensor {
 pub(crate) struct STensor {
     pub(super) graph: Shared<Block>,
     pub(super) value: BlockValue,
+    dims: Vec<u32>,
+    strides: Vec<u32>,
+    dtype: DType,
 }
 
 #[pymethods]
 impl STensor {
-    fn __repr__(&self) -> &'static str {
-        "yirage.STensor()"
+    /// Sizes of a block's tile, outermost first.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.dims)
+    }
+
+    /// Sizes of a block's tile, outermost first.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.dims)
+    }
+
+    /// Elements between neighbours along each dimension of the tile.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.strides)
+    }
+
+    /// The type of its elements, such as ``'float16'``.
+    #[getter]
+    fn dtype(&self) -> String {
+        dtype::name(self.dtype)
+    }
+
+    /// How many dimensions it has.
+    #[getter]
+    fn num_dims(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// The size along a dimension; below 0 they are counted from the last one.
+    fn dim(&self, dim: i64) -> Outcome<u32> {
+        size_along(&self.dims, dim, Class::Graph)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("yirage.STensor(dims={:?}, dtype={})", self.dims, self.dtype())
+    }
+}
+
+impl STensor {
+    /// A value of a graph, for Python.
+    pub(super) fn shown(graph: &Shared<Block>, value: BlockValue) -> Outcome<STensor> {
+        let (dims, strides, dtype) = {
+            let block = graph.lock();
+            (block.graph.dims(value)?, block.graph.strides(value)?, block.graph.dtype(value)?)
+        };
+        Ok(STensor { graph: graph.clone(), value, dims, strides, dtype })
     }
 }
 
@@ -92,6 +141,7 @@ impl STensor {
         if self.graph.is(graph) {
             return Ok(self.value);
         }
-        Err(Failure::Ours(Class::Graph, format!("{what}: a tile of another graph; graphs share no values")))
+        let text = format!("{what}: {} is a tile of another graph; graphs share no values", self.__repr__());
+        Err(Failure::Ours(Class::Graph, text))
     }
 }

@@ -4,9 +4,10 @@ use super::buffers::MetaBuffers;
 use super::shared::{Profiled, Shared, tell};
 use crate::backends::{self, Chosen, wanted};
 use crate::failure::{Failure, Outcome};
+use crate::files;
 use crate::llm::SamplingParams;
 use crate::log::{Level, say};
-use crate::others::{self, OF_MIRAGE};
+use crate::others::{self, OF_MIRAGE, OF_YIRAGE};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
@@ -157,9 +158,10 @@ pub(super) fn kernel(
     let test_mode = given.flag("test_mode")?.unwrap_or(false);
     let tensor = given.object("profiler_tensor")?.map(|tensor| profile_of(&tensor)).transpose()?;
     let trace_name = given.text("trace_name")?;
+    trace_name.as_ref().map_or(Ok(()), |name| files::stem(name.as_ref(), "trace_name"))?;
     let profiled = (tensor.is_some() || trace_name.is_some()).then_some(Profiled { tensor, trace_name });
     let (backend, number) = (given.object("backend")?, given.number("device_id")?.unwrap_or(0));
-    others::take(py, "PersistentKernel", &[OF_MIRAGE], Some(&given.0))?;
+    others::take(py, "PersistentKernel", &[OF_MIRAGE, OF_YIRAGE], Some(&given.0))?;
     let device = device(py, backend, number, config.num_workers, profiled.is_some())?;
     let config = match &profiled {
         None => config,

@@ -4,7 +4,6 @@ use super::shared::wrong;
 use crate::failure::{Failure, Outcome};
 use crate::others::{Answer, Foreign, Value};
 use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 use std::sync::Arc;
 use yirage_dlpack::{InPlace, Number};
 use yirage_ir::Format;
@@ -70,16 +69,6 @@ fn bytes(array: &Arc<InPlace>) -> Bytes {
     match array.bytes() {
         Some(_) => Bytes::of(Arc::new(Lying(array.clone()))),
         None => array.gathered().into(),
-    }
-}
-
-/// The name of a type of elements, as NumPy, PyTorch or yirage has it.
-pub(super) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<String> {
-    let attribute = |name| dtype.getattr(name).and_then(|value| value.extract::<String>()).ok();
-    let texts = [dtype.extract::<String>().ok(), attribute("value"), attribute("name"), attribute("__name__")];
-    match texts.into_iter().flatten().next() {
-        Some(text) => Ok(text),
-        None => Ok(dtype.str()?.to_string()),
     }
 }
 

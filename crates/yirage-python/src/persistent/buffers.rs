@@ -21,6 +21,9 @@ pub(super) struct MetaBuffers {
 /// The names of a list's members, in order.
 const LISTED: [&str; 4] = ["step", "tokens", "prompt_lengths", "num_new_tokens"];
 
+/// Mirage's name of the table of pages.
+const PAGES: &str = "paged_kv_indices_buffer";
+
 impl MetaBuffers {
     /// The arrays of a list or a ``dict``.
     ///
@@ -66,6 +69,12 @@ impl MetaBuffers {
     /// As Python has them.
     pub(super) fn given<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
         self.given.bind(py).clone()
+    }
+
+    /// Whether Mirage's table of pages is among them, of which nothing is read.
+    pub(super) fn has_pages(&self, py: Python<'_>) -> PyResult<bool> {
+        let given = self.given.bind(py);
+        Ok(given.get_item(PAGES)?.is_some_and(|pages| !pages.is_none()))
     }
 
     /// Requests and positions of each, as the sizes of `tokens` say; what is no matrix has none.

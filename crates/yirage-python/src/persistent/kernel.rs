@@ -1,7 +1,7 @@
 //! `PersistentKernel`: what its layers read, how it is compiled, and how it runs.
 
 use super::arguments::{self, end};
-use super::attach::{CATEGORY, CATEGORY_OF_RANKS, dtype_name, named, tensor};
+use super::attach::{CATEGORY, CATEGORY_OF_RANKS, named, tensor};
 use super::buffers::{Written, unwritten};
 use super::latent::LatentLayers;
 use super::layers::KernelLayers;
@@ -11,9 +11,11 @@ use super::report::CallReport;
 use super::shared::{Shared, State, finalized, tell, wrong};
 use super::tensor::KernelTensor;
 use super::tested;
+use crate::dtype;
 use crate::failure::{Failure, Outcome};
+use crate::files;
 use crate::log::{Level, say};
-use crate::numbers::{maybe_whole, maybe_wholes, whole, wholes};
+use crate::numbers::{maybe_strides, maybe_whole, whole, wholes};
 use crate::others::{self, OF_LAUNCH};
 use crate::process;
 use pyo3::prelude::*;
@@ -64,6 +66,8 @@ const LOOKS: Duration = Duration::from_millis(50);
 ///     sampling_params: a ``SamplingParams`` for sampling layers.
 ///     precision: ``'fast'`` or ``'exact'``.
 ///     executor: ``'steps'``, ``'persistent'``, or ``None`` for the one that is measured to be faster.
+///     memory_pool_size_mb, use_mixed_precision, optimize_for_inference, use_unified_memory, use_openmp, openmp_threads,
+///         use_blas: settings of YiRage's files; reported, they change nothing.
 ///
 /// Raises:
 ///     OptionError, ArrayError, Unsupported, UnknownBackendError, BackendUnavailableError
@@ -158,7 +162,8 @@ impl PersistentKernel {
     }
 
     /// Attaches an array under a name: a weight, a cache, or what a layer reads in test mode. Arrays that lie densely are
-    /// read where they lie, when the kernel is compiled; others are copied now. Of a cache only sizes and type are read.
+    /// read where they lie, when the kernel is compiled; others are copied now, and in test mode anew for each run. Of a cache a
+    /// compiled kernel reads sizes and type alone.
     ///
     /// Args:
     ///     torch_tensor: 1 to 4 dimensions of float32, float16, bfloat16, float8_e4m3fn, int32 or int64: a tensor of PyTorch,
@@ -177,7 +182,7 @@ impl PersistentKernel {
         let shared = shared(slf);
         let name = named(name, "attach_input")?;
         let array = Arc::new(InPlace::taken(torch_tensor, &format!("tensor `{name}`"))?);
-        let stands = dtype.map(|dtype| Ok::<_, Failure>(Elements::parse(&dtype_name(&dtype)?)?)).transpose()?;
+        let stands = dtype.map(|dtype| Ok::<_, Failure>(Elements::parse(&dtype::named(&dtype)?)?)).transpose()?;
         let given = tensor(&array, name, stands)?;
         shared.building(slf.py(), "attach_input", |builder| {
             let id = builder.attach_input(given, name)?;
@@ -192,7 +197,7 @@ impl PersistentKernel {
     fn new_tensor(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = wholes)] dims: Vec<u32>,
-        #[pyo3(from_py_with = maybe_wholes)] strides: Option<Vec<u32>>,
+        #[pyo3(from_py_with = maybe_strides)] strides: Option<Vec<u32>>,
         dtype: Option<Bound<'_, PyAny>>,
         name: Option<&str>,
         others: Option<Bound<'_, PyDict>>,
@@ -206,7 +211,7 @@ impl PersistentKernel {
             let text = format!("new_tensor: `{name}` of {dims:?} has strides {given:?}: row-major ones are wanted");
             return Err(wrong(text));
         }
-        let dtype = dtype.map_or_else(|| Ok("bfloat16".to_owned()), |dtype| dtype_name(&dtype))?;
+        let dtype = dtype.map_or_else(|| Ok("bfloat16".to_owned()), |dtype| dtype::named(&dtype))?;
         let elements = Elements::parse(&dtype)?;
         shared(slf).building(slf.py(), "new_tensor", |builder| {
             let id = builder.new_tensor(&dims, elements, name)?;
@@ -279,6 +284,7 @@ impl PersistentKernel {
         output_dir: Option<PathBuf>,
         eos_token_id: Option<Bound<'_, PyAny>>,
     ) -> Outcome<()> {
+        output_dir.as_deref().map_or(Ok(()), |folder| files::folder(folder, "output_dir"))?;
         let ends = eos_token_id.map(|value| end(&value)).transpose()?;
         let (device, test_mode) = (shared(slf).device.clone(), shared(slf).test_mode);
         become_ready(slf, "compile", |builder| {
@@ -307,6 +313,7 @@ impl PersistentKernel {
 
     /// Saves what the kernel is, without its plans, for ``load_mpk_kernel``.
     fn save(slf: &Bound<'_, Self>, output_dir: PathBuf) -> Outcome<()> {
+        files::folder(&output_dir, "output_dir")?;
         with(slf, "save", |kernel| Ok(kernel.save(&output_dir)?))
     }
 
@@ -381,8 +388,10 @@ impl PersistentKernel {
         })
     }
 
-    /// Runs all layers once on the rows of their tensors, the tokens of one pass, with an empty cache. The tokens are those
-    /// of ``num_new_tokens`` of each request, or as many of the first one as the tensors have rows.
+    /// Runs all layers once on the rows of their tensors, the tokens of one pass. The tokens are those of ``num_new_tokens`` of
+    /// each request, or as many of the first one as the tensors have rows. The last of them stands at ``step``; where that is
+    /// less than their number, the first stands at 0. What positions before the first one have is read from the caches that
+    /// are attached, and keys and values of the pass are written into them.
     ///
     /// Returns:
     ///     a ``dict`` of every tensor that a layer wrote, as it is after the last one: float32, or int32 for tokens and
@@ -393,6 +402,11 @@ impl PersistentKernel {
     fn run_test_mode<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyDict>> {
         let (py, shared) = (slf.py(), shared(slf));
         process::check()?;
+        if shared.buffers.has_pages(py)? {
+            let text = "run_test_mode: paged_kv_indices_buffer is not read: the pages of a request stand behind those of the one \
+                        before it";
+            shared.tell_once(py, text)?;
+        }
         let outputs = py.detach(|| match &mut *shared.alone() {
             State::Building(builder) => {
                 builder.set_meta(shared.buffers.read()?)?;

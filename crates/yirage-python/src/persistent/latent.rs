@@ -216,7 +216,7 @@ impl LatentLayers {
     }
 
     /// Appends to the cache: ``c_latent_new`` is ``[rows, d_v]`` behind its norm, ``k_pe_new`` ``[rows, d_k - d_v]`` rotated,
-    /// ``paged_cache`` ``[pages, page_size, d_k]``, of which only sizes and type are read. ``contiguous_kv`` stands for the
+    /// ``paged_cache`` ``[pages, page_size, d_k]``, as of ``paged_attention_layer``. ``contiguous_kv`` stands for the
     /// cache, and only layers of latent attention read it.
     ///
     /// Args:

@@ -93,8 +93,10 @@ impl KernelLayers {
 
 #[pymethods]
 impl KernelLayers {
-    /// ``output[t] = weight[id]``: ``weight`` is ``[vocabulary, width]``. The ids are the tokens of the step, in test mode
-    /// those of ``tokens``. ``input_source`` is 0 or 1, Mirage's ``tokens`` and ``input_tokens``: the same here.
+    /// ``output[t] = weight[id]``: ``weight`` is ``[vocabulary, width]``. The ids of a compiled kernel are the tokens of the
+    /// step. In test mode they are those of ``input``: an id for each row, the tokens of all requests, of which those of the
+    /// pass are taken, or what a layer wrote; one that nobody wrote stands for ``tokens`` of the metadata. ``input_source`` is
+    /// 0 or 1, Mirage's ``tokens`` and ``input_tokens``: the same here.
     #[pyo3(signature = (input, weight, output, grid_dim = None, block_dim = None, input_source = 0))]
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn embed_layer(
@@ -283,8 +285,9 @@ impl KernelLayers {
     /// Args:
     ///     input: ``[rows, (heads + 2 * kv_heads) * head_dim]``: for each head of keys its queries, its key, its value, as a
     ///         fused weight makes them.
-    ///     k_cache, v_cache: ``[pages, page_size, kv_heads, head_dim]``. Their sizes and type are those of the kernel's own
-    ///         pages; the arrays are neither read nor written.
+    ///     k_cache, v_cache: ``[pages, page_size, kv_heads, head_dim]``. In test mode what earlier positions have is read from
+    ///         the arrays, and new keys and values are written into them where they lie: the pages of a request stand behind
+    ///         those of the one before it. A compiled kernel has pages of its own, of this type, and reads and writes no array.
     ///     q_norm, k_norm: ``[head_dim]``, or both ``None``.
     ///     cos_pos_embed, sin_pos_embed: ``[positions, head_dim]`` with both halves alike, or ``[positions, head_dim / 2]``,
     ///         or both ``None``.
@@ -569,7 +572,7 @@ impl KernelLayers {
 
     /// Guesses: ``output`` is int64 ``[requests, spec_length + 1]``, the last token and what followed the first earlier place
     /// of the last ``ngram_size`` tokens of each request, -1 where there is none. ``input`` is what the first half wrote, and
-    /// the tokens. A compiled kernel then guesses in each step.
+    /// the tokens, which are read in test mode. A compiled kernel then guesses in each step, from those of its metadata.
     #[pyo3(signature = (input, output, grid_dim = None, block_dim = None, ngram_size = 3, spec_length = 5))]
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn find_ngram_global_layer(

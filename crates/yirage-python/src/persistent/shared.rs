@@ -113,7 +113,7 @@ impl Shared {
 pub(super) fn tell(py: Python<'_>, notices: Vec<KernelNotice>) -> PyResult<()> {
     notices.into_iter().try_for_each(|notice| {
         let level = match notice {
-            KernelNotice::NotValidated(_) | KernelNotice::Plan(_) => Level::Warning,
+            KernelNotice::NotValidated(_) | KernelNotice::Plan(_) | KernelNotice::Caches => Level::Warning,
             _ => Level::Info,
         };
         say(py, level, &format!("PersistentKernel: {notice}"))

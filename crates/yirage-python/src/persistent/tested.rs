@@ -5,18 +5,42 @@ use crate::failure::{Class, Failure, Outcome};
 use std::sync::PoisonError;
 use yirage_dlpack::InPlace;
 use yirage_ir::{DType, Dim, Type};
-use yirage_persistent::{KernelBuilder, TestOutput, TestValues};
+use yirage_persistent::{Appended, KernelBuilder, TestOutput, TestPass, TestValues};
 
 /// Runs all layers once: name, type and elements of each output.
-pub(super) fn run(shared: &Shared, builder: &KernelBuilder) -> Outcome<Vec<(String, Type, Vec<u8>)>> {
-    let outputs = builder.run_test_mode(&shared.device)?;
+pub(super) fn run(shared: &Shared, builder: &mut KernelBuilder) -> Outcome<Vec<(String, Type, Vec<u8>)>> {
     let attached = shared.attached.lock().unwrap_or_else(PoisonError::into_inner);
+    // What does not lie densely was copied: its owner may have written since, and a layer of the run before.
+    for (&id, array) in attached.iter().filter(|(_, array)| array.bytes().is_none()) {
+        builder.set_elements(id, array.gathered().into())?;
+    }
+    let TestPass { outputs, appended } = builder.run_test_pass(&shared.device)?;
+    for rows in &appended {
+        attached.get(&rows.cache).map_or(Ok(()), |array| append(array, rows))?;
+    }
     let shown = |output: TestOutput| {
         let array = builder.find(&output.name).and_then(|id| attached.get(&id));
         array.map_or(Ok(()), |array| write(array, &output))?;
         shown(output)
     };
     outputs.into_iter().map(shown).collect()
+}
+
+/// Writes rows into a cache, each at its place.
+fn append(array: &InPlace, rows: &Appended) -> Outcome<()> {
+    let mut all = rows.places.iter().zip(rows.values.chunks_exact(rows.width.max(1)));
+    let took = all
+        .all(|(place, row)| row.iter().enumerate().all(|(at, &value)| array.set_float(place * rows.width + at, value)));
+    if took {
+        return Ok(());
+    }
+    let text = format!(
+        "tensor `{}` is {} {:?}: a layer appends floats to this cache, and it did not take them: copy what must not be written",
+        rows.name,
+        array.number().name(),
+        array.shape()
+    );
+    Err(Failure::Ours(Class::Array, text))
 }
 
 fn write(array: &InPlace, output: &TestOutput) -> Outcome<()> {

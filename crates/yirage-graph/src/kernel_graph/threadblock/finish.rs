@@ -2,10 +2,12 @@
 
 use super::super::builder::{KernelGraph, sizes};
 use super::super::error::GraphError;
-use super::{BlockGraph, How};
-use yirage_ir::op::ReduceKind;
-use yirage_ir::region::{Accumulate, CONTINUED, Tiled};
-use yirage_ir::{Graph, Node, NodeKind, Op, Region, Source, Type, ValueId};
+use super::{BlockGraph, How, Input};
+use yirage_ir::attr::List;
+use yirage_ir::expr::Scalar;
+use yirage_ir::op::{Fill, ReduceKind};
+use yirage_ir::region::{Accumulate, CONTINUED, TileIn, Tiled};
+use yirage_ir::{DType, Graph, Node, NodeKind, Op, Region, Source, Type, ValueId};
 
 impl KernelGraph {
     /// A node that runs the graph of a thread block on these values: those of which its tiles were declared, in that order.
@@ -28,11 +30,36 @@ impl KernelGraph {
                 ),
             });
         }
-        self.region(bgraph.region()?, inputs)
+        if !bgraph.repeats() {
+            return self.region(bgraph.region()?, inputs);
+        }
+        let counted = bgraph.counted()?;
+        let mut counter = self.clone();
+        let (value, shape) = (Scalar::from(0f32), List(vec![bgraph.forloop_range]));
+        let iterations = counter.op(Fill { value, shape }, &[])?;
+        let made = counter.region(counted.region()?, &[inputs, &[iterations]].concat())?;
+        *self = counter;
+        Ok(made)
     }
 }
 
 impl BlockGraph {
+    /// Whether the loop cuts no input, so that each iteration reads the same.
+    fn repeats(&self) -> bool {
+        self.forloop_range > 1 && self.inputs.iter().all(|input| input.cut.by_loop.is_none())
+    }
+
+    /// The graph with one more input, of an element for each iteration, which nothing reads: the loop of a tiled region cuts an
+    /// input.
+    fn counted(&self) -> Result<BlockGraph, GraphError> {
+        let mut counted = self.clone();
+        let ty = Type::new(DType::F32, [self.forloop_range]);
+        let tile = counted.body.new_input(&[1], None, DType::F32)?;
+        let cut = TileIn { by_loop: Some(0), ..TileIn::default() };
+        counted.inputs.push(Input { ty, cut, tile, after: None });
+        Ok(counted)
+    }
+
     /// The tiled region that the graph is.
     ///
     /// # Errors

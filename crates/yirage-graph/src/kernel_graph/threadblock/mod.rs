@@ -13,7 +13,7 @@ pub use accumulate::ForloopAccum;
 use super::builder::{KernelGraph, sizes};
 use super::error::GraphError;
 use yirage_ir::region::{TileIn, TileOut, Tiled};
-use yirage_ir::{Graph, Type, ValueId};
+use yirage_ir::{DType, Graph, Type, ValueId};
 
 /// A value of a thread block's graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,7 +116,7 @@ impl BlockGraph {
     }
 
     /// A tile of a value of `graph`: `input_map` names the dimension that each axis of the grid cuts and `forloop_dim` the
-    /// one that the loop cuts inside of that, each -1 for none. `store_in_dmem` is kept and told by
+    /// one that the loop cuts inside of that, each -1 for none: each iteration reads the same. `store_in_dmem` is kept and told by
     /// [`BlockGraph::notes`]: where a tile lies is a device's matter.
     ///
     /// # Errors
@@ -187,6 +187,38 @@ impl BlockGraph {
     /// The width that [`ForloopAccum::SumToDimx`] leaves.
     pub fn reduction_dimx(&self) -> u32 {
         self.reduction_dimx
+    }
+
+    /// Sizes of a value: those of a block's tile.
+    ///
+    /// # Errors
+    /// A value that is not of this graph.
+    pub fn dims(&self, a: BlockValue) -> Result<Vec<u32>, GraphError> {
+        self.half(a).dims(a.id)
+    }
+
+    /// Strides of a value, which lies in row-major order.
+    ///
+    /// # Errors
+    /// As those of [`BlockGraph::dims`].
+    pub fn strides(&self, a: BlockValue) -> Result<Vec<u32>, GraphError> {
+        self.half(a).strides(a.id)
+    }
+
+    /// Element type of a value.
+    ///
+    /// # Errors
+    /// As those of [`BlockGraph::dims`].
+    pub fn dtype(&self, a: BlockValue) -> Result<DType, GraphError> {
+        self.half(a).dtype(a.id)
+    }
+
+    /// The graph that a value is of.
+    fn half(&self, a: BlockValue) -> &KernelGraph {
+        match a.half {
+            Half::Loop => &self.body,
+            Half::After => &self.block,
+        }
     }
 
     /// What was asked for that changes nothing here.

@@ -5,8 +5,9 @@ use crate::failure::Failure;
 use crate::options::Layers;
 use crate::settings::{open_options, threads};
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::time::Duration;
-use yirage_advisor::{OfBackend, OfOp, Rates, Sizes, benchmark};
+use yirage_advisor::{Next, OfBackend, OfOp, Rates, Sizes, benchmark};
 use yirage_registry::{Registry, RegistryError, Surroundings};
 
 /// Longest run, in seconds: a day.
@@ -31,7 +32,12 @@ pub(crate) fn run(layers: &Layers, console: &Console, names: &[String]) -> Resul
             return Err(unknown.into());
         }
     }
-    let mut progress = |text: &str| console.note(&format!("timing: {text}"));
+    let mut progress = |next: Next<'_>| {
+        if let Next::Op(text) = next {
+            console.note(&format!("timing: {text}"));
+        }
+        ControlFlow::Continue(())
+    };
     let time = Duration::from_secs_f64(seconds);
     let results = benchmark(&registry, &names, &options, &Sizes::MODEL, time, &mut progress);
     if console.json {
