@@ -15,6 +15,8 @@ pub const CALM: f64 = 1.25;
 pub const DISTURBED: f64 = 0.2;
 /// Most time that one half of a pair takes, beside the step that reaches it.
 pub const HALF: Duration = Duration::from_millis(20);
+/// Most steps until it is chosen which executor runs a graph: more than the choice takes.
+pub const SETTLING: usize = 64;
 /// Candidates that are expected to take so much longer than the input are not measured.
 pub const SLOWER: f64 = 1.1;
 /// Most steps that warm a graph up, and most that are measured of it.

@@ -78,7 +78,10 @@ impl Look {
         // What is not a number is not below.
         let below = |a: f64, b: f64| a < b;
         if !below(self.ratio, FASTER) {
-            return Some(format!("the median of its time by the input's is {:.3}, below {FASTER} is wanted", self.ratio));
+            return Some(format!(
+                "the median of its time by the input's is {:.3}, below {FASTER} is wanted",
+                self.ratio
+            ));
         }
         if self.wins < WINS {
             return Some(format!("it was the faster one in {} of {} pairs, {WINS} are wanted", self.wins, self.pairs));
@@ -185,6 +188,6 @@ mod tests {
         assert_eq!((once.disturbed, once.is_disturbed(), once.lost()), (1, false, None));
         // Whole halves are slower than others.
         let wavering = look(|at| (steady(10e-6), steady(if at % 2 == 0 { 4e-6 } else { 8e-6 })));
-        assert!(wavering.is_disturbed() && wavering.to_string().contains("disturbed in 7 of 30 halves") , "{wavering}");
+        assert!(wavering.is_disturbed() && wavering.to_string().contains("disturbed in 7 of 30 halves"), "{wavering}");
     }
 }

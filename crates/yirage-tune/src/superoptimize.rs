@@ -262,11 +262,17 @@ impl Measuring<'_> {
         let input = match &mut self.input {
             Some(input) => input,
             // The input has to run; only a candidate may fail.
-            empty => empty.insert(Loaded::new(device, self.prepared.clone())?),
+            empty => {
+                let input = empty.insert(Loaded::new(device, self.prepared.clone())?);
+                input.settle()?;
+                input
+            }
         };
         let prepared = Prepared { graph: candidate.graph.clone(), ..self.prepared.clone() };
         let lengths = Lengths { warmup: self.options.warmup_iters, steps: self.options.profile_iters };
-        Ok(Loaded::new(device, prepared)
-            .and_then(|mut loaded| compare(self.with.stopwatch, lengths, input, (number, &mut loaded))))
+        Ok(Loaded::new(device, prepared).and_then(|mut loaded| {
+            loaded.settle()?;
+            compare(self.with.stopwatch, lengths, input, (number, &mut loaded))
+        }))
     }
 }

@@ -11,8 +11,8 @@ use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::{Dims, Graph, text, verify};
 use yirage_tune::{
-    Cache, Counters, Doing, Folder, Measured, Outcome, Stopwatch, SuperOptions, Surroundings, Timed, Told, TuneError, Verdict,
-    limits::PAIRS, superoptimize_with,
+    Cache, Counters, Doing, Folder, Measured, Outcome, Stopwatch, SuperOptions, Surroundings, Timed, Told, TuneError,
+    Verdict, limits::PAIRS, superoptimize_with,
 };
 
 fn device() -> Arc<dyn Device> {

@@ -1,8 +1,8 @@
 //! Whether two graphs compute the same, whichever is named first.
 
 use super::certificate::Certificate;
-use super::error::NotEqual;
 use super::equivalent;
+use super::error::NotEqual;
 use super::options::EqualityOptions;
 use yirage_ir::Graph;
 

@@ -44,7 +44,10 @@ impl Certificate {
         let share = |of: &&ClassEvidence| if of.bound > 0.0 { of.error / of.bound } else { 0.0 };
         let worst = self.classes.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
         let worst = worst.map_or_else(String::new, |of| {
-            format!("; the one closest to its bound is {:.2e} off, of {:.2e} that are allowed, on {} inputs", of.error, of.bound, of.class)
+            format!(
+                "; the one closest to its bound is {:.2e} off, of {:.2e} that are allowed, on {} inputs",
+                of.error, of.bound, of.class
+            )
         });
         format!(
             "in floats: {} elements are within the bound of the original's own rounding on inputs of the classes {}, and {} \

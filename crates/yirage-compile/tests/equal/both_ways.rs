@@ -52,8 +52,16 @@ fn a_certificate_says_how_for_what_and_under_which_assumptions() {
     let certificate = compare(&summed("", "add(x0, x0)"), &summed("", "mul(x0, 2.0)")).unwrap();
     let words = certificate.in_words().join("\n");
     let bound = format!("at most 2^{:.1}", certificate.false_accept_log2());
-    let wanted =
-        ["method: ", "finite fields", "domain: sizes fixed", "128 of 128", &bound, "in floats: ", "ordinary", "assumed: "];
+    let wanted = [
+        "method: ",
+        "finite fields",
+        "domain: sizes fixed",
+        "128 of 128",
+        &bound,
+        "in floats: ",
+        "ordinary",
+        "assumed: ",
+    ];
     for word in wanted {
         assert!(words.contains(word), "{word}: {words}");
     }

@@ -253,7 +253,10 @@ pub(crate) fn backend(py: Python<'_>, chosen: &Chosen) -> Outcome<Arc<dyn Backen
         Chosen::Native(name) => {
             let (registry, faulty) = (registry(), with(|table| table.faulty.clone()));
             let native = py.detach(|| registry.select(name))?;
-            Ok(faulty.filter(|faulty| faulty.name() == native.name()).map_or(native, |faulty| faulty))
+            match faulty {
+                Some(faulty) if faulty.name() == native.name() => Ok(faulty),
+                _ => Ok(native),
+            }
         }
         Chosen::Python(name, _) => Err(Failure::unsupported(
             format!("running on the backend {name}"),
@@ -292,9 +295,9 @@ pub(crate) fn take_faulty(py: Python<'_>) {
 impl Table {
     /// The devices of a backend, which are not found open any more.
     fn forget(&mut self, backend: &str) -> Vec<Arc<dyn Device>> {
-        let (gone, kept) = std::mem::take(&mut self.open).into_iter().partition(|(name, ..)| *name == backend);
+        let open = std::mem::take(&mut self.open);
+        let (gone, kept): (Vec<_>, Vec<_>) = open.into_iter().partition(|(name, ..)| *name == backend);
         self.open = kept;
-        let gone: Vec<(&'static str, u32, OpenOptions, Arc<dyn Device>)> = gone;
         gone.into_iter().map(|(.., device)| device).collect()
     }
 }
