@@ -115,7 +115,8 @@ impl<F: Fn(usize, usize) -> f64> Stopwatch for Changing<F> {
     fn time(&self, graph: Timed, _: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
         let Timed::Candidate(number) = graph else { return Ok(Duration::from_millis(1)) };
         let mut ran = self.1.borrow_mut();
-        ran.resize(ran.len().max(number + 1), 0);
+        let numbers = ran.len().max(number + 1);
+        ran.resize(numbers, 0);
         ran[number] += 1;
         Ok(Duration::from_secs_f64((self.0)(number, ran[number] - 1) * 1e-3))
     }
