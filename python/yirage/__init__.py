@@ -28,6 +28,7 @@ from .backends import *  # noqa: F403
 from .dtypes import *  # noqa: F403
 from .engines import *  # noqa: F403
 from .exceptions import *  # noqa: F403
+from .faults import *  # noqa: F403
 from .fusion import *  # noqa: F403
 from .infer import *  # noqa: F403
 from .llm import *  # noqa: F403

@@ -12,7 +12,9 @@ pub mod picture;
 pub mod workloads;
 
 pub use json::{JsonError, from_json, to_json};
-pub use kernel_graph::{Attribute, BlockGraph, BlockValue, ForloopAccum, GraphError, KernelGraph, SplitBy, axis};
+pub use kernel_graph::{
+    Attribute, BlockGraph, BlockValue, ForloopAccum, GraphError, KernelGraph, NORM_EPS, SplitBy, axis,
+};
 pub use npy::{Npy, NpyError};
 pub use picture::{dot, svg};
 pub use workloads::{Parameters, Scale, Workload};

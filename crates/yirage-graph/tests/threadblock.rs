@@ -227,6 +227,26 @@ fn operations_work_on_both_sides_of_the_loop() {
     assert!(notes.contains("block_dim [32, 1, 1]") && notes.contains("store_in_dmem of 1 inputs"), "{notes}");
 }
 
+#[test]
+fn a_layer_norm_of_tiles_is_that_of_rows() {
+    let rows = [("x", &[4, 8][..])];
+    let mut g = KernelGraph::new("g");
+    let x = inputs(&mut g, DType::F32, &rows)[0];
+    let mut b = BlockGraph::new([2, 1, 1], [32, 1, 1], 1, 4).unwrap();
+    let tx = b.new_input(&g, x, [0, -1, -1], -1, false).unwrap();
+    let y = b.layer_norm(tx, 1e-3).unwrap();
+    refused(b.layer_norm(tx, f32::NAN), "eps");
+    b.new_output(y, [0, -1, -1], -1).unwrap();
+    let made = g.customized(&[x], &b).unwrap();
+    g.mark_output(made[0], None).unwrap();
+    let mut plain = KernelGraph::new("g");
+    let x = inputs(&mut plain, DType::F32, &rows)[0];
+    let y = plain.layer_norm(x, &[8], None, None, 1e-3).unwrap();
+    plain.mark_output(y, None).unwrap();
+    let [tiled, plain] = [g, plain].map(|g| run(&g.finish().unwrap()));
+    assert!(far(&tiled[0], &plain[0]) < 1e-6);
+}
+
 fn refused<T: std::fmt::Debug>(result: Result<T, GraphError>, wanted: &str) {
     let message = result.unwrap_err().to_string();
     assert!(message.contains(wanted), "`{wanted}` is not in: {message}");

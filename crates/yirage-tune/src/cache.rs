@@ -114,10 +114,17 @@ impl Cache {
         None
     }
 
-    /// Keeps a result. What keeps it from the disk is told, and changes nothing else.
+    /// Keeps a result: on disk what another process would find as well. What keeps it from the disk is told, and changes
+    /// nothing else.
     pub(crate) fn keep(&self, key: &Key, outcome: &mut Outcome, options: &SuperOptions) {
+        let disturbed = outcome.is_disturbed();
+        if disturbed && options.use_cached_graphs && self.folder.is_some() {
+            let why = "something else was at work while candidates were measured: the result is not kept on disk";
+            outcome.notes.push(why.into());
+        }
         let text = entry::print(key, outcome);
         if options.use_cached_graphs
+            && !disturbed
             && let Some(folder) = &self.folder
         {
             match folder.0.write(key.id(), &text) {

@@ -1,11 +1,12 @@
 //! A graph on a device, ready to run.
 
 use crate::error::TuneError;
+use crate::limits::SETTLING;
 use crate::prepared::Prepared;
 use crate::timing::Step;
 use std::sync::Arc;
 use yirage_compile::{compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, HostMemory, write_view};
+use yirage_hal::{Bindings, Device, Executor, HostMemory, Why, write_view};
 use yirage_ir::Dims;
 use yirage_plan::WeightPlan;
 
@@ -31,6 +32,22 @@ impl Loaded {
         let shared = |(name, record)| (name, record as Arc<dyn HostMemory>);
         let slots = prepared.slots.into_iter().map(shared).collect();
         Ok(Loaded { executor, slots, dims: prepared.dims, weights })
+    }
+
+    /// Runs it until it is chosen which of the device's executors runs it: so long they take turns, and what steps take says
+    /// nothing of the graph.
+    ///
+    /// # Errors
+    /// As [`Step::step`].
+    pub fn settle(&mut self) -> Result<(), TuneError> {
+        // A device whose steps run beside the host never chooses.
+        for _ in 0..SETTLING {
+            if !matches!(self.executor.chosen(), (_, Why::Measuring { .. })) {
+                break;
+            }
+            self.step()?;
+        }
+        Ok(())
     }
 
     /// How its weights lie.

@@ -5,6 +5,7 @@
 
 use crate::key::Key;
 use crate::limits::ENTRY_BYTES;
+use crate::look::{Look, Times};
 use crate::outcome::{Measured, Outcome, Told, Verdict};
 use std::collections::HashSet;
 use yirage_compile::equal::Certificate;
@@ -12,7 +13,7 @@ use yirage_ir::{Graph, ValueId, text, verify};
 use yirage_packed::sealed::{open, seal};
 
 /// The first line of an entry. Another number is another form of text.
-const HEAD: &str = "yirage-tune 2";
+const HEAD: &str = "yirage-tune 3";
 
 /// The sections of an entry, in order.
 const SECTIONS: [&str; 6] = ["key", "graph", "certificate", "rules", "measured", "notes"];
@@ -39,12 +40,23 @@ fn line(of: &Measured) -> String {
     let (kind, rest) = match &of.verdict {
         Verdict::Unproved(why) => ("unproved", plain(why)),
         Verdict::NotRun(why) => ("not run", plain(why)),
-        Verdict::Timed { ratio, input_ns, candidate_ns } => {
-            ("timed", format!("{ratio:?} {input_ns:?} {candidate_ns:?}"))
+        Verdict::Timed { first, second } => {
+            let looks = std::iter::once(first).chain(second).map(numbers).collect::<Vec<_>>();
+            ("timed", looks.join(" "))
         }
     };
     format!("{kind}\t{:?}\t{rest}\t{}\n", of.expected_ns, of.rules.join("; "))
 }
+
+/// The numbers of a look, in the order in which [`read_look`] takes them.
+fn numbers(look: &Look) -> String {
+    let Look { pairs, wins, disturbed, ratio, input, candidate } = look;
+    let (times, own) = ((input.median_ns, input.lowest_ns), (candidate.median_ns, candidate.lowest_ns));
+    format!("{pairs} {wins} {disturbed} {ratio:?} {:?} {:?} {:?} {:?}", times.0, times.1, own.0, own.1)
+}
+
+/// How many numbers a look has.
+const NUMBERS: usize = 8;
 
 /// The result that a text holds for a graph, if it is whole and this graph's.
 pub(crate) fn parse(entry: &str, key: &Key, graph: &Graph, told: Told) -> Result<Outcome, String> {
@@ -73,18 +85,41 @@ pub(crate) fn parse(entry: &str, key: &Key, graph: &Graph, told: Told) -> Result
 fn read_line(line: &str) -> Result<Measured, String> {
     let wrong = || format!("a line of its measurements is none: `{line}`");
     let [kind, expected, rest, rules] = line.split('\t').collect::<Vec<_>>()[..] else { return Err(wrong()) };
-    let number = |text: &str| text.parse::<f64>().ok().filter(|n| !n.is_nan()).ok_or_else(wrong);
     let verdict = match kind {
         "unproved" => Verdict::Unproved(rest.to_owned()),
         "not run" => Verdict::NotRun(rest.to_owned()),
         "timed" => {
-            let [ratio, input, candidate] = rest.split(' ').collect::<Vec<_>>()[..] else { return Err(wrong()) };
-            Verdict::Timed { ratio: number(ratio)?, input_ns: number(input)?, candidate_ns: number(candidate)? }
+            let words: Vec<&str> = rest.split(' ').collect();
+            let looks = words.chunks(NUMBERS).map(read_look).collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
+            match looks[..] {
+                [first] => Verdict::Timed { first, second: None },
+                [first, second] => Verdict::Timed { first, second: Some(second) },
+                _ => return Err(wrong()),
+            }
         }
         _ => return Err(wrong()),
     };
     let rules = rules.split("; ").filter(|rule| !rule.is_empty()).map(str::to_owned).collect();
-    Ok(Measured { rules, expected_ns: number(expected)?, verdict })
+    Ok(Measured { rules, expected_ns: number(expected).ok_or_else(wrong)?, verdict })
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|n| !n.is_nan())
+}
+
+fn read_look(words: &[&str]) -> Option<Look> {
+    let [pairs, wins, disturbed, ratio, times @ ..] = words else { return None };
+    let [input, lowest, candidate, own_lowest] = times else { return None };
+    let count = |text: &str| text.parse::<u32>().ok();
+    let times = |median: &str, lowest: &str| Some(Times { median_ns: number(median)?, lowest_ns: number(lowest)? });
+    Some(Look {
+        pairs: count(pairs)?,
+        wins: count(wins)?,
+        disturbed: count(disturbed)?,
+        ratio: number(ratio)?,
+        input: times(input, lowest)?,
+        candidate: times(candidate, own_lowest)?,
+    })
 }
 
 /// A kept graph with the names of the inputs and outputs of the graph that it is to stand for.

@@ -2,12 +2,13 @@
 //!
 //! The search for such graphs is the compiler's and pure. Here its candidates are proved equal, compiled and measured
 //! beside the input graph, and what came of it is kept, in the process and on disk. The input graph stays unless a
-//! candidate with a certificate was measurably faster. Clock and verifier are arguments of [`superoptimize_with`], so that
+//! candidate with a certificate was measurably faster, and was so again when both were loaded and measured once more. Clock and verifier are arguments of [`superoptimize_with`], so that
 //! tests decide what is measured.
 //!
 //! This crate knows no model, no request and no backend by name.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod cache;
 mod device;
 mod disk;
@@ -15,6 +16,7 @@ mod entry;
 mod error;
 mod key;
 pub mod limits;
+mod look;
 mod options;
 mod outcome;
 mod pairs;
@@ -29,6 +31,7 @@ pub use cache::{Cache, Counters};
 pub use device::Loaded;
 pub use disk::Folder;
 pub use error::TuneError;
+pub use look::{Look, Times};
 pub use options::{Config, SuperOptions};
 pub use outcome::{Measured, Outcome, Told, Verdict};
 pub use prepared::{CacheInput, Prepared};

@@ -1,10 +1,9 @@
 //! What a search is asked for: the arguments of Mirage's `superoptimize`, and our own.
 
-use crate::error::TuneError;
 use std::fmt;
 use std::time::Duration;
 use yirage_compile::Options;
-use yirage_compile::search::{DEFAULT_BUDGET, Rates, Tilings};
+use yirage_compile::search::{DEFAULT_BUDGET, Rates};
 use yirage_ir::{Dims, RegionKind};
 use yirage_plan::Target;
 
@@ -112,32 +111,6 @@ impl SuperOptions {
         if self.config == Some(Config::Attention) { self.budget.saturating_mul(2) } else { self.budget }
     }
 
-    /// Which tilings may be tried.
-    ///
-    /// # Errors
-    /// A dimension below -1.
-    pub(crate) fn tilings(&self) -> Result<Tilings, TuneError> {
-        let dim = |option: &'static str, n: i32| match n {
-            -1 => Ok(None),
-            n => u32::try_from(n).map(Some).map_err(|_| TuneError::Option {
-                option,
-                why: format!("{n} is no dimension: 0 and more are, and -1 for none"),
-            }),
-        };
-        let maps = |option: &'static str, maps: &Option<Vec<[i32; 3]>>| {
-            let map = |m: &[i32; 3]| Ok([dim(option, m[0])?, dim(option, m[1])?, dim(option, m[2])?]);
-            maps.as_ref().map(|all| all.iter().map(map).collect::<Result<Vec<_>, TuneError>>()).transpose()
-        };
-        let loop_dims = self.fmaps.as_ref().map(|all| all.iter().map(|&n| dim("fmaps", n)).collect()).transpose()?;
-        Ok(Tilings {
-            input_maps: maps("imaps", &self.imaps)?,
-            output_maps: maps("omaps", &self.omaps)?,
-            grids: self.griddims.clone(),
-            loop_dims,
-            loops: self.franges.clone(),
-        })
-    }
-
     /// What was asked for and changes nothing here.
     pub(crate) fn without_meaning(&self, target: &Target) -> Vec<String> {
         let mut notes = Vec::new();
@@ -203,16 +176,6 @@ mod tests {
         assert_ne!(plain.arguments(), given.arguments());
         let quiet = SuperOptions { use_cached_graphs: false, save_codes: true, ..SuperOptions::default() };
         assert_eq!(plain.arguments(), quiet.arguments());
-    }
-
-    #[test]
-    fn dimensions_are_counted_from_0_and_none_is_minus_one() {
-        let given = SuperOptions { imaps: Some(vec![[0, -1, 2]]), fmaps: Some(vec![-1, 1]), ..SuperOptions::default() };
-        let tilings = given.tilings().unwrap();
-        assert_eq!(tilings.input_maps, Some(vec![[Some(0), None, Some(2)]]));
-        assert_eq!(tilings.loop_dims, Some(vec![None, Some(1)]));
-        let wrong = SuperOptions { omaps: Some(vec![[0, -2, 0]]), ..SuperOptions::default() };
-        assert!(wrong.tilings().unwrap_err().to_string().contains("`omaps`: -2"));
     }
 
     #[test]

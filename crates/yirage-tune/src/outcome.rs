@@ -1,5 +1,7 @@
 //! What came of a search.
 
+use crate::look::Look;
+use std::fmt;
 use yirage_compile::equal::Certificate;
 use yirage_ir::Graph;
 
@@ -24,6 +26,11 @@ impl Outcome {
     /// Whether the input graph stays.
     pub fn input_stays(&self) -> bool {
         self.certificate.is_none()
+    }
+
+    /// Whether something else was at work while any candidate was measured.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.measured.iter().any(|measured| measured.verdict.is_disturbed())
     }
 }
 
@@ -58,11 +65,37 @@ pub enum Verdict {
     NotRun(String),
     /// It was measured beside the input.
     Timed {
-        /// The median of its time divided by the input's.
-        ratio: f64,
-        /// The input's median, in nanoseconds.
-        input_ns: f64,
-        /// Its own.
-        candidate_ns: f64,
+        /// What was seen first.
+        first: Look,
+        /// What was seen of both graphs when they were loaded and measured once more, before the candidate was taken.
+        second: Option<Look>,
     },
+}
+
+impl Verdict {
+    /// Whether it was measured while something else was at work.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        let Verdict::Timed { first, second } = self else { return false };
+        first.is_disturbed() || second.is_some_and(|look| look.is_disturbed())
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, second) = match self {
+            Verdict::Unproved(why) => return write!(f, "not proved equal: {why}"),
+            Verdict::NotRun(why) => return write!(f, "not run: {why}"),
+            Verdict::Timed { first, second } => (first, second),
+        };
+        write!(f, "{first}; ")?;
+        if let Some(why) = first.lost() {
+            return write!(f, "not taken: {why}");
+        }
+        let Some(second) = second else { return f.write_str("it won, and was not looked at again") };
+        write!(f, "looked at again: {second}; ")?;
+        match second.lost() {
+            Some(why) => write!(f, "not taken: {why}"),
+            None => f.write_str("taken"),
+        }
+    }
 }

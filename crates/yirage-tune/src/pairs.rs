@@ -2,6 +2,7 @@
 
 use crate::error::TuneError;
 use crate::limits::{HALF, PAIRS};
+use crate::look::{Half, Look, Pair};
 use crate::stopwatch::{Stopwatch, Timed};
 use crate::timing::Step;
 use std::time::Duration;
@@ -15,16 +16,6 @@ pub(crate) struct Lengths {
     pub(crate) steps: u32,
 }
 
-/// What pairs have told.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Ratio {
-    /// The median over the pairs of the candidate's time divided by the input's.
-    pub(crate) median: f64,
-    /// Medians of seconds a step.
-    pub(crate) input: f64,
-    pub(crate) candidate: f64,
-}
-
 type Graph<'a> = &'a mut dyn Step<Error = TuneError>;
 
 /// Times both graphs, which of the two is first changing from pair to pair.
@@ -33,13 +24,13 @@ pub(crate) fn compare(
     lengths: Lengths,
     input: Graph<'_>,
     (number, candidate): (usize, Graph<'_>),
-) -> Result<Ratio, TuneError> {
-    for _ in 0..lengths.warmup.max(1) {
+) -> Result<Look, TuneError> {
+    for _ in 0..lengths.warmup {
         input.step()?;
         candidate.step()?;
     }
-    let steps = (lengths.steps / PAIRS as u32).max(1);
-    let (mut ratios, mut inputs, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
+    let steps = (lengths.steps as usize / PAIRS).max(1);
+    let mut pairs = Vec::with_capacity(PAIRS);
     for pair in 0..PAIRS {
         let (of_input, of_candidate);
         if pair % 2 == 0 {
@@ -49,26 +40,20 @@ pub(crate) fn compare(
             of_candidate = half(watch, Timed::Candidate(number), steps, candidate)?;
             of_input = half(watch, Timed::Input, steps, input)?;
         }
-        ratios.push(of_candidate / of_input);
-        inputs.push(of_input);
-        candidates.push(of_candidate);
+        pairs.push(Pair { input: of_input, candidate: of_candidate });
     }
-    Ok(Ratio { median: median(ratios), input: median(inputs), candidate: median(candidates) })
+    Ok(Look::of(&pairs))
 }
 
-/// Seconds a step.
-fn half(watch: &dyn Stopwatch, which: Timed, steps: u32, graph: Graph<'_>) -> Result<f64, TuneError> {
-    let (mut took, mut done) = (Duration::ZERO, 0);
-    while done < steps && (done == 0 || took < HALF) {
-        took += watch.time(which, &mut || graph.step())?;
-        done += 1;
+/// One graph's steps of a pair.
+fn half(watch: &dyn Stopwatch, which: Timed, most: usize, graph: Graph<'_>) -> Result<Half, TuneError> {
+    let (mut took, mut steps) = (Duration::ZERO, Vec::new());
+    while steps.len() < most && (steps.is_empty() || took < HALF) {
+        let step = watch.time(which, &mut || graph.step())?;
+        took += step;
+        steps.push(step.as_secs_f64());
     }
-    Ok(took.as_secs_f64() / f64::from(done))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    Ok(Half::of(steps))
 }
 
 #[cfg(test)]
@@ -107,8 +92,8 @@ mod tests {
     fn graphs_take_turns_and_the_median_decides() {
         let script = Script(RefCell::default(), 0.5);
         let lengths = Lengths { warmup: 0, steps: 1 };
-        let ratio = compare(&script, lengths, &mut Nothing, (3, &mut Nothing)).unwrap();
-        assert_eq!((ratio.median, ratio.input, ratio.candidate), (0.5, 1.0, 0.5));
+        let look = compare(&script, lengths, &mut Nothing, (3, &mut Nothing)).unwrap();
+        assert_eq!((look.ratio, look.input.median_ns, look.candidate.median_ns), (0.5, 1e9, 5e8));
         let ran = script.0.into_inner();
         assert_eq!(ran.len(), 2 * PAIRS);
         let (input, candidate) = (Timed::Input, Timed::Candidate(3));

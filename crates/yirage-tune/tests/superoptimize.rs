@@ -11,8 +11,8 @@ use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::{Dims, Graph, text, verify};
 use yirage_tune::{
-    Cache, Counters, Doing, Folder, Outcome, Stopwatch, SuperOptions, Surroundings, Timed, Told, TuneError, Verdict,
-    superoptimize_with,
+    Cache, Counters, Doing, Folder, Measured, Outcome, Stopwatch, SuperOptions, Surroundings, Timed, Told, TuneError,
+    Verdict, limits::PAIRS, superoptimize_with,
 };
 
 fn device() -> Arc<dyn Device> {
@@ -95,9 +95,85 @@ fn the_fastest_candidate_with_a_certificate_is_chosen_not_the_first() {
     assert!(outcome.measured.len() >= 2, "{outcome:?}");
     assert_eq!((outcome.told, outcome.input_stays()), (Told::Searched, false));
     assert_eq!(outcome.rules, outcome.measured[1].rules);
-    let Verdict::Timed { ratio, input_ns, candidate_ns } = outcome.measured[1].verdict else { panic!("{outcome:?}") };
-    assert!((ratio - 0.5).abs() < 1e-6 && (input_ns - 1e6).abs() < 1.0 && (candidate_ns - 5e5).abs() < 1.0);
+    let Verdict::Timed { first, second: Some(second) } = outcome.measured[1].verdict else { panic!("{outcome:?}") };
+    for look in [first, second] {
+        assert!((look.ratio - 0.5).abs() < 1e-6 && (look.input.median_ns - 1e6).abs() < 1.0);
+        assert!((look.candidate.median_ns - 5e5).abs() < 1.0 && look.wins == look.pairs && !look.is_disturbed());
+    }
+    let once = |m: &&Measured| matches!(m.verdict, Verdict::Timed { second: None, .. });
+    assert_eq!(outcome.measured.iter().filter(once).count(), outcome.measured.len() - 1, "the others were slower");
     outcome.certificate.unwrap().check(&adapter(), &outcome.graph).unwrap();
+}
+
+/// A candidate's times that change with how often it ran: of each look's steps one warms up.
+struct Changing<F>(F, RefCell<Vec<usize>>);
+
+impl<F: Fn(usize, usize) -> f64> Stopwatch for Changing<F> {
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn time(&self, graph: Timed, _: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
+        let Timed::Candidate(number) = graph else { return Ok(Duration::from_millis(1)) };
+        let mut ran = self.1.borrow_mut();
+        let numbers = ran.len().max(number + 1);
+        ran.resize(numbers, 0);
+        ran[number] += 1;
+        Ok(Duration::from_secs_f64((self.0)(number, ran[number] - 1) * 1e-3))
+    }
+}
+
+fn changing(cache: &Cache, ratio: impl Fn(usize, usize) -> f64) -> Outcome {
+    let (device, stopwatch) = (device(), Changing(ratio, RefCell::default()));
+    let verify: Proof = certificate;
+    let with = Surroundings { device: &*device, cache, stopwatch: &stopwatch, verify: &verify };
+    superoptimize_with(&adapter(), &options(), &with, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+#[test]
+fn what_wins_once_and_not_again_is_not_taken() {
+    // By pairs: the first look has the times below PAIRS.
+    let none = changing(&Cache::new(None), |_, ran| if ran < PAIRS { 0.5 } else { 1.2 });
+    assert!(none.input_stays() && none.measured.len() >= 2, "{none:?}");
+    for measured in &none.measured {
+        let shown = measured.verdict.to_string();
+        assert!(matches!(measured.verdict, Verdict::Timed { second: Some(_), .. }), "{shown}");
+        assert!(shown.contains("looked at again") && shown.contains("not taken: the median"), "{shown}");
+    }
+    // The next best that wins again is taken.
+    let next = changing(&Cache::new(None), |number, ran| match number {
+        1 if ran >= PAIRS => 1.2,
+        1 => 0.5,
+        _ => 0.8,
+    });
+    assert_eq!((next.input_stays(), &next.rules), (false, &next.measured[0].rules));
+    assert!(next.measured[0].verdict.to_string().ends_with("taken"), "{}", next.measured[0].verdict);
+    assert!(next.notes.iter().any(|note| note.contains("in turns with the input graph")), "{:?}", next.notes);
+}
+
+#[test]
+fn what_was_measured_beside_something_else_is_not_kept_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = || Cache::new(Some(Folder::new(folder.path().into(), 1 << 20)));
+    let first = cache();
+    // It wins every pair, and its times go up and down.
+    let outcome = changing(&first, |_, ran| if ran % 2 == 0 { 0.5 } else { 0.9 });
+    assert!(!outcome.input_stays());
+    assert!(outcome.notes.iter().any(|note| note.contains("not kept on disk")), "{:?}", outcome.notes);
+    assert!(outcome.measured.iter().any(|m| m.verdict.to_string().contains("disturbed in")), "{outcome:?}");
+    assert_eq!(run(&first, |_| panic!("the process has it")).told, Told::Memory);
+    assert_eq!(run(&cache(), |_| 0.5).told, Told::Searched);
+    assert_eq!(run(&cache(), |_| panic!("a kept result is not measured")).told, Told::Disk);
+}
+
+#[test]
+fn options_that_no_search_can_follow_are_refused_before_anything_is_done() {
+    let device = device();
+    let (late, cache, verify) = (Late(RefCell::new(0)), Cache::new(None), certificate as Proof);
+    let with = Surroundings { device: &*device, cache: &cache, stopwatch: &late, verify: &verify };
+    let none = SuperOptions { budget: 0, ..options() };
+    let error = superoptimize_with(&adapter(), &none, &with, &mut |_| panic!("nothing is searched")).unwrap_err();
+    assert!(matches!(error, TuneError::Option { option: "budget", .. }), "{error}");
+    assert_eq!(cache.counters(), Counters::default());
 }
 
 #[test]
@@ -226,8 +302,8 @@ fn damaged_and_foreign_entries_are_refused_with_a_reason_and_searched_again() {
         b"\n".to_vec(),
         vec![0; 100],
         vec![0xff; 100],
-        b"yirage-tune 2".to_vec(),
-        replaced("yirage-tune 2", "yirage-tune 3").into_bytes(),
+        b"yirage-tune 3".to_vec(),
+        replaced("yirage-tune 3", "yirage-tune 4").into_bytes(),
         [&whole[..], b"x"].concat(),
         resummed(&format!("{text}x")),
         resummed(&replaced("rules ", "rules 9")),
@@ -324,6 +400,7 @@ fn who_watches_hears_of_it_and_may_end_it() {
                 assert!(number < of);
                 heard.1 += 1;
             }
+            Doing::Again(_) => panic!("who ended the search hears no more"),
         }
         if heard.1 == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })

@@ -79,6 +79,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-session",
             "yirage-dlpack",
             "yirage-persistent",
+            // Faults are injected into its devices.
+            "yirage-sim",
             // The package installs the command, which is its own main there.
             "yirage-process",
             "yirage",

@@ -7,6 +7,7 @@
 //! Deliberately unknown here: how a candidate was found, what it costs, and on which device it will run.
 
 mod axis;
+mod both_ways;
 mod certificate;
 mod class;
 mod degree;
@@ -26,7 +27,9 @@ mod rational;
 mod rounded;
 mod running;
 mod sampling;
+mod words;
 
+pub use both_ways::BothWays;
 pub use certificate::{CHECKER_VERSION, Certificate, ClassEvidence, FieldEvidence};
 pub use class::Class;
 pub use error::{CertificateError, NotEqual};
@@ -44,7 +47,7 @@ use yirage_ir::{Dims, Graph, verify};
 /// Inputs are matched by name, outputs by position, and their types are equal; where an input lies (its strides) may
 /// differ. An input that the candidate does not read may be missing there. States are compared after the step, too.
 ///
-/// Evidence is not symmetric: a candidate may round less than the original does, not more.
+/// Evidence is not symmetric: a candidate may round less than the original does, not more. [`BothWays`] is.
 ///
 /// # Errors
 /// Why there is no certificate. That a pair is refused does not say that it differs: see [`NotEqual`].

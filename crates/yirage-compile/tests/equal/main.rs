@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 mod accepted;
+mod both_ways;
 mod certificates;
 mod laws;
 mod mutants;

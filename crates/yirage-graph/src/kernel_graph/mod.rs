@@ -17,5 +17,6 @@ mod threadblock;
 pub use builder::{KernelGraph, MAX_INPUT_RANK, axis};
 pub use error::GraphError;
 pub use named::Attribute;
+pub use norms::NORM_EPS;
 pub use shapes::SplitBy;
 pub use threadblock::{BlockGraph, BlockValue, ForloopAccum};

@@ -2,6 +2,7 @@
 
 use super::builder::{KernelGraph, Made, operands};
 use super::error::GraphError;
+use super::norms::NORM_EPS;
 use super::shapes::SplitBy;
 use yirage_ir::ValueId;
 
@@ -45,9 +46,6 @@ const OPERATIONS: [(&str, &str, &[&str]); 26] = [
     ("reshape", "A", &["dims"]),
     ("permute", "A", &["dims"]),
 ];
-
-/// The usual number under the root of a norm, as InfiniCore and PyTorch have it.
-const EPS: f64 = 1e-5;
 
 impl KernelGraph {
     /// Names of the operations that [`KernelGraph::named_op`] knows.
@@ -122,7 +120,7 @@ impl KernelGraph {
             (None, Some(&weight)) => self.dims(weight)?,
             (None, None) => self.dims(a)?.into_iter().next_back().into_iter().collect(),
         };
-        let eps = given.maybe_number("eps")?.unwrap_or(EPS) as f32;
+        let eps = given.maybe_number("eps")?.map_or(NORM_EPS, |eps| eps as f32);
         match (given.what, vectors) {
             ("layer_norm", _) => self.layer_norm(a, &shape, vectors.first().copied(), vectors.get(1).copied(), eps),
             (_, [] | [_]) => self.scaled_rms_norm(a, &shape, vectors.first().copied(), eps),

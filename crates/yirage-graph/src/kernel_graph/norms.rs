@@ -6,6 +6,9 @@ use yirage_ir::attr::List;
 use yirage_ir::op::{Fill, LayerNorm, OpDef, RmsNorm, Softmax};
 use yirage_ir::{F32, Op, Type, ValueId};
 
+/// The usual number under the root of a norm, as InfiniCore and PyTorch have it.
+pub const NORM_EPS: f32 = 1e-5;
+
 impl KernelGraph {
     /// `A / sqrt(mean(A^2))` over the trailing dimensions `normalized_shape`, without weight and without a number that
     /// keeps the root above 0: a row of zeros becomes NaN, as Mirage defines it.

@@ -2,6 +2,7 @@
 
 mod advice;
 mod facts;
+mod faults;
 mod native;
 mod table;
 mod templates;
@@ -23,6 +24,8 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(templates::list_templates, module)?)?;
     module.add_function(wrap_pyfunction!(templates::get_template, module)?)?;
     module.add_function(wrap_pyfunction!(templates::recommended_template, module)?)?;
+    module.add_function(wrap_pyfunction!(faults::put_faults, module)?)?;
+    module.add_function(wrap_pyfunction!(faults::take_faults, module)?)?;
     module.add_function(wrap_pyfunction!(canonical_backend, module)?)?;
     module.add_function(wrap_pyfunction!(set_backend, module)?)?;
     module.add_function(wrap_pyfunction!(get_backend, module)?)?;

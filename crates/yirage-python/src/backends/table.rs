@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_registry::{AUTO, Registry, Surroundings};
+use yirage_sim::{Settings, Sim};
 
 /// The variable that names a backend where the program sets none.
 const VARIABLE: &str = "YIRAGE_BACKEND";
@@ -32,6 +33,8 @@ struct Table {
     complained: Option<String>,
     options: OpenOptions,
     open: Vec<(&'static str, u32, OpenOptions, Arc<dyn Device>)>,
+    /// Simulated accelerators with faults, in the place of the registry's.
+    faulty: Option<Arc<Sim>>,
 }
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
@@ -49,6 +52,7 @@ fn with<R>(f: impl FnOnce(&mut Table) -> R) -> R {
         complained: None,
         options: OpenOptions::default(),
         open: Vec::new(),
+        faulty: None,
     }))
 }
 
@@ -247,13 +251,54 @@ impl Chosen {
 pub(crate) fn backend(py: Python<'_>, chosen: &Chosen) -> Outcome<Arc<dyn Backend>> {
     match chosen {
         Chosen::Native(name) => {
-            let registry = registry();
-            Ok(py.detach(|| registry.select(name))?)
+            let (registry, faulty) = (registry(), with(|table| table.faulty.clone()));
+            let native = py.detach(|| registry.select(name))?;
+            match faulty {
+                Some(faulty) if faulty.name() == native.name() => Ok(faulty),
+                _ => Ok(native),
+            }
         }
         Chosen::Python(name, _) => Err(Failure::unsupported(
             format!("running on the backend {name}"),
             "it is a class of Python, which has no kernels: it serves discovery, and set_backend('cpu') runs graphs",
         )),
+    }
+}
+
+/// Puts simulated accelerators that are like this in the place of the registry's. Devices that are open belong to whoever has
+/// them; the next call opens others.
+///
+/// # Errors
+/// An `OptionError` where others are there already.
+pub(crate) fn put_faulty(py: Python<'_>, settings: Settings) -> Outcome<()> {
+    let sim = Arc::new(Sim::with(settings));
+    let dropped = with(|table| {
+        if table.faulty.is_some() {
+            return None;
+        }
+        let dropped = table.forget(sim.name());
+        table.faulty = Some(sim);
+        Some(dropped)
+    });
+    let there = || Failure::option("inject_faults: faults are injected already; leave that block first");
+    let dropped = dropped.ok_or_else(there)?;
+    py.detach(|| drop(dropped));
+    Ok(())
+}
+
+/// The registry's simulated accelerators again.
+pub(crate) fn take_faulty(py: Python<'_>) {
+    let dropped = with(|table| table.faulty.take().map(|sim| (table.forget(sim.name()), sim)));
+    py.detach(|| drop(dropped));
+}
+
+impl Table {
+    /// The devices of a backend, which are not found open any more.
+    fn forget(&mut self, backend: &str) -> Vec<Arc<dyn Device>> {
+        let open = std::mem::take(&mut self.open);
+        let (gone, kept): (Vec<_>, Vec<_>) = open.into_iter().partition(|(name, ..)| *name == backend);
+        self.open = kept;
+        gone.into_iter().map(|(.., device)| device).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use super::values::{DTensor, STensor};
 use crate::failure::{Class, Failure, Outcome};
 use crate::numbers::{whole, wholes};
 use pyo3::prelude::*;
-use yirage_graph::{BlockGraph, BlockValue, ForloopAccum, GraphError};
+use yirage_graph::{BlockGraph, BlockValue, ForloopAccum, GraphError, NORM_EPS};
 
 /// The graph of a thread block, for ``KNGraph.customized``.
 #[pyclass(frozen, module = "yirage")]
@@ -253,6 +253,13 @@ impl TBGraph {
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
     fn rms_norm(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
         TBGraph::made(slf, "rms_norm", &[A], |g, v| g.rms_norm(v[0]))
+    }
+
+    /// ``(A - mean) / sqrt(variance + eps)`` along the last dimension.
+    #[pyo3(signature = (A, eps = NORM_EPS))]
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn layer_norm(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, eps: f32) -> Outcome<STensor> {
+        TBGraph::made(slf, "layer_norm", &[A], |g, v| g.layer_norm(v[0], eps))
     }
 
     /// ``A`` and ``B`` one after the other along ``dim``.

@@ -1,9 +1,8 @@
-//! Why a graph runs as it does, and whether two graphs compute the same.
+//! Why a graph runs as it does.
 
 use crate::backends::{self, Chosen};
 use crate::failure::Outcome;
 use pyo3::prelude::*;
-use yirage_compile::equal::{self, EqualityOptions};
 use yirage_compile::{Options, compile_explained, plan_weights};
 use yirage_explain::{StoredSizes, Subject, report, text};
 use yirage_hal::Ceilings;
@@ -51,45 +50,4 @@ pub(super) fn explain(
         }
     }
     Ok(shown)
-}
-
-/// What ``equivalent`` found: true where the graphs compute the same, with what was shown or what speaks against it.
-#[pyclass(frozen, module = "yirage")]
-pub(crate) struct Equivalence {
-    /// Whether the second graph may stand for the first.
-    #[pyo3(get)]
-    equal: bool,
-    /// What was shown, or why it may not.
-    #[pyo3(get)]
-    reason: String,
-    /// Everything that was tested, as text that can be checked again; ``None`` where they are not equal.
-    #[pyo3(get)]
-    certificate: Option<String>,
-    /// The base-2 logarithm of the chance that different graphs pass; ``None`` where they did not.
-    #[pyo3(get)]
-    false_accept_log2: Option<f64>,
-}
-
-#[pymethods]
-impl Equivalence {
-    fn __bool__(&self) -> bool {
-        self.equal
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<yirage.Equivalence {}: {}>", self.equal, self.reason)
-    }
-}
-
-/// Whether graph `b` may stand for graph `a`.
-pub(super) fn compared(py: Python<'_>, a: &Graph, b: &Graph) -> Equivalence {
-    match py.detach(|| equal::equivalent(a, b, &EqualityOptions::default())) {
-        Ok(certificate) => Equivalence {
-            equal: true,
-            reason: "every test over finite fields and in floats passed".into(),
-            false_accept_log2: Some(certificate.false_accept_log2()),
-            certificate: Some(certificate.to_string()),
-        },
-        Err(why) => Equivalence { equal: false, reason: why.to_string(), certificate: None, false_accept_log2: None },
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::block::TBGraph;
 use super::content::{Content, Customized, Form, Shared, Task};
-use super::explain::{Equivalence, compared, explain};
+use super::explain::explain;
 use super::loaded::{Handle, Loaded};
 use super::search::{Arguments, superoptimize};
 use super::values::DTensor;
@@ -19,7 +19,7 @@ use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_dlpack::taken;
-use yirage_graph::{GraphError, KernelGraph, SplitBy};
+use yirage_graph::{GraphError, KernelGraph, NORM_EPS, SplitBy};
 use yirage_ir::{DType, Format, Graph, ValueId};
 
 /// Arguments of Mirage's calls that only mean something on CUDA: they are taken, and reported once.
@@ -328,6 +328,26 @@ impl KNGraph {
         KNGraph::made(slf, "rms_norm", &[A], |g, i| g.rms_norm(i[0], &normalized_shape))
     }
 
+    /// ``(A - mean) / sqrt(variance + eps) * weight + bias`` over the trailing dimensions ``normalized_shape``, which
+    /// ``weight`` and ``bias`` have; without them 1 and 0.
+    #[pyo3(signature = (A, normalized_shape, weight = None, bias = None, eps = NORM_EPS))]
+    #[expect(non_snake_case, reason = "as with the other operations")]
+    fn layer_norm(
+        slf: &Bound<'_, Self>,
+        A: &Bound<'_, DTensor>,
+        #[pyo3(from_py_with = wholes)] normalized_shape: Vec<u32>,
+        weight: Option<&Bound<'_, DTensor>>,
+        bias: Option<&Bound<'_, DTensor>>,
+        eps: f32,
+    ) -> Outcome<DTensor> {
+        let ins: Vec<_> = [Some(A), weight, bias].into_iter().flatten().collect();
+        KNGraph::made(slf, "layer_norm", &ins, |g, i| {
+            let mut vectors = i[1..].iter().copied();
+            let weight = weight.and_then(|_| vectors.next());
+            g.layer_norm(i[0], &normalized_shape, weight, vectors.next(), eps)
+        })
+    }
+
     /// ``exp(A - max) / sum(exp(A - max))`` along ``dim``.
     #[expect(non_snake_case, reason = "as with the other operations")]
     fn softmax(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> Outcome<DTensor> {
@@ -585,7 +605,10 @@ impl KNGraph {
     /// The fastest graph that computes the same, found by search and measured on the backend; the graph itself where
     /// nothing is faster. ``imaps``, ``omaps``, ``griddims``, ``fmaps`` and ``franges`` restrict the tilings that are
     /// tried; ``config`` is ``'attention'``, ``'lora'`` or ``'mlp'``. ``time_limit`` is in seconds, ``budget`` in nodes of
-    /// graphs. Ctrl-C ends the search.
+    /// graphs. A candidate is taken where it was the faster one in two looks, which ``why`` tells of. Ctrl-C ends the search.
+    ///
+    /// Raises:
+    ///     OptionError: a limit that no search can follow, with its name, its value and what is wanted.
     #[pyo3(signature = (imaps = None, omaps = None, griddims = None, blockdims = None, fmaps = None, franges = None,
         verbose = false, config = None, backend = None, warmup_iters = 16, profile_iters = 1000,
         use_graph_dataset = true, use_cached_graphs = true, save_codes = false, is_formal_verified = false,
@@ -765,13 +788,4 @@ impl KNGraph {
 
 fn picture(graph: &Graph) -> Outcome<String> {
     yirage_graph::svg(graph).map_err(|e| Failure::Ours(Class::Graph, e.to_string()))
-}
-
-/// Whether graph ``b`` may stand for graph ``a``: tests over two finite fields and in floats, and error bounds.
-///
-/// Raises:
-///     GraphError: a graph without outputs.
-#[pyfunction]
-pub(super) fn equivalent(py: Python<'_>, a: &Bound<'_, KNGraph>, b: &Bound<'_, KNGraph>) -> Outcome<Equivalence> {
-    Ok(compared(py, &a.get().graph()?, &b.get().graph()?))
 }

@@ -2,6 +2,7 @@
 
 mod block;
 mod content;
+mod equivalence;
 mod explain;
 mod kernel;
 mod loaded;
@@ -20,10 +21,10 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<values::DTensor>()?;
     module.add_class::<values::STensor>()?;
     module.add_class::<loaded::Handle>()?;
-    module.add_class::<explain::Equivalence>()?;
+    module.add_class::<equivalence::Equivalence>()?;
     module.add_class::<yirage_dlpack::Tensor>()?;
     module.add_function(wrap_pyfunction!(kernel::new_kernel_graph, module)?)?;
     module.add_function(wrap_pyfunction!(block::new_threadblock_graph, module)?)?;
-    module.add_function(wrap_pyfunction!(kernel::equivalent, module)?)?;
+    module.add_function(wrap_pyfunction!(equivalence::equivalent, module)?)?;
     module.add_function(wrap_pyfunction!(search::search_counters, module)?)
 }

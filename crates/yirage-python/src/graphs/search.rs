@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use yirage_hub::HubEnv;
 use yirage_ir::Graph;
 use yirage_tune::limits::DISK_BYTES;
-use yirage_tune::{Cache, Config, Doing, Folder, SuperOptions, Verdict};
+use yirage_tune::{Cache, Config, Doing, Folder, SuperOptions};
 
 /// How often Ctrl-C is looked for.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -125,21 +125,17 @@ pub(super) fn superoptimize(
     all(py, level, &outcome.notes)?;
     let mut notes = outcome.notes.clone();
     for measured in &outcome.measured {
-        let rules = measured.rules.join(", ");
-        notes.push(match &measured.verdict {
-            Verdict::Unproved(why) => format!("candidate by {rules}: not proved equal: {why}"),
-            Verdict::NotRun(why) => format!("candidate by {rules}: not run: {why}"),
-            Verdict::Timed { ratio, input_ns, candidate_ns } => {
-                format!("candidate by {rules}: {candidate_ns:.0} ns, the input {input_ns:.0} ns, ratio {ratio:.3}")
-            }
-        });
+        notes.push(format!("candidate by {}: {}", measured.rules.join(", "), measured.verdict));
     }
-    notes.push(match &outcome.certificate {
-        None => "the input graph stays: no candidate was measurably faster".into(),
-        Some(_) => format!("chosen: the candidate by {}", outcome.rules.join(", ")),
-    });
-    if let Some(last) = notes.last() {
-        say(py, level, last)?;
-    }
+    let last = match &outcome.certificate {
+        None => "the input graph stays: no candidate was measurably faster, twice".to_owned(),
+        Some(certificate) => {
+            notes.push("certificate: the candidate that was taken is proved equal to the input graph".into());
+            notes.extend(certificate.in_words().into_iter().map(|line| format!("  {line}")));
+            format!("chosen: the candidate by {}", outcome.rules.join(", "))
+        }
+    };
+    say(py, level, &last)?;
+    notes.push(last);
     Ok((outcome.graph, notes))
 }

@@ -97,6 +97,17 @@ impl BlockGraph {
         })
     }
 
+    /// `(A - mean) / sqrt(variance + eps)` along the last dimension. Mirage's graphs have no such operation.
+    ///
+    /// # Errors
+    /// A value without dimensions, an `eps` that is negative or no number.
+    pub fn layer_norm(&mut self, a: BlockValue, eps: f32) -> Made {
+        self.on("layer_norm", &[a], |g, ids| {
+            let last = g.dims(ids[0])?.last().copied();
+            g.layer_norm(ids[0], last.as_slice(), None, None, eps)
+        })
+    }
+
     /// A and B one after the other along `dim`.
     ///
     /// # Errors
