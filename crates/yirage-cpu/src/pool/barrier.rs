@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// One counter alone on its cache lines (128 bytes: processors fetch lines in pairs).
 #[repr(align(128))]
 #[derive(Default)]
-pub(super) struct Line(pub(super) AtomicU32);
+struct Line(AtomicU32);
 
 /// The epochs of all workers.
 pub(super) struct Barrier {

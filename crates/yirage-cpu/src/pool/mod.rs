@@ -1,7 +1,7 @@
 //! The worker pool: n threads (the caller is worker 0) that run one closure together.
 //!
-//! Idle workers spin for some tens of microseconds, yield for some hundreds, then sleep, so an idle engine burns no
-//! processor. Threads that outnumber the processors hardly spin, so an oversubscribed machine advances. Deliberately unknown here: kernels, plans, tensors.
+//! Idle workers spin for a few hundred microseconds, then sleep, so an idle engine burns no processor. Threads that outnumber
+//! the processors hardly spin, so an oversubscribed machine advances. Deliberately unknown here: kernels, plans, tensors.
 
 mod affinity;
 mod barrier;
@@ -21,8 +21,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
-use thiserror::Error;
 pub(crate) use team::Team;
+use thiserror::Error;
 pub(crate) use wait::Backoff;
 use wait::Patience;
 
@@ -179,7 +179,8 @@ impl Pool {
             stop: AtomicBool::new(false),
             panic: Mutex::new(None),
         });
-        let mut pool = Pool { shared, threads: Vec::new(), turn: Mutex::new(count), all: Team::all(count), cpus, unpinned: None };
+        let mut pool =
+            Pool { shared, threads: Vec::new(), turn: Mutex::new(count), all: Team::all(count), cpus, unpinned: None };
         if pool.cpus.is_empty() {
             pool.unpinned = Some(format!("fewer than {count} processors are allowed to this process"));
         }
@@ -253,7 +254,9 @@ impl Pool {
     pub(crate) fn try_run_by<F: Fn(WorkerCtx<'_>) + Sync>(&self, team: &Team, f: F) -> Result<(), PoolError> {
         match self.broadcast(team, &f)? {
             None => Ok(()),
-            Some((index, payload)) => Err(PoolError::Panicked { index, count: team.len(), message: message(&*payload) }),
+            Some((index, payload)) => {
+                Err(PoolError::Panicked { index, count: team.len(), message: message(&*payload) })
+            }
         }
     }
 
@@ -358,7 +361,7 @@ fn work(shared: &Shared, index: usize) {
     let me = &shared.workers[index];
     let mut last = 0;
     loop {
-        let mut backoff = Backoff::new(shared.barrier.patience());
+        let mut backoff = Backoff::idle(shared.barrier.patience());
         let asked = loop {
             let asked = me.asked.load(Ordering::Acquire);
             if asked != last {
@@ -397,3 +400,6 @@ fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a value that is no text".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

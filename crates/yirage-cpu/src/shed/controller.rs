@@ -2,8 +2,9 @@
 //!
 //! Readings of how long workers waited for a processor only raise the question. The answer is measured: steps without
 //! the workers concerned have to be faster than the steps that raised it, else all take part again at once. After a pause
-//! all are tried again, and stay if that is no slower. Pauses double while the answer stays the same, up to a bound, so
-//! that a processor that stays taken costs about a hundredth in trials, and one that becomes free is soon used again.
+//! all are tried again, and stay if that is no slower. Pauses double while the answer stays the same, up to a bound, and are
+//! as long as is worth what the trial lost, so that a processor that stays taken costs some hundredths in trials, and one
+//! that becomes free is soon used again.
 //!
 //! A pure value: it has no clock and is told when steps ended and what they took.
 
@@ -24,8 +25,10 @@ const HOPELESS: f64 = 1.3;
 const FASTER: f64 = 0.95;
 /// Steps that the usual time is the mean of, at least and at most.
 const USUAL_STEPS: (usize, usize) = (2, 8);
-/// The first pause before something is tried again, and the longest.
+/// The first pause before something is tried again, and the longest that doubling makes.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(3200));
+/// How many times what a trial lost a pause is at least, and the most that makes.
+const WORTH: (f64, f64) = (20.0, 20.0);
 
 /// A pause that doubles.
 struct Pause {
@@ -39,9 +42,10 @@ impl Pause {
         Pause { length: PAUSES.0, until: Duration::ZERO }
     }
 
-    /// Begins; the next will be twice as long.
-    fn begin(&mut self, now: Duration) {
-        self.until = now + self.length;
+    /// Begins, after a trial that lost so many seconds; the next will be twice as long.
+    fn begin(&mut self, now: Duration, lost: f64) {
+        let worth = Duration::from_secs_f64((WORTH.0 * lost).clamp(0.0, WORTH.1));
+        self.until = now + self.length.max(worth);
         self.length = (2 * self.length).min(PAUSES.1);
     }
 
@@ -63,6 +67,11 @@ struct Trial {
 }
 
 impl Trial {
+    /// Seconds more than the usual time of as many steps.
+    fn lost(&self) -> f64 {
+        self.seconds - f64::from(self.steps) * self.usual
+    }
+
     /// Whether the trial's steps take at most `share` of the usual time, once that is known.
     fn verdict(&self, share: f64) -> Option<bool> {
         let mean = self.seconds / f64::from(self.steps.max(1));
@@ -100,6 +109,8 @@ pub(super) struct Controller {
     trial: Option<Trial>,
     /// Seconds of the last steps of the team.
     recent: Vec<f64>,
+    /// Of these, the steps since the last reading.
+    unread: usize,
     /// Whether the last reading showed a disturbed worker.
     suspects: bool,
     /// Before fewer workers are tried again.
@@ -119,6 +130,7 @@ impl Controller {
             all,
             trial: None,
             recent: Vec::new(),
+            unread: 0,
             suspects: false,
             fewer: Pause::new(),
             more: Pause::new(),
@@ -153,8 +165,10 @@ impl Controller {
             self.recent.remove(0);
         }
         self.recent.push(took.as_secs_f64());
+        self.unread += 1;
         if let Some(disturbed) = disturbed {
             self.suspect(now, &disturbed);
+            self.unread = 0;
         }
         if self.trial.is_none() && self.may_try_all(now) {
             self.begin(self.all.clone());
@@ -168,13 +182,13 @@ impl Controller {
         self.team.members().iter().copied().filter(waited).collect()
     }
 
-    /// Two readings in a row begin a trial without the disturbed workers. What steps took before the first of them says
-    /// nothing of disturbed ones.
+    /// Two readings in a row begin a trial without the disturbed workers. What steps took that neither is about says nothing
+    /// of disturbed ones.
     fn suspect(&mut self, now: Duration, disturbed: &[usize]) {
         let again = self.suspects;
         self.suspects = !disturbed.is_empty();
         match (again, self.suspects) {
-            (false, true) => self.recent.clear(),
+            (false, true) => drop(self.recent.drain(..self.recent.len().saturating_sub(self.unread))),
             (true, true) if self.may_try_fewer(now) => {
                 let fewer = self.without(&self.team, disturbed);
                 self.begin(fewer);
@@ -209,6 +223,7 @@ impl Controller {
         let before = std::mem::replace(&mut self.team, team);
         self.trial = Some(Trial { before, usual, steps: 0, seconds: 0.0, disturbed: Vec::new() });
         self.recent.clear();
+        self.unread = 0;
         self.suspects = false;
     }
 
@@ -228,7 +243,7 @@ impl Controller {
             self.more = Pause::new();
         }
         self.fewer = Pause::new();
-        self.more.begin(now);
+        self.more.begin(now, 0.0);
         self.change("workers are left out: their processors are taken", &trial)
     }
 
@@ -238,10 +253,10 @@ impl Controller {
         let part = self.team.without(&trial.disturbed);
         self.team = trial.before.clone();
         if !more {
-            self.fewer.begin(now);
+            self.fewer.begin(now, trial.lost());
             return self.change("fewer workers are no faster", &trial);
         }
-        self.more.begin(now);
+        self.more.begin(now, trial.lost());
         let change = self.change("the processors of workers left out are still taken", &trial);
         if part.len() > self.team.len() && part != self.all && !trial.disturbed.is_empty() {
             self.try_team(part, trial.usual);

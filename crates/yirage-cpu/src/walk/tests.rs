@@ -204,7 +204,8 @@ fn a_panic_ends_the_run_and_the_walker_goes_on() {
     let pool = Pool::new(2).unwrap();
     let mut walker = fork_and_join();
     for _ in 0..20 {
-        let failed = walker.run(&pool, Some(pool.all()), &Body(|task: &Task, _: Work<'_>| assert!(task.step != 0, "planted")));
+        let failed =
+            walker.run(&pool, Some(pool.all()), &Body(|task: &Task, _: Work<'_>| assert!(task.step != 0, "planted")));
         assert!(failed.unwrap_err().to_string().contains("planted"));
         let ran = AtomicUsize::new(0);
         let body = Body(|_: &Task, _: Work<'_>| {
@@ -239,7 +240,8 @@ fn shares_cover_everything_once() {
         for total in 0..40 {
             let share = |index| {
                 let part = Part::Share { index, of };
-                Work { worker: 0, workers: of as usize, number: 0, part, list: &list, run: 1, again: false }.share(total)
+                Work { worker: 0, workers: of as usize, number: 0, part, list: &list, run: 1, again: false }
+                    .share(total)
             };
             let all: Vec<usize> = (0..of).flat_map(share).collect();
             assert_eq!(all, (0..total).collect::<Vec<_>>());
