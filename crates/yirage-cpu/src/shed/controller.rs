@@ -176,13 +176,16 @@ impl Controller {
         None
     }
 
-    /// Members of the team that waited too long.
+    /// Members of the team that waited too long, those that did most first.
     fn disturbed(&self, shares: &[f64]) -> Vec<usize> {
-        let waited = |w: &usize| shares.get(*w).is_some_and(|&share| share >= DISTURBED);
-        self.team.members().iter().copied().filter(waited).collect()
+        let waited = |w: usize| shares.get(w).copied().unwrap_or(0.0);
+        let mut disturbed: Vec<usize> = self.team.members().to_vec();
+        disturbed.retain(|&w| waited(w) >= DISTURBED);
+        disturbed.sort_by(|&a, &b| waited(b).total_cmp(&waited(a)));
+        disturbed
     }
 
-    /// Two readings in a row begin a trial without the disturbed workers. What steps took that neither is about says nothing
+    /// Two readings in a row begin a trial without disturbed workers. What steps took that neither is about says nothing
     /// of disturbed ones.
     fn suspect(&mut self, now: Duration, disturbed: &[usize]) {
         let again = self.suspects;
@@ -190,7 +193,7 @@ impl Controller {
         match (again, self.suspects) {
             (false, true) => drop(self.recent.drain(..self.recent.len().saturating_sub(self.unread))),
             (true, true) if self.may_try_fewer(now) => {
-                let fewer = self.without(&self.team, disturbed);
+                let fewer = self.without(disturbed);
                 self.begin(fewer);
             }
             _ => {}
@@ -205,13 +208,16 @@ impl Controller {
         self.fewer.is_over(now) && self.team.len() > 1 && self.recent.len() >= USUAL_STEPS.0
     }
 
-    /// A team without these workers. The caller stays: where it is the only one, the last worker gives it room.
-    fn without(&self, team: &Team, disturbed: &[usize]) -> Team {
-        let fewer = team.without(disturbed);
-        match (fewer == *team, team.members().last()) {
-            (true, Some(&last)) => team.without(&[last]),
-            _ => fewer,
+    /// The team without these workers, but at least half of it: threads that take turns on a processor are all disturbed, and
+    /// some have it to themselves once the others are gone. The caller stays: where it is the only one, the last worker gives
+    /// it room.
+    fn without(&self, disturbed: &[usize]) -> Team {
+        let most = self.team.len() / 2;
+        let mut left_out: Vec<usize> = disturbed.iter().copied().filter(|&w| w != 0).take(most).collect();
+        if left_out.is_empty() {
+            left_out.extend(self.team.members().last());
         }
+        self.team.without(&left_out)
     }
 
     fn begin(&mut self, team: Team) {

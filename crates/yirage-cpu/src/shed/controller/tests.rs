@@ -166,3 +166,15 @@ fn long_steps_are_decided_after_few() {
     // A step of each trial says that it is hopeless, and trials become rare.
     assert!(machine.members().len() == 2 && steps >= 46, "{steps}: {changes:?}");
 }
+
+#[test]
+fn threads_that_outnumber_processors_become_as_many_as_those() {
+    // Eight threads on two processors hold each other; two do not.
+    let mut machine = Machine::new(8, |_: Duration, team: &Team| match team.len() {
+        1 => (8.0, vec![0.0; 8]),
+        2 => (4.4, vec![0.0; 8]),
+        n => (6.0 * n as f64, (0..8).map(|w| 0.4 + w as f64 / 100.0).collect()),
+    });
+    machine.run(800.0);
+    assert_eq!(machine.members(), [0, 1]);
+}
