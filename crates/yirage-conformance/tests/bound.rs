@@ -15,7 +15,7 @@ use yirage_plan::{ExecutorKind, VerifiedPlan, WeightEntry};
 const BUCKET: Dims = Dims { tokens: 5, seqs: 1, blocks: 1, rows: 1 };
 
 fn cpu() -> Arc<dyn Device> {
-    let options = OpenOptions { threads: Some(1), isa: None, guarded: cfg!(unix) };
+    let options = OpenOptions { threads: Some(1), isa: None, guarded: cfg!(unix), ..OpenOptions::default() };
     Cpu.open(0, &options).unwrap().0
 }
 

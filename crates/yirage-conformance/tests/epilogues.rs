@@ -130,7 +130,8 @@ fn epilogues_have_the_bytes_of_op_by_op() {
             skipped::note(&format!("level {isa}"), "this processor lacks it");
             continue;
         }
-        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()), guarded: true };
+        let options =
+            OpenOptions { threads: Some(2), isa: Some(isa.name().into()), guarded: true, ..OpenOptions::default() };
         let device = Cpu.open(0, &options).unwrap().0;
         for (body, regions) in BODIES {
             for (format, precision) in [

@@ -49,7 +49,12 @@ fn the_cpu_takes_or_refuses_every_operand_at_every_level() {
             continue;
         }
         // Guarded: an operand that is taken for a larger one is a fault.
-        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()), guarded: cfg!(unix) };
+        let options = OpenOptions {
+            threads: Some(2),
+            isa: Some(isa.name().into()),
+            guarded: cfg!(unix),
+            ..OpenOptions::default()
+        };
         assert_eq!(refused(&yirage_cpu::Cpu, &options), wanted, "{isa}");
     }
 }

@@ -22,6 +22,7 @@ mod room;
 pub mod rows;
 pub mod sample;
 mod shared;
+mod shed;
 mod simd;
 mod walk;
 

@@ -4,6 +4,7 @@ use crate::isa::Isa;
 use crate::linear::Variant;
 use crate::memory::Supply;
 use crate::pool::Pool;
+use crate::shed::Watch;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use yirage_hal::{HalError, MemoryReport, PoolBytes, Profiler};
 
@@ -11,6 +12,8 @@ use yirage_hal::{HalError, MemoryReport, PoolBytes, Profiler};
 pub(crate) struct Shared {
     pub(crate) isa: Isa,
     pub(crate) pool: Pool,
+    /// What the system counts of the pool's threads; none where all workers take part in every step.
+    pub(crate) watch: Option<Mutex<Watch>>,
     /// Where memory for what kernels touch comes from.
     pub(crate) supply: Supply,
     /// How products of programs are computed that are given no other way.
@@ -43,9 +46,9 @@ pub(crate) struct Booked {
 
 impl Shared {
     /// With nothing booked.
-    pub(crate) fn new(isa: Isa, pool: Pool, supply: Supply, variant: Variant) -> Shared {
+    pub(crate) fn new(isa: Isa, (pool, watch): (Pool, Option<Watch>), supply: Supply, variant: Variant) -> Shared {
         let (profiler, turn, memory) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Shared { isa, pool, supply, variant, profiler, turn, memory }
+        Shared { isa, pool, watch: watch.map(Mutex::new), supply, variant, profiler, turn, memory }
     }
 
     /// How products are computed by the choices of a text, if there is one.

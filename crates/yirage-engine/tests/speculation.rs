@@ -16,7 +16,7 @@ use yirage_model::tokenizer::{GgufVocab, Tokenizer};
 use yirage_plan::Precision;
 use yirage_testkit::{bedtime, tiny};
 
-const ONE_THREAD: OpenOptions = OpenOptions { threads: Some(1), isa: None, guarded: false };
+const ONE_THREAD: OpenOptions = OpenOptions { threads: Some(1), isa: None, guarded: false, keep_stalled: false };
 
 /// Guesses whenever there is one.
 fn always(most: u32, lookup: bool) -> Speculation {

@@ -30,6 +30,9 @@ pub struct OpenOptions {
     /// Whether all memory that kernels touch ends at a page that nobody may touch, value by value, so that reading or
     /// writing past an end is a fault. An instrument of tests: it is slow and takes much memory.
     pub guarded: bool,
+    /// Whether all threads of a CPU device take part in every step, also those whose processors are taken by others. By
+    /// default such threads are left out while steps are faster without them; the results are the same.
+    pub keep_stalled: bool,
 }
 
 /// A family of devices.

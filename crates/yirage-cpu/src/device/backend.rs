@@ -9,6 +9,7 @@ use crate::memory::{GUARDS, Supply};
 use crate::pool::{Facts, Pool, PoolError};
 use crate::room;
 use crate::shared::Shared;
+use crate::shed::Watch;
 use std::sync::Arc;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
 
@@ -69,10 +70,24 @@ impl Backend for Cpu {
         } else if let Some(why) = pool.pinning_refused() {
             notes.push(format!("threads are not pinned: {why}"));
         }
-        Ok((
-            Arc::new(CpuDevice::new(info(isa, &facts, options.threads, room), Shared::new(isa, pool, supply, variant))),
-            notes,
-        ))
+        let (watch, stalled) = watch(&pool, options.keep_stalled);
+        let mut info = info(isa, &facts, options.threads, room);
+        info.facts.push(("stalled_workers", stalled));
+        Ok((Arc::new(CpuDevice::new(info, Shared::new(isa, (pool, watch), supply, variant))), notes))
+    }
+}
+
+/// What tells of workers whose processors are taken by others, if they are to be left out, and in words what is done.
+fn watch(pool: &Pool, keep_stalled: bool) -> (Option<Watch>, String) {
+    if keep_stalled {
+        return (None, "kept: it was asked for".into());
+    }
+    if pool.count() == 1 {
+        return (None, "kept: there is one".into());
+    }
+    match Watch::new(&pool.threads()) {
+        Ok(watch) => (Some(watch), "left out while that is faster".into()),
+        Err(why) => (None, format!("kept: {why}")),
     }
 }
 
@@ -84,5 +99,27 @@ fn isa_error(error: IsaError) -> HalError {
             what: format!("the instruction set {wanted}"),
             why: format!("this processor ({}) has {best} and those below it", std::env::consts::ARCH),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_tells_what_it_does_about_stalled_workers() {
+        let told = |threads, keep_stalled| {
+            let options = OpenOptions { threads: Some(threads), keep_stalled, ..OpenOptions::default() };
+            let device = Cpu.open(0, &options).unwrap().0;
+            let facts = &device.info().facts;
+            facts.iter().find(|(name, _)| *name == "stalled_workers").unwrap().1.clone()
+        };
+        assert_eq!(told(2, true), "kept: it was asked for");
+        assert_eq!(told(1, false), "kept: there is one");
+        let usual = told(2, false);
+        assert!(
+            usual == "left out while that is faster" || usual.starts_with("kept: how long threads wait"),
+            "{usual}"
+        );
     }
 }

@@ -5,8 +5,10 @@ use crate::bind::{Binder, CpuResident, Failed, Memory, Output, Run, Slots, Wante
 use crate::cuts::Cuts;
 use crate::kernels::{self, BoundKernel};
 use crate::shared::Shared;
+use crate::shed::Sheds;
 use crate::walk::{Tasks, Walker, Work};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 use yirage_hal::{Bindings, Fence, Finished, HalError, Profiler, Program, ProgramId, Resident, Step};
 use yirage_ir::{Dims, Source};
 use yirage_plan::{ExecutorKind, Plan, Task};
@@ -22,6 +24,8 @@ pub(super) struct CpuProgram {
     kernels: Vec<Box<dyn BoundKernel>>,
     walkers: Vec<(ExecutorKind, Walker)>,
     cuts: Cuts,
+    /// Who runs the steps.
+    sheds: Sheds,
     memory: Arc<Memory>,
     /// Bytes of a worker's passes over rows.
     worker_bytes: usize,
@@ -61,6 +65,7 @@ impl CpuProgram {
             kernels: bound,
             walkers,
             cuts: binder.cuts,
+            sheds: Sheds::new(shared.pool.count()),
             memory: bindings.arena.memory(fits, || Memory::new(shared, wanted))?,
             worker_bytes,
             outputs,
@@ -98,15 +103,24 @@ impl CpuProgram {
         let missing = || HalError::Step(format!("the plan was loaded without a program for the executor `{kind}`"));
         let (_, walker) = self.walkers.iter_mut().find(|(k, _)| *k == kind).ok_or_else(missing)?;
         let (pool, kernels) = (&self.shared.pool, Kernels { kernels: &self.kernels, run });
+        let watch = self.shared.watch.as_ref().filter(|_| !alone);
+        let team = match watch {
+            Some(_) => Some(self.sheds.team(dims.tokens)),
+            None => (!alone).then(|| pool.all()),
+        };
+        let began = Instant::now();
         let walked = match &self.profiler {
-            None => walker.run(pool, alone, &kernels),
+            None => walker.run(pool, team, &kernels),
             Some((profiler, program)) => {
                 let step = profiler.begin(*program, kind, dims);
-                let walked = walker.run(pool, alone, &Timed::new(&kernels, profiler, &step, alone));
+                let walked = walker.run(pool, team, &Timed::new(&kernels, profiler, &step, alone));
                 profiler.end(step);
                 walked
             }
         };
+        if let Some(watch) = watch {
+            self.sheds.took(dims.tokens, began.elapsed(), &mut watch.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         walked.map_err(|e| HalError::Device(e.to_string()))?;
         failed.end()
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// One counter alone on its cache lines (128 bytes: processors fetch lines in pairs).
 #[repr(align(128))]
 #[derive(Default)]
-pub(super) struct Line(pub(super) AtomicU32);
+struct Line(AtomicU32);
 
 /// The epochs of all workers.
 pub(super) struct Barrier {
@@ -24,14 +24,14 @@ impl Barrier {
         Barrier { epochs: (0..workers).map(|_| Line::default()).collect(), broken: AtomicBool::new(false), patience }
     }
 
-    /// Arrives and waits for all others. What any worker wrote before is visible to all after. Waiters of a broken
-    /// barrier return at once.
+    /// Arrives and waits for the others of the first `count`. What any worker wrote before is visible to all after. Waiters
+    /// of a broken barrier return at once.
     #[inline]
-    pub(super) fn wait(&self, me: usize) -> Result<(), Broken> {
+    pub(super) fn wait(&self, me: usize, count: usize) -> Result<(), Broken> {
         let mine = &self.epochs[me].0;
         let target = mine.load(Ordering::Relaxed).wrapping_add(1);
         mine.store(target, Ordering::Release);
-        for (i, other) in self.epochs.iter().enumerate() {
+        for (i, other) in self.epochs[..count].iter().enumerate() {
             if i == me {
                 continue;
             }
@@ -66,7 +66,12 @@ impl Barrier {
     /// Makes a broken barrier whole. Only while no worker is inside.
     pub(super) fn mend(&self) {
         if self.broken.swap(false, Ordering::AcqRel) {
-            self.epochs.iter().for_each(|e| e.0.store(0, Ordering::Relaxed));
+            self.restart();
         }
+    }
+
+    /// Begins anew, for another number of workers. Only while no worker is inside.
+    pub(super) fn restart(&self) {
+        self.epochs.iter().for_each(|e| e.0.store(0, Ordering::Relaxed));
     }
 }

@@ -1,23 +1,27 @@
 //! The worker pool: n threads (the caller is worker 0) that run one closure together.
 //!
-//! Idle workers spin for some tens of microseconds, yield for some hundreds, then sleep, so an idle engine burns no
-//! processor. Threads that outnumber the processors hardly spin, so an oversubscribed machine advances. Deliberately unknown here: kernels, plans, tensors.
+//! Idle workers spin for a few hundred microseconds, then sleep, so an idle engine burns no processor. Threads that outnumber
+//! the processors hardly spin, so an oversubscribed machine advances. Deliberately unknown here: kernels, plans, tensors.
 
 mod affinity;
 mod barrier;
 mod budget;
+mod queued;
+mod team;
 mod wait;
 
 pub use affinity::allowed_cpus;
 pub use budget::{Facts, thread_budget};
 
-use barrier::{Barrier, Line};
+use barrier::Barrier;
+pub(crate) use queued::{Queued, this_thread};
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
+pub(crate) use team::Team;
 use thiserror::Error;
 pub(crate) use wait::Backoff;
 use wait::Patience;
@@ -63,7 +67,7 @@ thread_local! {
 /// What a worker knows of itself while it runs a closure.
 #[derive(Clone, Copy)]
 pub struct WorkerCtx<'a> {
-    /// This worker's number, below `count`.
+    /// This worker's number among those that run the closure, below `count`.
     pub index: usize,
     /// Workers that run the closure.
     pub count: usize,
@@ -78,7 +82,7 @@ impl WorkerCtx<'_> {
     /// often. If a worker panics, the others leave the closure here.
     #[inline]
     pub fn barrier(&self) {
-        if self.barrier.wait(self.index).is_err() {
+        if self.barrier.wait(self.index, self.count).is_err() {
             resume_unwind(Box::new(Abandoned));
         }
     }
@@ -108,23 +112,28 @@ type Job = *const (dyn Fn(WorkerCtx<'_>) + Sync);
 
 #[repr(align(128))]
 struct Worker {
+    /// Number of the last run this worker was asked for, counted for each worker: not all take part in every run.
+    asked: AtomicU32,
     /// Number of the last run this worker has finished.
     done: AtomicU32,
+    /// Its number in the run it was asked for.
+    rank: AtomicU32,
     asleep: AtomicBool,
+    /// The number that the system gave its thread.
+    thread: AtomicU32,
 }
 
 struct Shared {
     workers: Box<[Worker]>,
     barrier: Barrier,
-    /// Number of the run being asked for.
-    asked: Line,
-    job: UnsafeCell<Option<Job>>,
+    /// What is to be run, by how many workers.
+    job: UnsafeCell<Option<(Job, usize)>>,
     stop: AtomicBool,
     panic: Mutex<Option<(usize, Box<dyn Any + Send>)>>,
 }
 
-// SAFETY: `job` is written by the caller while no worker reads it: before `asked` is advanced (Release), and again only
-// after every worker's `done` has been seen (Acquire). The closure behind it is Sync.
+// SAFETY: `job` is written by the caller while no worker reads it: before any worker's `asked` is advanced (Release), and
+// again only after `done` of every worker that was asked has been seen (Acquire). The closure behind it is Sync.
 unsafe impl Sync for Shared {}
 // SAFETY: nothing in it belongs to a thread; `job` is written and read in turns, as for Sync.
 unsafe impl Send for Shared {}
@@ -133,8 +142,9 @@ unsafe impl Send for Shared {}
 pub struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Run number, and one run at a time.
-    turn: Mutex<u32>,
+    /// One run at a time; how many workers the last had.
+    turn: Mutex<usize>,
+    all: Team,
     cpus: Vec<usize>,
     unpinned: Option<String>,
 }
@@ -155,16 +165,22 @@ impl Pool {
         }
         let cpus = allowed_cpus().ok().filter(|c| c.len() >= count).unwrap_or_default();
         let patience = if cpus.is_empty() { Patience::CROWDED } else { Patience::ALONE };
-        let worker = || Worker { done: AtomicU32::new(0), asleep: AtomicBool::new(false) };
+        let worker = || Worker {
+            asked: AtomicU32::new(0),
+            done: AtomicU32::new(0),
+            rank: AtomicU32::new(0),
+            asleep: AtomicBool::new(false),
+            thread: AtomicU32::new(0),
+        };
         let shared = Arc::new(Shared {
             workers: (0..count).map(|_| worker()).collect(),
             barrier: Barrier::new(count, patience),
-            asked: Line::default(),
             job: UnsafeCell::new(None),
             stop: AtomicBool::new(false),
             panic: Mutex::new(None),
         });
-        let mut pool = Pool { shared, threads: Vec::new(), turn: Mutex::new(0), cpus, unpinned: None };
+        let mut pool =
+            Pool { shared, threads: Vec::new(), turn: Mutex::new(count), all: Team::all(count), cpus, unpinned: None };
         if pool.cpus.is_empty() {
             pool.unpinned = Some(format!("fewer than {count} processors are allowed to this process"));
         }
@@ -175,6 +191,7 @@ impl Pool {
                 if let Some(Err(why)) = cpu.map(affinity::pin) {
                     lock(&refused).get_or_insert(why);
                 }
+                shared.workers[index].thread.store(this_thread(), Ordering::Relaxed);
                 work(&shared, index);
             };
             let thread = std::thread::Builder::new().name(format!("yirage-cpu-{index}")).spawn(body);
@@ -198,6 +215,16 @@ impl Pool {
         self.unpinned.as_deref()
     }
 
+    /// All workers.
+    pub(crate) fn all(&self) -> &Team {
+        &self.all
+    }
+
+    /// The numbers that the system gave the threads of all workers but the caller.
+    pub(crate) fn threads(&self) -> Vec<u32> {
+        self.shared.workers[1..].iter().map(|worker| worker.thread.load(Ordering::Relaxed)).collect()
+    }
+
     /// Pins the calling thread to worker 0's processor, for a thread that does nothing but call [`Pool::run`]. The pool
     /// never does this by itself: the caller's thread is not its own.
     ///
@@ -217,10 +244,18 @@ impl Pool {
     /// [`PoolError::Panicked`] with the first panic; all workers have left the closure and the pool can be used again.
     /// [`PoolError::Nested`] from inside a run.
     pub fn try_run<F: Fn(WorkerCtx<'_>) + Sync>(&self, f: F) -> Result<(), PoolError> {
-        match self.broadcast(&f)? {
+        self.try_run_by(&self.all, f)
+    }
+
+    /// [`Pool::try_run`] by some of the pool's workers, which are numbered by their ranks in the team; the others sleep on.
+    ///
+    /// # Errors
+    /// As [`Pool::try_run`].
+    pub(crate) fn try_run_by<F: Fn(WorkerCtx<'_>) + Sync>(&self, team: &Team, f: F) -> Result<(), PoolError> {
+        match self.broadcast(team, &f)? {
             None => Ok(()),
             Some((index, payload)) => {
-                Err(PoolError::Panicked { index, count: self.count(), message: message(&*payload) })
+                Err(PoolError::Panicked { index, count: team.len(), message: message(&*payload) })
             }
         }
     }
@@ -230,7 +265,7 @@ impl Pool {
     /// # Panics
     /// If `f` panics on any worker, or from inside a run.
     pub fn run<F: Fn(WorkerCtx<'_>) + Sync>(&self, f: F) {
-        match self.broadcast(&f) {
+        match self.broadcast(&self.all, &f) {
             Ok(None) => {}
             Ok(Some((_, payload))) => resume_unwind(payload),
             Err(e) => panic!("{e}"),
@@ -254,29 +289,39 @@ impl Pool {
     }
 
     #[allow(clippy::type_complexity)]
-    fn broadcast(&self, f: &(dyn Fn(WorkerCtx<'_>) + Sync)) -> Result<Option<(usize, Box<dyn Any + Send>)>, PoolError> {
+    fn broadcast(
+        &self,
+        team: &Team,
+        f: &(dyn Fn(WorkerCtx<'_>) + Sync),
+    ) -> Result<Option<(usize, Box<dyn Any + Send>)>, PoolError> {
         if INSIDE.get() {
             return Err(PoolError::Nested);
         }
         let mut turn = lock(&self.turn);
-        *turn = turn.wrapping_add(1);
         let shared = &*self.shared;
+        let others = || team.members()[1..].iter().map(|&w| (&shared.workers[w], &self.threads[w - 1]));
+        if std::mem::replace(&mut *turn, team.len()) != team.len() {
+            shared.barrier.restart();
+        }
         // SAFETY: only the lifetime changes; `f` outlives this call, which waits for every worker to be done with it.
         let job: Job = unsafe { std::mem::transmute::<*const (dyn Fn(WorkerCtx<'_>) + Sync + '_), Job>(f) };
         // SAFETY: no worker reads the cell between its `done` and the next `asked` (see Shared).
-        unsafe { *shared.job.get() = Some(job) };
-        shared.asked.0.store(*turn, Ordering::Release);
+        unsafe { *shared.job.get() = Some((job, team.len())) };
+        for (rank, (worker, _)) in others().enumerate() {
+            worker.rank.store(rank as u32 + 1, Ordering::Relaxed);
+            worker.asked.store(worker.asked.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        }
         // Pairs with the fence in `rest`: either we see the worker asleep, or it sees the new number.
         fence(Ordering::SeqCst);
-        for (worker, thread) in shared.workers[1..].iter().zip(&self.threads) {
+        for (worker, thread) in others() {
             if worker.asleep.load(Ordering::Relaxed) {
                 thread.thread().unpark();
             }
         }
-        execute(shared, 0, f);
-        for worker in &shared.workers[1..1 + self.threads.len()] {
+        execute(shared, (0, team.len()), f);
+        for (worker, _) in others() {
             let mut backoff = Backoff::new(shared.barrier.patience());
-            while worker.done.load(Ordering::Acquire) != *turn {
+            while worker.done.load(Ordering::Acquire) != worker.asked.load(Ordering::Relaxed) {
                 backoff.snooze();
             }
         }
@@ -298,8 +343,8 @@ impl Drop for Pool {
 }
 
 /// One worker's share of a run; a panic is kept for the caller and frees those who wait at the barrier.
-fn execute(shared: &Shared, index: usize, f: &(dyn Fn(WorkerCtx<'_>) + Sync)) {
-    let ctx = WorkerCtx { index, count: shared.workers.len(), barrier: &shared.barrier };
+fn execute(shared: &Shared, (index, count): (usize, usize), f: &(dyn Fn(WorkerCtx<'_>) + Sync)) {
+    let ctx = WorkerCtx { index, count, barrier: &shared.barrier };
     INSIDE.set(true);
     let result = catch_unwind(AssertUnwindSafe(|| f(ctx)));
     INSIDE.set(false);
@@ -316,9 +361,9 @@ fn work(shared: &Shared, index: usize) {
     let me = &shared.workers[index];
     let mut last = 0;
     loop {
-        let mut backoff = Backoff::new(shared.barrier.patience());
+        let mut backoff = Backoff::idle(shared.barrier.patience());
         let asked = loop {
-            let asked = shared.asked.0.load(Ordering::Acquire);
+            let asked = me.asked.load(Ordering::Acquire);
             if asked != last {
                 break asked;
             }
@@ -333,9 +378,9 @@ fn work(shared: &Shared, index: usize) {
         };
         last = asked;
         // SAFETY: `asked` was advanced after the cell was written, and the caller waits for `done` below.
-        if let Some(job) = unsafe { *shared.job.get() } {
+        if let Some((job, count)) = unsafe { *shared.job.get() } {
             // SAFETY: the caller keeps the closure alive until `done`.
-            execute(shared, index, unsafe { &*job });
+            execute(shared, (me.rank.load(Ordering::Relaxed) as usize, count), unsafe { &*job });
         }
         me.done.store(asked, Ordering::Release);
     }
@@ -345,7 +390,7 @@ fn work(shared: &Shared, index: usize) {
 fn rest(shared: &Shared, me: &Worker, last: u32) {
     me.asleep.store(true, Ordering::Relaxed);
     fence(Ordering::SeqCst);
-    if shared.asked.0.load(Ordering::Acquire) == last && !shared.stop.load(Ordering::Acquire) {
+    if me.asked.load(Ordering::Acquire) == last && !shared.stop.load(Ordering::Acquire) {
         std::thread::park();
     }
     me.asleep.store(false, Ordering::Relaxed);
@@ -355,3 +400,6 @@ fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a value that is no text".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

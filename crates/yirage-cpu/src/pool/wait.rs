@@ -1,22 +1,25 @@
-//! How a thread waits: spin, then yield the processor, then sleep.
+//! How a thread waits: spin, then sleep.
+//!
+//! No thread yields its processor: where others want it as well, recent systems charge a thread that yields with the whole
+//! turn that it gave away, and it comes back much later than what it waits for. One that sleeps keeps its claim.
 
 use std::time::Duration;
 
-/// How long a wait spins and yields.
+/// How long a wait spins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// Pauses before the first yield.
+    /// Pauses before the first nap in a run.
     spins: u32,
-    /// Yields before the first sleep.
-    yields: u32,
+    /// Pauses between runs before a worker sleeps until it is woken.
+    idle: u32,
 }
 
 impl Patience {
     /// For threads that each have a processor: spins for some tens of microseconds, longer than any balanced phase change,
-    /// and yields for a few hundred.
-    pub(crate) const ALONE: Patience = Patience { spins: 2000, yields: 500 };
+    /// and for a few hundred between runs.
+    pub(crate) const ALONE: Patience = Patience { spins: 2000, idle: 10_000 };
     /// For threads that share processors: whoever is waited for may need this one.
-    pub(crate) const CROWDED: Patience = Patience { spins: 20, yields: 4 };
+    pub(crate) const CROWDED: Patience = Patience { spins: 20, idle: 20 };
 }
 
 /// A nap of one who must look again by itself.
@@ -24,30 +27,34 @@ const NAP: Duration = Duration::from_micros(20);
 
 /// Counts the rounds of one wait.
 pub(crate) struct Backoff {
-    patience: Patience,
+    spins: u32,
     rounds: u32,
 }
 
 impl Backoff {
+    /// For a wait inside of a run.
     pub(crate) fn new(patience: Patience) -> Backoff {
-        Backoff { patience, rounds: 0 }
+        Backoff { spins: patience.spins, rounds: 0 }
+    }
+
+    /// For a wait between runs.
+    pub(super) fn idle(patience: Patience) -> Backoff {
+        Backoff { spins: patience.idle, rounds: 0 }
     }
 
     /// One round of waiting.
     #[inline]
     pub(crate) fn snooze(&mut self) {
-        if self.rounds < self.patience.spins {
-            std::hint::spin_loop();
-        } else if !self.should_sleep() {
-            std::thread::yield_now();
-        } else {
+        if self.should_sleep() {
             std::thread::sleep(NAP);
+        } else {
+            std::hint::spin_loop();
+            self.rounds += 1;
         }
-        self.rounds = self.rounds.saturating_add(1);
     }
 
     /// Whether the wait has been so long that the thread should sleep until it is woken, if it can be.
     pub(super) fn should_sleep(&self) -> bool {
-        self.rounds >= self.patience.spins + self.patience.yields
+        self.rounds >= self.spins
     }
 }

@@ -1,15 +1,18 @@
-//! Walks task programs on the worker pool: every worker its own queue, with counters and without barriers.
+//! Walks task programs on the worker pool: every worker its own queue, with counters and without barriers. Workers that are
+//! left out have their queues walked by others.
 //!
 //! It knows tasks, counters and lists of pieces; not what a task computes. A program comes here verified, so a wait that
 //! does not end is a fault of a kernel or of the machine: a watchdog ends the run then and says where everyone stands.
 
 mod counters;
 mod list;
+mod queues;
 mod sync;
 
-use crate::pool::{Backoff, Pool, PoolError, WorkerCtx};
+use crate::pool::{Backoff, Pool, PoolError, Team, WorkerCtx};
 use counters::Counters;
 pub(crate) use list::WorkList;
+use queues::{Queues, Turn};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -45,15 +48,17 @@ pub(crate) enum WalkError {
 /// What a task is given to do of its stage.
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
-    /// Number of the thread that runs it.
+    /// Number of the worker that it is run as; a thread may stand for several.
     pub(crate) worker: usize,
-    /// Threads of the run.
+    /// Workers of the program.
     pub(crate) workers: usize,
     /// Number of the task in its program.
     pub(crate) number: u32,
     part: Part,
     list: &'a WorkList,
     run: u32,
+    /// Whether the thread comes to the list again, as another worker.
+    again: bool,
 }
 
 impl Work<'_> {
@@ -85,6 +90,9 @@ impl Work<'_> {
         let first = self.first(total);
         if !first.is_empty() {
             pieces(first);
+        }
+        if self.again {
+            return;
         }
         while let Some(some) = self.list.take(self.run, total, self.workers) {
             pieces(some);
@@ -118,7 +126,9 @@ pub(crate) trait Tasks: Sync {
 pub(crate) struct Walker {
     program: TaskProgram,
     counters: Counters,
-    /// Where each worker is in its queue.
+    /// What the threads of the last team do.
+    queues: Queues,
+    /// Where each thread is in its queue.
     heads: Box<[AtomicU32]>,
     /// One for each stage of each step.
     lists: Box<[WorkList]>,
@@ -139,7 +149,8 @@ impl Walker {
     fn over(steps: usize, stages: usize, program: &TaskProgram) -> Walker {
         Walker {
             counters: Counters::new(&program.totals(), 0),
-            heads: program.queues.iter().map(|_| AtomicU32::new(0)).collect(),
+            queues: Queues::new(program, &Team::all(program.queues.len())),
+            heads: program.queues.iter().map(|_| AtomicU32::new(ENDED)).collect(),
             lists: (0..steps * stages).map(|_| WorkList::new()).collect(),
             stages,
             runs: 0,
@@ -148,23 +159,25 @@ impl Walker {
         }
     }
 
-    /// Runs the program once on all threads of the pool, which must be as many as the program has queues; or on the
-    /// caller alone, for work too small to share.
+    /// Runs the program once by a team of the pool's workers, of which the pool must have as many as the program has queues;
+    /// or without a team on the caller alone, for work too small to share.
     ///
     /// # Errors
     /// [`WalkError`]; the walker can be used again.
-    pub(crate) fn run(&mut self, pool: &Pool, alone: bool, tasks: &impl Tasks) -> Result<(), WalkError> {
+    pub(crate) fn run(&mut self, pool: &Pool, team: Option<&Team>, tasks: &impl Tasks) -> Result<(), WalkError> {
         assert_eq!(pool.count(), self.program.queues.len(), "the program is for another number of workers");
         let hang = Mutex::new(None);
-        let result = if alone {
-            pool.run_alone(|_| self.walk_alone(tasks))
-        } else {
-            pool.try_run(|ctx| self.walk(ctx, tasks, &hang))
+        let result = match team {
+            None => pool.run_alone(|_| self.walk_alone(tasks)),
+            Some(team) => {
+                self.prepare(team);
+                pool.try_run_by(team, |ctx| self.walk(ctx, tasks, &hang))
+            }
         };
         self.runs = self.runs.wrapping_add(1);
         let hang = hang.into_inner().unwrap_or_else(PoisonError::into_inner);
         // Run numbers may not come round: lists tell runs apart by them.
-        if result.is_err() || hang.is_some() || alone || self.runs == u32::MAX - 1 {
+        if result.is_err() || hang.is_some() || team.is_none() || self.runs == u32::MAX - 1 {
             self.counters.reset();
             self.lists.iter_mut().for_each(|l| *l = WorkList::new());
             self.runs = 0;
@@ -173,25 +186,41 @@ impl Walker {
         Ok(result?)
     }
 
-    fn work(&self, number: u32, task: &Task, worker: usize, workers: usize) -> Work<'_> {
+    /// Deals out the queues, if the team is another than that of the last run.
+    fn prepare(&mut self, team: &Team) {
+        if self.queues.team != *team {
+            self.queues = Queues::new(&self.program, team);
+            self.heads.iter_mut().for_each(|head| *head.get_mut() = ENDED);
+        }
+    }
+
+    fn work(&self, task: &Task, turn: Turn) -> Work<'_> {
         let list = &self.lists[task.step as usize * self.stages + task.stage as usize];
-        Work { worker, workers, number, part: task.part, list, run: self.runs.wrapping_add(1) }
+        Work {
+            worker: turn.worker as usize,
+            workers: self.program.queues.len(),
+            number: turn.task,
+            part: task.part,
+            list,
+            run: self.runs.wrapping_add(1),
+            again: turn.again,
+        }
     }
 
     /// The list of tasks is an order in which one thread may run them, each as the worker in whose queue it stands.
     fn walk_alone(&self, tasks: &impl Tasks) {
-        let workers = self.program.queues.len();
-        for (t, task) in self.program.tasks.iter().enumerate() {
-            let owner = self.program.queues.iter().position(|q| q.binary_search(&(t as u32)).is_ok());
+        for (t, task) in (0..).zip(&self.program.tasks) {
+            let owner = self.program.queues.iter().position(|q| q.binary_search(&t).is_ok());
+            let turn = Turn { task: t, worker: owner.unwrap_or(0) as u32, again: false };
             // SAFETY: the list is a linear extension of the program's order.
-            unsafe { tasks.run(task, self.work(t as u32, task, owner.unwrap_or(0), workers)) };
+            unsafe { tasks.run(task, self.work(task, turn)) };
         }
     }
 
     fn walk(&self, ctx: WorkerCtx<'_>, tasks: &impl Tasks, hang: &Mutex<Option<WalkError>>) {
-        for (position, &t) in self.program.queues[ctx.index].iter().enumerate() {
-            let task = &self.program.tasks[t as usize];
-            let work = self.work(t, task, ctx.index, ctx.count);
+        for (position, &turn) in self.queues.by_rank[ctx.index].iter().enumerate() {
+            let task = &self.program.tasks[turn.task as usize];
+            let work = self.work(task, turn);
             self.heads[ctx.index].store(position as u32, Ordering::Relaxed);
             if !task.waits.is_empty() && !self.wait(ctx, task, work, tasks, hang) {
                 return;
@@ -232,16 +261,16 @@ impl Walker {
 
     /// The workers that wait, and for what.
     fn stuck(&self) -> Vec<Blocked> {
-        let head = |(worker, head): (usize, &AtomicU32)| {
+        let head = |((queue, &worker), head): ((&Vec<Turn>, &usize), &AtomicU32)| {
             let position = head.load(Ordering::Relaxed) as usize;
-            let task = *self.program.queues[worker].get(position)?;
+            let task = queue.get(position)?.task;
             let waits = self.program.tasks[task as usize].waits.iter();
             let missing = |w: &yirage_plan::Wait| Some((*w, self.counters.missing(w.counter, w.at_least, self.runs)?));
             let (wait, missing) = waits.filter_map(missing).next()?;
             let value = wait.at_least.wrapping_sub(missing);
             Some(Blocked { worker, position, task, counter: wait.counter, at_least: wait.at_least, value })
         };
-        self.heads.iter().enumerate().filter_map(head).collect()
+        self.queues.by_rank.iter().zip(self.queues.team.members()).zip(&self.heads).filter_map(head).collect()
     }
 
     /// Changes whenever a worker begins a task.

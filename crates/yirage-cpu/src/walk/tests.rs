@@ -69,7 +69,7 @@ fn forks_and_joins(pool: &Pool, walker: &mut Walker, runs: usize) {
                 }
             }
         });
-        walker.run(pool, false, &body).unwrap();
+        walker.run(pool, Some(pool.all()), &body).unwrap();
         // SAFETY: the run is over.
         assert_eq!(unsafe { (*cells.0.get())[3] }, 2 * run + 1, "run {run}");
     }
@@ -99,13 +99,14 @@ fn what_came_before_is_seen_after_runs_alone() {
     let pool = Pool::new(2).unwrap();
     let mut walker = after(u32::MAX / 2, fork_and_join());
     for _ in 0..100 {
-        walker.run(&pool, true, &Body(|_: &Task, _: Work<'_>| {})).unwrap();
+        walker.run(&pool, None, &Body(|_: &Task, _: Work<'_>| {})).unwrap();
         assert_eq!(walker.runs, 0);
         forks_and_joins(&pool, &mut walker, 10);
     }
 }
 
-/// Random graphs on one to five threads, more of them than tasks at times: every task once, after all that it needs.
+/// Random graphs on one to five threads, more of them than tasks at times, some of them left out: every task once, after
+/// all that it needs.
 #[test]
 fn random_graphs_run_in_their_order() {
     let mut rng = Rng::new(1);
@@ -135,7 +136,8 @@ fn random_graphs_run_in_their_order() {
                 assert!(needs[t].iter().all(|&n| ended[n].load(Ordering::Relaxed) == 1), "task {t} was early");
                 ended[t].fetch_add(1, Ordering::Relaxed);
             });
-            walker.run(pool, false, &body).unwrap();
+            let left_out: Vec<usize> = (0..workers).filter(|_| below(4) == 0).collect();
+            walker.run(pool, Some(&pool.all().without(&left_out)), &body).unwrap();
             assert!(ended.iter().all(|n| n.load(Ordering::Relaxed) == 1));
         }
     }
@@ -159,9 +161,41 @@ fn a_list_is_drained_exactly_once_in_every_run() {
                     });
                 });
             });
-            walker.run(&pool, run >= 40 && run % 5 == 0, &body).unwrap();
+            walker.run(&pool, (run < 40 || run % 5 != 0).then(|| pool.all()), &body).unwrap();
             assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{total} pieces, run {run} from {start}");
         }
+    }
+}
+
+/// Whoever is left out, each task is run as the worker that the program has for it, by one thread, and every piece of a list
+/// once.
+#[test]
+fn left_out_workers_have_their_tasks_done_by_others() {
+    const TOTALS: [usize; 5] = [0, 3, 7, 40, 1000];
+    let pool = Pool::new(4).unwrap();
+    let share = |index| Part::Share { index, of: 4 };
+    let tasks = (0..4).map(|w| task(0, share(w), &[], 0)).chain((0..4).map(|_| task(1, Part::Drain, &[(0, 4)], 1)));
+    let mut walker = walker(2, tasks.collect(), (0..4).map(|w| vec![w, 4 + w]).collect());
+    let left_out: [&[usize]; 6] = [&[], &[1], &[1, 2, 3], &[2], &[1, 3], &[]];
+    for (total, left_out) in TOTALS.into_iter().flat_map(|total| left_out.map(|left_out| (total, left_out))) {
+        let team = pool.all().without(left_out);
+        let shares = [const { AtomicUsize::new(0) }; 4];
+        let done: Vec<AtomicUsize> = (0..total).map(|_| AtomicUsize::new(0)).collect();
+        let body = Body(|task: &Task, work: Work<'_>| {
+            assert_eq!((work.workers, work.worker as u32), (4, work.number % 4));
+            if task.step == 0 {
+                shares[work.share(4).start].fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            assert!(shares.iter().all(|n| n.load(Ordering::Relaxed) == 1), "the list was early");
+            work.drain(total, |some| {
+                some.for_each(|i| {
+                    done[i].fetch_add(1, Ordering::Relaxed);
+                });
+            });
+        });
+        walker.run(&pool, Some(&team), &body).unwrap();
+        assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{total} pieces without {left_out:?}");
     }
 }
 
@@ -170,13 +204,14 @@ fn a_panic_ends_the_run_and_the_walker_goes_on() {
     let pool = Pool::new(2).unwrap();
     let mut walker = fork_and_join();
     for _ in 0..20 {
-        let failed = walker.run(&pool, false, &Body(|task: &Task, _: Work<'_>| assert!(task.step != 0, "planted")));
+        let failed =
+            walker.run(&pool, Some(pool.all()), &Body(|task: &Task, _: Work<'_>| assert!(task.step != 0, "planted")));
         assert!(failed.unwrap_err().to_string().contains("planted"));
         let ran = AtomicUsize::new(0);
         let body = Body(|_: &Task, _: Work<'_>| {
             ran.fetch_add(1, Ordering::Relaxed);
         });
-        walker.run(&pool, false, &body).unwrap();
+        walker.run(&pool, Some(pool.all()), &body).unwrap();
         assert_eq!(ran.into_inner(), 4);
     }
 }
@@ -189,7 +224,7 @@ fn a_hang_says_where_everyone_stands() {
     let tasks = vec![task(0, one, &[], 0), task(1, one, &[(0, 1), (1, 5)], 1), task(2, one, &[(1, 1)], 0)];
     let mut walker = walker(3, tasks, vec![vec![0, 2], vec![1]]);
     walker.hang_after = Duration::from_millis(50);
-    let error = walker.run(&pool, false, &Body(|_: &Task, _: Work<'_>| {})).unwrap_err();
+    let error = walker.run(&pool, Some(pool.all()), &Body(|_: &Task, _: Work<'_>| {})).unwrap_err();
     let WalkError::Hang { stuck, .. } = &error else { panic!("{error}") };
     let want =
         |worker, position, task, counter, at_least, value| Blocked { worker, position, task, counter, at_least, value };
@@ -205,7 +240,8 @@ fn shares_cover_everything_once() {
         for total in 0..40 {
             let share = |index| {
                 let part = Part::Share { index, of };
-                Work { worker: 0, workers: of as usize, number: 0, part, list: &list, run: 1 }.share(total)
+                Work { worker: 0, workers: of as usize, number: 0, part, list: &list, run: 1, again: false }
+                    .share(total)
             };
             let all: Vec<usize> = (0..of).flat_map(share).collect();
             assert_eq!(all, (0..total).collect::<Vec<_>>());
