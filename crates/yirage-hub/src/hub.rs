@@ -179,7 +179,15 @@ impl Hub {
         let fetched = self.fetch_entry(Entry::default_model(), Some(here), Verify::AfterCrash, progress);
         match (fetched, self.shipped.first()) {
             (Err(error), Some(model)) => {
-                progress.note(&format!("{error}\n{} answers instead: {}", model.name, model.summary));
+                let why = match &error {
+                    HubError::NoRoute(none) => none.routes.get(1).map_or(String::new(), |hub| format!(": {}", hub.failure)),
+                    error => format!(": {error}"),
+                };
+                let name = Entry::default_model().name;
+                progress.note(&format!(
+                    "{name} cannot be fetched{why}; `yirage pull` says what mends each way\n{} answers instead: {}",
+                    model.name, model.summary
+                ));
                 self.unpack(model.name)?.ok_or(error)
             }
             (fetched, _) => fetched,

@@ -36,6 +36,10 @@ pub(crate) fn named(name: &str, layers: &Layers, console: &Console) -> Result<Fo
     if let Some(missing) = folder.filter(|f| !f.is_dir()) {
         console.note(&format!("{}: {} is no folder", layers.label("models"), missing.display()));
     }
+    if name.contains(char::is_whitespace) && !name.contains(['/', '\\']) {
+        let what = format!("{name:?} is no file, and no name of a model has a space; if it is the prompt, write -p {name:?}");
+        return Err(Failure::Usage(what));
+    }
     let hub = fetching_hub(layers, console);
     Ok(Found::by_hub(name, &hub, &Shown::on(console, &hub))?)
 }

@@ -60,7 +60,7 @@ mod tests {
         assert_eq!((info.backend, info.ordinal, info.software), ("cpu", 0, false));
         assert!(!info.name.is_empty() && info.arch.contains('/') && info.cores.is_some_and(|n| n > 0));
         if cfg!(target_os = "linux") {
-            assert!(info.total_memory_bytes.is_some_and(|all| all >= info.memory_bytes), "{info:?}");
+            assert!(info.total_memory_bytes.is_some_and(|all| Some(all) >= info.memory_bytes), "{info:?}");
             assert!(info.facts.iter().any(|(name, _)| *name == "cgroup"), "{info:?}");
         }
         // A processor has no driver and no libraries above one.

@@ -209,9 +209,7 @@ impl Command {
         match self {
             Command::Run => "Answer one prompt, or without one talk at a terminal",
             Command::Chat => "Talk with a model; /help shows what can be done besides",
-            Command::Serve => {
-                "Serve models over HTTP, as clients of OpenAI, Anthropic, llama.cpp, vLLM and ollama ask for them"
-            }
+            Command::Serve => "Serve models over HTTP to clients of OpenAI, Anthropic, llama.cpp, vLLM and ollama",
             Command::Logits => "Print what a model computes for the given token ids",
             Command::Perplexity => "Measure how well a model predicts a text",
             Command::Embed => "Print vectors of texts by an encoder",
@@ -222,12 +220,10 @@ impl Command {
             Command::List => "Show the models in the cache and the catalogue",
             Command::Rm => "Remove a model from the cache",
             Command::Cache => "List, clear or verify the repacked weights on disk",
-            Command::Devices => "Show the devices here, and why others are unavailable",
+            Command::Devices => "Show the devices here; -v says why others are unavailable",
             Command::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
             Command::Bench => "Measure how fast a model runs, and how much of the machine that is",
-            Command::BenchGraph => {
-                "Measure how fast the graphs of Mirage's benchmarks run, and how much of the machine that is"
-            }
+            Command::BenchGraph => "Measure how fast the graphs of Mirage's benchmarks run",
             Command::BenchServe => "Measure what clients of a server see: latencies, throughput, goodput",
             Command::BackendInfo => "Show a backend's device and, with --measure, what it can do at most",
             Command::BackendOptimize => "Show which settings suit a device and why; --apply keeps them",
@@ -247,9 +243,7 @@ impl Command {
             Command::PlanRun => "Prove the plan of a file and run it with arrays of .npy files",
             Command::Completions => "Print the completion script for a shell",
             Command::Version => "Show the version, and the backends that were built in",
-            Command::Explain => {
-                "Explain how a model, a graph or a plan file runs: reasons, kernels, limits, memory, executor"
-            }
+            Command::Explain => "Explain how a model, a graph or a plan file runs: reasons, kernels, limits, memory",
             Command::ConfigExplain => "Show the value of every option and where it came from",
         }
     }

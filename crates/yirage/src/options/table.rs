@@ -172,6 +172,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
             "Worker threads; bench takes several: 1,2",
         ),
     ),
+    option(
+        "keep-stalled",
+        Switch,
+        Value("false"),
+        OPEN,
+        "Keep workers in a step whose processors others take; else they are left out while that is faster, to the same bytes",
+    ),
     Spec {
         other_variable: Some("YIRAGE_CPU_ISA"),
         ..option("isa", Text("NAME"), Described("the best of this processor"), OPEN, "Instruction set of kernels")

@@ -23,7 +23,7 @@ impl DeviceSettings {
         Ok(DeviceSettings {
             backend: registry.select(layers.text("backend").unwrap_or(AUTO))?,
             ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
-            open: open_options(layers, threads),
+            open: open_options(layers, threads)?,
         })
     }
 
@@ -62,8 +62,12 @@ impl DeviceSettings {
 }
 
 /// How a device is opened with so many threads.
-pub(crate) fn open_options(layers: &Layers, threads: Option<usize>) -> OpenOptions {
-    OpenOptions { threads, isa: layers.text("isa").map(str::to_owned), ..OpenOptions::default() }
+///
+/// # Errors
+/// [`Failure::Usage`] naming the option.
+pub(crate) fn open_options(layers: &Layers, threads: Option<usize>) -> Result<OpenOptions, Failure> {
+    let (isa, keep_stalled) = (layers.text("isa").map(str::to_owned), layers.switch("keep-stalled")?);
+    Ok(OpenOptions { threads, isa, keep_stalled, ..OpenOptions::default() })
 }
 
 /// The number of threads that the options ask for, if they do.

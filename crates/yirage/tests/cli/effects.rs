@@ -31,6 +31,10 @@ const EFFECTS: &[Effect] = &[
     ("backend", |m| assert_eq!(run(m, &["--backend", "kunlun"]).code, 3)),
     ("device", |m| assert_eq!(run(m, &["--device", "7"]).code, 2)),
     ("threads", |m| assert!(debug(m, &["--threads", "1"]).contains("(\"threads\", \"1\")"))),
+    ("keep-stalled", |m| {
+        let two = |more: &[&str]| debug(m, &[&["--threads", "2"], more].concat());
+        assert!(two(&["--keep-stalled"]).contains("kept: it was asked for") && !two(&[]).contains("asked for"));
+    }),
     ("isa", |m| assert!(debug(m, &["--isa", "scalar"]).contains("/scalar"))),
     ("variant", |m| {
         let said =

@@ -105,6 +105,8 @@ fn what_is_not_here_says_what_to_type() {
         let ran = yirage(&[word]).ran();
         assert!(ran.code == 2 && ran.err.contains(remedy), "{word}: {}", ran.err);
     }
+    let ran = yirage(&["run", "Why is the sky blue?"]).ran();
+    assert!(ran.code == 2 && ran.err.contains("write -p \"Why is the sky blue?\""), "{}", ran.err);
     let ran = yirage(&["run", "qwen2.5:0.5b"]).ran();
     assert!(ran.code == 1 && ran.err.contains("hf:ORG/REPO:QUANT"), "{}", ran.err);
 }

@@ -21,7 +21,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, names: &[String]) -> Resul
     let expected = format!("a number of seconds above 0, up to {MOST_SECONDS}");
     let seconds = layers.number("duration", &expected, |&s: &f64| s > 0.0 && s <= MOST_SECONDS)?;
     let seconds = seconds.ok_or_else(|| layers.wrong("duration", &expected))?;
-    let options = open_options(layers, threads(layers)?);
+    let options = open_options(layers, threads(layers)?)?;
     let registry = Registry::new(Surroundings::of_this_process());
     let names: Vec<&str> = match names {
         [] => registry.list_available(),
