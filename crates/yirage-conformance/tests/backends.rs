@@ -39,7 +39,12 @@ fn at_every_level(threads: usize, guarded: bool) {
     lacking.iter().for_each(|isa| skipped::note(&format!("level {isa}"), "this processor lacks it"));
     let check_one = |isa: &Isa| {
         let isa = Some(isa.name().into());
-        check(&yirage_cpu::Cpu, &OpenOptions { threads: Some(threads), isa, guarded }, CPU, &[]);
+        check(
+            &yirage_cpu::Cpu,
+            &OpenOptions { threads: Some(threads), isa, guarded, ..OpenOptions::default() },
+            CPU,
+            &[],
+        );
     };
     // Compiling a case takes longer than running it, and one thread compiles: two levels at a time keep two cores busy.
     std::thread::scope(|scope| {

@@ -74,7 +74,8 @@ fn cpu_at_every_level() {
     let (here, lacking): (Vec<Isa>, Vec<Isa>) = Isa::ALL.iter().partition(|isa| isa.available());
     lacking.iter().for_each(|isa| skipped::note(&format!("level {isa}"), "this processor lacks it"));
     let check_one = |isa: &Isa| {
-        let options = OpenOptions { threads: Some(2), isa: Some(isa.name().into()), guarded: true };
+        let options =
+            OpenOptions { threads: Some(2), isa: Some(isa.name().into()), guarded: true, ..OpenOptions::default() };
         check(&format!("cpu {isa}"), &*open(&yirage_cpu::Cpu, &options));
     };
     // Most graphs are too small for two workers: two levels at a time keep two cores busy.
