@@ -5,7 +5,7 @@ usage: busy_core.py --yirage BIN [--pairs 11] [--threads 2] [--generate 192] [--
 
 Each round runs every model in quiet and beside the busy process, with one thread, with `--threads` of which stalled ones
 are left out, and with `--threads` that all take part in every step, in turn, greedy, without guessing. The last is asked
-for by `--keep`, by default "--stalled-workers keep", or by `--before`, another build's program. The tokens of all must be
+for by `--keep`, by default "--keep-stalled", or by `--before`, another build's program. The tokens of all must be
 equal. The busy process is pinned to processor `--core`, by default the last that is allowed. Figures are medians of decode tokens/s (lowest to highest);
 ratios are medians of the rounds' ratios, so that a machine that becomes faster or slower between rounds does not count.
 With `--nice` all of this, the busy process too, runs at that niceness: below 0, what else the machine does counts less.
@@ -83,7 +83,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--generate", type=int, default=192)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
-    parser.add_argument("--keep", default="--stalled-workers keep")
+    parser.add_argument("--keep", default="--keep-stalled")
     parser.add_argument("--before")
     parser.add_argument("--nice", type=int, default=0)
     parser.add_argument("--out")
