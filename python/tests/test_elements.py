@@ -31,7 +31,7 @@ def test_arrays_of_every_type_are_copied_bit_by_bit(yr, name):
     assert there.data_ptr() != back.data_ptr()
     given[...] = 0
     assert there.tolist() == back.tolist() != given.tolist(), "a copy"
-    one = np.array(values(name)[1, 2])
+    one = np.array([values(name)[1, 2]])
     assert backend.copy_to_device(one).item() == one.item()
 
 
