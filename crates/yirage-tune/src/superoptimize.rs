@@ -136,7 +136,9 @@ fn method(device: &dyn Device, measured: &[Measured]) -> Option<String> {
     let info = device.info();
     timed.then(|| {
         format!(
-            "candidates were measured on {} ({}), each in turns with the input graph, {PAIRS} pairs a look: one is taken              that is below {FASTER} of the input's time in the median, the faster one in {WINS} pairs and in its shortest              step, in two looks",
+            "candidates were measured on {} ({}), each in turns with the input graph, {PAIRS} pairs a look: one is taken \
+             that is below {FASTER} of the input's time in the median, the faster one in {WINS} pairs and in its shortest \
+             step, in two looks",
             info.backend, info.name
         )
     })
