@@ -46,12 +46,8 @@ const PART: Table = &[&[
 ]];
 
 /// A thought as a part of content, as Mistral's interface has it.
-const THOUGHT: Table = &[&[
-    honoured("type", "{}"),
-    honoured("thinking", "{}"),
-    ignored("closed", "{}"),
-    ignored("signature", "{}"),
-]];
+const THOUGHT: Table =
+    &[&[honoured("type", "{}"), honoured("thinking", "{}"), ignored("closed", "{}"), ignored("signature", "{}")]];
 
 const CALL: Table =
     &[&[honoured("id", "{}"), honoured("type", "{}"), honoured("function", "{}"), ignored("index", "{}")]];

@@ -78,7 +78,8 @@ impl Told {
     pub(crate) fn on(self, mut response: Response) -> Response {
         let clipped = self.clipped.map(|most| format!("max_tokens={most}"));
         let usual = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
-        let calls = self.calls.map(|why| format!("json; {}", why.chars().take(MAX_REASON).map(usual).collect::<String>()));
+        let calls =
+            self.calls.map(|why| format!("json; {}", why.chars().take(MAX_REASON).map(usual).collect::<String>()));
         for (name, value) in [(MODEL, self.model), (CLIPPED, clipped), (CALLS, calls)] {
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
                 response.headers_mut().insert(name, value);

@@ -232,7 +232,9 @@ fn calls_that_the_models_form_cannot_hold_are_bare_json_and_it_is_told() {
         "additionalProperties": false});
     let tool = json!({"type": "function", "function": {"name": "f", "parameters": schema}});
     for stream in [false, true] {
-        let body = forced(&json!({"tools": [tool], "tool_choice": {"type": "function", "function": {"name": "f"}}, "stream": stream}));
+        let body = forced(
+            &json!({"tools": [tool], "tool_choice": {"type": "function", "function": {"name": "f"}}, "stream": stream}),
+        );
         let answered = post(server.address(), "/v1/chat/completions", &body);
         let told = answered.header("x-yirage-calls").unwrap_or_default().to_owned();
         assert!(told.starts_with("json; ") && told.contains("f: a: `pattern`"), "{told:?}");

@@ -546,7 +546,9 @@ mod tests {
     #[test]
     fn thoughts_are_parts_of_content_where_they_are_read_so() {
         let list = "{% for b in p.thinking %}{{ b.text }}{% endfor %}";
-        for (inner, part) in [(list, Some(ThoughtPart::List)), ("{{ p.thinking + '' }}", Some(ThoughtPart::Text)), ("", None)] {
+        for (inner, part) in
+            [(list, Some(ThoughtPart::List)), ("{{ p.thinking + '' }}", Some(ThoughtPart::Text)), ("", None)]
+        {
             let source = of_messages(&format!(
                 "{{% if m.content is string %}}{{{{ m.content }}}}{{% else %}}{{% for p in m.content %}}{{% if p.type == 'text' %}}\
                  {{{{ p.text }}}}{{% elif p.type == 'thinking' %}}[THINK]{inner}[/THINK]{{% endif %}}{{% endfor %}}{{% endif %}}"

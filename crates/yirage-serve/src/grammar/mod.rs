@@ -112,7 +112,9 @@ impl Grammar {
 
     fn refused(&self, why: &str) -> ApiError {
         let (code, what) = match self.shape {
-            Shape::Object | Shape::Schema(_) | Shape::Calls(_) | Shape::BareCalls { .. } => ("unsupported_schema", "the schema"),
+            Shape::Object | Shape::Schema(_) | Shape::Calls(_) | Shape::BareCalls { .. } => {
+                ("unsupported_schema", "the schema")
+            }
             _ => ("unsupported_grammar", "the form"),
         };
         let what = format!("`{}`: {what} cannot be enforced: {why}", self.field);

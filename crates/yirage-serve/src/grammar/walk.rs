@@ -41,7 +41,10 @@ impl Compiled {
     ) -> Vec<Walked> {
         let walk = |seed| {
             let held = self.constraint()?;
-            Some(Walk { held, vocabulary, allowed: TokenMask::none(0), text: Vec::new(), state: begun(seed) }.finished(most, ends))
+            Some(
+                Walk { held, vocabulary, allowed: TokenMask::none(0), text: Vec::new(), state: begun(seed) }
+                    .finished(most, ends),
+            )
         };
         seeds.filter_map(walk).collect()
     }

@@ -1,7 +1,7 @@
 //! Which form a template's calls are in: templates of our own in each maker's style.
 
-use super::frame::{Arguments, Frame};
 use super::Family;
+use super::frame::{Arguments, Frame};
 use yirage_model::chat::ChatTemplate;
 
 /// Arguments as elements: what stands before each key, between key and value, and behind the value.
@@ -123,7 +123,8 @@ fn calls_that_have_to_come_are_written_as_the_template_writes_them() {
     };
     let spaced = format!("<tool_call>{{\"name\":\"{name}\",\"arguments\":{json}}}</tool_call>");
     let frame = chatml(&spaced, "", "", "").unwrap();
-    let wanted = ["<tool_call>{\"name\":\"", "\",\"arguments\":", "}</tool_call><tool_call>{\"name\":\"", "}</tool_call>"];
+    let wanted =
+        ["<tool_call>{\"name\":\"", "\",\"arguments\":", "}</tool_call><tool_call>{\"name\":\"", "}</tool_call>"];
     assert_eq!(texts(&frame), wanted);
     let kimi = format!("<|tool_call_begin|>{{{{ c.id }}}}<|tool_call_argument_begin|>{json}<|tool_call_end|>");
     let frame = chatml(&kimi, "", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>").unwrap();
@@ -137,7 +138,8 @@ fn calls_that_have_to_come_are_written_as_the_template_writes_them() {
     let ids = format!("[TOOL_CALLS]{name}[CALL_ID]{{{{ c.id }}}}[ARGS]{json}");
     let frame = chatml(&ids, "", "", "").unwrap();
     assert_eq!(texts(&frame), ["[TOOL_CALLS]", "[CALL_ID]\u{2}[ARGS]", "[TOOL_CALLS]", ""]);
-    let glm = format!("\n<tool_call>{name}{}</tool_call>", elements("<arg_key>", "</arg_key><arg_value>", "</arg_value>"));
+    let glm =
+        format!("\n<tool_call>{name}{}</tool_call>", elements("<arg_key>", "</arg_key><arg_value>", "</arg_value>"));
     let frame = chatml(&glm, "", "", "").unwrap();
     assert_eq!(texts(&frame), ["\n<tool_call>", "", "</tool_call>\n<tool_call>", "</tool_call>"]);
     let Arguments::Elements(element) = &frame.arguments else { panic!("{frame:?}") };
@@ -151,7 +153,10 @@ fn calls_that_have_to_come_are_written_as_the_template_writes_them() {
         "{{% if m.tool_calls | length > 1 %}}{{{{ raise_exception('one') }}}}{{% endif %}}{{\"name\": \"{name}\", \"parameters\": {json}}}"
     );
     let frame = chatml(&single, "", "", "").unwrap();
-    assert_eq!((texts(&frame), frame.next), (["{\"name\": \"", "\", \"parameters\": ", "", "}"].map(str::to_owned), None));
+    assert_eq!(
+        (texts(&frame), frame.next),
+        (["{\"name\": \"", "\", \"parameters\": ", "", "}"].map(str::to_owned), None)
+    );
 }
 
 #[test]

@@ -119,8 +119,7 @@ impl Trial {
             json!({"role": "user", "content": ASKED}),
             json!({"role": "assistant", "content": way.content, "tool_calls": said}),
         ];
-        let answer =
-            |at: usize| json!({"role": "tool", "tool_call_id": id(at), "name": self.tools[at].name, "content": "04:12"});
+        let answer = |at: usize| json!({"role": "tool", "tool_call_id": id(at), "name": self.tools[at].name, "content": "04:12"});
         messages.extend((0..calls).map(answer));
         messages
     }

@@ -35,9 +35,8 @@ fn one(lark: &mut Lark<'_>, of: &Element, root: &Value, parameter: &Parameter<'_
             format!("{} {}", begin(lark, &of.text), lark.free(&text))
         }
         Kind::Words(words) => {
-            let lost = |word: &&String| {
-                word.contains(of.mark) || trimmed && (word.starts_with('\n') || word.ends_with('\n'))
-            };
+            let lost =
+                |word: &&String| word.contains(of.mark) || trimmed && (word.starts_with('\n') || word.ends_with('\n'));
             if let Some(word) = words.iter().find(lost) {
                 return Err(format!("{word:?} cannot be written in the form"));
             }

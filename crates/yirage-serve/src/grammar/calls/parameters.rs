@@ -19,7 +19,10 @@ pub(super) struct Parameter<'a> {
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A text of so many characters at least and at most.
-    Text { least: u64, most: Option<u64> },
+    Text {
+        least: u64,
+        most: Option<u64>,
+    },
     /// One of these texts.
     Words(Vec<String>),
     Boolean,
@@ -56,19 +59,8 @@ const OF_OBJECTS: &[&str] = &[
 ];
 
 /// Keywords that say more of a text than how long it is.
-const OF_TEXTS: &[&str] = &[
-    "allOf",
-    "anyOf",
-    "else",
-    "format",
-    "if",
-    "not",
-    "oneOf",
-    "pattern",
-    "then",
-    "$dynamicRef",
-    "$recursiveRef",
-];
+const OF_TEXTS: &[&str] =
+    &["allOf", "anyOf", "else", "format", "if", "not", "oneOf", "pattern", "then", "$dynamicRef", "$recursiveRef"];
 
 /// The arguments that an object's schema tells of, in its order. `root` is what references refer to.
 ///
@@ -190,7 +182,9 @@ fn is_said(key: &str) -> bool {
 
 /// The texts among constants.
 fn words(map: &Map<String, Value>, or_null: bool) -> Result<(Kind, bool), String> {
-    if map.contains_key("minLength") || map.contains_key("maxLength") || map.contains_key("enum") && map.contains_key("const")
+    if map.contains_key("minLength")
+        || map.contains_key("maxLength")
+        || map.contains_key("enum") && map.contains_key("const")
     {
         return Err("constants with more said of them cannot be held in the form".to_owned());
     }

@@ -200,7 +200,11 @@ fn what_a_form_cannot_hold_comes_as_bare_json() {
         ("seed_oss", json!({"enum": ["a</parameter>b"]}), "f: a: \"a</parameter>b\""),
         ("minimax_m2", json!({"enum": ["\n"]}), "f: a: \"\\n\""),
         ("gemma4", json!({}), "f: a: a value of this kind"),
-        ("gemma4", json!({"type": "object", "properties": {"b": {"type": "string", "pattern": "a"}}}), "f: a: b: `pattern`"),
+        (
+            "gemma4",
+            json!({"type": "object", "properties": {"b": {"type": "string", "pattern": "a"}}}),
+            "f: a: b: `pattern`",
+        ),
     ] {
         let told = of(name, schema.clone()).unwrap_or_else(|| panic!("{name}: {schema} is held"));
         assert!(told.contains(why), "{name}: {told}");
@@ -225,7 +229,8 @@ fn what_a_form_cannot_hold_comes_as_bare_json() {
 #[test]
 fn what_no_form_can_hold_is_the_clients_mistake() {
     let vocabulary = Vocabulary::of_bytes().unwrap();
-    let parameters = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=a)b"}}, "required": ["a"]});
+    let parameters =
+        json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=a)b"}}, "required": ["a"]});
     let tools = vec![Tool::new("tools", "f", None, parameters, false).unwrap()];
     let used = ToolUse { tools, choice: Choice::Required, parallel: false };
     for of in Calls::all() {
@@ -233,6 +238,11 @@ fn what_no_form_can_hold_is_the_clients_mistake() {
         let compile = |grammar: &Grammar| grammar.compile_for(|| Ok::<_, String>(vocabulary.clone()));
         let refused: Result<_, ApiError> = ForcedCalls::new(&used, Some(&own), false, compile).map(|_| ());
         let refused = refused.unwrap_err();
-        assert_eq!((refused.param.as_deref(), refused.code), (Some("tools"), Some("unsupported_schema")), "{}", of.name());
+        assert_eq!(
+            (refused.param.as_deref(), refused.code),
+            (Some("tools"), Some("unsupported_schema")),
+            "{}",
+            of.name()
+        );
     }
 }

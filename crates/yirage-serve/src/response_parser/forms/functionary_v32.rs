@@ -17,11 +17,5 @@ pub(super) const FORM: Form = Form {
 const CALL: Named =
     Named { open: "", name_ends: &["\n"], before_arguments: &[], close: &[], end: None, name: |text| text };
 
-const WRITTEN: Frame<&str> = Frame {
-    first: "",
-    between: "\n",
-    next: Some(">>>"),
-    last: "",
-    arguments: Arguments::Json,
-    ..Frame::NONE
-};
+const WRITTEN: Frame<&str> =
+    Frame { first: "", between: "\n", next: Some(">>>"), last: "", arguments: Arguments::Json, ..Frame::NONE };

@@ -16,11 +16,5 @@ pub(super) const FORM: Form = Form {
 
 const CALLS: Python = Python { end: Some("<|python_end|>") };
 
-const WRITTEN: Frame<&str> = Frame {
-    first: "[",
-    between: "(",
-    next: Some("), "),
-    last: ")]",
-    arguments: Arguments::Python,
-    ..Frame::NONE
-};
+const WRITTEN: Frame<&str> =
+    Frame { first: "[", between: "(", next: Some("), "), last: ")]", arguments: Arguments::Python, ..Frame::NONE };
