@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn punctuation_is_cut_off_words() {
-        let pieces = apply(&[Step::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), START, &Watch::new(64)).unwrap();
+        let pieces =
+            apply(&[Step::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), START, &Watch::new(64)).unwrap();
         let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
         assert_eq!(words, ["don", "'", "t", "(", "stop", ")", "ab", "。", "c"]);
     }
@@ -293,7 +294,8 @@ mod tests {
 
     #[test]
     fn bytes_of_what_replaced_nothing_stand_beside_it() {
-        let steps = [Step::Split { pattern: Pattern::Char('-'), behavior: Behavior::Isolated, invert: false }, Step::Bytes];
+        let steps =
+            [Step::Split { pattern: Pattern::Char('-'), behavior: Behavior::Isolated, invert: false }, Step::Bytes];
         let words = |inserted| {
             let beginning = Beginning { first: 1, inserted };
             let pieces = apply(&steps, Cow::Borrowed("-ä-"), beginning, &Watch::new(64)).unwrap();

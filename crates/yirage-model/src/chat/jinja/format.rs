@@ -99,7 +99,8 @@ pub(super) fn percent(pattern: &str, values: &Value, budget: &Rc<Budget>) -> Out
         shown(value, field, true, &mut out)?;
     }
     // What has keys or places may have more of them.
-    let keyed = matches!(values, Value::Dict(_) | Value::Undefined(_)) || matches!(values, Value::List(list) if !list.is_tuple);
+    let keyed =
+        matches!(values, Value::Dict(_) | Value::Undefined(_)) || matches!(values, Value::List(list) if !list.is_tuple);
     if !named && given.next().is_some() && !keyed {
         return Err(Fault::wrong("a format has more values than fields"));
     }
@@ -266,7 +267,9 @@ fn number(value: &Value, field: &Field, percent: bool) -> Outcome<(bool, String)
                 return Err(Fault::wrong("an integer is not formatted with a precision"));
             }
             let whole = match value {
-                Value::Float(float) if percent && matches!(kind, 'd' | 'i' | 'u') && float.is_finite() => *float as i128,
+                Value::Float(float) if percent && matches!(kind, 'd' | 'i' | 'u') && float.is_finite() => {
+                    *float as i128
+                }
                 other => other.as_int().ok_or_else(wrong)?,
             };
             let size = whole.unsigned_abs();
