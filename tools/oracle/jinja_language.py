@@ -387,7 +387,44 @@ VARIABLES = {
 
 # What differs on purpose: who sees it (a pattern of the template, one of jinja2's text or None where it refuses, one of
 # ours or None), and why.
-DELIBERATE = []
+DELIBERATE = [
+    (r"", r"(?i) at 0x[0-9a-f]+>", r"", "objects without a text of their own are written without where they are in memory"),
+    (r"\((range\(|namespace\(|rows\|map)", r"(?i)r.?.?n.?ge\(|namesp|gener|^\d+$|^(True|False)$|-n-", r"",
+     "a range is a list and written as one; namespaces and iterators are written without what is in them"),
+    (r"range\(\d\)\)\.copy", None, r"", "a range is a list"),
+    (r"\)\[[^]]*:", r"^$", None, "jinja2 computes constants ahead, where a slice of what has no places is undefined; with variables "
+     "it refuses them as well"),
+    (r"\|(urlize|wordwrap|random)\b", r"", None, "filters of links, of lines and of chance, which no chat template has"),
+    (r"\|pprint", r"", r"", "it is `repr`: keys are not sorted, lines not broken"),
+    (r"\|truncate", r"^[\[({]", None, "only texts are cut"),
+    (r"\|(batch|slice)\(0\)", r"", None, "rows of no length"),
+    (r"\|urlencode", r"", r"", "lists and dicts are written as they are, and not as queries"),
+    (r"\|urlencode", None, r"", "lists and dicts are written as they are, and not as queries"),
+    (r"\|int\(0, 0\)", r"", None, "the base has to be said"),
+    (r" is (filter|test|in)\b| in \(\{|\|unique", None, r"", "values that are no keys are in no dict, and may be compared"),
+    (r"\.(istitle|encode|translate|bit_length|conjugate|as_integer_ratio|format_map)\(", r"", None, "methods that no chat template has"),
+    (r"\.index\(1, 1\)", r"", None, "`index` of a list has one argument"),
+    (r"", r"dict_(keys|values|items)\(", r"", "keys, values and items are lists"),
+    (r"%[a*c]", r"", None, "formats that no chat template has"),
+    (r"\{(:[_ncz=]|0\.|!a|:\.2\})", r"", None, "formats that no chat template has"),
+    (r"\{% do ", None, r"x", "the tag of jinja2's own extension `do`"),
+    (r"1½²٣|ẞ ǅ|casefold", r"", r"", "characters are told apart as Rust does: all numbers are digits, and letters have no third case"),
+    (r"\\ud7ff", r"", r"", "characters that are not assigned are written as they are"),
+    (r"'%s'\) is (odd|even|divisibleby)", r"", None, "a text has no remainder"),
+    (r"\*\* \(2\.5\)", r"j\)$", r"nan", "there are no complex numbers"),
+    (r"\(nothing\) is callable", r"True", r"False", "what is not there cannot be called"),
+    (r"\|groupby", r"", r"", "a group is a pair without names"),
+    (r"\|(e|escape|safe|forceescape)\b", r"", r"", "texts have no mark of being escaped"),
+    (r"autoescape|^\{\{ (self|lipsum)", r"", r"", "there is one template, which is not HTML"),
+    (r"autoescape|^\{\{ (self|lipsum)", r"", None, "there is one template, which is not HTML"),
+    (r"^\{% for a, in|block a %\}\{% endblock %\}\{% block a|dict\(a=1, a=2\)", None, r"", "taken, though jinja2 does not compile it"),
+    (r"m\.arguments", r"", r"", "macros have no attributes but their name"),
+    (r"strftime_now", r"", r"", "letters of weeks and of the locale stay as they are"),
+    (r"\{\(nothing\): 1\}", r"", None, "what is not there is no key"),
+    (r"__init__", r"", None, "nothing is within what is not there"),
+    (r"^\{\{ 1\.real", r"", r"", "numbers have no attributes"),
+    (r"&copy;", r"", None, "entities of HTML that XML does not have"),
+]
 
 
 def shown(text):

@@ -56,6 +56,13 @@ pub(super) fn strftime(seconds: i64, format: &str) -> String {
                 if bare { of_year.to_string() } else { format!("{of_year:03}") }
             }
             Some('F') => format!("{year}-{month:02}-{day:02}"),
+            Some('D') => format!("{month:02}/{day:02}/{:02}", year.rem_euclid(100)),
+            Some('R') => format!("{hour:02}:{minute:02}"),
+            Some('C') => pad(year.div_euclid(100)),
+            Some('u') => ((days + 3).rem_euclid(7) + 1).to_string(),
+            Some('w') => (days + 4).rem_euclid(7).to_string(),
+            Some('n') => "\n".to_owned(),
+            Some('t') => "\t".to_owned(),
             Some('T') => format!("{hour:02}:{minute:02}:{:02}", second % 60),
             Some('Z') => "UTC".to_owned(),
             Some('z') => "+0000".to_owned(),

@@ -110,7 +110,7 @@ pub(super) fn normalizers(name: &str, value: &Value) -> Result<Vec<Normalizer>, 
             "Strip" => {
                 Normalizer::Strip { left: flag(part, "strip_left", true), right: flag(part, "strip_right", true) }
             }
-            "StripAccents" => Normalizer::StripAccents,
+            "StripAccents" => Normalizer::StripAccents(Pattern::combining_marks(name)?),
             "Nmt" => Normalizer::Translation,
             "ByteLevel" => Normalizer::Bytes,
             "Precompiled" => {

@@ -173,10 +173,9 @@ impl Tokenizer {
             match fragment {
                 Fragment::Token(id) => out.push(id),
                 Fragment::Text(range) => {
-                    let beginning = Beginning {
-                        same: at_start && beginning.same && range.start == 0,
-                        inserted: beginning.inserted.saturating_sub(range.start),
-                    };
+                    let of = |bytes: usize| bytes.clamp(range.start, range.end) - range.start;
+                    let beginning = beginning.map(of);
+                    let beginning = Beginning { first: if at_start { beginning.first } else { 0 }, ..beginning };
                     let pieces = split::apply(&self.steps, Cow::Borrowed(&text[range]), beginning, watch)?;
                     for word in pieces.ranges {
                         self.model.encode(&self.tokens, &pieces.text[word], scratch, watch, out)?;

@@ -1,8 +1,8 @@
 //! Normalisers: rewrites of the text before it is cut into words.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick, is_nfkc_quick};
 
 use super::bert;
@@ -38,8 +38,8 @@ pub(super) enum Normalizer {
     SpaceIdeographs,
     /// Drop the accents of a decomposed text.
     StripMarks,
-    /// Drop all combining marks.
-    StripAccents,
+    /// Drop all combining marks, which these are.
+    StripAccents(regex::Regex),
     /// Drop control characters and make some characters plain spaces, as SentencePiece's rules for translation do.
     Translation,
     /// Replace by the table of a SentencePiece model.
@@ -48,57 +48,59 @@ pub(super) enum Normalizer {
     Bytes,
 }
 
-/// How a text begins, as the one does that it was made from.
-#[derive(Clone, Copy, Debug)]
+/// How many bytes of a text stand for the first character of the caller's, and how many of these for nothing of it, since a
+/// replacement put them in front.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Beginning {
-    /// At the same character.
-    pub(super) same: bool,
-    /// Behind so many bytes that replacements of nothing put there.
+    pub(super) first: usize,
     pub(super) inserted: usize,
 }
 
-/// Applies the rewrites in order. The text does not begin as it did where its first character went.
+impl Beginning {
+    /// What becomes of it where all texts from the beginning on become so long.
+    pub(super) fn map(self, length: impl Fn(usize) -> usize) -> Beginning {
+        Beginning { first: length(self.first), inserted: length(self.inserted) }
+    }
+}
+
+/// Applies the rewrites in order.
 pub(super) fn apply<'a>(
     steps: &[Normalizer],
     mut text: Cow<'a, str>,
     watch: &Watch,
 ) -> Result<(Cow<'a, str>, Beginning), TokenizerError> {
-    let (mut same, mut inserted) = (true, 0);
+    let mut beginning = Beginning { first: text.chars().next().map_or(0, char::len_utf8), inserted: 0 };
     let (times, more) = limits::MAX_GROWTH;
     let longest = text.len().saturating_mul(times).saturating_add(more);
     for step in steps {
-        same &= !text.chars().next().is_some_and(|first| drops(step, first));
-        (text, inserted) = match step {
-            Normalizer::Replace(pattern, content) => replace(pattern, content, (text, inserted), longest, watch)?,
-            Normalizer::Prepend(prefix) if inserted > 0 => (one(step, text, longest), inserted + prefix.len()),
-            _ if inserted == 0 => (one(step, text, longest), 0),
-            // The reference library has no answer where what was inserted is rewritten.
+        (text, beginning) = match step {
+            Normalizer::Replace(pattern, content) => replace(pattern, content, (text, beginning), longest, watch)?,
             _ => {
-                let rewritten = one(step, text.clone(), longest);
-                let kept = if rewritten == text { inserted } else { 0 };
-                (rewritten, kept)
+                let alone = beginning.map(|bytes| rewritten(step, &text[..bytes], longest));
+                let text = one(step, text, longest);
+                // Characters that were two may be one now.
+                let whole = |at: usize| (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+                let beginning = alone.map(whole);
+                (text, beginning)
             }
         };
         check_length(text.len(), longest)?;
     }
-    Ok((text, Beginning { same, inserted }))
+    Ok((text, beginning))
+}
+
+/// How long a part in front becomes.
+fn rewritten(step: &Normalizer, front: &str, longest: usize) -> usize {
+    match step {
+        Normalizer::Strip { left: false, .. } => front.len(),
+        Normalizer::Strip { left: true, .. } => front.trim_start().len(),
+        _ => one(step, Cow::Borrowed(front), longest).len(),
+    }
 }
 
 /// Whether some rewrite may replace nothing by something.
 pub(super) fn may_insert(steps: &[Normalizer]) -> bool {
     steps.iter().any(|step| matches!(step, Normalizer::Replace(pattern, _) if pattern.may_be_empty()))
-}
-
-/// Whether a rewrite takes away a character that stands in front.
-fn drops(step: &Normalizer, c: char) -> bool {
-    match step {
-        Normalizer::Strip { left, .. } => *left && c.is_whitespace(),
-        Normalizer::Clean => bert::is_unwanted(c),
-        Normalizer::StripMarks => bert::is_mark(c),
-        Normalizer::StripAccents => is_combining_mark(c),
-        Normalizer::Translation => for_translation(c).is_none(),
-        _ => false,
-    }
 }
 
 /// Replacements that make matches of each other can make any text huge.
@@ -130,8 +132,8 @@ fn one<'a>(step: &Normalizer, text: Cow<'a, str>, longest: usize) -> Cow<'a, str
         Normalizer::Clean => Cow::Owned(bert::clean(&text)),
         Normalizer::SpaceIdeographs => Cow::Owned(bert::space_ideographs(&text)),
         Normalizer::StripMarks => Cow::Owned(bert::strip_marks(&text)),
-        Normalizer::StripAccents if text.is_ascii() => text,
-        Normalizer::StripAccents => Cow::Owned(text.chars().filter(|&c| !is_combining_mark(c)).collect()),
+        Normalizer::StripAccents(_) if text.is_ascii() => text,
+        Normalizer::StripAccents(marks) => Cow::Owned(marks.replace_all(&text, "").into_owned()),
         Normalizer::Translation => Cow::Owned(text.chars().filter_map(for_translation).collect()),
         Normalizer::Charsmap(table) => Cow::Owned(table.apply(&text, longest)),
         Normalizer::Bytes => Cow::Owned(text.bytes().map(byte_char).collect()),
@@ -148,20 +150,50 @@ fn for_translation(c: char) -> Option<char> {
     }
 }
 
-/// Replaces all matches in a text of which so many bytes were inserted in front.
+/// A part in front of a text while matches are replaced.
+#[derive(Clone, Copy)]
+struct Front {
+    /// Its length, and that of what it has become so far.
+    from: usize,
+    to: usize,
+    /// Where the match before ended; none behind the part.
+    done: Option<usize>,
+}
+
+impl Front {
+    fn of(from: usize) -> Front {
+        Front { from, to: 0, done: Some(0) }
+    }
+
+    /// Takes a match into account, after which there are `written` bytes.
+    fn replaced(&mut self, found: &Range<usize>, written: usize) {
+        let Some(done) = self.done else { return };
+        // What replaces the end of the part, or the nothing behind it, belongs to it.
+        if found.end <= self.from {
+            (self.to, self.done) = (written, Some(found.end));
+        } else {
+            self.to += found.start.min(self.from) - done;
+            self.done = None;
+        }
+    }
+
+    fn len(self) -> usize {
+        self.to + self.done.map_or(0, |done| self.from - done)
+    }
+}
+
 fn replace<'a>(
     pattern: &Pattern,
     content: &str,
-    (text, inserted): (Cow<'a, str>, usize),
+    (text, beginning): (Cow<'a, str>, Beginning),
     longest: usize,
     watch: &Watch,
-) -> Result<(Cow<'a, str>, usize), TokenizerError> {
+) -> Result<(Cow<'a, str>, Beginning), TokenizerError> {
     let mut out = String::new();
     let mut done = 0;
     let mut wanted = 0;
     let mut any = false;
-    // What replaces a part of the inserted text, or the nothing behind it, is inserted too.
-    let (mut front, mut behind, mut within) = (0, 0, true);
+    let (mut first, mut inserted) = (Front::of(beginning.first), Front::of(beginning.inserted));
     pattern.each(&text, watch, |found| {
         any = true;
         wanted = wanted.max(out.len()) + (found.start - done) + content.len();
@@ -171,19 +203,13 @@ fn replace<'a>(
         out.push_str(&text[done..found.start]);
         out.push_str(content);
         done = found.end;
-        if found.end <= inserted {
-            (front, behind) = (out.len(), found.end);
-        } else if std::mem::take(&mut within) {
-            front += found.start.min(inserted) - behind;
-        }
+        first.replaced(&found, out.len());
+        inserted.replaced(&found, out.len());
     })?;
     check_length(wanted, longest)?;
-    if within {
-        front += inserted - behind;
-    }
     if !any {
-        return Ok((text, inserted));
+        return Ok((text, beginning));
     }
     out.push_str(&text[done..]);
-    Ok((Cow::Owned(out), front))
+    Ok((Cow::Owned(out), Beginning { first: first.len(), inserted: inserted.len() }))
 }

@@ -62,12 +62,12 @@ impl Pattern {
 
     /// Words and runs of signs, as the reference library means `Whitespace`: with its own matcher, not Oniguruma.
     pub(super) fn words_and_signs(name: &str) -> Result<Self, TokenizerError> {
-        let source = r"\w+|[^\w\s]+";
-        linear(source).map(Self::Linear).map_err(|error| TokenizerError::Pattern {
-            name: name.to_owned(),
-            pattern: source.to_owned(),
-            detail: shorten(&error.to_string()),
-        })
+        own(name, r"\w+|[^\w\s]+").map(Self::Linear)
+    }
+
+    /// Combining marks, by the table that the reference library has, of Unicode 9. Two of them are letters today.
+    pub(super) fn combining_marks(name: &str) -> Result<regex::Regex, TokenizerError> {
+        own(name, r"[[\p{M}&&\p{Age=9.0}]\x{1cf2}\x{1cf3}]")
     }
 
     /// Whether a match may have no characters, as far as is known.
@@ -103,6 +103,15 @@ impl Pattern {
         }
         Ok(())
     }
+}
+
+/// A pattern of this program's.
+fn own(name: &str, source: &str) -> Result<regex::Regex, TokenizerError> {
+    linear(source).map_err(|error| TokenizerError::Pattern {
+        name: name.to_owned(),
+        pattern: source.to_owned(),
+        detail: shorten(&error.to_string()),
+    })
 }
 
 fn linear(source: &str) -> Result<regex::Regex, regex::Error> {

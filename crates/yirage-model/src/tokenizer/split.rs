@@ -63,7 +63,7 @@ pub(super) enum Step {
 pub(super) struct Pieces<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) ranges: Vec<Range<usize>>,
-    /// The text begins as the caller's text does.
+    /// How the text begins.
     beginning: Beginning,
 }
 
@@ -215,14 +215,22 @@ fn words(pieces: &mut Pieces<'_>) {
 
 fn rebuild(pieces: &mut Pieces<'_>, write: impl Fn(&str, usize, &mut String)) {
     let mut text = String::with_capacity(pieces.text.len() + pieces.ranges.len());
-    let before = pieces.beginning;
-    let same = before.same && pieces.ranges.first().is_some_and(|first| first.start == 0);
-    pieces.beginning = Beginning { same, inserted: 0 };
+    let before = std::mem::take(&mut pieces.beginning);
     for range in &mut pieces.ranges {
         let start = text.len();
         write(&pieces.text[range.clone()], range.start, &mut text);
-        if range.end <= before.inserted {
-            pieces.beginning.inserted = text.len();
+        if range.start < before.first.max(before.inserted) {
+            pieces.beginning = before.map(|bytes| {
+                if bytes == 0 {
+                    return 0;
+                }
+                let mut front = String::new();
+                let bytes = bytes.clamp(range.start, range.end);
+                if bytes > range.start {
+                    write(&pieces.text[range.start..bytes], range.start, &mut front);
+                }
+                start + front.len()
+            });
         }
         *range = start..text.len();
     }
@@ -230,12 +238,12 @@ fn rebuild(pieces: &mut Pieces<'_>, write: impl Fn(&str, usize, &mut String)) {
 }
 
 fn metaspace(pieces: &mut Pieces<'_>, mark: char, prepend: Prepend) {
-    let at_start = pieces.beginning.same;
+    let first = pieces.beginning.first;
     rebuild(pieces, |piece, offset, out| {
         let wanted = match prepend {
             Prepend::Never => false,
             Prepend::Always => true,
-            Prepend::First => at_start && offset == 0,
+            Prepend::First => offset < first,
         };
         if wanted && !piece.starts_with([' ', mark]) {
             out.push(mark);
@@ -248,7 +256,7 @@ fn metaspace(pieces: &mut Pieces<'_>, mark: char, prepend: Prepend) {
 mod tests {
     use super::*;
 
-    const START: Beginning = Beginning { same: true, inserted: 0 };
+    const START: Beginning = Beginning { first: 1, inserted: 0 };
 
     fn cut(behavior: Behavior, invert: bool, text: &str) -> Vec<String> {
         let steps = [Step::Split { pattern: Pattern::Literal("-".into()), behavior, invert }];
@@ -269,7 +277,8 @@ mod tests {
 
     #[test]
     fn punctuation_is_cut_off_words() {
-        let pieces = apply(&[Step::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), START, &Watch::new(64)).unwrap();
+        let pieces =
+            apply(&[Step::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), START, &Watch::new(64)).unwrap();
         let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
         assert_eq!(words, ["don", "'", "t", "(", "stop", ")", "ab", "。", "c"]);
     }
@@ -280,15 +289,15 @@ mod tests {
         let pieces = apply(&steps, Cow::Borrowed("Hey my  friend"), START, &Watch::new(64)).unwrap();
         let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
         assert_eq!(words, ["▁Hey", "▁my", "▁", "▁friend"]);
-        let later = Beginning { same: false, inserted: 0 };
-        assert_eq!(apply(&steps, Cow::Borrowed("Hey"), later, &Watch::new(64)).unwrap().text, "Hey");
+        assert_eq!(apply(&steps, Cow::Borrowed("Hey"), Beginning::default(), &Watch::new(64)).unwrap().text, "Hey");
     }
 
     #[test]
     fn bytes_of_what_replaced_nothing_stand_beside_it() {
-        let steps = [Step::Split { pattern: Pattern::Char('-'), behavior: Behavior::Isolated, invert: false }, Step::Bytes];
+        let steps =
+            [Step::Split { pattern: Pattern::Char('-'), behavior: Behavior::Isolated, invert: false }, Step::Bytes];
         let words = |inserted| {
-            let beginning = Beginning { same: true, inserted };
+            let beginning = Beginning { first: 1, inserted };
             let pieces = apply(&steps, Cow::Borrowed("-ä-"), beginning, &Watch::new(64)).unwrap();
             pieces.ranges.iter().map(|r| pieces.text[r.clone()].to_owned()).collect::<Vec<_>>()
         };

@@ -162,6 +162,22 @@ line 1\n  {% if true %}\n    in\n  {% endif %}\nline 2\n  {%+ if true %}x{% endi
 {{ loop is defined }}|{{ caller is defined }}|{{ varargs is defined }}
 {{ 1 .__class__ }}|{{ messages.__class__ is defined }}
 {{ true }}{{ True }}{{ none }}{{ None }}{{ false }}|{{ 'tRue' }}|{{ 3.0 }}|{{ 3.10 }}|{{ 100000000000000000000.0 }}|{{ -0.0 }}
+{{ ' a b  c '.split(none, 1) }}|{{ ' a b '.split(none, 0) }}|{{ 'abc'.find('', 9) }}|{{ 'abc'.count('', 9) }}|{{ 'a\x00'.isprintable() }}|{{ 'ä '.isprintable() }}
+{{ 'aaa'|replace(old='a', new='b') }}|{{ '%(a)s'|format(a=1) }}|{{ 7|round(-1) }}|{{ -25|round(-1) }}|{{ -0.5|round(0, 'ceil') }}|{{ 5 is divisibleby(2.5) }}
+{{ '%e %.2E %g %.3g %g %G' % (12345.678, 0.00012, 0.5, 1234567, 1e-7, 1e20) }}|{{ '{:e} {:.1e} {:g} {:.3g}'.format(1, 2.5, 1e16, 3.14159) }}|{{ '{:,}'.format(1234567.5) }}
+{{ '%s' % nothing }}|{{ 'a' % [1] }}|{{ 'a' % nothing }}
+{{ '{:>5}'.format(none) }}
+{{ '{:s}'.format(1) }}
+{{ '{:.2}'.format(1) }}
+{{ '%x' % 1.5 }}
+{% for i in [1] %}{% continue %}{% else %}none{% endfor %}|{% for i in [1, 2] %}{% if loop.first %}{% continue %}{% endif %}{{ i }}{% else %}none{% endfor %}|{% for i in [1] %}{% break %}{% else %}none{% endfor %}
+{{ 'a\r\nb\x0bc\n'|indent(2) }}|{{ {'class': 'a"b', 'x': none, 'n': 1}|xmlattr }}|{{ {'a': 1}|xmlattr(false) }}|{{ '<p>a <!-- > -->&amp; <b>b</b>\n c &#39;&lt;'|striptags }}
+{{ 1|filesizeformat }}|{{ 0|filesizeformat }}|{{ 999999|filesizeformat }}|{{ 1536|filesizeformat(true) }}|{{ '2e30'|filesizeformat }}
+{{ {'a b': 1}|xmlattr }}
+{{ 12|truncate }}
+{{ {'a': 1}|dictsort(by='x') }}
+{{ dict(nothing) }}
+{{ cycler() }}
 """
 
 # In the style of published templates.

@@ -152,8 +152,9 @@ fn round(value: &Value, args: Args) -> Outcome<Value> {
             format!("{number:.*}", precision as usize).parse().unwrap_or(number)
         }
         "common" => (number * scale).round_ties_even() / scale,
-        "ceil" => (number * scale).ceil() / scale,
-        "floor" => (number * scale).floor() / scale,
+        // They are integers in between, which have no negative zero.
+        "ceil" => ((number * scale).ceil() + 0.0) / scale,
+        "floor" => ((number * scale).floor() + 0.0) / scale,
         other => return Err(Fault::wrong(format!("`round` has no method `{other}`"))),
     };
     match value.as_int() {

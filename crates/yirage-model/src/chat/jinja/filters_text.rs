@@ -27,7 +27,7 @@ pub(super) const NAMES: [&str; 14] = [
 ];
 
 pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
-    if matches!(name, "indent" | "truncate") && value.as_str().is_none() && !value.is_undefined() {
+    if value.as_str().is_none() && (name == "indent" || name == "truncate" && !value.is_undefined()) {
         return Err(Fault::wrong(format!("`{name}` takes a string, and not a value of kind {}", value.kind())));
     }
     let value = python::to_text(&value, budget)?;

@@ -98,7 +98,10 @@ pub(super) fn percent(pattern: &str, values: &Value, budget: &Rc<Budget>) -> Out
         field.kind = Some(kind);
         shown(value, field, true, &mut out)?;
     }
-    if !named && given.next().is_some() && !matches!(values, Value::Dict(_)) {
+    // What has keys or places may have more of them.
+    let keyed =
+        matches!(values, Value::Dict(_) | Value::Undefined(_)) || matches!(values, Value::List(list) if !list.is_tuple);
+    if !named && given.next().is_some() && !keyed {
         return Err(Fault::wrong("a format has more values than fields"));
     }
     Ok(Value::written(out))
@@ -125,6 +128,9 @@ pub(super) fn braces(pattern: &str, args: &Args, budget: &Rc<Budget>) -> Outcome
         }
         let (path, conversion) = path.split_once('!').unwrap_or((path, ""));
         let mut value = argument(path, args, &mut next, budget)?;
+        if !matches!(conversion, "" | "s" | "r") {
+            return Err(Fault::wrong(format!("conversion `!{conversion}` is not supported")));
+        }
         if conversion == "r" {
             let mut shown = Writer::new(budget)?;
             python::repr(&value, &mut shown)?;
@@ -252,7 +258,8 @@ fn number(value: &Value, field: &Field, percent: bool) -> Outcome<(bool, String)
     let wrong = || Fault::wrong(format!("a value of kind {} cannot be formatted as `{kind}`", value.kind()));
     if field.kind.is_none() && field.precision.is_none() && matches!(value, Value::Float(_)) {
         let float = value.as_float().unwrap_or_default();
-        return Ok((float.is_sign_negative(), python::float(float.abs())));
+        let digits = python::float(float.abs());
+        return Ok((float.is_sign_negative(), if field.comma { thousands(&digits) } else { digits }));
     }
     match kind {
         'd' | 'i' | 'u' | 'x' | 'X' | 'o' | 'b' => {
@@ -260,7 +267,9 @@ fn number(value: &Value, field: &Field, percent: bool) -> Outcome<(bool, String)
                 return Err(Fault::wrong("an integer is not formatted with a precision"));
             }
             let whole = match value {
-                Value::Float(float) if percent && matches!(kind, 'd' | 'i' | 'u') && float.is_finite() => *float as i128,
+                Value::Float(float) if percent && matches!(kind, 'd' | 'i' | 'u') && float.is_finite() => {
+                    *float as i128
+                }
                 other => other.as_int().ok_or_else(wrong)?,
             };
             let size = whole.unsigned_abs();

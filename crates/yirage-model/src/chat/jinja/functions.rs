@@ -28,6 +28,7 @@ pub(super) fn call(rendering: &mut Rendering, name: &str, args: Args) -> Outcome
             }
             rendering.new_namespace(entries)
         }
+        "cycler" if args.plain.is_empty() => Err(Fault::wrong("`cycler` needs values")),
         "cycler" => {
             let items = Value::list(&budget, args.plain, false)?.iterate(&budget)?;
             Value::helper(&budget, HelperKind::Cycler(items))

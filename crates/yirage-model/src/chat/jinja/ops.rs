@@ -12,7 +12,8 @@ use super::value::{Items, Value};
 
 /// `a op b` for the operators that need both sides.
 pub(super) fn binary(op: Binary, a: &Value, b: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
-    if let Some(fault) = a.undefined_fault().or_else(|| b.undefined_fault()) {
+    let formats = op == Binary::Rem && matches!(a, Value::Text(_));
+    if let Some(fault) = a.undefined_fault().or_else(|| b.undefined_fault().filter(|_| !formats)) {
         return Err(fault);
     }
     match (op, a, b) {

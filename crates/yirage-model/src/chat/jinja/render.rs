@@ -253,16 +253,19 @@ impl Rendering {
         this.over.set(true);
         let kept = this.changed.borrow_mut().take();
         drop(kept);
-        done?;
+        let whole = done?;
         self.scope.clear();
-        if this.items.is_empty() {
+        // As the reference engine has it: what was left out by `continue` or `break` was none.
+        if !whole {
             self.body(&decl.otherwise, out)?;
         }
         self.scope.pop();
         Ok(())
     }
 
-    fn iterations(&mut self, decl: &For, this: &Rc<Loop>, out: &mut Writer) -> Outcome<()> {
+    /// Whether some iteration came to the end of the body.
+    fn iterations(&mut self, decl: &For, this: &Rc<Loop>, out: &mut Writer) -> Outcome<bool> {
+        let mut whole = false;
         for (at, item) in this.items.iter().enumerate() {
             self.budget.work(1)?;
             this.at.set(at);
@@ -270,11 +273,13 @@ impl Rendering {
             let name = Arc::clone(&self.name_of_loop);
             self.scope.set(&name, Value::Loop(Rc::clone(this)))?;
             self.assign(&decl.target, item.clone())?;
-            if self.body(&decl.body, out)? == Flow::Break {
-                break;
+            match self.body(&decl.body, out)? {
+                Flow::Next => whole = true,
+                Flow::Continue => {}
+                Flow::Break => break,
             }
         }
-        Ok(())
+        Ok(whole)
     }
 
     fn filtered(&mut self, decl: &For, condition: &Expr, items: &List) -> Outcome<Rc<List>> {

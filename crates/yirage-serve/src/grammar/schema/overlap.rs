@@ -38,11 +38,13 @@ impl Rewriter<'_> {
         let lacks = |a: &Map<String, Value>, b: &Map<String, Value>| required(a).any(|name| forbids(b, name));
         only_objects && (lacks(a, b) || lacks(b, a))
             || only_objects
-            && required(a).chain(required(b)).any(|name| {
-                let both =
-                    a.get("properties").and_then(|p| p.get(name)).zip(b.get("properties").and_then(|p| p.get(name)));
-                both.is_some_and(|(a, b)| self.disjoint((a, &place_a), (b, &place_b), false, depth + 1))
-            })
+                && required(a).chain(required(b)).any(|name| {
+                    let both = a
+                        .get("properties")
+                        .and_then(|p| p.get(name))
+                        .zip(b.get("properties").and_then(|p| p.get(name)));
+                    both.is_some_and(|(a, b)| self.disjoint((a, &place_a), (b, &place_b), false, depth + 1))
+                })
     }
 
     /// The values of a schema that has few of them.

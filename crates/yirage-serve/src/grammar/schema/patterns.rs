@@ -37,11 +37,7 @@ fn common(pattern: &str) -> String {
 }
 
 /// A pattern with other texts for some of its parts.
-fn replaced<T>(
-    pattern: &str,
-    which: fn(Found) -> Vec<(Span, T)>,
-    by: impl Fn(&T, &str) -> String,
-) -> String {
+fn replaced<T>(pattern: &str, which: fn(Found) -> Vec<(Span, T)>, by: impl Fn(&T, &str) -> String) -> String {
     let Ok(ast) = Parser::new().parse(pattern) else { return pattern.to_owned() };
     let Ok(found) = visit(&ast, Found::default());
     let (mut made, mut behind) = (String::with_capacity(pattern.len()), 0);

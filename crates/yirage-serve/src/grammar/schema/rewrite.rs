@@ -413,13 +413,19 @@ impl<'a> Rewriter<'a> {
     }
 
     /// At least one property, in words of which the library knows more: one of those that are listed is there.
-    fn some_property(&mut self, out: &mut Map<String, Value>, also: &mut Vec<Value>, place: &Place) -> Result<(), String> {
+    fn some_property(
+        &mut self,
+        out: &mut Map<String, Value>,
+        also: &mut Vec<Value>,
+        place: &Place,
+    ) -> Result<(), String> {
         /// Properties that may be that one.
         const MAX_NAMES: usize = 64;
         let required = out.get("required").and_then(Value::as_array);
         let required: HashSet<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
         let Some(least) = out.get("minProperties").and_then(Value::as_u64) else { return Ok(()) };
-        let names = out.get("properties").and_then(Value::as_object).map(|named| named.keys().cloned().collect::<Vec<_>>());
+        let names =
+            out.get("properties").and_then(Value::as_object).map(|named| named.keys().cloned().collect::<Vec<_>>());
         let names = names.filter(|names| least == 1 && names.len() <= MAX_NAMES && !out.contains_key("maxProperties"));
         if least <= required.len() as u64 {
             out.remove("minProperties");

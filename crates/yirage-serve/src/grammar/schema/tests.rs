@@ -59,16 +59,24 @@ fn patterns_without_further_names_leave_no_dead_end() {
         (open(".*"), nulls),
         (open(""), nulls),
         (open("^.*$"), nulls),
-        (json!({"patternProperties": {".*": {"maximum": 5}, "^a": {"type": "integer"}}, "type": "object",
-            "additionalProperties": false}), |a| {
-            a.as_object().is_some_and(|map| map.iter().all(|(key, one)| {
-                one.as_f64().is_none_or(|n| n <= 5.0) && (!key.starts_with('a') || one.is_number())
-            }))
-        }),
+        (
+            json!({"patternProperties": {".*": {"maximum": 5}, "^a": {"type": "integer"}}, "type": "object",
+            "additionalProperties": false}),
+            |a| {
+                a.as_object().is_some_and(|map| {
+                    map.iter().all(|(key, one)| {
+                        one.as_f64().is_none_or(|n| n <= 5.0) && (!key.starts_with('a') || one.is_number())
+                    })
+                })
+            },
+        ),
         (json!({"patternProperties": {"^a": {"type": "integer"}, "b$": {"minimum": 3}}, "type": "object"}), |a| {
-            a.as_object().is_some_and(|map| map.iter().all(|(key, one)| {
-                (!key.starts_with('a') || one.is_number()) && (!key.ends_with('b') || one.as_f64().is_none_or(|n| n >= 3.0))
-            }))
+            a.as_object().is_some_and(|map| {
+                map.iter().all(|(key, one)| {
+                    (!key.starts_with('a') || one.is_number())
+                        && (!key.ends_with('b') || one.as_f64().is_none_or(|n| n >= 3.0))
+                })
+            })
         }),
     ]);
 }
@@ -157,9 +165,10 @@ fn counts_may_be_written_as_floats_and_defaults_said() {
         (json!({"type": "array", "items": {"enum": [1, 2, 1.0, "a"]}, "uniqueItems": true}), |a| {
             a.as_array().is_some_and(|a| a.len() <= 3 && a.iter().enumerate().all(|(at, one)| !a[..at].contains(one)))
         }),
-        (json!({"type": "array", "items": {"$ref": "#/$defs/e"}, "uniqueItems": true, "$defs": {"e": {"enum": [1, 2]}}}), |a| {
-            [json!([]), json!([1]), json!([2]), json!([1, 2])].contains(a)
-        }),
+        (
+            json!({"type": "array", "items": {"$ref": "#/$defs/e"}, "uniqueItems": true, "$defs": {"e": {"enum": [1, 2]}}}),
+            |a| [json!([]), json!([1]), json!([2]), json!([1, 2])].contains(a),
+        ),
         (json!({"type": "array", "items": {"type": "boolean"}, "uniqueItems": true, "minItems": 2}), |a| {
             *a == json!([false, true])
         }),
@@ -216,7 +225,9 @@ fn logic_is_kept() {
             a.get("a").is_some() != a.get("b").is_some()
         }),
         (small(json!({"minProperties": 1})), |a| a.as_object().is_some_and(|a| !a.is_empty())),
-        (small(json!({"minProperties": 1, "additionalProperties": true})), |a| a.as_object().is_some_and(|a| !a.is_empty())),
+        (small(json!({"minProperties": 1, "additionalProperties": true})), |a| {
+            a.as_object().is_some_and(|a| !a.is_empty())
+        }),
         (
             json!({"type": "object", "oneOf": [
                 {"properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": false},
@@ -224,7 +235,9 @@ fn logic_is_kept() {
             ]}),
             |a| *a == json!({"a": 1}) || *a == json!({"b": 1}),
         ),
-        (json!({"enum": [1, 2, 3, "a"], "not": {"oneOf": [{"const": 1}, {"const": 2}, {"type": "string"}]}}), |a| *a == 3),
+        (json!({"enum": [1, 2, 3, "a"], "not": {"oneOf": [{"const": 1}, {"const": 2}, {"type": "string"}]}}), |a| {
+            *a == 3
+        }),
         (small(json!({"propertyNames": {"enum": ["a", "c"]}})), |a| a.get("b").is_none()),
         (small(json!({"propertyNames": {"pattern": "^[ab]"}})), |a| a.get("c").is_none()),
         (json!({"type": "string", "maxLength": 3, "not": {"enum": ["", "a", "ab"]}}), |a| {
