@@ -180,7 +180,9 @@ impl Hub {
         match (fetched, self.shipped.first()) {
             (Err(error), Some(model)) => {
                 let why = match &error {
-                    HubError::NoRoute(none) => none.routes.get(1).map_or(String::new(), |hub| format!(": {}", hub.failure)),
+                    HubError::NoRoute(none) => {
+                        none.routes.get(1).map_or(String::new(), |hub| format!(": {}", hub.failure))
+                    }
                     error => format!(": {error}"),
                 };
                 let name = Entry::default_model().name;

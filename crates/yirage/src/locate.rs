@@ -37,7 +37,8 @@ pub(crate) fn named(name: &str, layers: &Layers, console: &Console) -> Result<Fo
         console.note(&format!("{}: {} is no folder", layers.label("models"), missing.display()));
     }
     if name.contains(char::is_whitespace) && !name.contains(['/', '\\']) {
-        let what = format!("{name:?} is no file, and no name of a model has a space; if it is the prompt, write -p {name:?}");
+        let what =
+            format!("{name:?} is no file, and no name of a model has a space; if it is the prompt, write -p {name:?}");
         return Err(Failure::Usage(what));
     }
     let hub = fetching_hub(layers, console);
