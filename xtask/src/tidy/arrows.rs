@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("yirage-packed", &["yirage-mmap"]),
     ("yirage-model", &["yirage-ir", "yirage-mmap"]),
     ("yirage-hub", &["yirage-mmap"]),
+    ("yirage-stories", &[]),
     (
         "yirage-engine",
         &[
@@ -105,6 +106,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "yirage-process",
             "yirage-model",
             "yirage-hub",
+            "yirage-stories",
             "yirage-engine",
             "yirage-session",
             "yirage-serve",

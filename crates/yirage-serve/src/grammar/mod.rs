@@ -11,7 +11,7 @@ mod schema;
 mod text;
 mod walk;
 
-pub(crate) use calls::{ForcedCalls, Own};
+pub(crate) use calls::ForcedCalls;
 pub(crate) use fields::FORMS;
 pub(crate) use held::Compiled;
 pub use walk::Walked;

@@ -1,8 +1,7 @@
 //! A model that generates text, with what a conversation needs.
 
 use crate::error::ApiError;
-use crate::grammar::Own;
-use crate::response_parser::{Family, Frame};
+use crate::response_parser::{Family, Frame, Own};
 use crate::vocabulary::Vocabulary;
 use std::sync::{Arc, OnceLock};
 use yirage_model::chat::{ChatInputs, ChatTemplate};

@@ -15,6 +15,7 @@ mod forms;
 mod frame;
 mod harmony;
 mod marker;
+mod own;
 mod parser;
 mod piece;
 mod probe;
@@ -23,12 +24,14 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 mod thoughts;
+mod trial;
 
 pub(crate) use declared::{Declared, Types, followed};
 #[cfg(test)]
 pub(crate) use family::Calls;
 pub(crate) use family::Family;
 pub(crate) use frame::{Arguments, Element, Frame, ID, NUMBER};
+pub(crate) use own::Own;
 pub(crate) use parser::ResponseParser;
 pub(crate) use piece::{Call, CallPart, Piece};
 pub(crate) use thoughts::Thoughts;

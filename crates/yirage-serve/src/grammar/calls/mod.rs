@@ -10,10 +10,11 @@ mod python;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use own::{Own, OwnCalls};
+pub(crate) use own::OwnCalls;
 
 use super::{Compiled, Grammar, Shape};
 use crate::error::ApiError;
+use crate::response_parser::Own;
 use crate::tools::{Choice, ToolUse};
 use std::sync::Arc;
 

@@ -2,17 +2,9 @@
 
 use super::lark::{Lark, Text, one_of};
 use super::{braces, elements, python};
-use crate::response_parser::{Arguments, Frame};
+use crate::response_parser::{Arguments, Own};
 use serde_json::Value;
 use std::sync::Arc;
-
-/// How one model writes calls.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Own {
-    pub(super) frame: Frame,
-    /// Marks of the frame that are tokens.
-    pub(super) tokens: Vec<(String, u32)>,
-}
 
 /// Calls that have to come.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,20 +16,6 @@ pub(crate) struct OwnCalls {
     pub(super) most: usize,
     /// Whether they follow a thought.
     pub(super) thought: bool,
-}
-
-impl Own {
-    /// A frame, whose marks are these tokens of a model; some of them end its answers.
-    pub(crate) fn new(mut frame: Frame, tokens: Vec<(String, u32)>, ends: &[u32]) -> Own {
-        for (text, _) in tokens.iter().filter(|(_, id)| ends.contains(id)) {
-            // What ends an answer stands behind the calls and is not of the text.
-            if let Some(at) = frame.last.find(text.as_str()) {
-                frame.last.truncate(at);
-            }
-            frame.next = frame.next.filter(|next| !next.contains(text.as_str()));
-        }
-        Own { frame, tokens }
-    }
 }
 
 impl OwnCalls {

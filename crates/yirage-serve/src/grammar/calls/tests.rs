@@ -1,7 +1,7 @@
-use super::{ForcedCalls, Own};
+use super::ForcedCalls;
 use crate::error::ApiError;
 use crate::grammar::{Compiled, Grammar, Walked};
-use crate::response_parser::{Call, Calls, Declared, Family, Frame, Piece, ResponseParser};
+use crate::response_parser::{Call, Calls, Declared, Family, Frame, Own, Piece, ResponseParser};
 use crate::tools::{Choice, Tool, ToolUse};
 use crate::vocabulary::{BYTES, Vocabulary};
 use serde_json::{Value, json};
