@@ -203,6 +203,7 @@ mod tests {
         Entry {
             name: "two-parts",
             summary: "",
+            chats: true,
             licence: "",
             file: "m.gguf",
             bytes: bytes.len() as u64,

@@ -23,6 +23,7 @@ fn entry(body: &[u8]) -> &'static Entry {
     Box::leak(Box::new(Entry {
         name: "tiny",
         summary: "",
+        chats: true,
         licence: "",
         file: "tiny.gguf",
         bytes: body.len() as u64,

@@ -36,15 +36,11 @@ impl Rewriter<'_> {
         // Whoever is both has the property of both.
         let only_objects = objects || kinds_a == ["object"] || kinds_b == ["object"];
         let lacks = |a: &Map<String, Value>, b: &Map<String, Value>| required(a).any(|name| forbids(b, name));
-        only_objects && (lacks(a, b) || lacks(b, a))
-            || only_objects
-                && required(a).chain(required(b)).any(|name| {
-                    let both = a
-                        .get("properties")
-                        .and_then(|p| p.get(name))
-                        .zip(b.get("properties").and_then(|p| p.get(name)));
-                    both.is_some_and(|(a, b)| self.disjoint((a, &place_a), (b, &place_b), false, depth + 1))
-                })
+        let apart = |name: &str| {
+            let both = property(a, name).zip(property(b, name));
+            both.is_some_and(|(a, b)| self.disjoint((a, &place_a), (b, &place_b), false, depth + 1))
+        };
+        only_objects && (lacks(a, b) || lacks(b, a) || required(a).chain(required(b)).any(apart))
     }
 
     /// The values of a schema that has few of them.
@@ -74,6 +70,10 @@ impl Rewriter<'_> {
 
 fn required(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
     map.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn property<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    map.get("properties").and_then(|properties| properties.get(name))
 }
 
 /// Whether no object of a schema has a property.
