@@ -140,8 +140,7 @@ mod tests {
 
     /// A look with the times of each pair's input and candidate.
     fn look(pair: impl Fn(usize) -> (Half, Half)) -> Look {
-        let pairs: Vec<Pair> =
-            (0..PAIRS).map(|at| pair(at)).map(|(input, candidate)| Pair { input, candidate }).collect();
+        let pairs: Vec<Pair> = (0..PAIRS).map(pair).map(|(input, candidate)| Pair { input, candidate }).collect();
         Look::of(&pairs)
     }
 
