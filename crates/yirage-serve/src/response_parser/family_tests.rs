@@ -138,8 +138,10 @@ fn calls_that_have_to_come_are_written_as_the_template_writes_them() {
     let ids = format!("[TOOL_CALLS]{name}[CALL_ID]{{{{ c.id }}}}[ARGS]{json}");
     let frame = chatml(&ids, "", "", "").unwrap();
     assert_eq!(texts(&frame), ["[TOOL_CALLS]", "[CALL_ID]\u{2}[ARGS]", "[TOOL_CALLS]", ""]);
-    let glm =
-        format!("\n<tool_call>{name}{}</tool_call>", elements("<arg_key>", "</arg_key><arg_value>", "</arg_value>"));
+    let glm = format!(
+        "{{{{ '\\n' }}}}<tool_call>{name}{}</tool_call>",
+        elements("<arg_key>", "</arg_key><arg_value>", "</arg_value>")
+    );
     let frame = chatml(&glm, "", "", "").unwrap();
     assert_eq!(texts(&frame), ["\n<tool_call>", "", "</tool_call>\n<tool_call>", "</tool_call>"]);
     let Arguments::Elements(element) = &frame.arguments else { panic!("{frame:?}") };

@@ -217,13 +217,14 @@ impl Reader {
             value.begun = true;
         }
         let text = &seen.text[read..];
-        if !value.is_text && within_json(text, self.form.value_close, &value.types) && !seen.whole {
+        let ends = value_ends(text, self.form.value_close, value, seen.whole);
+        if matches!(ends, Ends::Maybe) {
             return match read {
                 0 => Step::More,
                 read => Step::Read(read),
             };
         }
-        if let Some(length) = value_ends(text, self.form.value_close, value) {
+        if let Ends::At(length) = ends {
             let inside = &text[..length];
             let inside = inside.strip_suffix('\n').unwrap_or(inside);
             let written = match value.is_text {
@@ -257,23 +258,34 @@ impl Reader {
     }
 }
 
-/// Where a value ends: at its mark, of which JSON may have some in its texts.
-fn value_ends(text: &str, close: &str, value: &Value) -> Option<usize> {
-    let json = text.trim_start();
-    let begin = text.len() - json.len();
-    let end = match json_end(json, &value.types) {
-        Some(Ok(Some(length))) if !value.is_text => begin + length,
-        _ => 0,
-    };
-    // What stands behind the JSON is not of it: then it was none.
-    let behind = text[end..].trim_start().starts_with(close);
-    let from = if behind { end } else { 0 };
-    text[from..].find(close).map(|at| from + at)
+/// Whether a value has ended.
+enum Ends {
+    /// Behind so many bytes, before its mark.
+    At(usize),
+    /// What comes next tells.
+    Maybe,
+    No,
 }
 
-/// Whether a mark that is there may stand in a text of JSON that has not ended.
-fn within_json(text: &str, close: &str, types: &Types) -> bool {
-    text.contains(close) && matches!(json_end(text.trim_start(), types), Some(Ok(None)))
+/// Where a value ends: at its mark, of which JSON may have some in its texts.
+fn value_ends(text: &str, close: &str, value: &Value, whole: bool) -> Ends {
+    let json = text.trim_start();
+    let begin = text.len() - json.len();
+    let first = || text.find(close).map_or(Ends::No, Ends::At);
+    let end = match json_end(json, &value.types) {
+        Some(Ok(Some(length))) if !value.is_text => begin + length,
+        Some(Ok(None)) if !value.is_text && !whole && text.contains(close) => return Ends::Maybe,
+        _ => return first(),
+    };
+    let behind = text[end..].trim_start();
+    match begins(behind, close, whole) {
+        Begins::Yes => Ends::At(text.len() - behind.len()),
+        // A mark within the JSON is none where the value's own follows.
+        Begins::Maybe if text.contains(close) => Ends::Maybe,
+        Begins::Maybe => Ends::No,
+        // What stands behind the JSON is not of it: then it was none.
+        Begins::No => first(),
+    }
 }
 
 /// Where the JSON at the beginning of a text ends, if it has; none where it cannot be any.
