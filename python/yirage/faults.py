@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from . import _yirage
 
@@ -16,7 +16,7 @@ def inject_faults(
     kernel: int | None = None,
     lost: int | None = None,
     memory: int | None = None,
-) -> Iterator[None]:
+) -> Generator[None, None, None]:
     """Has devices of the backend ``'sim'`` fail that are opened inside of a ``with`` block.
 
     ``'sim'`` is an accelerator in software, on which graphs, kernels and models run as on any other. Each number says how
