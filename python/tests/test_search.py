@@ -30,11 +30,11 @@ QUICK = {"profile_iters": 15, "warmup_iters": 1, "budget": 500, "use_cached_grap
         ("warmup_iters", [-1, 10**7, 2**40], "whole number from "),
         ("time_limit", [0, 0.0, -1.0, float("nan"), float("inf"), 1e9, 1e300], "wanted"),
         ("franges", [[0], [-1], [2, 10**8]], "whole number from "),
-        ("griddims", [[(0, 1, 1)], [(1, 1, 10**8)]], "wanted"),
-        ("blockdims", [[(128, 0, 1)], [(10**8, 1, 1)]], "wanted"),
-        ("imaps", [[(-2, 0, 0)], [(9, 0, 0)]], "wanted"),
+        ("griddims", [[(0, 1, 1)], [(1, 1, 10**8)], [(-1, 1, 1)], [(1, 1)], [(2**70, 1, 1)]], "wanted"),
+        ("blockdims", [[(128, 0, 1)], [(10**8, 1, 1)], [(128, -1, 1)]], "wanted"),
+        ("imaps", [[(-2, 0, 0)], [(9, 0, 0)], [(2**40, 0, 0)], [(0, 0)]], "wanted"),
         ("omaps", [[(0, -7, 0)], [(0, 9, 0)]], "wanted"),
-        ("fmaps", [[-2], [9]], "wanted"),
+        ("fmaps", [[-2], [9], [2**40]], "wanted"),
     ],
 )
 def test_limits_that_no_search_can_follow_are_refused_by_name(yr, name, values, wanted):

@@ -76,6 +76,46 @@ pub(crate) fn maybe_wholes<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Optio
     maybe(given, wholes)
 }
 
+/// Sizes along the axes of a grid or a block.
+pub(crate) fn three(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
+    let sizes: Vec<u32> = wholes(given)?;
+    let wrong = |sizes: Vec<u32>| Failure::option(format!("{sizes:?} is given: sizes of 3 axes are wanted"));
+    Ok(sizes.try_into().map_err(wrong)?)
+}
+
+/// A list of [`three`], or none.
+pub(crate) fn maybe_threes(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<[u32; 3]>>> {
+    maybe(given, |given| items(given, "sizes of 3 axes")?.iter().map(three).collect())
+}
+
+/// A number of a dimension, which may be below 0.
+fn dimension(given: &Bound<'_, PyAny>) -> PyResult<i32> {
+    let number = match given.extract::<i128>() {
+        Ok(number) => i32::try_from(number).ok(),
+        Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => None,
+        Err(error) => return Err(error),
+    };
+    let wrong = || Failure::option(format!("{given} is given: the number of a dimension is wanted, or -1 for none"));
+    number.ok_or_else(|| wrong().into())
+}
+
+/// Numbers of dimensions, or none.
+pub(crate) fn maybe_dimensions(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<i32>>> {
+    maybe(given, |given| items(given, "numbers of dimensions")?.iter().map(dimension).collect())
+}
+
+/// For each axis of a grid the number of a dimension, in a list, or none.
+pub(crate) fn maybe_maps(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<[i32; 3]>>> {
+    let map = |given: &Bound<'_, PyAny>| -> PyResult<[i32; 3]> {
+        let numbers: Vec<i32> =
+            items(given, "3 numbers of dimensions")?.iter().map(dimension).collect::<PyResult<_>>()?;
+        let wrong =
+            |numbers: Vec<i32>| Failure::option(format!("{numbers:?} is given: a number for each of 3 axes is wanted"));
+        Ok(numbers.try_into().map_err(wrong)?)
+    };
+    maybe(given, |given| items(given, "maps")?.iter().map(map).collect())
+}
+
 /// Strides in elements, or none. Their errors say that it is strides that are wrong.
 pub(crate) fn maybe_strides(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     maybe(given, |given| {

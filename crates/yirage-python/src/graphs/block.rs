@@ -3,7 +3,7 @@
 use super::content::{Block, Shared};
 use super::values::{DTensor, STensor};
 use crate::failure::{Class, Failure, Outcome};
-use crate::numbers::{whole, wholes};
+use crate::numbers::{three, whole};
 use pyo3::prelude::*;
 use yirage_graph::{BlockGraph, BlockValue, ForloopAccum, GraphError, NORM_EPS};
 
@@ -54,13 +54,6 @@ impl TBGraph {
         })?;
         STensor::shown(&slf.get().0, value)
     }
-}
-
-/// Sizes along the axes of a grid or a block.
-fn three(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
-    let sizes: Vec<u32> = wholes(given)?;
-    let wrong = |sizes: Vec<u32>| Failure::option(format!("{sizes:?} is given: sizes of 3 axes are wanted"));
-    Ok(sizes.try_into().map_err(wrong)?)
 }
 
 fn accum(acc: Option<&str>) -> Outcome<Option<ForloopAccum>> {

@@ -12,7 +12,9 @@ use crate::failure::{Class, Failure, Outcome};
 use crate::files;
 use crate::kind::Kind;
 use crate::log::{Level, say};
-use crate::numbers::{items, maybe, maybe_strides, maybe_whole, maybe_wholes, whole, wholes};
+use crate::numbers::{
+    items, maybe, maybe_dimensions, maybe_maps, maybe_strides, maybe_threes, maybe_whole, maybe_wholes, whole, wholes,
+};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -616,11 +618,11 @@ impl KNGraph {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn superoptimize(
         slf: &Bound<'_, Self>,
-        imaps: Option<Vec<[i32; 3]>>,
-        omaps: Option<Vec<[i32; 3]>>,
-        griddims: Option<Vec<[u32; 3]>>,
-        blockdims: Option<Vec<[u32; 3]>>,
-        fmaps: Option<Vec<i32>>,
+        #[pyo3(from_py_with = maybe_maps)] imaps: Option<Vec<[i32; 3]>>,
+        #[pyo3(from_py_with = maybe_maps)] omaps: Option<Vec<[i32; 3]>>,
+        #[pyo3(from_py_with = maybe_threes)] griddims: Option<Vec<[u32; 3]>>,
+        #[pyo3(from_py_with = maybe_threes)] blockdims: Option<Vec<[u32; 3]>>,
+        #[pyo3(from_py_with = maybe_dimensions)] fmaps: Option<Vec<i32>>,
         #[pyo3(from_py_with = maybe_wholes)] franges: Option<Vec<u32>>,
         verbose: bool,
         config: Option<String>,
