@@ -125,11 +125,9 @@ impl Visitor for Found {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::takes;
     use super::narrow;
-    use crate::grammar::{Grammar, Shape};
-    use crate::vocabulary::Vocabulary;
-    use serde_json::{Value, json};
-    use yirage_engine::sampling::TokenMask;
+    use serde_json::json;
 
     #[test]
     fn classes_of_patterns_lose_one_character() {
@@ -172,18 +170,6 @@ mod tests {
             schema["patternProperties"].get(r"^\S$").is_none()
         };
         assert!(closed(false) && !closed(true));
-    }
-
-    /// Whether a text, byte by byte, is what a schema takes.
-    fn takes(schema: Value, text: &str) -> bool {
-        let grammar = Grammar::new(Shape::Schema(schema), "response_format");
-        let mut held = grammar.compile_for(Vocabulary::of_bytes).unwrap().constraint().unwrap();
-        text.bytes().all(|byte| {
-            let mut allowed = TokenMask::none(257);
-            held.fill(&mut allowed);
-            held.accept(u32::from(byte));
-            allowed.allows(u32::from(byte))
-        })
     }
 
     #[test]

@@ -81,19 +81,21 @@ fn patterns_without_further_names_leave_no_dead_end() {
     ]);
 }
 
+/// Whether a text, byte by byte, is what a schema takes.
+pub(super) fn takes(schema: Value, text: &str) -> bool {
+    let grammar = Grammar::new(Shape::Schema(schema), "response_format");
+    let mut held = grammar.compile_for(Vocabulary::of_bytes).unwrap().constraint().unwrap();
+    text.bytes().all(|byte| {
+        let mut allowed = TokenMask::none(257);
+        held.fill(&mut allowed);
+        held.accept(u32::from(byte));
+        allowed.allows(u32::from(byte))
+    })
+}
+
 /// A name by codes would be another one for the library, and the same for whoever reads the answer.
 #[test]
 fn names_are_written_in_one_way() {
-    let takes = |schema: Value, text: &str| {
-        let grammar = Grammar::new(Shape::Schema(schema), "response_format");
-        let mut held = grammar.compile_for(Vocabulary::of_bytes).unwrap().constraint().unwrap();
-        text.bytes().all(|byte| {
-            let mut allowed = TokenMask::none(257);
-            held.fill(&mut allowed);
-            held.accept(u32::from(byte));
-            allowed.allows(u32::from(byte))
-        })
-    };
     for schema in [
         json!({"type": "object", "properties": {"a": {"type": "integer"}}}),
         json!({"type": "object", "patternProperties": {"^a": {"type": "integer"}}}),
