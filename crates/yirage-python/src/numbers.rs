@@ -22,15 +22,19 @@ impl Count for usize {
     const MOST: u64 = usize::MAX as u64;
 }
 
+/// A whole number, or none where it is out of the type's range.
+fn number<T: TryFrom<i128>>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
+    match given.extract::<i128>() {
+        Ok(number) => Ok(T::try_from(number).ok()),
+        Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// A whole number; one out of range is an error of this class.
 pub(crate) fn within<T: Count>(given: &Bound<'_, PyAny>, class: Class) -> PyResult<T> {
-    let number = match given.extract::<i128>() {
-        Ok(number) => T::try_from(number).ok(),
-        Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => None,
-        Err(error) => return Err(error),
-    };
     let wrong = || Failure::Ours(class, format!("{given} is given: a whole number from 0 to {} is wanted", T::MOST));
-    number.ok_or_else(|| wrong().into())
+    number(given)?.ok_or_else(|| wrong().into())
 }
 
 /// Whole numbers of a list, of which each is as [`within`] has it.
@@ -90,13 +94,8 @@ pub(crate) fn maybe_threes(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<[u32
 
 /// A number of a dimension, which may be below 0.
 fn dimension(given: &Bound<'_, PyAny>) -> PyResult<i32> {
-    let number = match given.extract::<i128>() {
-        Ok(number) => i32::try_from(number).ok(),
-        Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => None,
-        Err(error) => return Err(error),
-    };
     let wrong = || Failure::option(format!("{given} is given: the number of a dimension is wanted, or -1 for none"));
-    number.ok_or_else(|| wrong().into())
+    number(given)?.ok_or_else(|| wrong().into())
 }
 
 /// Numbers of dimensions, or none.
